@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from mimo import rendering
+from mimo.call import Call, Caller, Surface
 from mimo.commands.arguments import nearest
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import declared
 from mimo.data.loads import DataError, loads
 from mimo.disk import working_directory
 from mimo.errors import Internal, MindError
@@ -69,7 +70,7 @@ class MemoryTool:
         caller = Caller(surface=Surface.MCP, name=self.name)
         try:
             with closing(Mind.open(working_directory(), project=self._project)) as mind:
-                answer = invoke(spec, mind, caller, arguments)
+                answer = invoke(spec, Call(mind, caller), arguments)
         except MindError as error:
             if isinstance(error, Internal):
                 log.exception("a call failed", exc_info=error.__cause__)

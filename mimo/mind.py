@@ -1,28 +1,26 @@
-"""Mind: one opened memory. A command gets one and passes it down to everything it calls."""
+"""Mind: one opened memory, which calls share. `Call` has what belongs to one of them."""
 
 from __future__ import annotations
 
 import os
 from _thread import RLock
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo import disk
 from mimo.config import FORMAT, ZONE, Config, load
-from mimo.errors import Cancelled, Invalid, MindError, NoProject, StorageFailed, Untrusted
+from mimo.errors import Invalid, MindError, NoProject, StorageFailed, Untrusted
 from mimo.failures import failure
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.projects import Project, Registered, Registry
-from mimo.surroundings import Ask, Clock, Progress, Timer
+from mimo.surroundings import Clock, Timer
 
 if TYPE_CHECKING:
-    from mimo.guard.audit import Session
     from mimo.guard.guard import Guard
-    from mimo.guard.tokens import Member
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
     from mimo.index.names import Handle
@@ -44,17 +42,13 @@ _RETRY_SECONDS = 600.0
 """The time after which an index that could not be used is tried again."""
 
 
-_LASTING = ("embedding", "index", "vectors", "pending")
-"""Subjects of notices that belong to every call, until the next one about the same."""
+_LASTING = ("embedding", "encoder", "index", "vectors", "pending")
+"""Subjects of notices that belong to every call, until the next notice about the same."""
 
-_OF_CALL = (
-    "author agent member allows_secrets counts_uses client_session progress halted reads_once"
-).split()
-"""The attributes of a call, which its views of other memories have, too."""
-
-
-Answers = Callable[["Mind", Mapping[str, Any]], "dict[str, Any] | None"]
-"""Returns the reply to another process; None if that process must do the work itself."""
+WAY_TO_PROJECT = (
+    "run `mind init` in the project first, or name one with --project DIR or MIND_PROJECT"
+)
+"""The hint of the error that there is no project."""
 
 
 class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
@@ -102,55 +96,27 @@ class Mind:
         randomness: Callable[[int], bytes] = os.urandom,
         environ: Mapping[str, str] | None = None,
         timer: Timer | None = None,
+        way_to_project: str = WAY_TO_PROJECT,
     ) -> None:
-        """Takes the surroundings. Nothing is opened or read yet."""
+        """Takes the surroundings, and the hint of the error that there is no project.
+
+        Nothing is opened or read yet.
+        """
         self.home, self._project = home, project
         self._missing: MindError | None = None
         self._refused: MindError | None = None
         self.clock = clock
         self.randomness = randomness
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
-        self.author: str | None = None
-        """The program that signs new memories; None for a person."""
-        self.agent: str | None = None
-        """The calling program, also if it runs commands in a shell; None for a person."""
-        self.allows_secrets = False
         self.is_users = False
         """True for the memory that the user has for all projects."""
         self.is_past = False
         """True for the memory at an earlier revision."""
-        self.progress: Progress | None = None
-        """Receives the progress of long work; set by a surface that can show it."""
-        self.halted: Callable[[], bool] | None = None
-        """Returns whether the caller has cancelled; set by a surface that can tell."""
-        self.ask: Ask | None = None
-        """Asks the user at the terminal; set by a surface that has one."""
-        self.reads_once = False
-        """True for a call that only reads: all its answers come from one state of the files."""
-        self.is_fresh = False
-        """True if such a call has refreshed the index."""
-        self.counts_uses = True
-        """False for a caller that passes by memories: its answers do not keep them from fading."""
-        self.client_session: Session | None = None
-        """The session of one of several clients of a server; None for that of the process."""
-        self.member: Member | None = None
-        """The user of a team's server whose token the request had."""
-        self.committing: Callable[[], AbstractContextManager[object]] = nullcontext
-        """Commits what the block writes; set by a server that commits, for a call that waits."""
-        self.partial: Callable[[object], None] | None = None
-        """Shows one part of an endless answer; set by a surface that can."""
-        self.answers: Answers | None = None
-        """Answers the command lines of other processes; set by a surface that can."""
-        self.way_to_project = (
-            "run `mind init` in the project first, or name one with --project DIR or MIND_PROJECT"
-        )
-        """The hint of the error that there is no project."""
+        self.way_to_project = way_to_project
         self.timer = timer or Timer()
         self._parts: dict[str, Any] = {}
         self._opening = RLock()
         self._notices: dict[str, str | None] = {}
-        self.notes: dict[str, str | None] = {}
-        """The notices that belong to one call."""
         self._others: dict[Path, Mind] = {}
 
     @classmethod
@@ -224,28 +190,10 @@ class Mind:
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         if parts is not self._parts:
-            view._notices, view.notes, view._others, view.is_past = {}, {}, {}, False
+            view._notices, view._others, view.is_past = {}, {}, False
         view._parts = parts
         if project:
             view._project, view.is_users = project, False
-        return view
-
-    def acting_as(self, author: str | None) -> Mind:
-        """Returns a view for one call that is signed by `author`, an agent; None for the user."""
-        view = self._view(parts=self._parts)
-        view.author = view.agent = author
-        view.reads_once = view.is_fresh = False
-        return view
-
-    @property
-    def session(self) -> Session:
-        """The session that the calls of this view belong to."""
-        return self.client_session or self.guard.session
-
-    def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> Mind:
-        """Returns a view that reports progress to one caller and stops if that caller cancels."""
-        view = self._view(parts=self._parts)
-        view.progress, view.halted = progress, halted
         return view
 
     @contextmanager
@@ -299,13 +247,8 @@ class Mind:
         return path.is_relative_to(self.home) and not self.project.root.is_relative_to(self.home)
 
     def registered(self) -> Registry:
-        """Returns the registered projects that the caller may open."""
-        registry, member = projects.registered(self.home), self.member
-        if member is None:
-            return registry
-        every = registry.projects
-        kept = tuple(entry for entry in every if member.may_open(entry.path, every))
-        return registry._replace(projects=kept)
+        """Returns the registered projects."""
+        return projects.registered(self.home)
 
     def at(self, registered: Registered, *, stays: bool = True) -> Mind | None:
         """Returns the memory of a registered project; None if the project is missing.
@@ -324,17 +267,14 @@ class Mind:
 
         if stays:
             return self.beside(registered.path, self._parts_elsewhere, project)
-        other = self._view(parts=self._parts_elsewhere(), project=project)
-        other.is_fresh = False
-        return other
+        return self._view(parts=self._parts_elsewhere(), project=project)
 
     def user(self, *, make: bool = False) -> Mind | None:
         """Returns the memory that the user has for all projects; None if there is none.
 
-        With `make`, a missing one is made. An agent signs what it adds, also in a shell. On a
-        team's server, no user of it has one: it would be that of the server's own account.
+        With `make`, a missing one is made.
         """
-        if self.is_users or self.member is not None:
+        if self.is_users:
             return None
         if make:
             from mimo.store.init import make_users
@@ -345,7 +285,7 @@ class Mind:
             return None
 
         user = self.beside(project.root, self._parts_elsewhere, project)
-        user.is_users, user.author = True, self.agent
+        user.is_users = True
         user._missing = user._refused = None
         return user
 
@@ -376,15 +316,11 @@ class Mind:
                 past = [key for key, each in self._others.items() if each.is_past]
                 closed += map(self._others.pop, past[: -_MOST_PAST + 1])
             self._others[key] = other  # The last one is that used last.
-            view = other._view(parts=other._parts)
-            view.is_fresh, view.notes = False, {}
-            for name in _OF_CALL:
-                setattr(view, name, getattr(self, name))
         for each in closed:
             each.close()
-        return view
+        return other
 
-    # Cancellation, progress, notices and events.
+    # Time, notices and events.
 
     def now(self) -> datetime:
         """Returns the current time, UTC."""
@@ -412,29 +348,20 @@ class Mind:
         name: str = self.config[ZONE]
         return (system_name(self.environ) or "UTC") if name == LOCAL_NAME else name
 
-    def heed(self) -> None:
-        """Raises `Cancelled` if the caller has cancelled. Long work calls it between its steps."""
-        if self.halted and self.halted():
-            raise Cancelled("the caller cancelled the call")
-
-    def advance(self, label: str, done: int, total: int) -> None:
-        """Reports the progress of long work. Raises `Cancelled` if the caller has cancelled."""
-        self.heed()
-        if self.progress:
-            self.progress(label, done, total)
-
-    def note(self, about: str, notice: str | None) -> None:
-        """Sets the notice about one subject; None removes it."""
-        (self._notices if about in _LASTING else self.notes)[about] = notice
+    def note(self, about: str, notice: str | None) -> bool:
+        """Sets the notice about a subject of all calls; returns False for any other subject."""
+        if about not in _LASTING:
+            return False
+        self._notices[about] = notice
+        return True
 
     def noted(self, about: str) -> str | None:
-        """Returns the notice about one subject, or None."""
-        return (self._notices if about in _LASTING else self.notes).get(about)
+        """Returns the notice about one subject of all calls, or None."""
+        return self._notices.get(about)
 
-    @property
-    def notice(self) -> str | None:
-        """All notices that belong beside an answer, or None."""
-        return "; ".join(filter(None, (*self.notes.values(), *self._notices.values()))) or None
+    def notices(self) -> Iterable[str | None]:
+        """Returns the notices that belong to every call."""
+        return tuple(self._notices.values())
 
     def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
         """Logs an event such as `mimo.ingest.file`. An event that can't be written is dropped."""

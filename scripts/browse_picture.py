@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mimo.call import Call
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.features.browse.app import Browser
 from mimo.mind import Mind
 from mimo.store.init import init
@@ -85,10 +85,10 @@ async def drawn(mind: Mind) -> str:
     """Returns the screen after the first keys, as SVG without the fonts of another host."""
     commands = all_commands()
 
-    def call(view: Mind, path: str, given: Mapping[str, object]) -> object:
-        return invoke(commands.at(path), view, Caller(surface=Surface.CLI), given)
+    def run_command(view: Call, path: str, given: Mapping[str, object]) -> object:
+        return invoke(commands.at(path), view, given)
 
-    browser = Browser(mind, call)
+    browser = Browser(Call(mind), run_command)
     async with browser.run_test(size=SIZE) as pilot:
         while not browser.rows.chosen:
             await pilot.pause(0.1)

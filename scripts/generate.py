@@ -15,11 +15,12 @@ from typing import Any
 import click
 
 from mimo import __version__, errors
+from mimo.call import Surface
 from mimo.cli.params import metavar_of
 from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
 from mimo.commands import CommandTable, all_commands, listed
 from mimo.commands.schema import input_schema, listed_input, output_schema, parameter_schema
-from mimo.commands.spec import Needs, Param, Spec, Surface
+from mimo.commands.spec import Needs, Param, Spec
 from mimo.config import FALLBACKS, SETTINGS, TOOLSETS
 from mimo.errors import MindError
 from mimo.text.tool_names import spelled

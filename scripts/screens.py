@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
+from mimo.call import Call
 from mimo.cli.main import main as run
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
@@ -178,7 +178,7 @@ def write_story(root: Path) -> None:
     count = numbers()
     for days, path, arguments in STORY:
         mind = opened(root, NOW - timedelta(days=days), count)
-        invoke(all_commands().at(path), mind, Caller(surface=Surface.CLI), arguments)
+        invoke(all_commands().at(path), Call(mind), arguments)
         mind.close()
         if days > 1:
             git(root, "add", ".mind")

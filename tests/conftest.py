@@ -13,6 +13,7 @@ from time import process_time
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mimo.call import Call
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.memory.ids import handle_of
@@ -237,9 +238,7 @@ def ann(monkeypatch: pytest.MonkeyPatch) -> None:
 class Unguarded:
     """A stand-in for a Mind that can be invoked: the default policy, and a time."""
 
-    author: str | None = None
-    allows_secrets = False
-    client_session: Session | None = None
+    is_users = False
 
     def __init__(self) -> None:
         session = Session({}, started=NOW)
@@ -254,10 +253,15 @@ class Unguarded:
     def handle(self, id: str) -> tuple[str, int]:
         return handle_of(id), 0
 
-    def note(self, subject: str, message: str | None) -> None:
-        """A real one would keep the note for the answer."""
+    def note(self, about: str, notice: str | None) -> bool:
+        """Returns False: it keeps no notices from call to call."""
+        return False
 
-    def user(self) -> None:
+    def notices(self) -> tuple[str, ...]:
+        """Returns nothing, see `note`."""
+        return ()
+
+    def user(self, *, make: bool = False) -> None:
         """Returns nothing: there is no memory for all projects."""
 
     def check_format(self) -> None:
@@ -281,14 +285,16 @@ def _counting() -> Callable[[int], bytes]:
 
 
 @pytest.fixture
-def mind(project: Path, home: Path, clock: Clock) -> Iterator[Mind]:
+def call(project: Path, home: Path, clock: Clock) -> Iterator[Call]:
     """An opened memory with nothing in it."""
-    opened = Mind(
-        home=home,
-        project=projects.explicit(project, home),
-        clock=clock,
-        randomness=_counting(),
-        environ={},
+    opened = Call(
+        Mind(
+            home=home,
+            project=projects.explicit(project, home),
+            clock=clock,
+            randomness=_counting(),
+            environ={},
+        )
     )
     yield opened
-    opened.close()
+    opened.mind.close()

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 from unittest.mock import patch
 
+from mimo.call import Call
 from mimo.features.procedures import calling, executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.storage import Execution
-from mimo.mind import Mind
 from mimo.store import files
 from mimo.surroundings import Timer
 
@@ -47,17 +47,17 @@ def text(name: str, states: str, version: str = "1.0", **header: object) -> str:
     return "---\n" + "\n".join(lines) + f"\n---\nProse.\n\n```yaml\n{states}```\n"
 
 
-def put(mind: Mind, name: str, states: str, version: str = "1.0", **header: object) -> None:
+def put(call: Call, name: str, states: str, version: str = "1.0", **header: object) -> None:
     """Writes a procedure by hand and approves it."""
     data = text(name, states, version, **header).encode()
     path = library.path_of(f"{name}@{version}")
-    files.replace(mind.project.root / path, data)
-    mind.trust.approve([files.approval_of(path, data)])
+    files.replace(call.mind.project.root / path, data)
+    call.mind.trust.approve([files.approval_of(path, data)])
 
 
-def begun(mind: Mind, name: str, /, **context: object) -> Execution:
+def begun(call: Call, name: str, /, **context: object) -> Execution:
     """Returns an execution that is written and not yet run."""
-    return executing.begin(mind, name, "latest", context, asynchronous=False)
+    return executing.begin(call, name, "latest", context, asynchronous=False)
 
 
 class Commands:
@@ -68,8 +68,8 @@ class Commands:
         self.answers = list(answers)
         self.calls: list[Mapping[str, Any]] = []
 
-    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Stands in for `calling.call`."""
+    def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Stands in for `calling.run_command`."""
         self.calls.append(arguments)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -92,12 +92,12 @@ class Time:
         self.seconds += seconds
 
 
-def ran(mind: Mind, name: str, commands: Commands | None = None, /, **context: object) -> Report:
+def ran(call: Call, name: str, commands: Commands | None = None, /, **context: object) -> Report:
     """Returns a procedure's run, carried out to its end; `commands` replace those of mind."""
     if commands is None:
-        return executing.carry_out(mind, begun(mind, name, **context))
-    with patch.multiple(calling, call=commands.call, fault=lambda *_: None):
-        return executing.carry_out(mind, begun(mind, name, **context))
+        return executing.carry_out(call, begun(call, name, **context))
+    with patch.multiple(calling, run_command=commands.call, fault=lambda *_: None):
+        return executing.carry_out(call, begun(call, name, **context))
 
 
 def path_of(report: Report) -> list[tuple[str, str, str]]:

@@ -6,8 +6,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from mimo.call import Answers
 from mimo.cli.answering import reply as reply_of
-from mimo.mind import Answers, Mind
+from mimo.mind import Mind
 from mimo.operations import asking
 from mimo.operations.listening import Listener, Memory
 

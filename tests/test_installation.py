@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import mimo
+from mimo.call import Call
 from mimo.features import daemon
 from mimo.features.daemon import commands
 from mimo.features.upkeep import checks
-from mimo.mind import Mind
 from mimo.operations import asking
 from mimo.store import locks
 
@@ -166,16 +166,16 @@ def test_a_server_whose_package_was_replaced_says_so_and_writes_nothing(
     assert not any("tea" in text for text in texts)
 
 
-def test_a_daemon_of_another_build_is_named(mind: Mind) -> None:
-    with locks.lock(mind.home / "daemon.pid"):
-        daemon.write_state(mind.home, started=mind.now(), watching=())
-        assert commands.status(mind).notice is None
-        state = json.loads((mind.home / "daemon.json").read_text())
-        (mind.home / "daemon.json").write_text(json.dumps({**state, "code": "other"}))
+def test_a_daemon_of_another_build_is_named(call: Call) -> None:
+    with locks.lock(call.mind.home / "daemon.pid"):
+        daemon.write_state(call.mind.home, started=call.mind.now(), watching=())
+        assert commands.status(call).notice is None
+        state = json.loads((call.mind.home / "daemon.json").read_text())
+        (call.mind.home / "daemon.json").write_text(json.dumps({**state, "code": "other"}))
         named = "the daemon runs another build of mind than this command"
-        assert named in str(commands.status(mind).notice)
-        started = commands.start(mind)
+        assert named in str(commands.status(call).notice)
+        started = commands.start(call)
         assert started.already
         assert "mind daemon restart" in str(started.notice)
-        (warning,) = [check for check in checks.examine(mind) if check.message == named]
+        (warning,) = [check for check in checks.examine(call) if check.message == named]
         assert warning.verdict == checks.Verdict.WARNING

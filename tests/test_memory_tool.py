@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.features.decisions.commands import decision
 from mimo.features.memory_files import MOST_CHARACTERS
 from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
 from mimo.features.review import trusting
 from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
-from mimo.mind import Mind
 from mimo.operations import removing, saving
 from mimo.store import files
 from mimo.store.trust import Trust
@@ -184,12 +184,12 @@ def test_wrong_arguments_are_explained(tool, given, text):
     assert len(answer.text) <= MOST_CHARACTERS + 1
 
 
-def test_front_matter_is_made_from_the_path_and_the_text(tool, mind):
+def test_front_matter_is_made_from_the_path_and_the_text(tool, call):
     tool.create(path="/memories/decisions/auth-tokens.md", file_text="Use short-lived JWT.\n")
     tool.create(path="/memories/notes.txt", file_text="# Plan for May\n\nShip it\n")
 
-    decision = mind.store.read(".mind/decisions/auth-tokens.md")[0]
-    note = mind.store.read(".mind/notes.txt.md")[0]
+    decision = call.mind.store.read(".mind/decisions/auth-tokens.md")[0]
+    note = call.mind.store.read(".mind/notes.txt.md")[0]
     assert (decision.memory.type, decision.memory.title) == ("decision", "auth tokens")
     assert decision.memory.by == "memory-tool"
     assert decision.place.owned
@@ -198,7 +198,7 @@ def test_front_matter_is_made_from_the_path_and_the_text(tool, mind):
 
 
 @pytest.mark.attack("author forged in front matter")
-def test_an_agent_sets_fields_but_not_id_time_author_or_trust(tool, mind):
+def test_an_agent_sets_fields_but_not_id_time_author_or_trust(tool, call):
     text = (
         "---\nid: fact_mine_20200101_aaaaaa\nby: ann\ncreated: 2020-01-01\ntrust: approved\n"
         "Trusted: yes\nprotected: true\ntopic: tea\ntags: [drinks]\nimportance: 0.9\nteam: blue\n"
@@ -206,7 +206,7 @@ def test_an_agent_sets_fields_but_not_id_time_author_or_trust(tool, mind):
     )
 
     answer = tool.create(path="/memories/facts/tea.md", file_text=text)
-    memory = mind.store.read(".mind/facts/tea.md")[0].memory
+    memory = call.mind.store.read(".mind/facts/tea.md")[0].memory
 
     assert not answer.is_error
     assert memory.id != "fact_mine_20200101_aaaaaa"
@@ -244,7 +244,7 @@ FAULTS = [
 @pytest.mark.req("004-20")
 @pytest.mark.parametrize(("front", "reason"), FAULTS)
 @pytest.mark.parametrize("folder", ["", "facts/"])
-def test_an_edit_is_checked_as_a_new_file_is(tool, mind, front, reason, folder):
+def test_an_edit_is_checked_as_a_new_file_is(tool, call, front, reason, folder):
     path, key = f"/memories/{folder}a.md", front.split(":")[0]
     ignored = key in ("protected", "type")
     answer = tool.create(path=f"/memories/{folder}b.md", file_text=f"---\n{front}\n---\nx\n")
@@ -283,8 +283,8 @@ def test_an_edit_neither_empties_a_file_nor_moves_it_to_another_type(tool):
     assert "`type` is missing" in answer.text
 
 
-def test_an_edit_of_valid_front_matter_is_stored(tool, mind):
-    id = add(mind, "Tea is hot", title="Hot tea").id
+def test_an_edit_of_valid_front_matter_is_stored(tool, call):
+    id = add(call, "Tea is hot", title="Hot tea").id
     path = "/memories/a.md"
     tool.create(path=path, file_text="Use Kafka\n")
 
@@ -300,7 +300,7 @@ def test_an_edit_of_valid_front_matter_is_stored(tool, mind):
         assert not answer.is_error, answer.text
 
 
-def test_a_file_that_was_wrong_before_can_be_edited_and_put_right(tool, mind):
+def test_a_file_that_was_wrong_before_can_be_edited_and_put_right(tool, call):
     path = tool.root / ".mind/decisions/a.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text("---\nid: a\ntype: banana\nimportance: 99\n---\nUse tea\n", encoding="utf-8")
@@ -351,26 +351,26 @@ def test_a_secret_is_neither_created_nor_edited_in(tool):
     assert not (tool.root / ".mind/facts/b.md").exists()
 
 
-def test_a_rename_keeps_the_id_and_takes_the_type_of_the_folder(tool, mind):
-    id = add(mind, "Green tea is drunk without milk").id
+def test_a_rename_keeps_the_id_and_takes_the_type_of_the_folder(tool, call):
+    id = add(call, "Green tea is drunk without milk").id
     old = f"/memories/facts/{id}.md"
 
     tool.rename(old_path=old, new_path="/memories/insights/tea.md")
     folder = tool.rename(old_path="/memories/insights", new_path="/memories/team/drinks")
-    memory = mind.store.read(".mind/team/drinks/tea.md")[0].memory
+    memory = call.mind.store.read(".mind/team/drinks/tea.md")[0].memory
 
     assert not folder.is_error
     assert (memory.id, memory.type) == (id, "insight")
-    assert not (mind.project.root / f".mind/facts/{id}.md").exists()
+    assert not (call.mind.project.root / f".mind/facts/{id}.md").exists()
 
 
-def test_a_file_without_an_id_gets_that_of_its_old_path(tool, mind):
-    path = mind.project.root / ".mind/facts/by-hand.md"
+def test_a_file_without_an_id_gets_that_of_its_old_path(tool, call):
+    path = call.mind.project.root / ".mind/facts/by-hand.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text("Tea is served at five\n", encoding="utf-8")
 
     tool.rename(old_path="/memories/facts/by-hand.md", new_path="/memories/plans/tea.md")
-    record = mind.store.read(".mind/plans/tea.md")[0]
+    record = call.mind.store.read(".mind/plans/tea.md")[0]
 
     assert (record.memory.id, record.memory.type) == ("by-hand", "plan")
     assert record.memory.content == "Tea is served at five"
@@ -402,8 +402,8 @@ def test_private_files_stay_private(tool):
     assert "/memories/private/facts/" in tool.view(path="/memories").text
 
 
-def test_a_memory_that_a_shared_one_links_to_is_not_made_private(tool, mind):
-    old, new = decided(mind, "sessions", "JWT")
+def test_a_memory_that_a_shared_one_links_to_is_not_made_private(tool, call):
+    old, new = decided(call, "sessions", "JWT")
     path = f"/memories/decisions/{old.name}"
 
     refused = tool.rename(old_path=path, new_path="/memories/private/decisions/old.md")
@@ -413,8 +413,8 @@ def test_a_memory_that_a_shared_one_links_to_is_not_made_private(tool, mind):
     assert old.exists()
 
 
-def test_memories_that_link_to_each_other_are_made_private_together(tool, mind):
-    old, _ = decided(mind, "sessions", "JWT")
+def test_memories_that_link_to_each_other_are_made_private_together(tool, call):
+    old, _ = decided(call, "sessions", "JWT")
     private = "/memories/private/decisions"
 
     assert not tool.rename(old_path="/memories/decisions", new_path=private).is_error
@@ -427,56 +427,56 @@ def test_memories_that_link_to_each_other_are_made_private_together(tool, mind):
     assert not moved.is_error
 
 
-def test_undo_restores_a_deleted_folder_at_once(tool, mind):
+def test_undo_restores_a_deleted_folder_at_once(tool, call):
     for name in "abc":
         tool.create(path=f"/memories/facts/{name}.md", file_text=f"tea {name}")
     before = {path: path.read_bytes() for path in (tool.root / ".mind/facts").iterdir()}
 
     deleted = tool.delete(path="/memories/facts")
     left = list((tool.root / ".mind/facts").iterdir())
-    undo(mind)
+    undo(call)
 
     assert not deleted.is_error
     assert left == []
     assert {path: path.read_bytes() for path in (tool.root / ".mind/facts").iterdir()} == before
 
 
-def decided(mind: Mind, *choices: str) -> list[Path]:
+def decided(call: Call, *choices: str) -> list[Path]:
     """Returns the files of decisions on one topic, each of which supersedes the one before."""
-    made = [decision(mind, "auth", choice, f"because of {choice}") for choice in choices]
-    return [mind.folder / f"decisions/{each.id}.md" for each in made]
+    made = [decision(call, "auth", choice, f"because of {choice}") for choice in choices]
+    return [call.mind.folder / f"decisions/{each.id}.md" for each in made]
 
 
 IN_BRACES = "---\n{{id: x, type: {}, # by Ana\n links: [{{to: {}, type: supersedes}}]}}\n---\nx\n"
 
 
-def test_a_folder_of_decisions_that_supersede_each_other_is_deleted(tool, mind):
-    for path in decided(mind, "sessions", "JWT", "PASETO"):
+def test_a_folder_of_decisions_that_supersede_each_other_is_deleted(tool, call):
+    for path in decided(call, "sessions", "JWT", "PASETO"):
         assert path.exists()
 
     assert not tool.delete(path="/memories/decisions").is_error
     assert list((tool.root / ".mind/decisions").iterdir()) == []
 
 
-def test_a_successor_outside_of_a_deleted_folder_supersedes_what_is_left(tool, mind):
-    paths = decided(mind, "sessions", "JWT", "PASETO", "passkeys")
+def test_a_successor_outside_of_a_deleted_folder_supersedes_what_is_left(tool, call):
+    paths = decided(call, "sessions", "JWT", "PASETO", "passkeys")
     for path in paths[1:3]:
         tool.rename(
             old_path=f"/memories/decisions/{path.name}", new_path=f"/memories/old/{path.name}"
         )
 
     assert not tool.delete(path="/memories/old").is_error
-    newest = mind.store.read(f".mind/decisions/{paths[3].name}")[0].memory
+    newest = call.mind.store.read(f".mind/decisions/{paths[3].name}")[0].memory
     assert [link.to for link in newest.links if link.type == "supersedes"] == [paths[0].stem]
 
 
-def test_nothing_is_deleted_if_a_successor_can_t_be_changed(tool, mind):
-    (path,) = decided(mind, "sessions")
+def test_nothing_is_deleted_if_a_successor_can_t_be_changed(tool, call):
+    (path,) = decided(call, "sessions")
     tool.create(path="/memories/decisions/other.md", file_text="other")
     newer = tool.root / ".mind/plans/newer.md"
     newer.parent.mkdir(exist_ok=True)
     newer.write_text(IN_BRACES.format("plan", path.stem), encoding="utf-8")
-    trusting.approve(mind, ["x"])
+    trusting.approve(call, ["x"])
 
     answer = tool.delete(path="/memories/decisions")
 
@@ -515,9 +515,9 @@ def test_nothing_is_deleted_if_a_file_changes_meanwhile(tool, monkeypatch):
     assert len(list((tool.root / ".mind/facts").iterdir())) == 3
 
 
-def test_a_large_folder_is_neither_deleted_nor_renamed(tool, mind):
+def test_a_large_folder_is_neither_deleted_nor_renamed(tool, call):
     for number in range(21):
-        add(mind, f"fact number {number}", again=True)
+        add(call, f"fact number {number}", again=True)
 
     deleted = tool.delete(path="/memories/facts")
     renamed = tool.rename(old_path="/memories/facts", new_path="/memories/plans")
@@ -601,9 +601,9 @@ def test_a_file_that_the_user_has_not_approved_is_marked_and_stays_unapproved(tm
 
 
 @pytest.mark.parametrize("name", ["policy.yaml", "policy.yaml.txt", "policy.yamls/x.md"])
-def test_a_file_with_a_name_like_that_of_the_policy_is_approved_as_any_other(tool, mind, name):
+def test_a_file_with_a_name_like_that_of_the_policy_is_approved_as_any_other(tool, call, name):
     path = f"/memories/{name}"
-    mind.trust.follow(False)
+    call.mind.trust.follow(False)
     tool.create(path=path, file_text="a: 1\n")
     assert "not approved" not in tool.view(path=path).text
 
@@ -641,16 +641,16 @@ def test_each_call_is_in_the_audit_log(tool):
     assert all("memory_files" in json.dumps(event) for event in events[-2:])
 
 
-def test_a_conflict_with_another_process_is_tried_again(tool, mind, monkeypatch):
+def test_a_conflict_with_another_process_is_tried_again(tool, call, monkeypatch):
     tool.create(path="/memories/facts/a.md", file_text="one\ntwo\n")
     place = tool.root / ".mind/facts/a.md"
     rewrite, calls = saving.rewrite, []
 
-    def late(mind, record, text):
+    def late(call, record, text):
         calls.append(text)
         if len(calls) == 1:
             place.write_bytes(place.read_bytes().replace(b"two", b"three"))
-        return rewrite(mind, record, text)
+        return rewrite(call, record, text)
 
     monkeypatch.setattr(saving, "rewrite", late)
     answer = tool.str_replace(path="/memories/facts/a.md", old_str="one", new_str="zero")

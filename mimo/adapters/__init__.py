@@ -13,13 +13,14 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared
+from mimo.call import Call, Caller, Surface
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import declared
 from mimo.disk import working_directory
 from mimo.errors import NoProject
 from mimo.mind import Mind
 
-Call = Callable[..., Any]
+Run = Callable[..., Any]
 """Calls a command by its function, with named arguments."""
 
 
@@ -32,20 +33,20 @@ class Memory:
     def __init__(self, project: str | PathLike[str] | None, name: str) -> None:
         """Takes the folder of a project (default: around the working directory), and the caller."""
         self._project = Path(project) if project is not None else None
-        self._caller = Caller(surface=Surface.MCP, name=name)
+        self._minder = Caller(surface=Surface.MCP, name=name)
         self._lock = RLock()
         self._mind: Mind | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[Call]:
+    def opened(self) -> Iterator[Run]:
         """Gives a function that calls commands on the opened memory. Raises `MindError`s."""
         with self._lock:
             if self._mind is None or self._mind.is_outdated:
                 self.close()
                 self._mind = Mind.open(working_directory(), project=self._project)
-            mind, caller = self._mind, self._caller
+            call = Call(self._mind, self._minder)
             try:
-                yield lambda function, **given: invoke(declared(function), mind, caller, given)
+                yield lambda function, **given: invoke(declared(function), call, given)
             except NoProject:
                 self.close()  # The user may make one.
                 raise

@@ -21,7 +21,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from mimo.adapters import Call, Memory
+from mimo.adapters import Memory, Run
 from mimo.features.items import commands
 
 
@@ -69,7 +69,7 @@ class MindStore(BaseStore):
         """Closes the files of the memory; the next operation opens them again."""
         self._memory.close()
 
-    def _write(self, call: Call, op: PutOp) -> None:
+    def _write(self, call: Run, op: PutOp) -> None:
         namespace = list(op.namespace)
         if op.value is None:
             call(commands.delete, namespace=namespace, key=op.key)
@@ -84,7 +84,7 @@ class MindStore(BaseStore):
         )
 
 
-def _read(call: Call, op: Any) -> Any:
+def _read(call: Run, op: Any) -> Any:
     if isinstance(op, GetOp):
         rows = call(commands.get, namespace=list(op.namespace), key=op.key).items
         return _item(Item, rows[0]) if rows else None

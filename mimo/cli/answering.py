@@ -13,21 +13,20 @@ from mimo.cli.asked import PATHS
 from mimo.cli.completing import completions
 from mimo.cli.plain import Line, read
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke, notes_beside
-from mimo.commands.spec import Effect, Spec, Surface, to_json
+from mimo.commands.invoke import invoke, notes_beside
+from mimo.commands.spec import Effect, Spec, to_json
 from mimo.errors import Cancelled, Internal, MindError
 from mimo.guard.privacy import redact_error
-from mimo.operations.asking import agent_of
 from mimo.rendering import as_json, lines_of, safe
 from mimo.rendering.results import Recorded, setting_of, show_on
 
 if TYPE_CHECKING:
-    from mimo.mind import Mind
+    from mimo.call import Call
 
 _REVISION, _SCOPE = "at", "scope"
 
 
-def reply(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
+def reply(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns what to print for the words of a request and the exit status, or None.
 
     Nothing happened if the words are not a plain line with a command in `PATHS`.
@@ -37,19 +36,19 @@ def reply(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     if kind == "completion":
         path = request.get("path")
-        named = ["--project", str(mind.project.root), *words]
+        named = ["--project", str(call.mind.project.root), *words]
         lines = completions(all_commands(), named, path if isinstance(path, str) else "")
         return {"status": 0, "notes": [], "text": "".join(f"{line}\n" for line in lines)}
     line = read(all_commands(), words) if kind == "command" else None
     if line is None or line.spec.path not in PATHS or _has_input(line.spec):
         return None
     try:
-        return _answer(mind, request, line)
+        return _answer(call, request, line)
     except MindError:
         return None
 
 
-def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any] | None:
+def _answer(call: Call, request: Mapping[str, Any], line: Line) -> dict[str, Any] | None:
     """Returns the answer to a line, or None if the other process must run it."""
     arguments, options = line.arguments(), line.options
     is_other = arguments.get(_REVISION) is not None or arguments.get(_SCOPE) == "all"
@@ -57,19 +56,18 @@ def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any
         return None
     if set(options) - {"json", "no_color", "no_pager", "verbose", "long"}:
         return None
-    caller = Caller(surface=Surface.CLI, agent=agent_of(mind.environ))
     try:
-        result = invoke(line.spec, mind, caller, arguments)
+        result = invoke(line.spec, call, arguments)
     except (Internal, Cancelled):
         raise
     except MindError as error:
         return _failed(error, wide=bool(request["wide"]), options=options)
-    notes = [safe(f"note: {note}") for note in notes_beside(mind, caller, result)]
+    notes = [safe(f"note: {note}") for note in notes_beside(call, result)]
     answer = {"status": getattr(result, "exit_status", 0), "notes": notes, "text": ""}
     if "json" in options:
         data = as_json(to_json(result), indent=2, wide=bool(request["wide"]))
         return {**answer, "text": f"{data}\n"}
-    screen = Recorded(setting_of(mind, options))
+    screen = Recorded(setting_of(call.mind, options))
     show_on(screen, result)
     notes += screen.notes
     if request["screen"]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from mimo.mind import Mind
+    from mimo.call import Call
 
 PATHS = frozenset(
     {
@@ -134,7 +134,7 @@ def root_around(folder: str) -> str | None:
     return folder
 
 
-def serve_the_next(mind: Mind) -> None:
+def serve_the_next(call: Call) -> None:
     """Starts a server for the next commands if the files take this one most of its time.
 
     Does nothing if there is one, or none is to be asked.
@@ -143,20 +143,23 @@ def serve_the_next(mind: Mind) -> None:
     from mimo.memory.model import Filter
     from mimo.operations.asking import OFF
 
-    if "off" in (os.environ.get("MIND_BACKGROUND"), os.environ.get(OFF)) or not mind.has_project:
+    if (
+        "off" in (os.environ.get("MIND_BACKGROUND"), os.environ.get(OFF))
+        or not call.mind.has_project
+    ):
         return
-    if mind.config["server.socket"] == "off":
+    if call.mind.config["server.socket"] == "off":
         return
     with suppress(MindError, OSError):
-        if mind.index.count(Filter()) < MANY:
+        if call.mind.index.count(Filter()) < MANY:
             return
         from mimo.operations.background import start
         from mimo.store.locks import is_held
 
-        if not is_held(standby_lock(mind)):
-            start("mimo.cli.standby", mind.project.root, mind.home)
+        if not is_held(standby_lock(call)):
+            start("mimo.cli.standby", call.mind.project.root, call.mind.home)
 
 
-def standby_lock(mind: Mind) -> Path:
+def standby_lock(call: Call) -> Path:
     """Returns the lock of the server that a command has started for a project."""
-    return mind.index_folder / "standby"
+    return call.mind.index_folder / "standby"

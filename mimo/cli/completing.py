@@ -338,12 +338,12 @@ def _permitted(project: str | None) -> Mind:
     """Returns the opened memory. Raises `Denied` if the policy does not permit to list it."""
     mind = _opened(project)
     if mind.has_project and os.path.lexists(f"{mind.folder}/policy.yaml"):
-        from mimo.guard.policy import Call, Operation
+        from mimo.guard.policy import Operation, Request
         from mimo.operations.asking import agent_of
 
         read, agent = Operation.READ, agent_of(mind.environ)
         mind.guard.authorise(
-            Call(
+            Request(
                 tool="completion/complete",
                 like="mind_list",
                 operation=read,

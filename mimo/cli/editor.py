@@ -22,7 +22,7 @@ from mimo.failures import failure
 from mimo.rendering import complain
 
 if TYPE_CHECKING:
-    from mimo.mind import Mind
+    from mimo.call import Call
 
 Run = Callable[[Mapping[str, Any]], object]
 """Runs the command with its arguments."""
@@ -134,7 +134,7 @@ def _without_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
+def edit(call: Call, arguments: Mapping[str, Any], run: Run) -> object | None:
     """Returns the result of `run` with the edited file, or None if the user changed nothing.
 
     Raises `Conflict` if the file changed meanwhile. If the text can't be stored, it stays in a
@@ -142,9 +142,9 @@ def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
     """
     from mimo.operations import lookup, saving
 
-    mind, record = lookup.anywhere(mind, arguments["id"])
+    call, record = lookup.anywhere(call, arguments["id"])
     saving.check_changeable(record)
-    path = mind.project.root / record.place.path
+    path = call.mind.project.root / record.place.path
     before = _content(path)
     draft = _draft(before)
     after, result = _opened(draft), None

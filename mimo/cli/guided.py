@@ -33,9 +33,9 @@ from mimo.rendering.results import count, screen_for, setting_of, show_on
 from mimo.text.clean import clean
 
 if TYPE_CHECKING:
-    from mimo.mind import Mind
+    from mimo.call import Call
 
-Call = Callable[[str, Mapping[str, Any]], object]
+Run = Callable[[str, Mapping[str, Any]], object]
 """Runs the command at a path of the command line."""
 
 _ENDS = ("\x03", "\x04", "")
@@ -46,7 +46,7 @@ _ENDS = ("\x03", "\x04", "")
 class Walk:
     """The state of the loop: the items that were skipped, and the commands that were run."""
 
-    call: Call
+    run: Run
     arguments: Mapping[str, Any]
     """Those of the command."""
     options: Mapping[str, Any]
@@ -72,14 +72,12 @@ class Walk:
             screen.line(*parts)
 
 
-def review(
-    mind: Mind, call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
-) -> None:
+def review(call: Call, run: Run, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Asks about each open item until none is left or the user quits; changes apply at once.
 
     Then it offers to go through the fading memories, which are not listed with the others.
     """
-    walk = _walk(mind, call, arguments, options)
+    walk = _walk(call, run, arguments, options)
     try:
         if _go_through(walk) and _wants_fading(walk):
             walk = replace(walk, arguments={**arguments, "kinds": [Waiting.FADING.value]})
@@ -92,14 +90,14 @@ def review(
         walk.line(dim(f"{done}; {left:,} left" if left else f"{done}; nothing is left"))
 
 
-def _walk(mind: Mind, call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Walk:
-    user = mind.user() if mind.is_outside or arguments.get("user") else None
+def _walk(call: Call, run: Run, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Walk:
+    user = call.user() if call.mind.is_outside or arguments.get("user") else None
     return Walk(
-        call=call,
+        run=run,
         arguments=arguments,
         options=options,
-        setting=setting_of(mind, options),
-        everything=partial(look_of, user or mind, listed=True),
+        setting=setting_of(call.mind, options),
+        everything=partial(look_of, user or call, listed=True),
     )
 
 
@@ -125,13 +123,13 @@ def _wants_fading(walk: Walk) -> bool:
 
 
 def trust(
-    mind: Mind, call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
+    call: Call, run: Run, arguments: Mapping[str, Any], options: Mapping[str, Any]
 ) -> object | None:
     """Shows everything that is not approved, and approves it if the user confirms.
 
     Returns the result of the command, or None if the user does not confirm.
     """
-    walk = _walk(mind, call, arguments, options)
+    walk = _walk(call, run, arguments, options)
     is_asked = not (arguments.get("ids") or arguments.get("mine"))
     look = walk.everything() if is_asked else None
     if look is not None:
@@ -141,7 +139,7 @@ def trust(
             walk.line("nothing was approved")
             return None
         arguments = {**arguments, "digest": look.digest}
-    return call("trust", arguments)
+    return run("trust", arguments)
 
 
 def _look(walk: Walk, look: FirstLook) -> None:
@@ -151,7 +149,7 @@ def _look(walk: Walk, look: FirstLook) -> None:
 
 
 def _listed(walk: Walk, **arguments: Any) -> Review:
-    listed = walk.call("review", {**walk.arguments, **arguments, "limit": 1000})
+    listed = walk.run("review", {**walk.arguments, **arguments, "limit": 1000})
     if not isinstance(listed, Review):
         raise TypeError(listed)
     return listed
@@ -219,7 +217,7 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
         arguments = _agreed(walk, item, action)
         if arguments is None:
             return False
-        result = walk.call(action.path, arguments)
+        result = walk.run(action.path, arguments)
     except MindError as error:
         for line in rendering.lines_of(error):
             rendering.complain(line)
@@ -260,7 +258,7 @@ def _agreed(walk: Walk, item: ReviewItem, action: Action) -> dict[str, Any] | No
 
 def _has_read(walk: Walk, id: str) -> bool:
     """Returns whether the current text of a memory was shown; shows it if it was not."""
-    current = walk.call("show", {"id": id})
+    current = walk.run("show", {"id": id})
     if not isinstance(current, MemoryDetails):
         raise TypeError(current)
     if walk.read.get(id) == current:

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo import rendering
+from mimo.call import Call, Caller, Console, Surface
 from mimo.cli.asked import COMPLETING, PATHS, serve_the_next
 from mimo.cli.plain import read
 from mimo.commands import CommandTable, all_commands
-from mimo.commands.spec import Effect, Param, Spec, Surface
+from mimo.commands.spec import Effect, Param, Spec
 from mimo.disk import shared, working_directory
 from mimo.errors import UNDECIDED, MindError, status_of
 from mimo.operations.asking import agent_of
 from mimo.rendering import ask_exactly, complain, is_terminal
 
 if TYPE_CHECKING:
-    from mimo.commands.invoke import Caller
     from mimo.mind import Mind
     from mimo.rendering import Setting
     from mimo.surroundings import Question
@@ -106,26 +106,26 @@ def run_command(
     options: Mapping[str, Any],
 ) -> int:
     """Runs one command, prints its result, and returns the exit status."""
-    from mimo.commands.invoke import Caller, invoke, notes_beside
+    from mimo.commands.invoke import invoke, notes_beside
     from mimo.rendering.results import drawn, setting_of
 
     project = options.get("project")
     mind = open_(Path(project) if project else None)
     setting = setting_of(mind, options, arguments)
-    _connect(mind, options, setting)
     caller = Caller(
         surface=Surface.CLI,
         agent=agent_of(os.environ),
         allows_secrets=bool(options.get("allow_secret")),
     )
+    call = Call(mind, caller, _console(options, setting))
     try:
         if is_terminal(sys.stdin):
-            result = _with_user(registry, spec, mind, caller, arguments, options)
+            result = _with_user(registry, spec, call, arguments, options)
         else:
-            result = invoke(spec, mind, caller, arguments)
+            result = invoke(spec, call, arguments)
         if spec.path in PATHS and project is None:
-            serve_the_next(mind)
-        for note in notes_beside(mind, caller, result):
+            serve_the_next(call)
+        for note in notes_beside(call, result):
             complain(f"note: {note}")
         finish = None if result is None else drawn(result, options, setting)
     finally:
@@ -139,23 +139,24 @@ def run_command(
     return int(getattr(result, "exit_status", 0))
 
 
-def _connect(mind: Mind, options: Mapping[str, Any], setting: Setting) -> None:
-    """Lets a command print parts of its result and, on a terminal, show progress and ask."""
+def _console(options: Mapping[str, Any], setting: Setting) -> Console:
+    """Returns a console that prints partial results; a terminal also shows progress and asks."""
     from mimo.rendering.results import show_part
 
-    mind.partial = partial(show_part, options=options, setting=setting)
-    mind.answers = _answers
-    if is_terminal(sys.stderr) and not options.get("json"):
-        mind.progress = rendering.progress
-        if is_terminal(sys.stdin):
-            mind.ask = Asking().ask
+    is_shown = is_terminal(sys.stderr) and not options.get("json")
+    return Console(
+        partial=partial(show_part, options=options, setting=setting),
+        answers=_answers,
+        progress=rendering.progress if is_shown else None,
+        ask=Asking().ask if is_shown and is_terminal(sys.stdin) else None,
+    )
 
 
-def _answers(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
+def _answers(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the reply to a command line of another process, or None."""
     from mimo.cli.answering import reply
 
-    return reply(mind, request)
+    return reply(call, request)
 
 
 def _print_project(mind: Mind) -> None:
@@ -180,8 +181,7 @@ def _print_project(mind: Mind) -> None:
 def _with_user(
     registry: CommandTable,
     spec: Spec,
-    mind: Mind,
-    caller: Caller,
+    call: Call,
     arguments: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> object | None:
@@ -191,7 +191,7 @@ def _with_user(
     """
     shows = is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     if spec.name not in GUIDED or options.get("json") or not shows:
-        result = _edited(spec, mind, caller, arguments)
+        result = _edited(spec, call, arguments)
         if result is None:
             complain("note: nothing changed")
         return result
@@ -200,36 +200,36 @@ def _with_user(
     if spec.name == "mind_browse":
         from mimo.features.browse.commands import opened
 
-        def run(view: Mind, path: str, given: Mapping[str, Any]) -> object | None:
-            return _edited(registry.at(path), view, caller, given)
+        def run(view: Call, path: str, given: Mapping[str, Any]) -> object | None:
+            return _edited(registry.at(path), view, given)
 
         colour = not (options.get("no_color") or os.environ.get("NO_COLOR"))
-        return opened(mind, run, arguments, colour=colour)
+        return opened(call, run, arguments, colour=colour)
     from mimo.cli import guided
 
-    def call(path: str, given: Mapping[str, Any]) -> object | None:
+    def run_at(path: str, given: Mapping[str, Any]) -> object | None:
         if path == spec.path:
-            return invoke(spec, mind, caller, given)
-        return _edited(registry.at(path), mind, caller, given)
+            return invoke(spec, call, given)
+        return _edited(registry.at(path), call, given)
 
     if spec.name == "mind_trust":
-        return guided.trust(mind, call, arguments, options)
-    guided.review(mind, call, arguments, options)
+        return guided.trust(call, run_at, arguments, options)
+    guided.review(call, run_at, arguments, options)
     return None
 
 
-def _edited(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any]) -> object | None:
+def _edited(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object | None:
     """Returns the result of a command, whose missing texts come from the user's editor.
 
     Returns None if the user left the editor without a change.
     """
     from mimo.commands.invoke import invoke
 
-    run = partial(invoke, spec, mind, caller)
+    run = partial(invoke, spec, call)
     if spec.name == EDITED and set(arguments) == {"id"}:
         from mimo.cli.editor import edit
 
-        return edit(mind, arguments, run)
+        return edit(call, arguments, run)
     if is_terminal(sys.stdout) and (missing := _missing_texts(spec, arguments)):
         from mimo.cli.editor import compose
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mimo.call import Surface
 from mimo.commands import CommandTable
-from mimo.commands.spec import Param, Shape, Spec, Surface, from_json
+from mimo.commands.spec import Param, Shape, Spec, from_json
 from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
 from mimo.frozen import frozen

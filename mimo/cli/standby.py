@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo import installation
+from mimo.call import Call
 from mimo.cli.answering import reply
 from mimo.cli.asked import standby_lock
 from mimo.errors import MindError
@@ -31,10 +32,10 @@ def serve(root: Path, home: Path, idle: float) -> None:
     """
     installation.keep()
     memory = Memory(lambda: opened(root, home))
-    with holding(standby_lock(memory.mind())) as ours:
+    with holding(standby_lock(Call(memory.mind()))) as ours:
         if not ours:
             return
-        refresh.refresh(memory.mind())
+        refresh.refresh(Call(memory.mind()))
         listener = Listener(home, memory, reply)
         listener.start()
         # A project that is removed has no commands left, and after an update they do not ask.

@@ -7,8 +7,9 @@ its place in `mind help --all`.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
+from mimo.call import Surface
 from mimo.commands.arguments import nearest
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import Spec
 from mimo.config import DEFAULT, SEVERAL, TOOLSETS
 from mimo.errors import Invalid
 from mimo.text.tool_names import folded, spelled

@@ -12,7 +12,8 @@ from contextlib import suppress
 from math import isfinite
 from typing import Any
 
-from mimo.commands.spec import OPERATION, Param, Shape, Spec, Surface, to_json
+from mimo.call import Surface
+from mimo.commands.spec import OPERATION, Param, Shape, Spec, to_json
 from mimo.data.loads import MAX_DEPTH, levels
 from mimo.errors import Invalid
 

@@ -5,13 +5,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from mimo.call import Call
 from mimo.commands.spec import Arg, Omitted, Out, Tool
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.model import Category, Filter, Kind, Outcome, Record, Section, kind_of
 from mimo.memory.outcomes import wanted_outcome
-from mimo.mind import Mind
 
 if TYPE_CHECKING:
     from mimo.index.rows import Newer
@@ -145,25 +145,25 @@ def label_of(approved: bool) -> TrustLabel:
     return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
 
 
-def trust_of(mind: Mind, record: Record) -> TrustLabel:
+def trust_of(call: Call, record: Record) -> TrustLabel:
     """Returns the label of the text that the record was read from."""
-    return label_of(mind.trust.trusted(record.place.digest))
+    return label_of(call.mind.trust.trusted(record.place.digest))
 
 
-def untrusted(mind: Mind, *records: Record) -> TrustLabel | None:
+def untrusted(call: Call, *records: Record) -> TrustLabel | None:
     """Returns the label of texts of which one is not approved; None if all of them are."""
-    labels = {trust_of(mind, record) for record in records}
+    labels = {trust_of(call, record) for record in records}
     return TrustLabel.UNTRUSTED if TrustLabel.UNTRUSTED in labels else None
 
 
-def owner_of(mind: Mind) -> str | None:
+def owner_of(call: Call) -> str | None:
     """Returns `user` for the user's memory for all projects, and None for a project's."""
-    return "user" if mind.is_users else None
+    return "user" if call.mind.is_users else None
 
 
-def file_of(mind: Mind, path: str) -> str:
+def file_of(call: Call, path: str) -> str:
     """Returns a file relative to the project, or the whole path of one of the user's memory."""
-    return str(mind.project.root / path) if mind.is_users else path
+    return str(call.mind.project.root / path) if call.mind.is_users else path
 
 
 NONE_PASSES = "no memory passes the filters"
@@ -171,7 +171,7 @@ NONE_PASSES = "no memory passes the filters"
 
 
 def narrowed(
-    mind: Mind,
+    call: Call,
     *,
     types: tuple[str, ...] = (),
     category: Category | None = None,
@@ -192,18 +192,18 @@ def narrowed(
     if (time_filter, from_date, to_date) != (None, None, None):
         from mimo import when
 
-        span = when.window(time_filter, from_date, to_date, now=mind.local_now())
+        span = when.window(time_filter, from_date, to_date, now=call.mind.local_now())
         since, until = span.since, span.until
         named = [text for text in (time_filter, from_date, to_date) if text is not None]
         if any(map(str.isalpha, "".join(named))):  # A plain date needs no explanation.
             phrases = ", ".join(map(when.quoted, named))
-            mind.note("time", f"{phrases}: {when.shown(span, mind.local_now())}")
+            call.note("time", f"{phrases}: {when.shown(span, call.mind.local_now())}")
     return Filter(
         types=kinds,
         tags=_wanted_tags(tags) if tags else frozenset(),
         topic=topic,
         outcomes=frozenset(map(wanted_outcome, outcomes)),
-        private=private and not mind.is_users,  # All memories of the user are private.
+        private=private and not call.mind.is_users,  # All memories of the user are private.
         unapproved=untrusted,
         since=since,
         until=until,
@@ -269,7 +269,7 @@ class Facts:
         return cls(**(shared | own))
 
 
-def facts(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> list[Facts]:
+def facts(call: Call, records: Sequence[Record], *, shared: bool = False) -> list[Facts]:
     """Returns the facts of memories, in the same order.
 
     With `shared`, for others: private memories neither occur in them nor change them.
@@ -277,18 +277,18 @@ def facts(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> lis
     from mimo.operations import freshness
 
     ids = [record.memory.id for record in records]
-    trusts = mind.trust.checker()
-    newer = mind.index.newer(ids, shared=shared)
-    competing = mind.index.competing(ids, shared=shared)
-    stale = freshness.stale(mind, records)
+    trusts = call.mind.trust.checker()
+    newer = call.mind.index.newer(ids, shared=shared)
+    competing = call.mind.index.competing(ids, shared=shared)
+    stale = freshness.stale(call, records)
     return [
-        facts_of(mind, trusts, record, newer[id], competing.get(id) or None, stale.get(id))
+        facts_of(call, trusts, record, newer[id], competing.get(id) or None, stale.get(id))
         for id, record in zip(ids, records, strict=True)
     ]
 
 
 def facts_of(
-    mind: Mind,
+    call: Call,
     trusts: Callable[[str], bool],
     record: Record,
     newer: "Newer",
@@ -322,12 +322,12 @@ def facts_of(
         superseded_by=newer.successor,
         claimed_by=newer.claimant,
         competing=competing,
-        private=place.private or mind.is_users or None,
+        private=place.private or call.mind.is_users or None,
         trust=label_of(trusts(place.digest)),
-        file=file_of(mind, place.path),
+        file=file_of(call, place.path),
         line=place.line,
         stale=stale,
-        scope=owner_of(mind),
+        scope=owner_of(call),
     )
 
 
@@ -361,7 +361,7 @@ class Remembered:
 
 
 def remembered(
-    mind: Mind, records: Sequence[Record], *, most: int = MOST_CONTENT
+    call: Call, records: Sequence[Record], *, most: int = MOST_CONTENT
 ) -> tuple[Remembered, ...]:
     """Returns the rows of records, in their order, with at most `most` characters of content."""
 
@@ -372,4 +372,4 @@ def remembered(
         cut = f"{text[: most - 1]}…"
         return memory.row(Remembered, status=memory.stated_status, content=cut, excerpt=True)
 
-    return tuple(map(row, facts(mind, records)))
+    return tuple(map(row, facts(call, records)))

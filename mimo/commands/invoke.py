@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo import disk, installation
+from mimo.call import Surface
 from mimo.commands.arguments import decode
-from mimo.commands.spec import BUDGET, EVERYWHERE, Effect, Spec, Surface
+from mimo.commands.spec import BUDGET, EVERYWHERE, Effect, Spec
 from mimo.errors import Denied, Internal, Invalid, MindError, NoProject, NotFound, Updated
-from mimo.frozen import frozen, replace
+from mimo.frozen import replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
 from mimo.guard.guard import span
-from mimo.guard.policy import Call, Operation
+from mimo.guard.policy import Operation, Request
 from mimo.memory.ids import check_key, check_namespace
 
 if TYPE_CHECKING:
+    from mimo.call import Call
     from mimo.guard.privacy import Redacted
     from mimo.guard.tokens import Member
-    from mimo.mind import Mind
 
 _OF_SERVER = {
     "mind_sync": "this server commits and pushes by itself",
@@ -31,22 +32,7 @@ _OF_SERVER = {
 _NAMING = ("namespace", "key", "context", "ttl_seconds")
 
 
-@frozen
-class Caller:
-    """The program or the user behind a call."""
-
-    surface: Surface
-    name: str | None = None
-    """The calling program, such as `claude-code`; its memories are signed with it."""
-    agent: str | None = None
-    """The agent that runs the command line in its shell; policies apply to it as to any other."""
-    member: Member | None = None
-    """The user of a team's server, whose token limits the call."""
-    allows_secrets: bool = False
-    """True if the user asked to store a text that looks like a secret."""
-
-
-def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any]) -> object:
+def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
     """Returns the result of a command, whose arguments are as the surface received them.
 
     Raises `MindError`s only: those that the command documents, `Invalid` for wrong arguments,
@@ -54,44 +40,39 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
     error as its cause), or `Updated` if the code on disk was replaced. Every rule for all calls on
     all surfaces is a step of this function.
     """
-    if caller.surface not in spec.surfaces:
+    if call.caller.surface not in spec.surfaces:
         raise Denied(f"`{spec.key}` is not offered here")
     if not spec.needs.diagnosis:
-        mind.check()
-    opened, mind = mind, mind.acting_as(_author(caller))
-    # Those of an earlier call do not belong to this one; the caller may read them afterwards.
-    opened.notes = mind.notes = {}
-    mind.agent, mind.member = _agent(caller), caller.member
-    mind.allows_secrets = caller.allows_secrets
-    mind.reads_once = spec.effect is Effect.READ
+        call.mind.check()
+    caller, call = call.caller, call.started(reads_only=spec.effect is Effect.READ)
     with _as_mind_error(spec, arguments, caller.surface), disk.shared():
-        call, guard = _call(spec, mind, caller), mind.guard
-        ending, started = Ending(), mind.timer.monotonic()
+        request, guard = _request(spec, call), call.mind.guard
+        ending, started = Ending(), call.mind.timer.monotonic()
         try:
-            with span("memory.tool", _attributes(call)) as tracing:
+            with span("memory.tool", _attributes(request)) as tracing:
                 if caller.member is not None:
                     _check_member(spec, caller.member)
                 values = decode(spec, arguments, caller.surface)
                 values.pop(BUDGET.attribute, None)  # The server applies it to the result.
-                owner = _owner(spec, mind, values)
-                call = _named(call, spec, values)
-                if tracing is not None and call.namespace is not None:
-                    tracing.set_attribute("namespace", call.namespace)
-                with span("memory.permission_check", _attributes(call)):
-                    guard.authorise(call)
+                owner = _owner(spec, call, values)
+                request = _named(request, spec, values)
+                if tracing is not None and request.namespace is not None:
+                    tracing.set_attribute("namespace", request.namespace)
+                with span("memory.permission_check", _attributes(request)):
+                    guard.authorise(request)
                     if spec.needs.also:
-                        guard.authorise(replace(call, like=spec.needs.also))
-                guard.limit(call)
-                guard.check_record(call)
+                        guard.authorise(replace(request, like=spec.needs.also))
+                guard.limit(request)
+                guard.check_record(request)
                 if spec.effect is not Effect.READ:
                     installation.check_installed()
                     _check_format(spec, owner, values)
-                values = _admitted(spec, mind, values)
+                values = _admitted(spec, call, values)
                 try:
-                    with _recorded(spec, owner, call):
+                    with _recorded(spec, owner, request):
                         result = spec.function(owner, **values)
                 except NotFound as error:
-                    result = _of_user(spec, owner, call, values, error)
+                    result = _of_user(spec, owner, request, values, error)
                 shown = _redacted(spec, result)
             ending = Ending(redactions=len(shown.kinds))
             return shown.value
@@ -100,22 +81,23 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
             raise
         finally:
             # A run that another process continues has a user, too.
-            call = replace(call, user=mind.member.name if mind.member else None)
-            ending = replace(ending, seconds=mind.timer.monotonic() - started)
-            guard.record(call, ending, mind.client_session)
+            member = call.recorded_member
+            request = replace(request, user=member.name if member else None)
+            ending = replace(ending, seconds=call.mind.timer.monotonic() - started)
+            guard.record(request, ending, caller.session)
 
 
-def notes_beside(mind: Mind, caller: Caller, result: object) -> tuple[str, ...]:
+def notes_beside(call: Call, result: object) -> tuple[str, ...]:
     """Returns the lines that a command prints beside its result.
 
     These are warnings about settings, and the notice unless the result has it.
     """
-    warnings = mind.config.warnings
-    if warnings and (agent := _agent(caller)):
+    warnings = call.mind.config.warnings
+    if warnings and call.agent:
         from mimo.operations import reasons
 
-        warnings = reasons.of_settings(mind.acting_as(agent))
-    notice = None if getattr(result, "notice", None) else mind.notice
+        warnings = reasons.of_settings(call)
+    notice = None if getattr(result, "notice", None) else call.notice
     return (*warnings, notice) if notice else warnings
 
 
@@ -156,32 +138,32 @@ def _typed(spec: Spec, text: str, arguments: Mapping[str, Any]) -> str:
     return text
 
 
-def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:
+def _owner(spec: Spec, call: Call, values: Mapping[str, Any]) -> Call:
     """Returns the memory that a call works on: the open one, or the user's for all projects.
 
     A command that only adds to the user's memory, and is not `of_user`, makes a missing one.
     Raises `NoProject` if the command needs one, and there is none.
     """
-    owner = mind
-    if values.get(EVERYWHERE) and mind.member is not None:
+    owner = call
+    if values.get(EVERYWHERE) and call.member is not None:
         raise Denied(
             "Access denied to the memory for all projects",
             hint="a team's server has none: store it in the project",
         )
     if values.get(EVERYWHERE):
-        user = mind.user(make=not spec.of_user)
+        user = call.user(make=not spec.of_user)
         if user is None:
             raise NoProject(
                 "you have no memory for all projects yet", hint="`mind add --user TEXT` makes one"
             )
         owner = user
-    elif spec.of_user and mind.is_outside:
-        owner = mind.user() or mind
+    elif spec.of_user and call.mind.is_outside:
+        owner = call.user() or call
     elif spec.owner is not None:
-        owner = spec.owner(mind, values)
-    if owner is mind:
+        owner = spec.owner(call, values)
+    if owner is call:
         if spec.needs_project:
-            _ = mind.project
+            _ = call.mind.project
     elif spec.of_user:
         _check_person(spec, owner)
     return owner
@@ -207,13 +189,13 @@ def _check_member(spec: Spec, member: Member) -> None:
     raise error
 
 
-def _check_person(spec: Spec, mind: Mind) -> None:
+def _check_person(spec: Spec, call: Call) -> None:
     """Raises `Denied` if an agent would change the user's memory for all projects.
 
     It reaches the agents of all other projects, so an agent may only add to it, for the user to
     approve.
     """
-    if mind.agent is not None and spec.effect is not Effect.READ:
+    if call.agent is not None and spec.effect is not Effect.READ:
         raise Denied(
             "an agent can't change the user's memory for all projects",
             hint="only a person can, on the command line",
@@ -221,7 +203,7 @@ def _check_person(spec: Spec, mind: Mind) -> None:
 
 
 def _of_user(
-    spec: Spec, mind: Mind, call: Call, values: Mapping[str, Any], error: NotFound
+    spec: Spec, call: Call, request: Request, values: Mapping[str, Any], error: NotFound
 ) -> object:
     """Returns the result of a command on the user's memory, if that has the id that is missing.
 
@@ -234,7 +216,7 @@ def _of_user(
     is_meant = spec.of_user or has_id
     if spec.of_user and spec.effect is not Effect.READ:
         is_meant = has_id and wanted in (values.get("id"), *(values.get("ids") or ()))
-    user = mind.user() if is_meant and values.get("at") is None else None
+    user = call.user() if is_meant and values.get("at") is None else None
     if user is None:
         raise error
     if not spec.of_user:
@@ -243,14 +225,14 @@ def _of_user(
     if spec.effect is not Effect.READ:
         _check_format(spec, user, values)
     try:
-        with _recorded(spec, user, call):
+        with _recorded(spec, user, request):
             return spec.function(user, **values)
     except NotFound as other:
         has_nearest = other.details.get("nearest") and not error.details.get("nearest")
         raise (other if has_nearest else error) from None
 
 
-def _missing(spec: Spec, user: Mind, wanted: str) -> NotFound | None:
+def _missing(spec: Spec, user: Call, wanted: str) -> NotFound | None:
     """Returns the error for an id or topic of the user's memory, in a command of a project's."""
     from mimo.operations import lookup, refresh
 
@@ -265,32 +247,32 @@ def _missing(spec: Spec, user: Mind, wanted: str) -> NotFound | None:
     )
 
 
-def _recorded(spec: Spec, mind: Mind, call: Call) -> AbstractContextManager[object]:
+def _recorded(spec: Spec, call: Call, request: Request) -> AbstractContextManager[object]:
     """Moves the texts that a command removes or replaces to the trash first."""
-    if spec.effect is Effect.READ or not (spec.needs_project or _has_project(mind)):
+    if spec.effect is Effect.READ or not (spec.needs_project or _has_project(call)):
         return nullcontext()
     from mimo.operations.undoing import recorded
 
     return recorded(
-        mind,
         call,
+        request,
         command=spec.path,
         is_tool=Surface.MCP in spec.surfaces,
         memory_only=not spec.needs_project,
     )
 
 
-def _check_format(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> None:
+def _check_format(spec: Spec, call: Call, values: Mapping[str, Any]) -> None:
     """Raises `StorageFailed` if a call may change a store that a later version of mind wrote."""
     allowed = spec.any_format
     is_allowed = allowed if isinstance(allowed, bool) else allowed(values)
-    if not is_allowed and (spec.needs_project or _has_project(mind)):
-        mind.check_format()
+    if not is_allowed and (spec.needs_project or _has_project(call)):
+        call.mind.check_format()
 
 
-def _has_project(mind: Mind) -> bool:
+def _has_project(call: Call) -> bool:
     try:
-        return mind.has_project
+        return call.mind.has_project
     except NoProject:
         return False
 
@@ -304,16 +286,16 @@ def _redacted(spec: Spec, result: object) -> Redacted[object]:
     return shown
 
 
-def _attributes(call: Call) -> dict[str, str | None]:
+def _attributes(request: Request) -> dict[str, str | None]:
     """Returns the attributes of a call's spans."""
     return {
-        "tool_name": call.tool,
-        "operation": call.operation.value,
-        "namespace": call.namespace,
+        "tool_name": request.tool,
+        "operation": request.operation.value,
+        "namespace": request.namespace,
     }
 
 
-def _admitted(spec: Spec, mind: Mind, values: dict[str, Any]) -> dict[str, Any]:
+def _admitted(spec: Spec, call: Call, values: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments as they may be stored; raises `SecretDetected` and `PiiDetected`.
 
     Skips arguments that the command itself compares with the stored text.
@@ -328,39 +310,39 @@ def _admitted(spec: Spec, mind: Mind, values: dict[str, Any]) -> dict[str, Any]:
     pair = (spec.needs.key, "value") if spec.needs.key and "value" in given else None
     if pair:
         given["value"] = privacy.named(values[pair[0]], given["value"])
-    if mind.allows_secrets and mind.agent is not None:
+    if call.caller.allows_secrets and call.agent is not None:
         raise Denied(
             "only a person can store a text that looks like a secret",
             hint="omit `--allow-secret`, and refer to the place where the secret is kept",
         )
-    if not mind.allows_secrets:
-        privacy.check_secrets(given, by_person=mind.agent is None)
+    if not call.caller.allows_secrets:
+        privacy.check_secrets(given, by_person=call.agent is None)
     if not spec.is_of_values:
         return values
     return privacy.admitted(
-        values, mind.guard.on_write, names=(spec.needs.namespace, spec.needs.key), pair=pair
+        values, call.mind.guard.on_write, names=(spec.needs.namespace, spec.needs.key), pair=pair
     )
 
 
-def _call(spec: Spec, mind: Mind, caller: Caller) -> Call:
+def _request(spec: Spec, call: Call) -> Request:
     """Returns a call before its arguments are decoded."""
-    return Call(
+    return Request(
         tool=spec.name,
         like=spec.like,
         operation=spec.needs.operation,
         diagnosis=spec.needs.diagnosis,
-        governed=not spec.needs.person or _agent(caller) is not None,
-        agent=_agent(caller),
-        user=caller.member.name if caller.member else None,
-        at=mind.now(),
+        governed=not spec.needs.person or call.agent is not None,
+        agent=call.agent,
+        user=call.member.name if call.member else None,
+        at=call.mind.now(),
     )
 
 
-def _named(call: Call, spec: Spec, values: Mapping[str, Any]) -> Call:
+def _named(request: Request, spec: Spec, values: Mapping[str, Any]) -> Request:
     """Returns the call with the names in its arguments; raises `Invalid` for an invalid name."""
     needs = spec.needs
     if needs.namespace is None and needs.context is None:
-        return call
+        return request
     names = {
         part: values[parameter]
         for part, parameter in needs._asdict().items()
@@ -370,17 +352,7 @@ def _named(call: Call, spec: Spec, values: Mapping[str, Any]) -> Call:
         check_namespace(names["namespace"])
     if "key" in names:
         check_key(names["key"])
-    return replace(call, **names)
-
-
-def _author(caller: Caller) -> str | None:
-    """Returns the author of a call's changes: None for the user, `mcp` for an unnamed client."""
-    return caller.name or ("mcp" if caller.surface is Surface.MCP else None)
-
-
-def _agent(caller: Caller) -> str | None:
-    """Returns the agent that makes the call; None for the user."""
-    return _author(caller) or caller.agent
+    return replace(request, **names)
 
 
 def _storage_failed(error: OSError) -> MindError:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mimo.commands.spec import Param, Spec, Surface, from_json
+from mimo.call import Surface
+from mimo.commands.spec import Param, Spec, from_json
 from mimo.errors import Invalid
 
 _TEXTS = ("content", "text")

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
+from mimo.call import Surface
 from mimo.commands.spec import (
     OPERATION,
     SCALARS,
@@ -18,7 +19,6 @@ from mimo.commands.spec import (
     Param,
     Shape,
     Spec,
-    Surface,
     fields_of,
     item_type,
     split_null,

@@ -10,7 +10,7 @@ The end of the module has the published fields of results, results as JSON, and 
 import types
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from enum import Enum, Flag, StrEnum, auto
+from enum import Enum, StrEnum
 from functools import cache, partial
 from math import isfinite
 from types import FunctionType
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, U
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
+from mimo.call import Surface
 from mimo.data.loads import MAX_DEPTH, DataError, loads
 from mimo.errors import Invalid, MindError
 from mimo.frozen import NamedTuple, frozen
@@ -136,14 +137,6 @@ class Effect(StrEnum):
     READ = "read"
     WRITE = "write"
     DESTROY = "destroy"
-
-
-class Surface(Flag):
-    """The surfaces that offer a command or a parameter."""
-
-    CLI = auto()
-    MCP = auto()
-    BOTH = CLI | MCP
 
 
 class Arg(NamedTuple):

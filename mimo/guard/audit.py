@@ -50,7 +50,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mimo.guard.policy import Call
+    from mimo.guard.policy import Request
     from mimo.guard.totals import Totals
 
 LARGEST = 4 * 1024 * 1024
@@ -163,29 +163,29 @@ class Session:
         self._history.append(Used(tool, at, success))
 
 
-def must_be_recorded(call: Call) -> bool:
+def must_be_recorded(request: Request) -> bool:
     """Returns whether a call may not go on without its record.
 
     Only calls that write a value may not. Other writes leave a trace in git.
     """
-    return call.operation is Operation.WRITE and call.namespace is not None
+    return request.operation is Operation.WRITE and request.namespace is not None
 
 
-def event_of(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
+def event_of(request: Request, ending: Ending, session: Session) -> dict[str, Any]:
     """Returns the record of a call, its names without secrets and personal data."""
     named = session.variable("MIND_SESSION_ID")
     event = {
         "event_type": "tool_call",
-        "timestamp": iso_utc(call.at),
-        "tool": call.tool,
-        "operation": call.operation.value,
+        "timestamp": iso_utc(request.at),
+        "tool": request.tool,
+        "operation": request.operation.value,
         "status": ending.status.value,
         "seconds": round(ending.seconds, 6),
         "session": _shown(named[:_LONGEST]) if named else session.id,
-        "agent": _shown(call.agent[:_LONGEST]) if call.agent else None,
-        "user": _shown(call.user) if call.user else None,
-        "namespace": call.namespace and _shown_key(call.namespace)[:_LONGEST],
-        "key": call.key and _shown_key(call.key)[:_LONGEST],
+        "agent": _shown(request.agent[:_LONGEST]) if request.agent else None,
+        "user": _shown(request.user) if request.user else None,
+        "namespace": request.namespace and _shown_key(request.namespace)[:_LONGEST],
+        "key": request.key and _shown_key(request.key)[:_LONGEST],
         "error": ending.error,
         "reason": ending.reason,
         "redactions": ending.redactions or None,

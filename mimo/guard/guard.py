@@ -22,11 +22,11 @@ from mimo.guard.audit import (
 )
 from mimo.guard.policy import (
     ActivePolicies,
-    Call,
     Limit,
     Operation,
     PiiAction,
     PolicyFile,
+    Request,
     Verdict,
 )
 
@@ -78,33 +78,33 @@ class Guard:
             judged = self._judged = policies, {}
         return judged
 
-    def authorise(self, call: Call) -> None:
+    def authorise(self, request: Request) -> None:
         """Raises `Denied` unless every policy permits a call."""
-        if not call.governed:
+        if not request.governed:
             return
         policies, verdicts = self._with_verdicts()
         if policies.faults:
-            if call.diagnosis:
+            if request.diagnosis:
                 return
-            raise policies.refusal(call.agent)
-        parts = (call.operation, call.namespace, call.context, call.ttl_seconds)
-        key = (call.tool, call.like, *parts)
+            raise policies.refusal(request.agent)
+        parts = (request.operation, request.namespace, request.context, request.ttl_seconds)
+        key = (request.tool, request.like, *parts)
         cached = verdicts.get(key)
-        if cached and timedelta() <= call.at - cached[0] < _CACHED:
+        if cached and timedelta() <= request.at - cached[0] < _CACHED:
             verdict = cached[1]
         else:
-            verdict = policies.judge(call)
+            verdict = policies.judge(request)
             if len(verdicts) >= _MOST_CACHED:
                 verdicts.clear()
-            verdicts[key] = (call.at, verdict)
+            verdicts[key] = (request.at, verdict)
         if not verdict.permitted:
-            raise _denied(call, verdict)
+            raise _denied(request, verdict)
 
-    def limit(self, call: Call) -> None:
+    def limit(self, request: Request) -> None:
         """Counts a call. Raises `RateLimited` if there were too many."""
         limits: dict[str, list[Limit]] = {}
-        for policy in self.policies().policies if call.governed else ():
-            for kind, name, limit in policy.limits_on(call):
+        for policy in self.policies().policies if request.governed else ():
+            for kind, name, limit in policy.limits_on(request):
                 limits.setdefault(f"{kind} {name}", []).append(limit)
         if not limits:
             return
@@ -113,37 +113,37 @@ class Guard:
                 from mimo.guard.limits import Limits
 
                 self._limits = Limits(self._root, self._owner)
-        lasting = call.operation is Operation.WRITE
-        self._limits.take(limits, call.at.timestamp(), lasting=lasting)
+        lasting = request.operation is Operation.WRITE
+        self._limits.take(limits, request.at.timestamp(), lasting=lasting)
 
-    def check_record(self, call: Call) -> None:
+    def check_record(self, request: Request) -> None:
         """Raises `StorageFailed` if a call must be recorded and can't be.
 
         No call may write if a later version of mind writes the log: it goes on without a record
         only if the log can't be written.
         """
-        if self._log and call.governed and call.operation is Operation.WRITE:
+        if self._log and request.governed and request.operation is Operation.WRITE:
             self._log.check_format()
-        if self._log and must_be_recorded(call):
+        if self._log and must_be_recorded(request):
             self._log.check_writable()
 
-    def record(self, call: Call, ending: Ending, session: Session | None = None) -> None:
+    def record(self, request: Request, ending: Ending, session: Session | None = None) -> None:
         """Adds a call to a session (default: that of the process) and to the audit log.
 
         Raises `StorageFailed` if a required record can't be added.
         """
         session = session or self.session
-        session.note(call.tool, call.at, success=ending.status is Status.OK)
-        if not self._log or not call.governed:
+        session.note(request.tool, request.at, success=ending.status is Status.OK)
+        if not self._log or not request.governed:
             return
-        event = event_of(call, ending, session)
+        event = event_of(request, ending, session)
         if self._held is not None:
             self._held.append(event)
             return
         try:
-            self._log.append(event, durable=call.operation is Operation.WRITE)
+            self._log.append(event, durable=request.operation is Operation.WRITE)
         except (StorageFailed, OSError):
-            if must_be_recorded(call) and ending.error is None:
+            if must_be_recorded(request) and ending.error is None:
                 raise
 
     def hold_records(self) -> None:
@@ -159,22 +159,22 @@ class Guard:
                     self._log.append(event, durable=False)
 
     @contextmanager
-    def passing(self, call: Call, monotonic: Callable[[], float]) -> Iterator[None]:
+    def passing(self, request: Request, monotonic: Callable[[], float]) -> Iterator[None]:
         """Runs the block as a call: authorised, counted, and recorded however it ends.
 
         Raises `Denied`, `RateLimited` and `StorageFailed` before the block is entered.
         """
         ending, started = Ending(), monotonic()
         try:
-            self.authorise(call)
-            self.limit(call)
-            self.check_record(call)
+            self.authorise(request)
+            self.limit(request)
+            self.check_record(request)
             yield
         except BaseException as error:
             ending = ended_by(error)
             raise
         finally:
-            self.record(call, replace(ending, seconds=monotonic() - started))
+            self.record(request, replace(ending, seconds=monotonic() - started))
 
     def contexts(self, wanted: tuple[str, ...], tool: str) -> tuple[str, ...]:
         """Returns those of the context types that every policy permits a tool."""
@@ -202,20 +202,23 @@ class Guard:
             self._limits.close()
 
 
-def _denied(call: Call, verdict: Verdict) -> Denied:
+def _denied(request: Request, verdict: Verdict) -> Denied:
     """Returns the error for a denied call: it names the request, and no stored data."""
     details: dict[str, object]
     if verdict.reason == "ttl":
-        subject, details = f"a TTL of {call.ttl_seconds} seconds", {"ttl_seconds": call.ttl_seconds}
-    elif call.namespace is not None:
-        subject, details = f"namespace '{call.namespace}'", {"namespace": call.namespace}
+        subject, details = (
+            f"a TTL of {request.ttl_seconds} seconds",
+            {"ttl_seconds": request.ttl_seconds},
+        )
+    elif request.namespace is not None:
+        subject, details = f"namespace '{request.namespace}'", {"namespace": request.namespace}
     elif verdict.reason == "context_type":
-        subject, details = f"context '{call.context}'", {"context_type": call.context}
+        subject, details = f"context '{request.context}'", {"context_type": request.context}
     else:
-        subject, details = f"tool '{call.tool}'", {"tool": call.tool}
-    details["operation"] = call.operation.value
+        subject, details = f"tool '{request.tool}'", {"tool": request.tool}
+    details["operation"] = request.operation.value
     message = f"Access denied to {subject}"
-    error = Denied(message, hint=f"`{call.tool}`: {verdict.message}", details=details)
+    error = Denied(message, hint=f"`{request.tool}`: {verdict.message}", details=details)
     error.reason = verdict.reason
     return error
 

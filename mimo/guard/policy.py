@@ -120,7 +120,7 @@ class Limit(NamedTuple):
 
 
 @frozen
-class Call:
+class Request:
     """One call of a tool, as the policies judge it."""
 
     tool: str
@@ -177,18 +177,18 @@ class Policy:
         names = _names_for(folded(tool), self.named)
         return [self.rules[name] for name in names if name in self.rules]
 
-    def limits_on(self, call: Call) -> Iterator[tuple[str, str, Limit]]:
+    def limits_on(self, request: Request) -> Iterator[tuple[str, str, Limit]]:
         """Yields each limit on a call: `tool` or `namespace`, its name, and the limit."""
-        for tool in dict.fromkeys((call.tool, call.like or call.tool)):
+        for tool in dict.fromkeys((request.tool, request.like or request.tool)):
             if limit := self.tool_limits.get(folded(tool), self.tool_limits.get(EVERY)):
                 yield "tool", tool, limit
-        if call.namespace is None:
+        if request.namespace is None:
             return
         from mimo.memory.ids import covers
 
         for pattern, limit in self.namespace_limits.items():
-            if covers(pattern, call.namespace):
-                yield "namespace", call.namespace, limit
+            if covers(pattern, request.namespace):
+                yield "namespace", request.namespace, limit
                 return
 
 
@@ -205,23 +205,23 @@ class Verdict(NamedTuple):
 PERMITTED = Verdict(permitted=True)
 
 
-def judge(rule: Rule, call: Call) -> Verdict:
+def judge(rule: Rule, request: Request) -> Verdict:
     """Returns whether a rule permits a call."""
-    if call.operation not in rule.operations:
+    if request.operation not in rule.operations:
         allowed = ", ".join(rule.operations) or "none"
         return Verdict(False, "operation", f"its operations are {allowed}")
-    if call.namespace is not None:
+    if request.namespace is not None:
         from mimo.memory.ids import covers
 
         patterns = ("*",) if rule.namespaces is None else rule.namespaces
-        if not any(covers(p, call.namespace) for p in patterns):
+        if not any(covers(p, request.namespace) for p in patterns):
             allowed = ", ".join(patterns) or "none"
             return Verdict(False, "namespace", f"its namespaces are {allowed}")
-    contexts = None if call.context in (None, ALL) else rule.contexts
-    if contexts is not None and call.context not in contexts:
+    contexts = None if request.context in (None, ALL) else rule.contexts
+    if contexts is not None and request.context not in contexts:
         return Verdict(False, "context_type", f"its contexts are {', '.join(contexts) or 'none'}")
     most = rule.max_ttl_seconds
-    if call.ttl_seconds is not None and most is not None and call.ttl_seconds > most:
+    if request.ttl_seconds is not None and most is not None and request.ttl_seconds > most:
         return Verdict(False, "ttl", f"its values live {most:,} seconds at most")
     return PERMITTED
 
@@ -498,12 +498,12 @@ class ActivePolicies:
         error.reason = "policy"
         return error
 
-    def judge(self, call: Call) -> Verdict:
+    def judge(self, request: Request) -> Verdict:
         """Returns the first refusal of any policy; `PERMITTED` if all policies permit a call."""
         for policy in self.policies:
-            for tool in (call.tool, call.like or call.tool):
+            for tool in (request.tool, request.like or request.tool):
                 for rule in policy.rules_of(tool):
-                    verdict = judge(rule, call)
+                    verdict = judge(rule, request)
                     if not verdict.permitted:
                         place = f"{policy.source}:{rule.line}" if rule.line else policy.source
                         return verdict._replace(message=f"{verdict.message} ({place})")

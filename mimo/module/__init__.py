@@ -15,9 +15,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from mimo.commands.invoke import Caller
+from mimo.call import Call, Caller, Console, Surface
 from mimo.commands.invoke import invoke as run
-from mimo.commands.spec import Surface, spec_of, to_json
+from mimo.commands.spec import spec_of, to_json
 from mimo.errors import Internal, Invalid, MindError, NotFound
 from mimo.features import modules
 from mimo.features.modules import FoundModule, Manifest, ModuleCommand, find
@@ -65,8 +65,9 @@ class MemoryModule:
         _stop_if_set(token)
         try:
             with closing(Mind.open(self._start or Path.cwd(), project=self._project)) as mind:
-                mind.progress = lambda *_: _stop_if_set(token)
-                answer = run(spec, mind, Caller(surface=Surface.MCP, name="module"), arguments)
+                console = Console(progress=lambda *_: _stop_if_set(token))
+                call = Call(mind, Caller(surface=Surface.MCP, name="module"), console)
+                answer = run(spec, call, arguments)
         except Invalid:
             raise
         except MindError as error:

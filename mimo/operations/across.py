@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from mimo.call import Call
 from mimo.disk import STORE, working_directory
 from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.frozen import replace
-from mimo.guard.policy import Call, Operation
+from mimo.guard.policy import Operation, Request
 from mimo.index.rows import Hit
-from mimo.mind import Mind
 from mimo.operations.finding import (
     Answer,
     Options,
@@ -41,8 +41,8 @@ _STAY_OPEN = 16
 
 
 def search_projects(
-    mind: Mind, text: str, options: Options, *, private: bool
-) -> tuple[list[tuple[Mind, Hit]], str | None]:
+    call: Call, text: str, options: Options, *, private: bool
+) -> tuple[list[tuple[Call, Hit]], str | None]:
     """Returns the best matches of all registered projects with their projects, best first.
 
     Each other project is searched through its own guard, and its private memories are neither
@@ -50,17 +50,17 @@ def search_projects(
     could not be searched, with the reason. A memory with the same file in several projects, such as
     worktrees, is one match. Otherwise as `search`.
     """
-    with_private = private and mind.agent is None
+    with_private = private and call.agent is None
     most, options = options.limit, with_room(options)
     shared = replace(options, filter=replace(options.filter, shared=True))
 
-    def search_one(other: Mind, here: bool) -> Answer:
+    def search_one(other: Call, here: bool) -> Answer:
         if here or with_private:
             return answer_of(other, text, options)
         answer = answer_of(other, text, shared)
         ids = [hit.record.memory.id for hit in answer.result.hits]
-        newer = other.index.newer(ids, shared=True)
-        competing = other.index.competing(ids, shared=True)
+        newer = other.mind.index.newer(ids, shared=True)
+        competing = other.mind.index.competing(ids, shared=True)
         hits = tuple(
             replace(hit, newer=newer[id], competing=competing.get(id, ()))
             for id, hit in zip(ids, answer.result.hits, strict=True)
@@ -68,14 +68,14 @@ def search_projects(
         return answer._replace(result=replace(answer.result, hits=hits))
 
     check_length(text)
-    answers, skipped = ask_each(mind, "mind_search", search_one)
-    if user := mind.user():
+    answers, skipped = ask_each(call, "mind_search", search_one)
+    if user := call.user():
         try:
             own = answer_of(user, text, approved(options))
             if not (own.result.listed and answers):  # A list is about the projects.
-                answers.append((user.project.name, user, own))
+                answers.append((user.mind.project.name, user, own))
         except (SearchFailed, StorageFailed) as error:
-            skipped.append(f"{user.project.name}: {error.message}")
+            skipped.append(f"{user.mind.project.name}: {error.message}")
     # The matches of one project are better than a list of another one.
     is_listed = all(answer.result.listed for _, _, answer in answers)
     answers = [answer for answer in answers if answer[2].result.listed == is_listed]
@@ -98,8 +98,8 @@ def search_projects(
 
 
 def _one_list(
-    answers: list[tuple[Mind, Answer]], most: int
-) -> tuple[list[tuple[Mind, Hit]], str | None]:
+    answers: list[tuple[Call, Answer]], most: int
+) -> tuple[list[tuple[Call, Hit]], str | None]:
     """Returns the lists of several projects as one, newest first, and the remark on it.
 
     The memories of a time in one project are better than the newest ones of another, and are above
@@ -117,7 +117,7 @@ def _one_list(
     return matches, notices(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
 
 
-def _distinct(answers: Iterable[tuple[Mind, Answer]]) -> list[tuple[Mind, Hit]]:
+def _distinct(answers: Iterable[tuple[Call, Answer]]) -> list[tuple[Call, Hit]]:
     """Returns the matches of several projects, each memory once: that of the last project.
 
     Worktrees and clones of a repository have the same files. The open project's answer is last.
@@ -130,28 +130,28 @@ def _distinct(answers: Iterable[tuple[Mind, Answer]]) -> list[tuple[Mind, Hit]]:
     return list(matches.values())
 
 
-def root_in_git(mind: Mind) -> Path:
+def root_in_git(call: Call) -> Path:
     """Returns the folder below which a command line looks at the changes in git.
 
     It is that of the project. Outside of any project it is the top of the working tree, if git has
     a project below it. Raises `NoProject` if there is neither.
     """
-    if mind.is_outside and mind.author is None and (here := working_directory()):
+    if call.mind.is_outside and call.author is None and (here := working_directory()):
         top = git.output(here, "rev-parse", "--show-toplevel")
         words = ("ls-files", "--", f"**/{STORE}/{CONFIG}")
         if top and git.run(Path(top), *words, index=True, globs=True).stdout:
             return Path(top)
-    return mind.project.root
+    return call.mind.project.root
 
 
 def ask_each(
-    mind: Mind,
+    call: Call,
     tool: str,
-    question: Callable[[Mind, bool], T],
+    question: Callable[[Call, bool], T],
     *,
     diagnosis: bool = False,
     among: Iterable[Registered] | None = None,
-) -> tuple[list[tuple[str, Mind, T]], list[str]]:
+) -> tuple[list[tuple[str, Call, T]], list[str]]:
     """Returns each registered project's name, memory and answer, the open one's last; and problems.
 
     `among` replaces the registered projects and the open one: the caller may open all of them.
@@ -160,42 +160,42 @@ def ask_each(
     it is the open one. Each problem is the reason for which a project was skipped, which reveals
     nothing of its policy.
     """
-    registry = mind.registered() if among is None else Registry(projects=tuple(among))
-    here = mind.project.root if among is None and mind.has_project else None
-    answers: list[tuple[str, Mind, T]] = []
+    registry = call.registered() if among is None else Registry(projects=tuple(among))
+    here = call.mind.project.root if among is None and call.mind.has_project else None
+    answers: list[tuple[str, Call, T]] = []
     skipped = [registry.problem.message] if registry.problem else []
     for number, entry in enumerate(registry.projects):
-        mind.heed()
+        call.check_cancelled()
         if entry.path == here or not entry.search_all:
             continue
         stays, other = number < _STAY_OPEN, None
         try:
-            other = mind.at(entry, stays=stays)
+            other = call.at(entry, stays=stays)
             if other is None:
                 skipped.append(f"{entry.name} is missing")
                 continue
-            call = Call(
+            request = Request(
                 tool=tool,
                 operation=Operation.READ,
                 diagnosis=diagnosis,
-                agent=mind.agent,
-                user=mind.member.name if mind.member else None,
-                at=mind.now(),
+                agent=call.agent,
+                user=call.member.name if call.member else None,
+                at=call.mind.now(),
             )
-            with other.guard.passing(call, mind.timer.monotonic):
+            with other.mind.guard.passing(request, call.mind.timer.monotonic):
                 answers.append((entry.name, other, question(other, False)))
         except Exception as error:  # one broken project must not stop the others
-            if mind.halted and mind.halted():
+            if call.console.halted and call.console.halted():
                 raise
             skipped.append(f"{entry.name} was skipped: {_reason(error, tool)}")
         finally:
             if other and not stays:
-                other.close()  # A later use of a part opens it again.
+                other.mind.close()  # A later use of a part opens it again.
     if here:
         names = (entry.name for entry in registry.projects if entry.path == here)
-        name = next(names, mind.project.name)
+        name = next(names, call.mind.project.name)
         try:
-            answers.append((name, mind, question(mind, True)))
+            answers.append((name, call, question(call, True)))
         except (SearchFailed, StorageFailed) as error:
             skipped.append(f"{name}: {error.message}")
     return answers, skipped

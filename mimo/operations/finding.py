@@ -10,6 +10,7 @@ from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
+from mimo.call import Call
 from mimo.errors import (
     Cancelled,
     Invalid,
@@ -21,7 +22,6 @@ from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Newer, least
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
-from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.encoding import encode_later
 from mimo.text.calendar import MONTHS
@@ -129,7 +129,7 @@ def sure_or_nearest(
     return (sure, None) if sure else (matches[:NEAREST], WEAK)
 
 
-def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> Found:
+def search(call: Call, text: str, options: Options, *, counted: bool = True) -> Found:
     """Returns the memories of this project that answer `text`, best first.
 
     Without a threshold these are the sure matches, or else the nearest ones above the floor, which
@@ -137,33 +137,33 @@ def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> 
     the time that the query names, and an incomplete search. If `counted` is set, each sure match
     counts as used. Raises `SearchFailed` if not even the files can be read.
     """
-    return _noted(mind, answer_of(mind, text, options), options, counted=counted)
+    return _noted(call, answer_of(call, text, options), options, counted=counted)
 
 
-def _noted(mind: Mind, answer: Answer, options: Options, *, counted: bool) -> Found:
+def _noted(call: Call, answer: Answer, options: Options, *, counted: bool) -> Found:
     """Returns an answer with its notice; counts its sure matches as used if `counted`."""
     result = answer.result
-    notice = notices(mind.notice, result.notice, answer.remark_on(result.hits))
+    notice = notices(call.notice, result.notice, answer.remark_on(result.hits))
     if counted and not result.listed:
-        note_sure(mind, result.hits)
+        note_sure(call, result.hits)
     if options.threshold is None and not result.listed and result.hits and is_weak(result.hits[0]):
         notice = notices(notice, WEAK)
     return replace(result, notice=notice)
 
 
 def search_with_user(
-    mind: Mind, text: str, options: Options, *, counted: bool = True, alone: bool = False
-) -> tuple[list[tuple[Mind, Hit]], Found]:
+    call: Call, text: str, options: Options, *, counted: bool = True, alone: bool = False
+) -> tuple[list[tuple[Call, Hit]], Found]:
     """Returns the same with the matches of the user's memory for all projects, if there is one.
 
     Each match has the memory that it is from; the second value has the notice and the numbers.
     With `alone`, the user's memory is left out.
     """
-    user = None if alone else mind.user()
+    user = None if alone else call.user()
     if user is not None:
-        return _search_beside(mind, user, text, options, counted=counted)
-    result = _noted(mind, answer_of(mind, text, options), options, counted=counted)
-    return [(mind, hit) for hit in result.hits], result
+        return _search_beside(call, user, text, options, counted=counted)
+    result = _noted(call, answer_of(call, text, options), options, counted=counted)
+    return [(call, hit) for hit in result.hits], result
 
 
 def approved(options: Options) -> Options:
@@ -179,7 +179,7 @@ def with_room(options: Options) -> Options:
     return replace(options, limit=max(options.limit, _ORDERED))
 
 
-def places(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[float, bool]]:
+def places(matches: Sequence[tuple[Call, Hit]]) -> list[tuple[float, bool]]:
     """Returns the place of each match: what a project decided is above a general preference.
 
     Among equal matches, and on the same topic, those of projects are first.
@@ -187,11 +187,11 @@ def places(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[float, bool]]:
     topics: dict[str, float] = {}
     for owner, hit in matches:
         topic = topic_key(hit.record.memory.topic or "")
-        if topic and not owner.is_users:
+        if topic and not owner.mind.is_users:
             topics[topic] = max(hit.score, topics.get(topic, 0.0))
 
-    def place(owner: Mind, hit: Hit) -> tuple[float, bool]:
-        if not owner.is_users:
+    def place(owner: Call, hit: Hit) -> tuple[float, bool]:
+        if not owner.mind.is_users:
             return hit.score, True
         most = topics.get(topic_key(hit.record.memory.topic or ""), 1.0)
         return min(hit.score - _ADVANTAGE, most), False
@@ -199,15 +199,15 @@ def places(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[float, bool]]:
     return [place(owner, hit) for owner, hit in matches]
 
 
-def best_first(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[Mind, Hit]]:
+def best_first(matches: Sequence[tuple[Call, Hit]]) -> list[tuple[Call, Hit]]:
     """Returns matches of several memories in the order of their places."""
     placed = zip(places(matches), matches, strict=True)
     return [match for _, match in sorted(placed, key=itemgetter(0), reverse=True)]
 
 
 def _search_beside(
-    mind: Mind, user: Mind, text: str, options: Options, *, counted: bool
-) -> tuple[list[tuple[Mind, Hit]], Found]:
+    call: Call, user: Call, text: str, options: Options, *, counted: bool
+) -> tuple[list[tuple[Call, Hit]], Found]:
     """Returns the best matches of a project and of the user's memory for all projects.
 
     Weak matches of the user's memory are returned only if the project has none, since one of a few
@@ -216,7 +216,7 @@ def _search_beside(
     Among equal matches, and on the same topic, the project's are first. Otherwise as `search`.
     """
     most, options = options.limit, with_room(options)
-    answer, problem = answer_of(mind, text, options), None
+    answer, problem = answer_of(call, text, options), None
     own = answer.result
     try:
         others = answer_of(user, text, approved(options)).result
@@ -230,45 +230,45 @@ def _search_beside(
     hits, is_own = list(own.hits), True
     if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):
         hits, is_own = [], False
-    matches = [*((mind, hit) for hit in hits), *((user, hit) for hit in more)]
+    matches = [*((call, hit) for hit in hits), *((user, hit) for hit in more)]
     if more:  # Otherwise the order is the project's own.
         matches = best_first(matches)
     matches = matches[:most]
     is_listed = own.listed and not more
     if counted and not is_listed:
-        for owner in (mind, user):
+        for owner in (call, user):
             note_sure(owner, [hit for other, hit in matches if other is owner])
-    remark = answer.remark_on(hit for owner, hit in matches if owner is mind) if is_own else None
-    notice = notices(mind.notice, own.notice, others.notice, problem, remark)
+    remark = answer.remark_on(hit for owner, hit in matches if owner is call) if is_own else None
+    notice = notices(call.notice, own.notice, others.notice, problem, remark)
     if options.threshold is None and matches and not is_listed and is_weak(matches[0][1]):
         notice = notices(notice, WEAK)
     considered = own.considered + others.considered
     return matches, replace(own, considered=considered, listed=is_listed, notice=notice)
 
 
-def answer_of(mind: Mind, text: str, options: Options) -> Answer:
+def answer_of(call: Call, text: str, options: Options) -> Answer:
     """Returns the answer of one project. Raises `Invalid` and `SearchFailed`."""
     from mimo.when.question import Way, understood
 
     check_length(text)
     try:
-        refresh.refresh(mind)
-        asking = understood(text, mind.local_now())
+        refresh.refresh(call)
+        asking = understood(text, call.mind.local_now())
         is_again = False
         while True:
             if asking.way is Way.SPAN:
-                answer = _of_span(mind, text, asking, options)
+                answer = _of_span(call, text, asking, options)
             elif asking.way is not Way.SEARCH:
-                answer = _listed(mind, asking, options, latest=asking.way is Way.LATEST)
+                answer = _listed(call, asking, options, latest=asking.way is Way.LATEST)
             elif asking.time:
-                answer = _in_time(mind, text, asking.time, options)
+                answer = _in_time(call, text, asking.time, options)
             else:
-                answer = Answer(_searched(mind, text, options))
+                answer = Answer(_searched(call, text, options))
                 if asking.otherwise and all(map(is_weak, answer.result.hits)):
                     latest = asking.otherwise is Way.LATEST
-                    answer = _listed(mind, asking, options, latest=latest)
+                    answer = _listed(call, asking, options, latest=latest)
             shown = map(attrgetter("record"), answer.result.hits)
-            if is_again or not refresh.reread(mind, shown):
+            if is_again or not refresh.reread(call, shown):
                 return answer
             is_again = True
     except StorageFailed as error:
@@ -277,28 +277,28 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
         ) from error
 
 
-def _searched(mind: Mind, text: str, options: Options) -> Found:
+def _searched(call: Call, text: str, options: Options) -> Found:
     """Returns the matches, each superseded one below the memories that supersede it."""
     is_open = options.threshold is None
-    matches = mind.index.search(
+    matches = call.mind.index.search(
         text,
         filter=options.filter,
         limit=options.limit,
         threshold=THRESHOLD if options.threshold is None else options.threshold,
         nearest=min(options.limit, NEAREST) if is_open else 0,
-        now=mind.local_now(),
+        now=call.mind.local_now(),
     )
-    if mind.index.is_behind:
-        encode_later(mind)
+    if call.mind.index.is_behind:
+        encode_later(call)
     best = matches.hits[0].score if matches.hits else 0.0
     if is_open and best < least(matches.considered):
         return replace(matches, hits=())
     most = NEAREST if is_open and best < THRESHOLD else options.limit
-    hits = _with_successors(mind, matches.hits, options.filter)
+    hits = _with_successors(call, matches.hits, options.filter)
     return replace(matches, hits=tuple(hits[: min(most, options.limit)]))
 
 
-def _in_time(mind: Mind, text: str, time: NamedTime, options: Options) -> Answer:
+def _in_time(call: Call, text: str, time: NamedTime, options: Options) -> Answer:
     """Returns the matches, only those of the time that a question names if one of them is sure.
 
     If no match at all is sure, those of that time are first. A date is not a condition: a memory of
@@ -307,15 +307,15 @@ def _in_time(mind: Mind, text: str, time: NamedTime, options: Options) -> Answer
     weak: tuple[Hit, ...] = ()
     for span in time.meant if time.is_relative else ():
         if within := _within(options, span):
-            result = _searched(mind, time.rest, within)
+            result = _searched(call, time.rest, within)
             if result.hits and not is_weak(result.hits[0]):
-                return Answer(result, f"only from this time: {_resolved(mind, time, span)}")
+                return Answer(result, f"only from this time: {_resolved(call, time, span)}")
             weak = weak or result.hits
-    result = _searched(mind, text, options)
+    result = _searched(call, text, options)
     if weak and options.threshold is None and all(map(is_weak, result.hits)):
         hits = {hit.record.memory.id: hit for hit in (*weak, *result.hits)}
         result = replace(result, hits=tuple(hits.values())[: min(NEAREST, options.limit)])
-    named = _resolved(mind, time, time.spans[0])
+    named = _resolved(call, time, time.spans[0])
     if time.is_relative:
         return Answer(result, f"no sure match is of this time: {named}; all times were searched")
     return Answer(result, f"all times were searched, not only this one: {named}")
@@ -331,13 +331,13 @@ def _within(options: Options, span: Interval) -> Options | None:
     return replace(options, filter=replace(chosen, since=since, until=until))
 
 
-def _resolved(mind: Mind, time: NamedTime, span: Interval) -> str:
+def _resolved(call: Call, time: NamedTime, span: Interval) -> str:
     from mimo.when import shown
 
-    return f"`{time.expression}` ({shown(span, mind.local_now())})"
+    return f"`{time.expression}` ({shown(span, call.mind.local_now())})"
 
 
-def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
+def _of_span(call: Call, text: str, asking: Asking, options: Options) -> Answer:
     """Returns the memories of a time, then those of other times that name the date.
 
     If there are none, it returns the newest ones, which are weak. In each case it is a list, which
@@ -346,7 +346,10 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
     time = asking.time
     if time is None:
         raise TypeError(asking)
-    result, remark = Found(hits=(), considered=mind.index.count(options.filter), listed=True), None
+    result, remark = (
+        Found(hits=(), considered=call.mind.index.count(options.filter), listed=True),
+        None,
+    )
     types = options.filter.types
     narrow = [frozenset({Kind.DECISION})] if asking.decisions and types is None else []
     tried = (*narrow, types)
@@ -355,14 +358,14 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
         within = _within(options, span)
         if within and not result.hits:
             chosen = replace(within, filter=replace(within.filter, types=kinds))
-            hits = _newest(mind, chosen, score=1.0, resuming=asking.resuming, documents=False)
+            hits = _newest(call, chosen, score=1.0, resuming=asking.resuming, documents=False)
             result = replace(result, hits=hits)
-            named = _resolved(mind, time, span)
+            named = _resolved(call, time, span)
             remark = f"the {'decisions' if narrow else 'memories'} of this time: {named}"
             if narrow and kinds is types:
                 remark = f"no decision is of this time: {named}; these are its other memories"
-    missing = f"no memory is of this time: {_resolved(mind, time, time.spans[-1])}"
-    others = [] if time.is_relative else _naming(mind, text, time, options)
+    missing = f"no memory is of this time: {_resolved(call, time, time.spans[-1])}"
+    others = [] if time.is_relative else _naming(call, text, time, options)
     if result.hits:
         listed = {hit.record.memory.id for hit in result.hits}
         others = [hit for hit in others if hit.record.memory.id not in listed]
@@ -370,14 +373,14 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
         return Answer(result, remark, _BESIDE)
     if others:
         return Answer(replace(result, hits=tuple(others)), f"{missing}; these name it")
-    newest = _listed(mind, asking, options, weak=True)
+    newest = _listed(call, asking, options, weak=True)
     if not newest.result.hits:
         return Answer(newest.result, missing)
     kind = "newest decisions" if newest.remark == _DECISIONS else "newest"
     return Answer(newest.result, f"{missing}; these are the {kind}")
 
 
-def _naming(mind: Mind, text: str, time: NamedTime, options: Options) -> list[Hit]:
+def _naming(call: Call, text: str, time: NamedTime, options: Options) -> list[Hit]:
     """Returns the sure matches whose text names a date, on whichever day they were written.
 
     Their scores are below that of a memory of the time.
@@ -385,7 +388,7 @@ def _naming(mind: Mind, text: str, time: NamedTime, options: Options) -> list[Hi
     from mimo.text.tokens import query_terms, tokenize
 
     names = [set(query_terms(time.expression).content)]
-    first, last = time.days(mind.local_now().tzinfo) or (None, None)
+    first, last = time.days(call.mind.local_now().tzinfo) or (None, None)
     if first and first == last:
         month = MONTHS[first.month - 1]
         forms = (f"{first}", f"{month} {first.day}", f"{month[:3]} {first.day}")
@@ -398,62 +401,62 @@ def _naming(mind: Mind, text: str, time: NamedTime, options: Options) -> list[Hi
 
     return [
         replace(hit, score=min(hit.score, _OTHER_TIME))
-        for hit in _searched(mind, text, options).hits
+        for hit in _searched(call, text, options).hits
         if not is_weak(hit) and names_it(hit)
     ]
 
 
 def _listed(
-    mind: Mind, asking: Asking, options: Options, *, latest: bool = False, weak: bool = False
+    call: Call, asking: Asking, options: Options, *, latest: bool = False, weak: bool = False
 ) -> Answer:
     """Returns the latest work, the decisions, or the newest memories, which are weak.
 
     With `weak`, the decisions are weak as well.
     """
-    result = Found(hits=(), considered=mind.index.count(options.filter), listed=True)
+    result = Found(hits=(), considered=call.mind.index.count(options.filter), listed=True)
     if asking.decisions and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.DECISION}))
         chosen = replace(options, filter=kinds)
-        decisions = _newest(mind, chosen, score=float(not weak), resuming=False)
+        decisions = _newest(call, chosen, score=float(not weak), resuming=False)
         if decisions:
             return Answer(replace(result, hits=decisions), _DECISIONS)
-    hits = _newest(mind, options, score=float(latest), resuming=latest)
+    hits = _newest(call, options, score=float(latest), resuming=latest)
     return Answer(replace(result, hits=hits), (_LATEST if latest else _NEWEST) if hits else None)
 
 
 def _newest(
-    mind: Mind, options: Options, *, score: float, resuming: bool, documents: bool = True
+    call: Call, options: Options, *, score: float, resuming: bool, documents: bool = True
 ) -> tuple[Hit, ...]:
     """Returns the newest memories as matches; with `resuming`, the newest checkpoint is first."""
     if options.threshold is not None and score < options.threshold:
         return ()
-    records = newest(mind, options.filter, options.limit, documents=documents)
+    records = newest(call, options.filter, options.limit, documents=documents)
     if resuming and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
         active = (
             record
             for most in (1, _READ)
-            for record in mind.index.records(kinds, limit=most)
+            for record in call.mind.index.records(kinds, limit=most)
             if (record.memory.status or "").lower() != "archived"
         )
         if last := next(active, None):
             others = [record for record in records if record != last]
             records = (last, *others)[: options.limit]
-    newer = mind.index.newer([record.memory.id for record in records])
-    return _as_hits(mind, records, score, newer)
+    newer = call.mind.index.newer([record.memory.id for record in records])
+    return _as_hits(call, records, score, newer)
 
 
-def newest(mind: Mind, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
+def newest(call: Call, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
     """Returns the newest memories, and `documents` only if there is nothing else."""
-    records = mind.index.records(replace(filter, whole=True), limit=limit)
-    return records if records or not documents else mind.index.records(filter, limit=limit)
+    records = call.mind.index.records(replace(filter, whole=True), limit=limit)
+    return records if records or not documents else call.mind.index.records(filter, limit=limit)
 
 
 def _as_hits(
-    mind: Mind, records: Sequence[Record], score: float, newer: Mapping[str, Newer]
+    call: Call, records: Sequence[Record], score: float, newer: Mapping[str, Newer]
 ) -> tuple[Hit, ...]:
     """Returns memories that are in an answer without a match of their own."""
-    competing = mind.index.competing([record.memory.id for record in records])
+    competing = call.mind.index.competing([record.memory.id for record in records])
     return tuple(
         Hit(
             record=record,
@@ -467,7 +470,7 @@ def _as_hits(
     )
 
 
-def _with_successors(mind: Mind, hits: Sequence[Hit], filter: Filter) -> list[Hit]:
+def _with_successors(call: Call, hits: Sequence[Hit], filter: Filter) -> list[Hit]:
     """Returns the matches with each superseded one below its successors, over all steps.
 
     A successor answers the same question, so a current one that did not match itself is added, with
@@ -482,10 +485,10 @@ def _with_successors(mind: Mind, hits: Sequence[Hit], filter: Filter) -> list[Hi
         reached, ahead = set[str](), hit.newer.superseded_by
         while ahead := tuple(dict.fromkeys(new for new in ahead if new not in reached)):
             reached.update(ahead)
-            newer = mind.index.newer(ahead)
+            newer = call.mind.index.newer(ahead)
             current = [new for new in ahead if not newer[new].superseded_by]
             others = [new for new in current if new not in matches]
-            added = _as_hits(mind, mind.index.among(others, filter), hit.score, newer)
+            added = _as_hits(call, call.mind.index.among(others, filter), hit.score, newer)
             moved = (matches[new] for new in ahead if new in matches)
             above = {new.record.memory.id: new for new in (*added, *moved)} | above
             ahead = tuple(after for old in ahead for after in newer[old].superseded_by)
@@ -507,54 +510,54 @@ def check_length(text: str) -> None:
         )
 
 
-def note_sure(mind: Mind, hits: Iterable[Hit]) -> None:
+def note_sure(call: Call, hits: Iterable[Hit]) -> None:
     """Counts the related memories as used, but not the closest of unrelated ones."""
-    note(mind, [hit.record for hit in hits if hit.score >= THRESHOLD])
+    note(call, [hit.record for hit in hits if hit.score >= THRESHOLD])
 
 
 # Uses of memories, which keep them from fading.
 
 
-def note(mind: Mind, records: Iterable[Record]) -> None:
+def note(call: Call, records: Iterable[Record]) -> None:
     """Counts a use of each memory: a search matches it, or it was shown or loaded.
 
     An answer never fails because its uses can't be counted.
     """
-    if not mind.counts_uses:
+    if not call.caller.counts_uses:
         return
     with suppress(MindError, OSError):
-        mind.accesses.note([record.memory.id for record in records], mind.now())
+        call.mind.accesses.note([record.memory.id for record in records], call.mind.now())
 
 
-def uses(mind: Mind) -> dict[str, Use]:
+def uses(call: Call) -> dict[str, Use]:
     """Returns the number of uses of each memory on this machine, and the last one."""
     with suppress(MindError, OSError):
-        mind.accesses.flush()
-    return mind.accesses.uses()
+        call.mind.accesses.flush()
+    return call.mind.accesses.uses()
 
 
 # Lists and links.
 
 
-def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
+def listing(call: Call, options: Options = EVERYTHING) -> Page:
     """Returns one page of the memories that pass the filter, and the number of all that do."""
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     page = partial(index.records, options.filter, sort=options.sort)
     records = page(limit=options.limit, offset=options.offset)
-    if refresh.reread(mind, records):
+    if refresh.reread(call, records):
         records = page(limit=options.limit, offset=options.offset)
     return Page(records=records, total=index.count(options.filter))
 
 
-def folded(mind: Mind, options: Options) -> Page:
+def folded(call: Call, options: Options) -> Page:
     """Returns one page of the memories that pass the filter, an ingested file as one of them.
 
     Its first chunk that passes the filter represents it.
     """
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     page = partial(index.folded_records, options.filter, sort=options.sort)
     records = page(limit=options.limit, offset=options.offset)
-    if refresh.reread(mind, records):
+    if refresh.reread(call, records):
         records = page(limit=options.limit, offset=options.offset)
     parents = [record.parent for record in records if record.parent is not None]
     numbers = index.folded(options.filter)
@@ -566,18 +569,18 @@ def folded(mind: Mind, options: Options) -> Page:
     )
 
 
-def total(mind: Mind, *, shared: bool = False, roughly: bool = False) -> int:
+def total(call: Call, *, shared: bool = False, roughly: bool = False) -> int:
     """Returns the number of memories of a project; with `shared`, without private ones.
 
     With `roughly`, it is the number when the project was last indexed, and no file is looked at.
     """
-    if not roughly or mind.index.changed_at() is None:
-        refresh.refresh(mind)
-    return mind.index.count(Filter(shared=shared))
+    if not roughly or call.mind.index.changed_at() is None:
+        refresh.refresh(call)
+    return call.mind.index.count(Filter(shared=shared))
 
 
 def linked(
-    mind: Mind,
+    call: Call,
     start: Sequence[str],
     *,
     depth: int,
@@ -593,10 +596,12 @@ def linked(
     """
     from mimo.memory.relations import MAX_DEPTH
 
-    steps, index = max(0, min(depth, MAX_DEPTH)), refresh.up_to_date(mind)
-    return index.graph(start, depth=steps, types=types, most=most, shared=shared, now=mind.now())
+    steps, index = max(0, min(depth, MAX_DEPTH)), refresh.up_to_date(call)
+    return index.graph(
+        start, depth=steps, types=types, most=most, shared=shared, now=call.mind.now()
+    )
 
 
-def successor(mind: Mind, id: str) -> str | None:
+def successor(call: Call, id: str) -> str | None:
     """Returns the id of the newest memory that supersedes this one, or None."""
-    return mind.index.superseded_by((id,)).get(id)
+    return call.mind.index.superseded_by((id,)).get(id)

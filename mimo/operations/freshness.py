@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.call import Call
 from mimo.errors import MindError, NotFound
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
-from mimo.mind import Mind
 from mimo.store import files
 from mimo.store.files import LOCAL, digest
 from mimo.store.locks import lock
@@ -67,9 +67,9 @@ class IngestedFiles:
             _LIST.write(self._root, self._name, self.read() | dict(seen))
 
 
-def ingested_files(mind: Mind) -> IngestedFiles:
+def ingested_files(call: Call) -> IngestedFiles:
     """Returns the list of the project's ingested files on this machine."""
-    return IngestedFiles(mind.project.root, index_owner(mind.home, mind.randomness))
+    return IngestedFiles(call.mind.project.root, index_owner(call.mind.home, call.mind.randomness))
 
 
 class State(StrEnum):
@@ -114,9 +114,9 @@ class Checked:
         return f"mind ingest --update {options_end}{quote(self.path)}"
 
 
-def stale(mind: Mind, records: Sequence[Record]) -> dict[str, str]:
+def stale(call: Call, records: Sequence[Record]) -> dict[str, str]:
     """Returns the reason and the remedy for each memory whose ingested file changed, by id."""
-    changed = {check.part.place.path: check for check in checked(mind, records) if check.message}
+    changed = {check.part.place.path: check for check in checked(call, records) if check.message}
     return {
         record.memory.id: f"{check.message}: `{check.remedy}`"
         for record in records
@@ -124,7 +124,7 @@ def stale(mind: Mind, records: Sequence[Record]) -> dict[str, str]:
     }
 
 
-def checked(mind: Mind, records: Iterable[Record]) -> tuple[Checked, ...]:
+def checked(call: Call, records: Iterable[Record]) -> tuple[Checked, ...]:
     """Returns the ingested file of each chunk among some memories, each file once."""
     parts: dict[str, Record] = {}
     for record in records:
@@ -134,17 +134,17 @@ def checked(mind: Mind, records: Iterable[Record]) -> tuple[Checked, ...]:
         return ()
     from mimo.store.revisions import PastStore
 
-    if isinstance(mind.store, PastStore):  # The files of an earlier revision can't be checked.
+    if isinstance(call.mind.store, PastStore):  # The files of an earlier revision can't be checked.
         return ()
-    seen = ingested_files(mind).read()
-    return tuple(Checked(part=part, state=_state(mind, part, seen)) for part in parts.values())
+    seen = ingested_files(call).read()
+    return tuple(Checked(part=part, state=_state(call, part, seen)) for part in parts.values())
 
 
-def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
+def _state(call: Call, part: Record, seen: Mapping[str, Seen]) -> State:
     path = part.origin
     last = seen.get(path)
-    place = place_of(mind, path)
-    if not _may_read(mind, place, was_read=last is not None):
+    place = place_of(call, path)
+    if not _may_read(call, place, was_read=last is not None):
         return State.UNKNOWN
     try:
         status = place.lstat()
@@ -156,9 +156,9 @@ def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
         return State.CURRENT
     from mimo.store.sandbox import Sandbox
 
-    source = mind.store.source(part.place)
+    source = call.mind.store.source(part.place)
     try:
-        data = Sandbox(None, mind.project.root).read(place, _LARGEST)
+        data = Sandbox(None, call.mind.project.root).read(place, _LARGEST)
     except NotFound:
         return State.MISSING if last else State.UNKNOWN
     except (OSError, MindError):
@@ -168,20 +168,20 @@ def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
     return State.CURRENT if digest(data) == source.sha256 else State.CHANGED
 
 
-def place_of(mind: Mind, path: str) -> Path:
+def place_of(call: Call, path: str) -> Path:
     """Returns the absolute path of an ingested file."""
-    return Path(os.path.normpath(Path(os.path.realpath(mind.project.root)) / path))
+    return Path(os.path.normpath(Path(os.path.realpath(call.mind.project.root)) / path))
 
 
-def _may_read(mind: Mind, place: Path, *, was_read: bool) -> bool:
+def _may_read(call: Call, place: Path, *, was_read: bool) -> bool:
     """Returns whether a file may be compared.
 
     Its path may come from another user's file. Outside the project only files that a person
     ingested on this machine are read, and never files outside SANDBOX_DIR.
     """
-    limit = mind.environ.get("SANDBOX_DIR")
+    limit = call.mind.environ.get("SANDBOX_DIR")
     if limit and not place.is_relative_to(os.path.realpath(disk.expanded(limit))):
         return False
-    if place.is_relative_to(os.path.realpath(mind.project.root)):
+    if place.is_relative_to(os.path.realpath(call.mind.project.root)):
         return True
-    return was_read and mind.agent is None
+    return was_read and call.agent is None

@@ -20,9 +20,10 @@ from threading import BoundedSemaphore, Event, Lock, Thread
 from typing import Any
 
 from mimo import installation
+from mimo.call import Answers, Call, Caller, Console, Surface
 from mimo.data.loads import loads
 from mimo.errors import MindError
-from mimo.mind import Answers, Mind
+from mimo.mind import Mind
 from mimo.operations import asking, refresh
 from mimo.operations.encoding import encode_later
 from mimo.operations.publishing import Repository
@@ -267,11 +268,12 @@ def replied(mind: Mind, request: Mapping[str, Any], answers: Answers, deliver: D
         return deliver({"pid": os.getpid()})
     deadline = time.monotonic() + asking.ANSWER_SECONDS
     with mind.visited(environ) as view:
-        view.progress, view.halted = None, lambda: time.monotonic() > deadline
+        caller = Caller(surface=Surface.CLI, agent=asking.agent_of(environ))
+        call = Call(view, caller, Console(halted=lambda: time.monotonic() > deadline))
         if request["ask"] == "near":
-            return deliver(_near(view, request))
+            return deliver(_near(call, request))
         view.guard.hold_records()
-        reply = answers(view, request)
+        reply = answers(call, request)
         if reply is None:
             return False
         if deliver(reply):
@@ -279,9 +281,9 @@ def replied(mind: Mind, request: Mapping[str, Any], answers: Answers, deliver: D
         return True
 
 
-def _near(mind: Mind, request: Mapping[str, Any]) -> Mapping[str, Any]:
+def _near(call: Call, request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the memories nearest to a prompt by the encoder."""
-    near = refresh.up_to_date(mind).nearest(request["prompt"], MOST_NEAR)
-    if mind.index.is_behind:
-        encode_later(mind)
+    near = refresh.up_to_date(call).nearest(request["prompt"], MOST_NEAR)
+    if call.mind.index.is_behind:
+        encode_later(call)
     return {"near": near}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mimo.call import Call
 from mimo.frozen import NamedTuple, replace
+from mimo.guard import policy
 from mimo.guard import policy as policies
-from mimo.guard.policy import ActivePolicies, Call, Operation
+from mimo.guard.policy import ActivePolicies, Operation
 from mimo.index.rows import Hit, Request, least
 from mimo.index.search import search
 from mimo.memory.note import plain
-from mimo.mind import Mind
 from mimo.operations.finding import NEAREST, THRESHOLD, Options, check_length
 from mimo.operations.sharing import identity, server_of
 from mimo.text.phrases import enumerated, notices
@@ -37,7 +38,7 @@ class SharedMatch(NamedTuple):
 
 
 def search_others(
-    mind: Mind, text: str, options: Options
+    call: Call, text: str, options: Options
 ) -> tuple[list[SharedMatch], int, str | None]:
     """Returns the best matches of the other projects in the shared index, best first.
 
@@ -47,23 +48,23 @@ def search_others(
     from mimo.index.postgres import source
 
     check_length(text)
-    server = server_of(mind)
-    own = (identity(mind) or "") if mind.has_project and not mind.is_users else ""
+    server = server_of(call)
+    own = (identity(call) or "") if call.mind.has_project and not call.mind.is_users else ""
     skipped: dict[str, list[str]] = {}
 
     def choose(sql: Connected) -> Sequence[View]:
         chosen = []
         for view in source.others(sql, own):
-            if reason := _reason_to_skip(mind, view):
+            if reason := _reason_to_skip(call, view):
                 skipped.setdefault(reason, []).append(_name(view))
             else:
                 chosen.append(view)
         return chosen
 
-    models = mind.embedder, lambda: mind.encoder
-    role = mind.member.role if mind.member else None
+    models = call.mind.embedder, lambda: call.mind.encoder
+    role = call.member.role if call.member else None
     with source.opened(server, choose, *models, role) as opened:
-        answer = search(opened, _request(mind, text, options))
+        answer = search(opened, _request(call, text, options))
         views = {view.project: view for view in opened.views}
         approved = opened.approved(answer.hits)
     hits = answer.hits
@@ -82,27 +83,29 @@ def search_others(
     return matches, len(views), notices(*remarks, answer.notice)
 
 
-def _request(mind: Mind, text: str, options: Options) -> Request:
+def _request(call: Call, text: str, options: Options) -> Request:
     return Request(
         text,
         replace(options.filter, private=False),
         limit=options.limit,
         threshold=THRESHOLD if options.threshold is None else options.threshold,
         nearest=min(options.limit, NEAREST) if options.threshold is None else 0,
-        now=mind.local_now(),
+        now=call.mind.local_now(),
     )
 
 
-def _reason_to_skip(mind: Mind, view: View) -> str | None:
+def _reason_to_skip(call: Call, view: View) -> str | None:
     """Returns the reason for which this caller may not search a project; None if it may."""
     if view.policy is None:
         return None
-    call = Call(tool="mind_search", operation=Operation.READ, agent=mind.agent, at=mind.now())
+    request = policy.Request(
+        tool="mind_search", operation=Operation.READ, agent=call.agent, at=call.mind.now()
+    )
     try:
         stated = policies.parse(view.policy.encode(), policies.FILE)
     except policies.InvalidPolicy:
         return "policy is invalid"
-    verdict = ActivePolicies(policies=(policies.DEFAULT, stated)).judge(call)
+    verdict = ActivePolicies(policies=(policies.DEFAULT, stated)).judge(request)
     return None if verdict.permitted else "policy does not permit `mind_search`"
 
 

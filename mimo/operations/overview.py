@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from mimo.call import Call
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index import survey
@@ -15,7 +16,6 @@ from mimo.memory import decay
 from mimo.memory.decay import Use
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind, Record
-from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.operations.finding import Page
 from mimo.store.walk import LOG, SUFFIXES
@@ -62,16 +62,16 @@ class Overview:
         return Health.STALE if now - self.newest > STALE_AFTER else Health.GOOD
 
 
-def everything(mind: Mind) -> tuple[Record, ...]:
+def everything(call: Call) -> tuple[Record, ...]:
     """Returns every memory of the project, newest first."""
-    return finding.listing(mind).records
+    return finding.listing(call).records
 
 
-def overview(mind: Mind) -> Overview:
+def overview(call: Call) -> Overview:
     """Returns exact counts over every memory of the project."""
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     oldest = index.ask(survey.oldest)
-    newest = index.latest(to_number(mind.now()))
+    newest = index.latest(to_number(call.mind.now()))
     issues = index.records(Filter(types=frozenset({Kind.ISSUE})))
     return Overview(
         by_type=index.kept(survey.by_type),
@@ -97,9 +97,9 @@ class Strength:
     at_risk: int
 
 
-def strength(mind: Mind) -> Strength:
+def strength(call: Call) -> Strength:
     """Returns exact averages over every memory of the project."""
-    every = _strengths(mind)
+    every = _strengths(call)
     return Strength(
         importance=_mean([age.importance for age, _, _ in every]),
         score=_mean([score for _, _, score in every]),
@@ -107,10 +107,10 @@ def strength(mind: Mind) -> Strength:
     )
 
 
-def _strengths(mind: Mind) -> list[tuple[Age, Use | None, float]]:
+def _strengths(call: Call) -> list[tuple[Age, Use | None, float]]:
     """Returns the age of every memory, its use, and its decay score."""
-    ages = refresh.up_to_date(mind).ask(survey.ages, mind.trust.reviewed())
-    uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
+    ages = refresh.up_to_date(call).ask(survey.ages, call.mind.trust.reviewed())
+    uses, rate, now = finding.uses(call), call.mind.config["decay.rate"], call.mind.now()
     every = []
     number = to_number(now)
     for age in ages:
@@ -156,10 +156,10 @@ class Strong(NamedTuple):
     """True if it never fades."""
 
 
-def scores(mind: Mind, records: Sequence[Record]) -> list[Strong]:
+def scores(call: Call, records: Sequence[Record]) -> list[Strong]:
     """Returns the decay score of each memory, 0..1, and whether it fades."""
-    uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
-    reviewed = mind.trust.reviewed()
+    uses, rate, now = finding.uses(call), call.mind.config["decay.rate"], call.mind.now()
+    reviewed = call.mind.trust.reviewed()
     every = []
     for record in records:
         memory, protected = record.memory, decay.is_protected(record, reviewed)
@@ -174,21 +174,21 @@ def scores(mind: Mind, records: Sequence[Record]) -> list[Strong]:
     return every
 
 
-def strongest_first(mind: Mind, options: finding.Options) -> Page:
+def strongest_first(call: Call, options: finding.Options) -> Page:
     """Returns one page of the memories sorted by their decay score, strongest first."""
-    everything = finding.listing(mind, finding.Options(filter=options.filter))
+    everything = finding.listing(call, finding.Options(filter=options.filter))
     ranked = sorted(
-        zip(everything.records, scores(mind, everything.records), strict=True),
+        zip(everything.records, scores(call, everything.records), strict=True),
         key=lambda pair: -pair[1].score,
     )
     page = tuple(record for record, _ in ranked[options.offset : options.offset + options.limit])
     return Page(records=page, total=everything.total)
 
 
-def at_risk(mind: Mind, threshold: float) -> AtRisk:
+def at_risk(call: Call, threshold: float) -> AtRisk:
     """Returns all memories that are not protected and have a score below `threshold`."""
-    every = _strengths(mind)
-    floor, rate = mind.config["decay.floor"], mind.config["decay.rate"]
+    every = _strengths(call)
+    floor, rate = call.mind.config["decay.floor"], call.mind.config["decay.rate"]
     weak = [
         Fading(
             score=score,
@@ -204,19 +204,19 @@ def at_risk(mind: Mind, threshold: float) -> AtRisk:
     return AtRisk(fading=tuple(sorted(weak)), checked=len(every))
 
 
-def with_records(mind: Mind, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:
+def with_records(call: Call, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:
     """Returns memories at risk with their records, except deleted ones."""
-    records = mind.index.ask(survey.records, [item.key for item in fading])
+    records = call.mind.index.ask(survey.records, [item.key for item in fading])
     return [(item, records[item.key]) for item in fading if item.key in records]
 
 
-def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
+def keep(call: Call, wanted: str, *, keep: bool) -> Record:
     """Protects a memory from fading, or ends the protection, and returns the changed memory.
 
     Its file states the protection only if that differs from the default, which an approval on this
     machine does not change. Raises `Invalid` for a file that mind only reads.
     """
-    record = lookup.one(mind, wanted)
+    record = lookup.one(call, wanted)
     _check_changeable(record, keep=keep)
     path = record.place.path
     if record.place.elsewhere and not record.place.owned:
@@ -230,12 +230,12 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
             hint=f"add `protected: true` to its header: `mind edit {handle_of(record.memory.id)}`",
         )
     by_default = replace(record, memory=replace(record.memory, protected=None))
-    is_reviewed = decay.is_protected(by_default, mind.trust.reviewed())
+    is_reviewed = decay.is_protected(by_default, call.mind.trust.reviewed())
     is_stated = decay.is_protected(by_default) is not keep or is_reviewed is not keep
     protected = keep if is_stated else None
     if record.memory.protected is protected:
         return record
-    return saving.edit(mind, record, protected=protected)
+    return saving.edit(call, record, protected=protected)
 
 
 def _check_changeable(record: Record, *, keep: bool) -> None:

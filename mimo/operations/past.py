@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mimo.call import Call
 from mimo.errors import NotFound
 from mimo.frozen import frozen
-from mimo.mind import Mind
 from mimo.store import projects
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 class Past:
     """The memory at a commit."""
 
-    mind: Mind
+    call: Call
     commit: Commit
     label: str
     """Its date and, unless an agent asks, its subject, a text of its author."""
 
 
-def at(mind: Mind, revision: str) -> Past:
+def at(call: Call, revision: str) -> Past:
     """Returns the memory at a commit, branch, tag or date.
 
     The last commit that changed it names its index, which is cached, and dates the memories that
@@ -35,9 +35,9 @@ def at(mind: Mind, revision: str) -> Past:
     from mimo.store import revisions
     from mimo.store.revisions import PastStore, Uncounted
 
-    root = repository(mind)
-    commit = revisions.resolve(root, revision, now=mind.local_now())
-    day = f"{commit.when.astimezone(mind.zone):%Y-%m-%d}"
+    root = repository(call)
+    commit = revisions.resolve(root, revision, now=call.mind.local_now())
+    day = f"{commit.when.astimezone(call.mind.zone):%Y-%m-%d}"
     if not revisions.tree_id(root, commit.id):
         raise NotFound(
             f"there was no memory at {commit.short} ({day})",
@@ -47,17 +47,17 @@ def at(mind: Mind, revision: str) -> Past:
     changed = revisions.last_change(root, commit)
 
     def parts() -> dict[str, Any]:
-        owner = projects.index_owner(mind.home, mind.randomness)
-        index = Index.open_past(mind.index_folder, changed.id[:20], mind.embedder, owner)
+        owner = projects.index_owner(call.mind.home, call.mind.randomness)
+        index = Index.open_past(call.mind.index_folder, changed.id[:20], call.mind.embedder, owner)
         return {
             "store": PastStore(root, changed),
-            "index": mind.trusting(index),
-            "embedder": mind.embedder,
-            "trust": mind.trust,
-            "accesses": Uncounted(mind.project.root),
+            "index": call.mind.trusting(index),
+            "embedder": call.mind.embedder,
+            "trust": call.mind.trust,
+            "accesses": Uncounted(call.mind.project.root),
         }
 
-    key = mind.index_folder / changed.id
-    subject = f": {commit.subject}" if mind.agent is None else ""
+    key = call.mind.index_folder / changed.id
+    subject = f": {commit.subject}" if call.agent is None else ""
     label = f"as of {day} ({commit.short}{subject})"
-    return Past(mind=mind.beside(key, parts), commit=commit, label=label)
+    return Past(call=call.beside(key, parts), commit=commit, label=label)

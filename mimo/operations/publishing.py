@@ -17,11 +17,11 @@ from pathlib import Path
 from threading import Lock
 
 from mimo import disk
+from mimo.call import Call
 from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
 from mimo.memory import changes
-from mimo.mind import Mind
 from mimo.operations import syncing
 from mimo.store import append_log, files, git, projects
 from mimo.store import commit as commits
@@ -62,7 +62,7 @@ class Repository:
         return self._problem is not None
 
     @contextmanager
-    def writing(self, mind: Mind, author: str | None) -> Iterator[list[str]]:
+    def writing(self, call: Call, author: str | None) -> Iterator[list[str]]:
         """Commits and pushes the files that the block writes; a failure adds a notice to the list.
 
         A failed commit is repeated before and after the next call, also by another process. A
@@ -71,7 +71,7 @@ class Repository:
         notices: list[str] = []
         with self._lock:
             if any(other != author for other in self._uncommitted.values()):
-                self._record(mind, [])  # Before a file can get the text of another author.
+                self._record(call, [])  # Before a file can get the text of another author.
 
             def note(contents: Mapping[Path, bytes | None]) -> None:
                 inside = [path for path in contents if path.is_relative_to(self.root)]
@@ -81,7 +81,7 @@ class Repository:
                 with files.watched(note):
                     yield notices
             finally:
-                self._record(mind, notices)
+                self._record(call, notices)
 
     def _note(self, author: str | None, paths: list[str]) -> None:
         """Remembers files that are about to be written; their last author signs them."""
@@ -94,10 +94,10 @@ class Repository:
             with suppress(MindError):  # Without it, a commit that fails is not repeated later on.
                 append_log.append(self._journal, f"{line}\n".encode(), durable=False)
 
-    def _record(self, mind: Mind, notices: list[str]) -> None:
+    def _record(self, call: Call, notices: list[str]) -> None:
         try:
             for author in (authors := dict.fromkeys(self._uncommitted.values())):
-                self._commit(mind, author)
+                self._commit(call, author)
         except (MindError, OSError) as error:
             reason = error.message if isinstance(error, MindError) else str(error.strerror)
             notices.append(f"stored, but not committed: {reason}; the next call tries again")
@@ -108,14 +108,14 @@ class Repository:
         if self.pushes and (authors or self._problem) and (problem := self._exchanged()):
             notices.append(f"committed, but not pushed: {problem}; the server tries again")
 
-    def _commit(self, mind: Mind, author: str | None) -> None:
+    def _commit(self, call: Call, author: str | None) -> None:
         """Commits the files that calls of an author wrote."""
         wanted = {path for path, by in self._uncommitted.items() if by == author}
-        syncing.repository(mind)
+        syncing.repository(call)
         commits.check_idle(self.root)
         commits.check_unattended(self.root)
         if pending := [change for change in commits.pending(self.root) if change.path in wanted]:
-            message = syncing.message_of(mind, pending)
+            message = syncing.message_of(call, pending)
             paths = [change.path for change in pending]
             by = commits.PROGRAM if author is None and commits.identity(self.root) else author
             commits.commit(self.root, changes.unreviewed(message), paths, by)

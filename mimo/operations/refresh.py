@@ -13,12 +13,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from mimo import disk
+from mimo.call import Call
 from mimo.disk import WAIT_SECONDS, Stamp
 from mimo.errors import IndexNotReady, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Change
 from mimo.memory.model import Place, Problem, Record
-from mimo.mind import Mind
 from mimo.store import files, walk
 
 if TYPE_CHECKING:
@@ -64,58 +64,58 @@ class Refreshed:
     """False if another process is writing the index, which lacks changes."""
 
 
-def refresh(mind: Mind) -> Refreshed:
+def refresh(call: Call) -> Refreshed:
     """Updates the index from the files and returns the changes.
 
     A damaged index is rebuilt. If the index can't be kept on disk, it is built in memory, with a
-    notice in `mind.notice`: search always answers. While another process is writing the index,
+    notice in `call.notice`: search always answers. While another process is writing the index,
     answers come from its last commit, and the notice states the number of missing files.
     """
     from mimo.data.cache import CacheDamaged
 
-    if mind.is_fresh:
+    if call.is_refreshed:
         return Refreshed()
-    pending = mind.watched.pending() if mind.watched else None
+    pending = call.mind.watched.pending() if call.mind.watched else None
     try:
         try:
-            done = _update(mind, pending)
+            done = _update(call, pending)
         except CacheDamaged:
-            done = _update(mind, pending)
+            done = _update(call, pending)
     except StorageFailed as error:
-        _use_memory(mind, error.message)
-        done = _update(mind, pending)
-    _note_memory(mind)
+        _use_memory(call, error.message)
+        done = _update(call, pending)
+    _note_memory(call)
     with suppress(StorageFailed):  # The next refresh tries again.
-        mind.index.resolve_ids(_WAIT_SECONDS)
+        call.mind.index.resolve_ids(_WAIT_SECONDS)
     return done
 
 
-def refresh_changed(mind: Mind, paths: Sequence[str]) -> Refreshed | None:
+def refresh_changed(call: Call, paths: Sequence[str]) -> Refreshed | None:
     """Updates the index from files in which a change was reported, without reading the others.
 
     Returns None if that is not enough, and then all must be compared.
     """
-    on_disk = mind.store.stamps_of(paths)
-    if on_disk is None or not mind.index.is_compared:
+    on_disk = call.mind.store.stamps_of(paths)
+    if on_disk is None or not call.mind.index.is_compared:
         return None
     now_ns = time.time_ns()
-    indexed = mind.index.stamps(on_disk.keys())
+    indexed = call.mind.index.stamps(on_disk.keys())
     present = {path: stamp for path, stamp in on_disk.items() if stamp}
     missing = [path for path in on_disk if path not in present]
     folders = [path for path in missing if path not in indexed]
-    if any(map(mind.index.has_below, folders)):
+    if any(map(call.mind.index.has_below, folders)):
         return None
     missing = [path for path in missing if path in indexed]
-    return _applied(mind, _Changes(mind, missing, _stale(present, indexed)), indexed, now_ns)
+    return _applied(call, _Changes(call, missing, _stale(present, indexed)), indexed, now_ns)
 
 
-def up_to_date(mind: Mind) -> Index:
+def up_to_date(call: Call) -> Index:
     """Returns the index after a refresh."""
-    refresh(mind)
-    return mind.index
+    refresh(call)
+    return call.mind.index
 
 
-def reread(mind: Mind, shown: Iterable[Record]) -> bool:
+def reread(call: Call, shown: Iterable[Record]) -> bool:
     """Indexes the files again that differ from the memories of an answer.
 
     Returns whether it has done so: the answer must then be made once more. Of many memories, the
@@ -125,147 +125,147 @@ def reread(mind: Mind, shown: Iterable[Record]) -> bool:
     for record in islice(shown, _SHOWN):
         place = record.place
         if place.path not in compared:
-            compared[place.path] = _differs(mind, place)
+            compared[place.path] = _differs(call, place)
     if not any(compared.values()):
         return False
     with suppress(StorageFailed):  # The answer is that of the index.
         changed = [path for path, differs in compared.items() if differs]
-        _apply(mind, _changes_of(mind, changed), time.time_ns(), _WAIT_SECONDS)
+        _apply(call, _changes_of(call, changed), time.time_ns(), _WAIT_SECONDS)
         return True
     return False
 
 
-def _differs(mind: Mind, place: Place) -> bool:
+def _differs(call: Call, place: Place) -> bool:
     """Returns whether a file does not have the bytes from which a memory was read.
 
     The stamp of each file was compared by the refresh before; a large file counts as compared.
     """
-    if mind.is_past or place.path == walk.COMMITS:
+    if call.mind.is_past or place.path == walk.COMMITS:
         return False
     try:
-        data, status = disk.look(mind.project.root / place.path, limit=_LARGE, follow=True)
+        data, status = disk.look(call.mind.project.root / place.path, limit=_LARGE, follow=True)
     except OSError:
         return True
     return status.st_size <= _LARGE and files.digest(data) != place.digest
 
 
-def refresh_roughly(mind: Mind) -> None:
+def refresh_roughly(call: Call) -> None:
     """Refreshes the index if files were added or removed; misses changes within files.
 
     For thousands of files this takes a tenth of the time of `refresh`.
     """
-    changed = mind.index.changed_at()
-    newest = walk.newest_folder(mind.project.root)
+    changed = call.mind.index.changed_at()
+    newest = walk.newest_folder(call.mind.project.root)
     # A change in the future was made before the clock was set back.
-    if mind.watched or changed is None or not newest <= changed.timestamp() <= time.time():
-        refresh(mind)
+    if call.mind.watched or changed is None or not newest <= changed.timestamp() <= time.time():
+        refresh(call)
 
 
-def rebuild(mind: Mind) -> Refreshed:
+def rebuild(call: Call) -> Refreshed:
     """Discards the index, unless another process is building it, and builds it from the files."""
-    with mind.index.turn() as ours:
+    with call.mind.index.turn() as ours:
         if ours:
-            mind.index.discard()
-    done = _scan(mind)
-    mind.index.prune(every=True)
+            call.mind.index.discard()
+    done = _scan(call)
+    call.mind.index.prune(every=True)
     return done
 
 
-def note_change(mind: Mind, *paths: str) -> None:
+def note_change(call: Call, *paths: str) -> None:
     """Indexes files that mind itself has just written or removed.
 
     A failing index is not an error: the files are safe, and the next refresh indexes them.
     """
-    commit_soon(mind)
+    commit_soon(call)
     try:
-        _apply(mind, _changes_of(mind, paths), time.time_ns(), _WAIT_SECONDS)
+        _apply(call, _changes_of(call, paths), time.time_ns(), _WAIT_SECONDS)
     except MindError:
         return
 
 
-def commit_soon(mind: Mind) -> None:
+def commit_soon(call: Call) -> None:
     """Schedules a commit of files that mind has just written, if the user turned that on."""
-    if mind.config["autocommit"] and not mind.is_users:
+    if call.mind.config["autocommit"] and not call.mind.is_users:
         from mimo.operations.syncing import commit_later
 
-        commit_later(mind)
+        commit_later(call)
 
 
-def problems(mind: Mind) -> tuple[Problem, ...]:
+def problems(call: Call) -> tuple[Problem, ...]:
     """Returns the files that could not be read as memories at the last refresh.
 
     Their reasons may quote them: `reasons.of_problems` has those that an agent may read.
     """
-    return (*mind.store.problems(), *mind.index.problems())
+    return (*call.mind.store.problems(), *call.mind.index.problems())
 
 
-def _scan(mind: Mind) -> Refreshed:
+def _scan(call: Call) -> Refreshed:
     """Refreshes the index and compares all files, even if no change was reported."""
-    mind.is_fresh = False
-    if mind.watched:
-        mind.watched.unsettle()
-    return refresh(mind)
+    call.mark_stale()
+    if call.mind.watched:
+        call.mind.watched.unsettle()
+    return refresh(call)
 
 
-def _note_memory(mind: Mind) -> None:
+def _note_memory(call: Call) -> None:
     """Notes that the index is in memory, where it stays for some minutes."""
-    if reason := mind.index.in_memory_because:
+    if reason := call.mind.index.in_memory_because:
         notice = f"the index could not be used ({reason}); the files were read instead"
-        if mind.noted("index") != notice:
-            mind.use_index(mind.index, notice=notice)
+        if call.noted("index") != notice:
+            call.mind.use_index(call.mind.index, notice=notice)
 
 
-def _use_memory(mind: Mind, reason: str) -> None:
+def _use_memory(call: Call, reason: str) -> None:
     """Makes the index in memory, where it is empty."""
     from mimo.index.index import Index
 
     try:
-        index = mind.index
+        index = call.mind.index
     except StorageFailed:
-        index = Index.in_memory(mind.embedder)
-        mind.use_index(index, notice=None)
+        index = Index.in_memory(call.mind.embedder)
+        call.mind.use_index(index, notice=None)
     index.leave_disk(reason)
 
 
-def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
+def _update(call: Call, pending: Pending | None = None) -> Refreshed:
     # Later calls use it, too, which the caller of this one can't cancel.
-    mind.index.repair = lambda: _scan(mind.heard(None, None))
-    if pending and pending.paths == () and mind.index.is_compared:
+    call.mind.index.repair = lambda: _scan(call.unattended())
+    if pending and pending.paths == () and call.mind.index.is_compared:
         return Refreshed()
-    if pending and pending.paths and mind.watched:
-        done = refresh_changed(mind, pending.paths)
+    if pending and pending.paths and call.mind.watched:
+        done = refresh_changed(call, pending.paths)
         if done is not None:
             if done.is_whole:
-                mind.is_fresh = mind.reads_once
-                mind.watched.settle(pending.mark, compared=False)
+                call.mark_refreshed()
+                call.mind.watched.settle(pending.mark, compared=False)
             return done
-    identity = mind.index.begin()
+    identity = call.mind.index.begin()
     now_ns = time.time_ns()
-    missing, stale, indexed = _differences(mind, mind.store.walk().files)
-    done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
+    missing, stale, indexed = _differences(call, call.mind.store.walk().files)
+    done = _applied(call, _Changes(call, missing, stale), indexed, now_ns)
     if done.is_whole:
-        mind.index.note_all_compared(identity)
-        mind.is_fresh = mind.reads_once
-        if mind.watched:
-            mind.watched.settle(pending.mark if pending else None)
+        call.mind.index.note_all_compared(identity)
+        call.mark_refreshed()
+        if call.mind.watched:
+            call.mind.watched.settle(pending.mark if pending else None)
     return done
 
 
-def _applied(mind: Mind, changes: _Changes, indexed: Collection[str], now_ns: int) -> Refreshed:
+def _applied(call: Call, changes: _Changes, indexed: Collection[str], now_ns: int) -> Refreshed:
     """Writes changes to the index; if another process is writing, a notice states their number."""
     lacks_vectors = "found by words where another process has yet to make the vectors"
-    mind.note("vectors", lacks_vectors if mind.index.lacks_vectors else None)
-    if len(changes) and not _write(mind, changes, now_ns):
+    call.note("vectors", lacks_vectors if call.mind.index.lacks_vectors else None)
+    if len(changes) and not _write(call, changes, now_ns):
         count = len(changes)
         files = "1 file is" if count == 1 else f"{count:,} files are"
-        mind.note("pending", f"{files} not indexed yet: another process is writing the index")
+        call.note("pending", f"{files} not indexed yet: another process is writing the index")
         return Refreshed(is_whole=False)
-    mind.note("pending", None)
+    call.note("pending", None)
     added = sum(path not in indexed for path in changes.stale)
     return Refreshed(added=added, changed=len(changes.stale) - added, removed=len(changes.missing))
 
 
-def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
+def _write(call: Call, changes: _Changes, now_ns: int) -> bool:
     """Writes changes to the index and returns True; False if another process is writing.
 
     One process at a time does long work. Raises `IndexNotReady` if that process makes the first
@@ -273,24 +273,24 @@ def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
     """
     from mimo.data.cache import CacheBusy
 
-    deadline = mind.timer.monotonic() + WAIT_SECONDS
+    deadline = call.mind.timer.monotonic() + WAIT_SECONDS
     try:
         if len(changes) <= _FEW:
-            wait = 0.0 if mind.noted("pending") else _WAIT_SECONDS
-            _apply(mind, changes, now_ns, wait)
+            wait = 0.0 if call.noted("pending") else _WAIT_SECONDS
+            _apply(call, changes, now_ns, wait)
             return True
         while True:
-            with mind.index.turn() as ours:
+            with call.mind.index.turn() as ours:
                 if ours:
-                    _apply(mind, changes, now_ns, WAIT_SECONDS)
+                    _apply(call, changes, now_ns, WAIT_SECONDS)
                     return True
-            if mind.index.changed_at() is not None:
+            if call.mind.index.changed_at() is not None:
                 return False
-            if mind.timer.monotonic() > deadline:
+            if call.mind.timer.monotonic() > deadline:
                 raise _not_ready()
-            mind.timer.sleep(_PAUSE_SECONDS)
+            call.mind.timer.sleep(_PAUSE_SECONDS)
     except CacheBusy:
-        if mind.index.changed_at() is None:
+        if call.mind.index.changed_at() is None:
             raise _not_ready() from None
         return False
 
@@ -301,52 +301,52 @@ def _not_ready() -> IndexNotReady:
     )
 
 
-def _apply(mind: Mind, changes: _Changes, now_ns: int, wait: float) -> None:
+def _apply(call: Call, changes: _Changes, now_ns: int, wait: float) -> None:
     """Writes changes to the index, and those again that other processes have overtaken.
 
     Raises errors as `Index.apply` does.
     """
     for _ in range(_TRIES):
-        late = mind.index.apply(changes, now_ns=now_ns, wait=wait, overtaken=changes.overtaken)
+        late = call.mind.index.apply(changes, now_ns=now_ns, wait=wait, overtaken=changes.overtaken)
         if not late:
             return
-        now_ns, changes = time.time_ns(), _changes_of(mind, late)
+        now_ns, changes = time.time_ns(), _changes_of(call, late)
 
 
-def _changes_of(mind: Mind, paths: Iterable[str]) -> _Changes:
+def _changes_of(call: Call, paths: Iterable[str]) -> _Changes:
     """Returns the changes of files that are written or missing now."""
     missing, written = [], {}
     for path in paths:
-        stamp = mind.store.stamp(path)
+        stamp = call.mind.store.stamp(path)
         if stamp is None:
             missing.append(path)
         else:
             written[path] = stamp
-    return _Changes(mind, missing, written)
+    return _Changes(call, missing, written)
 
 
 _Differences = tuple[list[str], Stamps, Collection[str]]
 """The paths of missing files, the stamps of stale ones, and paths among these that are indexed."""
 
 
-def _differences(mind: Mind, on_disk: walk.Files) -> _Differences:
+def _differences(call: Call, on_disk: walk.Files) -> _Differences:
     """Returns the differences, and notes that there are none."""
     if on_disk.count < _MANY:
-        return _all_different(mind, on_disk)
+        return _all_different(call, on_disk)
     parts = on_disk.portions()
     counts = {digest: part.files for digest, part in parts.items()}
-    compared = mind.index.compared()
+    compared = call.mind.index.compared()
     if compared == (counts, {}):
         return [], {}, ()
-    different = _different(mind, on_disk, parts, compared) if compared else None
-    different = different or _all_different(mind, on_disk)
+    different = _different(call, on_disk, parts, compared) if compared else None
+    different = different or _all_different(call, on_disk)
     if not (different[0] or different[1]):
-        mind.index.note_compared(counts)
+        call.mind.index.note_compared(counts)
     return different
 
 
 def _different(
-    mind: Mind, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: ComparedFiles
+    call: Call, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: ComparedFiles
 ) -> _Differences | None:
     """Returns the differences by the portions that were compared; None if all files must be.
 
@@ -357,10 +357,12 @@ def _different(
         return None
     stamps: dict[str, Stamp | None] = {**on_disk.of(new)}
     written = compared.written
-    others = mind.store.stamps_of([f"{mind.store.root}/{p}" for p in written if p not in stamps])
+    others = call.mind.store.stamps_of(
+        [f"{call.mind.store.root}/{p}" for p in written if p not in stamps]
+    )
     if others is None:
         return None
-    indexed = mind.index.stamps([*stamps, *others])
+    indexed = call.mind.index.stamps([*stamps, *others])
     before = sum(count for digest, count in compared.portions.items() if digest not in parts)
     kept = sum(path in indexed and path not in written for path in stamps)
     # A rewritten file that is in no new portion is in its old one, unless it is missing.
@@ -373,14 +375,14 @@ def _different(
     return missing, _stale(present, indexed), indexed
 
 
-def _all_different(mind: Mind, on_disk: walk.Files) -> _Differences:
+def _all_different(call: Call, on_disk: walk.Files) -> _Differences:
     """Returns the differences of all files, comparing some of them at a time."""
-    total = mind.index.file_count()
+    total = call.mind.index.file_count()
     if not total:
         return [], on_disk, ()
     stale, changed, matched, items = walk.Files(), set[str](), 0, on_disk.items()
     while part := dict(islice(items, _AT_ONCE)):
-        indexed = mind.index.stamps(part)
+        indexed = call.mind.index.stamps(part)
         matched += len(indexed)
         different = _stale(part, indexed)
         changed |= different.keys() & indexed.keys()
@@ -389,7 +391,7 @@ def _all_different(mind: Mind, on_disk: walk.Files) -> _Differences:
     if matched == total:
         return [], stale, changed
     present = set(on_disk)
-    return [path for path in mind.index.paths() if path not in present], stale, changed
+    return [path for path in call.mind.index.paths() if path not in present], stale, changed
 
 
 def _stale(
@@ -408,8 +410,8 @@ def _stale(
 class _Changes:
     """The differences between the files and the index; each iteration reads the files again."""
 
-    def __init__(self, mind: Mind, missing: list[str], stale: Stamps) -> None:
-        self._mind, self.missing, self.stale = mind, missing, stale
+    def __init__(self, call: Call, missing: list[str], stale: Stamps) -> None:
+        self._call, self.missing, self.stale = call, missing, stale
 
     def __len__(self) -> int:
         return len(self.missing) + len(self.stale)
@@ -418,7 +420,7 @@ class _Changes:
         """Returns the paths of the files that have other stamps now than in these changes."""
         late = set()
         for change in changes:
-            now = self._mind.store.stamp(change.path)
+            now = self._call.mind.store.stamp(change.path)
             if now == change.stamp or change.path == walk.COMMITS:
                 continue
             if change.stamp or self._is_memory(change.path):
@@ -427,24 +429,24 @@ class _Changes:
 
     def _is_memory(self, path: str) -> bool:
         """Returns whether a file is a memory that the settings include."""
-        store = self._mind.store
+        store = self._call.mind.store
         return path in (store.stamps_of([f"{store.root}/{path}"]) or ())
 
     def __iter__(self) -> Iterator[Change]:
         for path in self.missing:
             yield Change(path=path, stamp=None)
         for done, (path, stamp) in enumerate(self.stale.items(), 1):
-            records = self._mind.store.read(path)
-            if self._mind.is_users and not isinstance(records, Problem):
-                _approve_own(self._mind, records)
+            records = self._call.mind.store.read(path)
+            if self._call.mind.is_users and not isinstance(records, Problem):
+                _approve_own(self._call, records)
             if isinstance(records, Problem):
                 yield Change(path=path, stamp=stamp, problem=records)
             else:
                 yield Change(path=path, stamp=stamp, records=records)
-            self._mind.advance("Indexing", done, len(self.stale))
+            self._call.advance("Indexing", done, len(self.stale))
 
 
-def _approve_own(mind: Mind, records: Sequence[Record]) -> None:
+def _approve_own(call: Call, records: Sequence[Record]) -> None:
     """Approves the texts in the user's memory for all projects that no agent has signed.
 
     Nothing gets there by a clone or a pull, and mind signs what agents add. So the others are the
@@ -453,4 +455,4 @@ def _approve_own(mind: Mind, records: Sequence[Record]) -> None:
     own = [record.place for record in records if record.memory.by is None]
     paths = {place.digest: place.path for place in own}
     with suppress(MindError):
-        mind.trust.approve(paths, reviewed=paths, paths=paths)
+        call.mind.trust.approve(paths, reviewed=paths, paths=paths)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mimo.call import Call
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
@@ -25,7 +26,6 @@ from mimo.memory.model import (
     check_content,
     check_unit,
 )
-from mimo.mind import Mind
 from mimo.operations import lookup, refresh
 from mimo.privacy.model import texts_of, without
 from mimo.privacy.secrets import secrets_in
@@ -44,7 +44,7 @@ _IN_WORKTREE = (
 
 
 @contextmanager
-def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
+def approving(call: Call, *, wanted: bool = True) -> Iterator[None]:
     """Approves each text that the block writes, just before it is written, if `wanted`.
 
     The approval comes first so that an interruption leaves no text unapproved. A text that can't be
@@ -54,7 +54,7 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         yield
         return
 
-    root = mind.project.root
+    root = call.mind.project.root
 
     def approve(contents: Mapping[Path, bytes | None]) -> None:
         names = {
@@ -65,18 +65,20 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         paths = {files.approval_of(name, data): name for name, data in names.items()}
         try:
             # For all projects, only the user's own texts get here, and these never fade.
-            mind.trust.approve(paths, reviewed=paths if mind.is_users else (), paths=paths)
+            call.mind.trust.approve(
+                paths, reviewed=paths if call.mind.is_users else (), paths=paths
+            )
         except MindError as error:
             # The text matters more than its approval, which the user can add later.
             message = f"it could not be approved and counts as untrusted: {error.message}"
-            mind.note("trust", message)
+            call.note("trust", message)
 
     with files.watched(approve):
         yield
 
 
 def store(
-    mind: Mind,
+    call: Call,
     draft: Memory,
     *,
     private: bool = False,
@@ -91,43 +93,43 @@ def store(
     `Conflict` if the file exists or has changed.
     """
     check_content(draft.content)
-    check_texts(mind, draft)
+    check_texts(call, draft)
     check_unit("importance", draft.importance)
     if draft.confidence is not None:
         check_unit("confidence", draft.confidence)
     memory = replace(
         draft,
         content=draft.content.strip("\r\n"),
-        created=_time(mind),
+        created=_time(call),
         tags=clean_tags(draft.tags),
-        by=mind.author,
+        by=call.author,
     )
     if not private:
         from mimo.memory import codec
 
         links = dict.fromkeys((*memory.links, *codec.body_links(memory.content, memory.sections)))
-        check_shared_links(mind, links, way="make the new memory private (`--private`)")
-    record = _create(mind, memory, private=private, path=path, instead=instead)
-    report(mind, (None, record))
-    refresh.note_change(mind, record.place.path)
-    if _proposes(mind):
-        mind.note("trust", "agents get it once the user approves it in a review")
-    if private and mind.author is None:
-        place = locate(mind.project.root)
+        check_shared_links(call, links, way="make the new memory private (`--private`)")
+    record = _create(call, memory, private=private, path=path, instead=instead)
+    report(call, (None, record))
+    refresh.note_change(call, record.place.path)
+    if _proposes(call):
+        call.note("trust", "agents get it once the user approves it in a review")
+    if private and call.author is None:
+        place = locate(call.mind.project.root)
         if place.git_dir != place.common:
-            mind.note("worktree", _IN_WORKTREE)
+            call.note("worktree", _IN_WORKTREE)
     return record
 
 
-def _time(mind: Mind) -> datetime:
+def _time(call: Call) -> datetime:
     """Returns the time of a new memory: now, or just after the newest memory.
 
     The clock may have been set back, or another author's may be ahead. A newest memory that is more
     than a day ahead is ignored.
     """
-    now = mind.now()
+    now = call.mind.now()
     with suppress(MindError, OverflowError):
-        latest = mind.index.latest(to_number(now + _AHEAD))
+        latest = call.mind.index.latest(to_number(now + _AHEAD))
         if latest is not None and latest > to_number(now):
             return to_time(latest + 1)
     return now
@@ -145,7 +147,7 @@ class Stored:
 
 
 def store_once(
-    mind: Mind,
+    call: Call,
     draft: Memory,
     write: Callable[[], Record] | None = None,
     *,
@@ -159,7 +161,7 @@ def store_once(
     make, and one in a document, which its author may change. An index that fails does not prevent
     storing. Raises `Invalid` for a text that can't be stored.
     """
-    write = write or (lambda: store(mind, draft, private=private))
+    write = write or (lambda: store(call, draft, private=private))
     check_content(draft.content)
     clean_tags(draft.tags)
     if again or not duplicates.is_single(draft):
@@ -168,46 +170,46 @@ def store_once(
 
     normal = codec.normal(draft)
     with suppress(MindError):
-        refresh.refresh_roughly(mind)
-    existing = _duplicate(mind, normal, private=private)
-    if existing and mind.store.digest(existing.place.path) != existing.place.digest:
-        refresh.refresh(mind)
-        existing = _duplicate(mind, normal, private=private)
+        refresh.refresh_roughly(call)
+    existing = _duplicate(call, normal, private=private)
+    if existing and call.mind.store.digest(existing.place.path) != existing.place.digest:
+        refresh.refresh(call)
+        existing = _duplicate(call, normal, private=private)
     if existing:
         return _already(existing, normal, private=private)
     alike = None
     with suppress(MindError, UnicodeEncodeError):
-        alike = mind.index.much_like(normal)
-    with in_turn(mind):
+        alike = call.mind.index.much_like(normal)
+    with in_turn(call):
         # Another process adds its memory to the index before it releases the lock, unless a third
         # one kept the index busy.
         with suppress(MindError):
-            refresh.refresh_roughly(mind)
-        if existing := _duplicate(mind, normal, private=private):
+            refresh.refresh_roughly(call)
+        if existing := _duplicate(call, normal, private=private):
             return _already(existing, normal, private=private)
         record = write()
-    if alike is None or any(leads_to(mind, link, alike) for link in record.memory.links):
+    if alike is None or any(leads_to(call, link, alike) for link in record.memory.links):
         return Stored(record=record)
-    name = lookup.named(mind, [alike.memory.id])[0]
+    name = lookup.named(call, [alike.memory.id])[0]
     notice = f"much like {name}; if they state the same, remove one of them"
     return Stored(record=record, notice=notice)
 
 
-def in_turn(mind: Mind) -> AbstractContextManager[None]:
+def in_turn(call: Call) -> AbstractContextManager[None]:
     """Runs a block that reads existing memories and then adds one, one process after the other.
 
     It waits for a process that hangs, but not forever. The lock is not re-entrant.
     """
-    return locks.courtesy(files.local(mind.project.root, "adding"))
+    return locks.courtesy(files.local(call.mind.project.root, "adding"))
 
 
-def _duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
+def _duplicate(call: Call, draft: Memory, *, private: bool) -> Record | None:
     """Returns the memory that states all of a draft, if the index knows one."""
     with suppress(MindError, UnicodeEncodeError):
-        for record in mind.index.saying(draft):
+        for record in call.mind.index.saying(draft):
             is_own = record.place.owned and record.parent is None
             is_visible = private or not record.place.private
-            is_approved = _proposes(mind) or mind.trust.trusted(record.place.digest)
+            is_approved = _proposes(call) or call.mind.trust.trusted(record.place.digest)
             if is_own and is_visible and is_approved and duplicates.covers(record.memory, draft):
                 return record
     return None
@@ -231,51 +233,51 @@ def draft(kind: Kind, content: str, **fields: Any) -> Memory:
 
 
 def _create(
-    mind: Mind, memory: Memory, *, private: bool, path: str | None, instead: str | None
+    call: Call, memory: Memory, *, private: bool, path: str | None, instead: str | None
 ) -> Record:
     """Writes the file under a new id; retries if another process has taken the id."""
     words = memory.topic or memory.title or memory.content
     # The name of a file must not contain a secret, even if the user allows it in the text.
     words = without(words, secrets_in(words))
     for _ in range(_TRIES):
-        name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
+        name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
         try:
-            with approving(mind, wanted=not _proposes(mind)):
+            with approving(call, wanted=not _proposes(call)):
                 new = replace(memory, id=name)
-                return mind.store.create(new, private=private, path=path, instead=instead)
+                return call.mind.store.create(new, private=private, path=path, instead=instead)
         except Conflict:
             if path is not None:
                 raise
     raise Conflict("no free id was found", hint="try again")
 
 
-def _proposes(mind: Mind) -> bool:
+def _proposes(call: Call) -> bool:
     """Returns whether the user must approve what is stored: an agent's note for all projects."""
-    return mind.is_users and mind.agent is not None
+    return call.mind.is_users and call.agent is not None
 
 
-def edit(mind: Mind, record: Record, **changes: Any) -> Record:
+def edit(call: Call, record: Record, **changes: Any) -> Record:
     """Changes the given fields in the memory's file and returns the changed memory.
 
     The rest of the file is unchanged, byte for byte. Raises `Conflict` if the file changed since it
     was read.
     """
-    new = _edited(mind, record, changes)
+    new = _edited(call, record, changes)
     # A changed field must not approve the text of another author.
-    with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
-        changed = mind.store.update(record, new)
-    report(mind, (record, changed))
-    refresh.note_change(mind, changed.place.path)
+    with approving(call, wanted=call.mind.trust.trusted(record.place.digest)):
+        changed = call.mind.store.update(record, new)
+    report(call, (record, changed))
+    refresh.note_change(call, changed.place.path)
     return changed
 
 
-def check_edit(mind: Mind, record: Record, **changes: Any) -> None:
+def check_edit(call: Call, record: Record, **changes: Any) -> None:
     """Raises each error that `edit` would raise, before several files are changed."""
     with files.naming(record.place.path):
-        mind.store.changed(record, _edited(mind, record, changes))
+        call.mind.store.changed(record, _edited(call, record, changes))
 
 
-def _edited(mind: Mind, record: Record, changes: dict[str, Any]) -> Memory:
+def _edited(call: Call, record: Record, changes: dict[str, Any]) -> Memory:
     """Returns a memory with changed fields. Raises `Invalid` and `SecretDetected`."""
     check_changeable(record)
     if "content" in changes:
@@ -291,12 +293,12 @@ def _edited(mind: Mind, record: Record, changes: dict[str, Any]) -> Memory:
         from mimo.memory import codec
 
         links = (*new.links, *codec.body_links(new.content, new.sections))
-        _check_added_links(mind, record, links)
-    check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
+        _check_added_links(call, record, links)
+    check_secrets(call, changes, before="\n".join(texts_of(record.memory)))
     return new
 
 
-def rewrite(mind: Mind, record: Record, text: str, *, checked: bool = True) -> Record:
+def rewrite(call: Call, record: Record, text: str, *, checked: bool = True) -> Record:
     """Replaces the memory's whole file by `text` and returns the changed memory.
 
     Raises `Invalid` if the text can't be read as that memory, or if it is `checked` and has a fault
@@ -305,7 +307,7 @@ def rewrite(mind: Mind, record: Record, text: str, *, checked: bool = True) -> R
     text by changing it, or change the author.
     """
     check_changeable(record)
-    check_secrets(mind, {"file_text": text}, before=(old_text := file_text(mind, record)))
+    check_secrets(call, {"file_text": text}, before=(old_text := file_text(call, record)))
     from mimo.memory import codec
 
     data, before = text.encode(), record.place.digest
@@ -314,20 +316,20 @@ def rewrite(mind: Mind, record: Record, text: str, *, checked: bool = True) -> R
     new, old = read(data), read(old_text.encode())
     if not isinstance(new, Problem) and not isinstance(old, Problem):
         authorship = [(parsed.memory.by, parsed.memory.created) for parsed in (new, old)]
-        if mind.agent is not None and authorship[0] != authorship[1]:
+        if call.agent is not None and authorship[0] != authorship[1]:
             raise Invalid(
                 f"an agent can't change `by` and `created` of `{ids.handle_of(record.memory.id)}`",
                 hint="leave both lines of the header as they are",
             )
-        _check_added_links(mind, record, new.memory.links)
+        _check_added_links(call, record, new.memory.links)
         if checked and not record.place.elsewhere:
-            check_file(mind, data, record.place.path, before=old_text.encode())
-    by_a_person = mind.agent is None and files.digest(data) != before
+            check_file(call, data, record.place.path, before=old_text.encode())
+    by_a_person = call.agent is None and files.digest(data) != before
     # A text of an earlier revision may be another author's, which no agent approves.
-    with approving(mind, wanted=by_a_person or (checked and mind.trust.trusted(before))):
-        changed = mind.store.rewrite(record, data)
-    report(mind, (record, changed))
-    refresh.note_change(mind, changed.place.path)
+    with approving(call, wanted=by_a_person or (checked and call.mind.trust.trusted(before))):
+        changed = call.mind.store.rewrite(record, data)
+    report(call, (record, changed))
+    refresh.note_change(call, changed.place.path)
     return changed
 
 
@@ -344,21 +346,21 @@ _MEANINGS = {
 """The valid values of keys of front matter; those of the other keys are texts."""
 
 
-def check_file(mind: Mind, data: bytes, path: str, *, before: bytes | None = None) -> None:
+def check_file(call: Call, data: bytes, path: str, *, before: bytes | None = None) -> None:
     """Raises `Invalid` for a fault of a readable file, unless it is in `before` as well.
 
     Faults are a value of front matter that has no meaning, a type that is not that of the folder, a
     missing one if the folder has none, a link to a missing memory, and a text that is empty or too
     long.
     """
-    faults = _faults(mind, data, path)
-    earlier = _faults(mind, before, path) if faults and before else {}
+    faults = _faults(call, data, path)
+    earlier = _faults(call, before, path) if faults and before else {}
     for (field, value), reason in faults.items():
         if (field, value) not in earlier:
             raise Invalid(reason, hint="nothing was written", details={"field": field})
 
 
-def _faults(mind: Mind, data: bytes, path: str) -> dict[tuple[str, str], str]:
+def _faults(call: Call, data: bytes, path: str) -> dict[tuple[str, str], str]:
     """Returns the faults of a file in words, each by its field and what is wrong there."""
     from mimo.memory.codec.file import KEYS, parse, read_document, understand
 
@@ -377,7 +379,7 @@ def _faults(mind: Mind, data: bytes, path: str) -> dict[tuple[str, str], str]:
     elif kind and folder and kind is not folder:
         faults["type", kind] = f"`type` is {kind}, but the folder is that of the type {folder}"
     for link in fields.get("links", ()):
-        if refresh.up_to_date(mind).named(link.to) is None:
+        if refresh.up_to_date(call).named(link.to) is None:
             faults["links", link.to] = f"`links` names `{link.to}`, which is not a memory"
     parsed = parse(data, path=path, modified=_NEVER)
     if not isinstance(parsed, Problem):
@@ -388,14 +390,14 @@ def _faults(mind: Mind, data: bytes, path: str) -> dict[tuple[str, str], str]:
     return faults
 
 
-def file_text(mind: Mind, record: Record) -> str:
+def file_text(call: Call, record: Record) -> str:
     """Returns the whole text of the memory's file, header included, to be edited.
 
     Raises `Invalid` for a chunk of an ingested file and for a file that mind never changes.
     """
     check_changeable(record)
     check_whole(record)
-    return mind.store.raw(record).decode()
+    return call.mind.store.raw(record).decode()
 
 
 def check_changeable(record: Record) -> None:
@@ -417,15 +419,15 @@ def check_changeable(record: Record) -> None:
     )
 
 
-def is_embedded(mind: Mind, record: Record) -> bool:
+def is_embedded(call: Call, record: Record) -> bool:
     """Returns whether the memory can be found by meaning: its text has a token of the model."""
     try:
-        return bool(mind.embedder and mind.embedder.encode(record.memory.text))
+        return bool(call.mind.embedder and call.mind.embedder.encode(record.memory.text))
     except FAILURES:
         return False
 
 
-def move(mind: Mind, moves: Sequence[tuple[Record, str]]) -> list[Record]:
+def move(call: Call, moves: Sequence[tuple[Record, str]]) -> list[Record]:
     """Gives the files of memories other paths, and the memories the types of their folders, if any.
 
     If one file can't be moved, none is. The memories keep their ids, also if only the old paths
@@ -440,25 +442,25 @@ def move(mind: Mind, moves: Sequence[tuple[Record, str]]) -> list[Record]:
         check_whole(record)
         with files.naming(record.place.path):
             if not files.is_private(path):
-                check_shared_links(mind, record.memory.links, way="leave the memory private")
-            mind.store.moved(record, path, kinds[path])
+                check_shared_links(call, record.memory.links, way="leave the memory private")
+            call.mind.store.moved(record, path, kinds[path])
     hidden = [r.memory.id for r, path in moves if files.is_private(path) and not r.place.private]
-    for source, target in refresh.up_to_date(mind).ask(survey.shared_links, hidden):
-        name = lookup.named(mind, [source])[0]
+    for source, target in refresh.up_to_date(call).ask(survey.shared_links, hidden):
+        name = lookup.named(call, [source])[0]
         raise Invalid(
             f"`{name}` is shared by git and links to `{target}`, which must not be private then",
             hint="remove that link first, or make both memories private",
         )
     moved = []
     for record, path in moves:
-        with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
-            moved.append(mind.store.move(record, path, kinds[path]))
-        report(mind, (record, moved[-1]))
-        refresh.note_change(mind, record.place.path, path)
+        with approving(call, wanted=call.mind.trust.trusted(record.place.digest)):
+            moved.append(call.mind.store.move(record, path, kinds[path]))
+        report(call, (record, moved[-1]))
+        refresh.note_change(call, record.place.path, path)
     return moved
 
 
-def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
+def report(call: Call, *changes: tuple[Record | None, Record | None]) -> None:
     """Logs changes of memories as events `mimo.memory.*`, all with one write.
 
     A change is a memory before and after; None if it did not exist or was removed. The events have
@@ -483,31 +485,31 @@ def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
                 events.append(("mimo.memory.superseded", {"id": link.to, "by": id}))
             else:
                 events.append(("mimo.memory.linked", {"id": id, "to": link.to, "type": link.type}))
-    logged, now = [], mind.now()
+    logged, now = [], call.mind.now()
     for name, data in events:
         logged.append(Event(name=name, time=now, measurements={"count": 1}, metadata=data))
     with suppress(MindError, OSError):
-        mind.events.write(*logged)
-    _note_claims(mind, changes)
+        call.mind.events.write(*logged)
+    _note_claims(call, changes)
 
 
-def _note_claims(mind: Mind, changes: Iterable[tuple[Record | None, Record | None]]) -> None:
+def _note_claims(call: Call, changes: Iterable[tuple[Record | None, Record | None]]) -> None:
     """Approves the claims of new texts that are approved; ends the approvals of removed ones."""
     added, dropped = set[str](), set[str]()
     for old, new in changes:
         before, after = claims_of(old) if old else set(), claims_of(new) if new else set()
         dropped |= before - after
-        if new and after - before and mind.trust.trusted(new.place.digest):
+        if new and after - before and call.mind.trust.trusted(new.place.digest):
             added |= after - before
     with suppress(MindError, OSError):
         if added:
-            mind.trust.approve(added)
+            call.mind.trust.approve(added)
     try:
         # Otherwise a pull could put the link back into an unapproved text.
-        if ended := list(filter(mind.trust.approved, dropped - added)):
-            mind.trust.revoke(ended)
+        if ended := list(filter(call.mind.trust.approved, dropped - added)):
+            call.mind.trust.revoke(ended)
     except (MindError, OSError) as error:
-        mind.note("trust", f"the approval of a removed link could not be ended: {error}")
+        call.note("trust", f"the approval of a removed link could not be ended: {error}")
 
 
 def claims_of(record: Record) -> set[str]:
@@ -528,20 +530,20 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cleaned))
 
 
-def leads_to(mind: Mind, link: Link, target: Record) -> bool:
+def leads_to(call: Call, link: Link, target: Record) -> bool:
     """Returns whether a link leads to a memory, by its id or its title."""
     if link.to == target.memory.id:
         return True
-    other = mind.index.named(link.to)
+    other = call.mind.index.named(link.to)
     return other is not None and other.memory.id == target.memory.id
 
 
-def check_shared_links(mind: Mind, links: Iterable[Link], *, way: str) -> None:
+def check_shared_links(call: Call, links: Iterable[Link], *, way: str) -> None:
     """Raises `Invalid` for a link to a private memory, which a shared file must not name.
 
     `way` is the hint on how to link the two.
     """
-    if names := [link.to for link in links if is_private(mind, link.to)]:
+    if names := [link.to for link in links if is_private(call, link.to)]:
         raise Invalid(
             f"`{names[0]}` is private, and a memory shared by git must not name it",
             hint=f"{way}, or omit the link",
@@ -549,7 +551,7 @@ def check_shared_links(mind: Mind, links: Iterable[Link], *, way: str) -> None:
         )
 
 
-def _check_added_links(mind: Mind, record: Record, links: Iterable[Link]) -> None:
+def _check_added_links(call: Call, record: Record, links: Iterable[Link]) -> None:
     """Raises `Invalid` if new links of a shared file name a private memory.
 
     Links that the file already has are ignored.
@@ -557,31 +559,31 @@ def _check_added_links(mind: Mind, record: Record, links: Iterable[Link]) -> Non
     if not record.place.private:
         earlier = set(record.memory.links)
         added = [link for link in dict.fromkeys(links) if link not in earlier]
-        check_shared_links(mind, added, way="link the private memory to this one instead")
+        check_shared_links(call, added, way="link the private memory to this one instead")
 
 
-def is_private(mind: Mind, id: str) -> bool:
+def is_private(call: Call, id: str) -> bool:
     """Returns whether a memory with this id exists and is private, also if the index lacks it."""
     if not ids.is_id(id):
         return False
     with suppress(MindError):
-        if record := mind.index.get(id):
+        if record := call.mind.index.get(id):
             return record.place.private
-    return any(mind.store.stamp(f"{files.PRIVATE}{kind.folder}/{id}.md") for kind in Kind)
+    return any(call.mind.store.stamp(f"{files.PRIVATE}{kind.folder}/{id}.md") for kind in Kind)
 
 
 def check_secrets(
-    mind: Mind, fields: Mapping[str, Any], *, before: str = "", file: str | None = None
+    call: Call, fields: Mapping[str, Any], *, before: str = "", file: str | None = None
 ) -> None:
     """Raises `SecretDetected` if a field holds a secret, unless the user allows secrets.
 
     Secrets that are already in `before` are ignored. `file` is the file of the text, if it has one.
     """
-    if not mind.allows_secrets:
-        privacy.check_secrets(fields, by_person=mind.agent is None, before=before, file=file)
+    if not call.caller.allows_secrets:
+        privacy.check_secrets(fields, by_person=call.agent is None, before=before, file=file)
 
 
-def check_texts(mind: Mind, memory: Memory) -> None:
+def check_texts(call: Call, memory: Memory) -> None:
     """Raises `SecretDetected`, which names the field, if a new memory holds a secret."""
     fields = {
         "content": memory.content,
@@ -595,4 +597,4 @@ def check_texts(mind: Mind, memory: Memory) -> None:
         "metadata": memory.extra,
     }
     sections = {name.value.lower(): text for name, text in memory.sections.items()}
-    check_secrets(mind, fields | sections)
+    check_secrets(call, fields | sections)

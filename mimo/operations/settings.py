@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.call import Call
 from mimo.config import MAX_BYTES, Scope, Setting, check_format
 from mimo.data.loads import DataError, bounded
 from mimo.errors import Invalid
-from mimo.mind import Mind
 from mimo.store import files
 from mimo.store.locks import lock
 from mimo.store.projects import registering
 from mimo.store.trust import Trust
 
 
-def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind:
+def change(call: Call, target: Setting, text: str | None, *, user: bool) -> Call:
     """Writes one setting (None removes it) and returns the memory with the new settings.
 
     Comments and other settings are not changed. Raises `Invalid` for a wrong value, a setting of
@@ -27,15 +27,15 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
     scope = Scope.USER if user or target.scope is Scope.USER else Scope.PROJECT
     if target.scope is Scope.PROJECT and user:
         raise Invalid(f"`{target.key}` is a setting of the project", hint="omit --user")
-    path = (mind.home if scope is Scope.USER else mind.folder) / "config.toml"
+    path = (call.mind.home if scope is Scope.USER else call.mind.folder) / "config.toml"
     if scope is Scope.PROJECT:
         # Not `mind.trust`, which would keep the present settings.
-        Trust(mind.home, mind.project.root).check_format()
+        Trust(call.mind.home, call.mind.project.root).check_format()
     value = None if text is None else target.parse(text)
-    shared = lock(files.local(mind.project.root, "lock")) if scope is Scope.PROJECT else None
-    with shared or registering(mind.home):
+    shared = lock(files.local(call.mind.project.root, "lock")) if scope is Scope.PROJECT else None
+    with shared or registering(call.mind.home):
         is_changed = _written(path, target.key, value, scope)
-    return mind.reopened() if is_changed else mind
+    return call.on(call.mind.reopened()) if is_changed else call
 
 
 def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:

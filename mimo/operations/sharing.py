@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo import disk
+from mimo.call import Call
 from mimo.errors import Denied, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
 from mimo.index import schema, tracking
 from mimo.index.schema import portions
-from mimo.mind import Mind
 from mimo.operations import background, refresh
 from mimo.store import files, git, locks, projects, revisions
 from mimo.store.state import StateFile
@@ -56,24 +56,24 @@ class Sharing:
     """That of the memories that are not private."""
 
 
-def server_of(mind: Mind) -> Server:
+def server_of(call: Call) -> Server:
     """Returns the server of the shared index. Raises `Invalid` if no setting names one."""
-    if mind.shared_index is None:
+    if call.mind.shared_index is None:
         raise Invalid(
             "no shared index is set up",
             hint="`mind config index.url postgresql://USER@HOST/DATABASE`, or MIND_INDEX_URL",
         )
-    return mind.shared_index
+    return call.mind.shared_index
 
 
-def pushed_here(mind: Mind) -> Sharing | None:
+def pushed_here(call: Call) -> Sharing | None:
     """Returns what was last pushed from here; None if nothing was, or to another server."""
-    if mind.shared_index is None or not mind.has_project or mind.is_users:
+    if call.mind.shared_index is None or not call.mind.has_project or call.mind.is_users:
         return None
     with suppress(MindError):
-        path = _own_file(mind, "shared")
+        path = _own_file(call, "shared")
         state = _PUSHED.read(path.parent, path.name)
-        if state and state.place == mind.shared_index.place:
+        if state and state.place == call.mind.shared_index.place:
             return state
     return None
 
@@ -95,38 +95,38 @@ def _pushed(state: Any) -> Sharing:
 _PUSHED = StateFile(_pushed)
 
 
-def changes_since(mind: Mind, pushed: Sharing) -> int | None:
+def changes_since(call: Call, pushed: Sharing) -> int | None:
     """Returns about the number of changes that were not pushed, 0 only if there are none.
 
     None if the number is not known.
     """
-    refresh.refresh(mind)
+    refresh.refresh(call)
     file, revision, memories = pushed.index
-    is_same = mind.index.file == file
-    if is_same and mind.index.totals().revision == revision:
+    is_same = call.mind.index.file == file
+    if is_same and call.mind.index.totals().revision == revision:
         return 0
-    if mind.index.fingerprint() == pushed.fingerprint:
+    if call.mind.index.fingerprint() == pushed.fingerprint:
         return 0
-    changes = mind.index.changes_since(revision, memories) if is_same else None
+    changes = call.mind.index.changes_since(revision, memories) if is_same else None
     return None if changes is None else max(1, changes)
 
 
-def is_behind(mind: Mind) -> bool:
+def is_behind(call: Call) -> bool:
     """Returns whether this working copy was pushed, and changed since.
 
     Changes need no commit: a memory that became private may never have been in one.
     """
-    pushed = pushed_here(mind)
+    pushed = pushed_here(call)
     if pushed is None:
         return False
-    return pushed.commit != _commit(mind) or changes_since(mind, pushed) != 0
+    return pushed.commit != _commit(call) or changes_since(call, pushed) != 0
 
 
-def _commit(mind: Mind) -> str:
-    return git.output(mind.project.root, "rev-parse", "--verify", "--quiet", "HEAD") or ""
+def _commit(call: Call) -> str:
+    return git.output(call.mind.project.root, "rev-parse", "--verify", "--quiet", "HEAD") or ""
 
 
-def push(mind: Mind) -> Pushed:
+def push(call: Call) -> Pushed:
     """Brings the shared index up to date with this working copy.
 
     The first push of a project is for a person to make: it starts sharing. Raises `Denied`,
@@ -134,31 +134,31 @@ def push(mind: Mind) -> Pushed:
     """
     from mimo.index.postgres import writing
 
-    server = server_of(mind)
-    if mind.is_users:
+    server = server_of(call)
+    if call.mind.is_users:
         raise Invalid("the memory for all projects is yours alone, and is never shared")
-    before = pushed_here(mind)
-    if before is None or (mind.agent is not None and _is_withdrawn(mind)):
-        _check_person(mind, "start sharing a project")
-    commit = _commit(mind)
-    refresh.refresh(mind)
-    copy = working_copy(mind)
-    if before and _is_ours(mind, before):
+    before = pushed_here(call)
+    if before is None or (call.agent is not None and _is_withdrawn(call)):
+        _check_person(call, "start sharing a project")
+    commit = _commit(call)
+    refresh.refresh(call)
+    copy = working_copy(call)
+    if before and _is_ours(call, before):
         copy = replace(copy, replaced=before.view)
-    with mind.index.sources() as sources:
+    with call.mind.index.sources() as sources:
         # The first read begins after the wait for other pushes, which may be of later changes.
-        pushed = writing.push(server, copy, sources, mind.advance)
-        file, totals = mind.index.file, schema.totals(sources.sql)
+        pushed = writing.push(server, copy, sources, call.advance)
+        file, totals = call.mind.index.file, schema.totals(sources.sql)
         fingerprint = tracking.fingerprint(sources.sql)
     if before and copy.replaced and before.identity != copy.identity:
         with server.session() as sql:
             writing.leave(sql, before.identity, before.view)
     state = {
         "place": server.place,
-        "pushed": mind.now().isoformat(),
+        "pushed": call.mind.now().isoformat(),
         "memories": pushed.memories,
         "commit": commit,
-        "root": str(mind.project.root),
+        "root": str(call.mind.project.root),
         "identity": copy.identity,
         "view": copy.name,
         "file": file,
@@ -166,43 +166,43 @@ def push(mind: Mind) -> Pushed:
         "of": totals.memories,
         "fingerprint": fingerprint,
     }
-    path = _own_file(mind, "shared")
+    path = _own_file(call, "shared")
     _PUSHED.write(path.parent, path.name, state)
     return pushed
 
 
-def _is_withdrawn(mind: Mind) -> bool:
+def _is_withdrawn(call: Call) -> bool:
     """Returns whether the project was withdrawn, as far as this role may know."""
-    with server_of(mind).reading() as sql:
+    with server_of(call).reading() as sql:
         stored = sql.execute(
-            "SELECT withdrawn FROM mind.projects WHERE identity = %s", (_identity(mind),)
+            "SELECT withdrawn FROM mind.projects WHERE identity = %s", (_identity(call),)
         ).fetchone()
     return stored == (True,)
 
 
-def _is_ours(mind: Mind, before: Sharing) -> bool:
+def _is_ours(call: Call, before: Sharing) -> bool:
     """Returns whether a state is that of this working copy, and not of one that was copied."""
     root = Path(before.root)
-    return root == mind.project.root or not (root / disk.STORE).is_dir()
+    return root == call.mind.project.root or not (root / disk.STORE).is_dir()
 
 
-def push_later(mind: Mind) -> None:
+def push_later(call: Call) -> None:
     """Starts a process that pushes this working copy, if it was pushed before and is behind."""
     with suppress(MindError, OSError):
-        if mind.environ.get("MIND_BACKGROUND") != "off" and is_behind(mind):
-            background.start("mimo.operations.sharing", mind.project.root, mind.home)
+        if call.mind.environ.get("MIND_BACKGROUND") != "off" and is_behind(call):
+            background.start("mimo.operations.sharing", call.mind.project.root, call.mind.home)
 
 
-def permit(mind: Mind, role: str, level: str | None) -> None:
+def permit(call: Call, role: str, level: str | None) -> None:
     """Lets a role of the database read or write this project; None lets it no longer.
 
     A role that may write may also read, and keeps its right. Raises `Denied`, `Invalid`, also if
     the role owns the project and is to lose that, and `StorageFailed` if the server can't be used.
     """
-    _check_person(mind, "change who reads a project")
-    server = server_of(mind)
+    _check_person(call, "change who reads a project")
+    server = server_of(call)
     with server.session() as sql:
-        key = _own_key(mind, sql)
+        key = _own_key(call, sql)
         name = "public" if role == EVERYONE else role
         held = "SELECT level FROM mind.access WHERE project = %s AND role = %s"
         before = sql.execute(held, (key, name)).fetchone()
@@ -222,44 +222,44 @@ def permit(mind: Mind, role: str, level: str | None) -> None:
             sql.execute("SELECT mind.share(%s, %s, %s)", (key, name, level))
 
 
-def roles(mind: Mind) -> dict[str, str]:
+def roles(call: Call) -> dict[str, str]:
     """Returns the roles that may use this project, each with `read`, `write` or `admin`."""
-    server = server_of(mind)
+    server = server_of(call)
     with server.reading() as sql:
         stored = sql.execute(
             "SELECT role, level FROM mind.access WHERE project = %s ORDER BY role",
-            (_own_key(mind, sql),),
+            (_own_key(call, sql),),
         ).fetchall()
     return {EVERYONE if role == "public" else role: level for role, level in stored}
 
 
-def withdraw(mind: Mind) -> None:
+def withdraw(call: Call) -> None:
     """Removes this project from the shared index, at once for every reader.
 
     Raises `Denied`, `Invalid`, and `StorageFailed` if the server can't be used.
     """
     from mimo.index.postgres import writing
 
-    _check_person(mind, "withdraw a project")
-    server = server_of(mind)
+    _check_person(call, "withdraw a project")
+    server = server_of(call)
     with server.session() as sql:
-        key = _own_key(mind, sql)
+        key = _own_key(call, sql)
         sql.execute("SELECT mind.withdraw(%s)", (key,))
         # Readers have lost it already, and need not wait for this, or for a push that runs.
         with writing.locked(sql, key):
             sql.execute("SELECT mind.clear(%s)", (key,))
     with suppress(OSError, MindError):
-        files.remove(_own_file(mind, "shared"))
+        files.remove(_own_file(call, "shared"))
 
 
-def working_copy(mind: Mind) -> WorkingCopy:
+def working_copy(call: Call) -> WorkingCopy:
     """Returns the names of this project and working copy. Raises `Invalid` in a shallow clone."""
     from mimo.index.postgres.writing import WorkingCopy
 
-    root = mind.project.root
+    root = call.mind.project.root
     label = git.branch(root) or ""
     is_default, committed = True, None
-    project = _identity(mind)
+    project = _identity(call)
     if seconds := git.output(root, "log", "-1", "--format=%ct"):
         committed = disk.moment(int(seconds))
         with suppress(MindError):
@@ -268,8 +268,8 @@ def working_copy(mind: Mind) -> WorkingCopy:
     policy = files.content(root / policies.FILE)
     return WorkingCopy(
         identity=project,
-        project=one_line(mind.project.name),
-        name=_name(mind),
+        project=one_line(call.mind.project.name),
+        name=_name(call),
         label=label,
         is_default=is_default,
         committed=committed,
@@ -277,24 +277,24 @@ def working_copy(mind: Mind) -> WorkingCopy:
     )
 
 
-def identity(mind: Mind) -> str | None:
+def identity(call: Call) -> str | None:
     """Returns the identity of a project, equal for all clones; None in a shallow clone.
 
     That of a project in git comes from its first commits, which a shallow clone lacks.
     """
-    root = mind.project.root
+    root = call.mind.project.root
     if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
         return None
     first = git.output(root, "rev-list", "--max-parents=0", "HEAD", "--")
     if not first:
-        return _identity_without_git(mind)
+        return _identity_without_git(call)
     below = git.output(root, "rev-parse", "--show-prefix") or ""
     return disk.blake2b("\n".join([*sorted(first.split()), below]).encode()).hex()
 
 
-def _identity(mind: Mind) -> str:
+def _identity(call: Call) -> str:
     """Returns the identity of a project. Raises `Invalid` in a shallow clone."""
-    if (stated := identity(mind)) is None:
+    if (stated := identity(call)) is None:
         raise Invalid(
             "a shallow clone lacks the first commit, which identifies the project",
             hint="`git fetch --unshallow`, or a checkout with its whole history in CI",
@@ -302,30 +302,32 @@ def _identity(mind: Mind) -> str:
     return stated
 
 
-def _name(mind: Mind) -> str:
+def _name(call: Call) -> str:
     """Returns the name of this working copy, equal for all its pushes."""
-    owner = projects.index_owner(mind.home, mind.randomness)
-    return disk.blake2b(f"{owner}\n{mind.project.root}".encode("utf-8", "surrogateescape")).hex()
+    owner = projects.index_owner(call.mind.home, call.mind.randomness)
+    return disk.blake2b(
+        f"{owner}\n{call.mind.project.root}".encode("utf-8", "surrogateescape")
+    ).hex()
 
 
-def _identity_without_git(mind: Mind) -> str:
-    path = _own_file(mind, "shared-identity")
+def _identity_without_git(call: Call) -> str:
+    path = _own_file(call, "shared-identity")
     if (data := files.content(path)) is None:
         with suppress(StorageFailed):  # Another process created it.
-            files.write_new(path, mind.randomness(16).hex().encode(), mode=0o600)
+            files.write_new(path, call.mind.randomness(16).hex().encode(), mode=0o600)
         data = files.content(path) or b""
     return data.decode("ascii", "replace")
 
 
-def _own_file(mind: Mind, name: str) -> Path:
+def _own_file(call: Call, name: str) -> Path:
     # A clone could bring a file of another name, and so start sharing, or name another project.
-    owner = projects.index_owner(mind.home, mind.randomness)
-    return files.local(mind.project.root, projects.own_name(name, owner))
+    owner = projects.index_owner(call.mind.home, call.mind.randomness)
+    return files.local(call.mind.project.root, projects.own_name(name, owner))
 
 
-def _own_key(mind: Mind, sql: Connected) -> int:
+def _own_key(call: Call, sql: Connected) -> int:
     """Returns the number of this project. Raises `Invalid` if it was not pushed."""
-    stored = sql.execute("SELECT key FROM mind.projects WHERE identity = %s", (_identity(mind),))
+    stored = sql.execute("SELECT key FROM mind.projects WHERE identity = %s", (_identity(call),))
     row = stored.fetchone()
     if row is None:
         raise Invalid(
@@ -334,20 +336,20 @@ def _own_key(mind: Mind, sql: Connected) -> int:
     return int(row[0])
 
 
-def _check_person(mind: Mind, action: str) -> None:
-    if mind.agent is not None:
+def _check_person(call: Call, action: str) -> None:
+    if call.agent is not None:
         raise Denied(f"only a person may {action}", hint="run the command in a terminal")
 
 
-def fetch_vectors(mind: Mind) -> int:
+def fetch_vectors(call: Call) -> int:
     """Gets encoder's vectors that others have made already, and returns their number.
 
     Does nothing if few are missing, or if the server can't be used: they are made here, then.
     """
     from mimo.index.postgres import source
 
-    server, meanings = mind.shared_index, mind.index.meanings
-    names = mind.index.missing_meanings() if server and meanings else []
+    server, meanings = call.mind.shared_index, call.mind.index.meanings
+    names = call.mind.index.missing_meanings() if server and meanings else []
     if server is None or meanings is None or len(names) < _WORTH_FETCHING:
         return 0
     fetched = 0
@@ -358,30 +360,30 @@ def fetch_vectors(mind: Mind) -> int:
             sound = {name: vector for name, vector in vectors.items() if len(vector) in (0, width)}
             meanings.vectors.put(sound)
             fetched += len(sound)
-            mind.advance("Fetching vectors", fetched, len(names))
+            call.advance("Fetching vectors", fetched, len(names))
     return fetched
 
 
-def push_if_behind(mind: Mind) -> None:
+def push_if_behind(call: Call) -> None:
     """Pushes until nothing is missing, unless another process does so. Raises as `push`.
 
     A project that was withdrawn, in another clone, stays so until a person pushes it.
     """
-    while is_behind(mind):
-        with locks.holding(mind.index_folder / _HELD) as ours:
+    while is_behind(call):
+        with locks.holding(call.mind.index_folder / _HELD) as ours:
             if not ours:  # The process that holds it looks again afterwards.
                 return
-            if _is_withdrawn(mind):
-                files.remove(_own_file(mind, "shared"))
+            if _is_withdrawn(call):
+                files.remove(_own_file(call, "shared"))
                 return
-            push(mind)
+            push(call)
 
 
 def main() -> None:
     """Pushes the project that the command line names."""
     os.nice(background.PRIORITY)
     with suppress(MindError, OSError):
-        push_if_behind(background.opened(Path(sys.argv[1]), Path(sys.argv[2])))
+        push_if_behind(Call(background.opened(Path(sys.argv[1]), Path(sys.argv[2]))))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
+from mimo.call import Call
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
-from mimo.mind import Mind
 from mimo.operations.background import opened, start
 from mimo.store import commit as commits
 from mimo.store import files, git, init
@@ -74,12 +74,12 @@ class Sync:
         return tuple(remarks)
 
 
-def repository(mind: Mind) -> Path:
+def repository(call: Call) -> Path:
     """Returns the root of the project, which is in a git repository.
 
     Raises `Invalid` if there is none, git is missing, or git would hang on its files.
     """
-    root = mind.project.root
+    root = call.mind.project.root
     if git.run(root, "rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
         if reason := git.refusal(root):
             raise Invalid(f"git: {reason}", hint="correct that first; `git status` shows it, too")
@@ -91,7 +91,7 @@ def repository(mind: Mind) -> Path:
 
 
 def sync(
-    mind: Mind,
+    call: Call,
     *,
     message: str | None,
     pull: bool = False,
@@ -106,7 +106,7 @@ def sync(
     a secret, unless the user allows it. If the pull or the push fails, the error also names the
     commit.
     """
-    root = repository(mind)
+    root = repository(call)
     commits.check_idle(root)
     if automatic:
         commits.check_unattended(root)
@@ -116,10 +116,10 @@ def sync(
     pending = tuple(entry for entry in changed if entry.path not in unfit)
     for entry in pending:
         path = files.safe_path(root, entry.path)
-        if entry.change != "removed" and path.is_file() and not mind.allows_secrets:
-            privacy.check_file(entry.path, disk.read(path), by_person=mind.agent is None)
-    message = (message or message_of(mind, pending)) if pending else None
-    if message and (automatic or mind.agent is not None):
+        if entry.change != "removed" and path.is_file() and not call.caller.allows_secrets:
+            privacy.check_file(entry.path, disk.read(path), by_person=call.agent is None)
+    message = (message or message_of(call, pending)) if pending else None
+    if message and (automatic or call.agent is not None):
         message = changes.unreviewed(message)
     done = Sync(
         commit=None,
@@ -131,8 +131,8 @@ def sync(
     if dry_run:
         return done
     if message:
-        done = _committed(mind, root, done, message)
-    _note_failure(mind, None)
+        done = _committed(call, root, done, message)
+    _note_failure(call, None)
     try:
         pulled = commits.pull(root) if pull else None
         done = replace(done, pulled=pulled)
@@ -159,53 +159,53 @@ def _is_fit(root: Path, entry: Change) -> bool:
     return True
 
 
-def _committed(mind: Mind, root: Path, done: Sync, message: str) -> Sync:
+def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     """Commits the pending files, and returns the sync with the commit, if one was made."""
-    before = _unapproved(mind, done.pending)
+    before = _unapproved(call, done.pending)
     commit = commits.commit(root, message, [change.path for change in done.pending])
     if commit is None:
         return replace(done, message=None, pending=())
-    after = _unapproved(mind, done.pending)
+    after = _unapproved(call, done.pending)
     # A hook may have changed a file: committed are the old text, the new one, or another one.
     approved = {
         digest: number
         for path, (digest, number) in before.items()
-        if path not in after or mind.trust.trusted(digest)
+        if path not in after or call.mind.trust.trusted(digest)
     }
     changed = {path for path, text in after.items() if text != before.get(path)}
     return replace(
         done,
         commit=commit,
         approved=sum(approved.values()),
-        unapproved=tuple(sorted(changed)) if mind.agent is None else (),
+        unapproved=tuple(sorted(changed)) if call.agent is None else (),
     )
 
 
-def _unapproved(mind: Mind, pending: Sequence[Change]) -> dict[str, tuple[str, int]]:
+def _unapproved(call: Call, pending: Sequence[Change]) -> dict[str, tuple[str, int]]:
     """Returns the digest and the number of memories of each changed file that is not approved."""
     unapproved = {}
     for path in (change.path for change in pending if has_memories(change.path)):
-        digest = mind.store.digest(path)
-        if digest and not mind.trust.trusted(digest):
-            unapproved[path] = (digest, _number(mind, path))
+        digest = call.mind.store.digest(path)
+        if digest and not call.mind.trust.trusted(digest):
+            unapproved[path] = (digest, _number(call, path))
     return unapproved
 
 
-def _number(mind: Mind, path: str) -> int:
+def _number(call: Call, path: str) -> int:
     """Returns the number of memories in a file; an ingested file counts as one."""
     if path != LOG:
         return 1
-    records = mind.store.read(path)
+    records = call.mind.store.read(path)
     return 0 if isinstance(records, Problem) else len(records)
 
 
-def message_of(mind: Mind, pending: Sequence[Change]) -> str:
+def message_of(call: Call, pending: Sequence[Change]) -> str:
     """Returns a commit message with the titles of the changed memories."""
     titles: dict[str, list[str]] = {change: [] for change in changes.VERBS}
     agents = []
     memories = [entry for entry in pending if is_memory(entry.path)]
     for entry in memories or pending:
-        memory = None if entry.change == "removed" else _memory(mind, entry.path)
+        memory = None if entry.change == "removed" else _memory(call, entry.path)
         if memory:
             name = f"{memory.type.value}: {memory.heading}"
         elif is_memory(entry.path):
@@ -218,11 +218,11 @@ def message_of(mind: Mind, pending: Sequence[Change]) -> str:
     return changes.message(titles, agents, changes.VERBS if memories else changes.OF_FILES)
 
 
-def _memory(mind: Mind, path: str) -> Memory | None:
+def _memory(call: Call, path: str) -> Memory | None:
     """Returns the memory in a file; None if it has none or several."""
     if not is_memory(path):
         return None
-    records = mind.store.read(path)
+    records = call.mind.store.read(path)
     if isinstance(records, Problem) or len(records) != 1:
         return None
     return records[0].memory
@@ -232,17 +232,17 @@ def _memory(mind: Mind, path: str) -> Memory | None:
 # commits all of them together. Commands do not wait for it, and its failures do not affect them.
 
 
-def commit_later(mind: Mind) -> None:
+def commit_later(call: Call) -> None:
     """Schedules a commit of the written files unless another process has scheduled one."""
     with suppress(MindError, OSError):
-        root = mind.project.root
+        root = call.mind.project.root
         path = _scheduled(root)
         with suppress(FileNotFoundError):
             if 0 <= time.time() - path.lstat().st_mtime < _LOST_SECONDS:
                 return
             files.remove(path)
         files.write_new(path, b"")
-        start("mimo.operations.syncing", root, mind.home)
+        start("mimo.operations.syncing", root, call.mind.home)
 
 
 def commit_scheduled(root: Path, home: Path) -> None:
@@ -250,42 +250,42 @@ def commit_scheduled(root: Path, home: Path) -> None:
     with suppress(MindError, OSError):
         files.remove(_scheduled(root))
     with suppress(MindError, OSError):
-        mind = opened(root, home)
-        commits.check_shared(repository(mind))  # Outside git, and if it is ignored, nothing fails.
+        call = Call(opened(root, home))
+        commits.check_shared(repository(call))  # Outside git, and if it is ignored, nothing fails.
         commits.wait_for_hooks(root)
         try:
             with disk.shared():
-                sync(mind, message=None, automatic=True)
+                sync(call, message=None, automatic=True)
         except (MindError, OSError) as error:
-            _note_failure(mind, error)
+            _note_failure(call, error)
             raise
-        if mind.shared_index is not None:
+        if call.mind.shared_index is not None:
             start("mimo.operations.sharing", root, home)
 
 
-def failure_of_commit(mind: Mind) -> str | None:
+def failure_of_commit(call: Call) -> str | None:
     """Returns the time and the reason of the last automatic commit if it failed."""
     with suppress(OSError, MindError):
-        time_, _, reason = disk.read(_failure(mind)).decode("utf-8", "replace").partition(" ")
+        time_, _, reason = disk.read(_failure(call)).decode("utf-8", "replace").partition(" ")
         return f"the automatic commit of {time_} failed: {changes.one_line(reason)}"
     return None
 
 
-def _note_failure(mind: Mind, error: MindError | OSError | None) -> None:
+def _note_failure(call: Call, error: MindError | OSError | None) -> None:
     """Stores the reason for which an automatic commit failed; None removes it."""
     with suppress(MindError, OSError):
         if error is None:
-            _failure(mind).unlink(missing_ok=True)
+            _failure(call).unlink(missing_ok=True)
         else:
             reason = error.message if isinstance(error, MindError) else error.strerror
-            text = f"{iso_utc(mind.now(), 'seconds')} {reason}"
-            files.replace(_failure(mind), text.encode("utf-8", "replace"), mode=0o600)
+            text = f"{iso_utc(call.mind.now(), 'seconds')} {reason}"
+            files.replace(_failure(call), text.encode("utf-8", "replace"), mode=0o600)
 
 
-def _failure(mind: Mind) -> Path:
+def _failure(call: Call) -> Path:
     # Not in the project: a clone could bring the file, and with it any text.
-    root = disk.sha256(os.fsencode(mind.project.root)).hex()[:16]
-    return mind.home / "cache" / f"{root}-autocommit"
+    root = disk.sha256(os.fsencode(call.mind.project.root)).hex()[:16]
+    return call.mind.home / "cache" / f"{root}-autocommit"
 
 
 def _scheduled(root: Path) -> Path:

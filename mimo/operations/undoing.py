@@ -13,14 +13,14 @@ from shlex import quote
 from typing import Any
 
 from mimo import disk
+from mimo.call import Call
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, MindError, NotFound, StorageFailed
 from mimo.failures import failure
 from mimo.frozen import frozen, replace
-from mimo.guard.policy import Call, Operation
+from mimo.guard.policy import Operation, Request
 from mimo.memory.ids import handle_of, of_path
 from mimo.memory.model import Memory, Problem, Record, is_elsewhere
-from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files, trash
 from mimo.store.files import LOCAL, PRIVATE, SESSIONS
@@ -74,7 +74,7 @@ class Change:
 
 @contextmanager
 def recorded(
-    mind: Mind, call: Call, *, command: str, is_tool: bool, memory_only: bool = False
+    call: Call, request: Request, *, command: str, is_tool: bool, memory_only: bool = False
 ) -> Iterator[Recorder]:
     """Copies files into the trash before the command in the block removes or replaces them.
 
@@ -84,29 +84,29 @@ def recorded(
     def entry(id: str) -> Entry:
         return Entry(
             id=id,
-            time=mind.now(),
+            time=call.mind.now(),
             command=command,
-            tool=call.tool,
-            like=call.like,
+            tool=request.tool,
+            like=request.like,
             is_tool=is_tool,
-            by=mind.author,
-            namespace=call.namespace,
-            key=call.key,
+            by=call.author,
+            namespace=request.namespace,
+            key=request.key,
         )
 
     def named(path: Path) -> str | None:
-        if mind.is_of_home(path):
+        if call.mind.is_of_home(path):
             return None
-        name = trash.named(mind.project.root, path)
+        name = trash.named(call.mind.project.root, path)
         is_memory = name is not None and name.startswith(f"{STORE}/")
         return name if is_memory or not memory_only else None
 
-    recorder = Recorder(named, lambda: mind.trash, entry, partial(mind.note, "trash"))
+    recorder = Recorder(named, lambda: call.mind.trash, entry, partial(call.note, "trash"))
     with files.watched(recorder):
         try:
             yield recorder
         except BaseException:
-            recorder.forget_if(lambda kept: _current(mind, kept.path) == _digest(kept.before))
+            recorder.forget_if(lambda kept: _current(call, kept.path) == _digest(kept.before))
             raise
 
 
@@ -127,9 +127,9 @@ def is_own(path: str) -> bool:
     return f"{LOCAL}/" in path
 
 
-def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
+def changes(call: Call, limit: int) -> tuple[Change, ...]:
     """Returns the newest changes in the trash, newest first."""
-    store = mind.trash
+    store = call.mind.trash
     entries = []
     for id_ in reversed(store.ids()):
         with suppress(StorageFailed):
@@ -149,7 +149,7 @@ def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
     )
 
 
-def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
+def undo(call: Call, wanted: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
     """Undoes a change, by default the last one, and returns the effect on its files.
 
     The present content of the files goes to the trash. With `dry_run` nothing changes. Raises
@@ -157,13 +157,13 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     `Conflict` if a file changed since, unless `force` is set, and `StorageFailed`; no file is then
     undone.
     """
-    store = mind.trash
+    store = call.mind.trash
     newest = (entry for id_ in reversed(store.ids()) if (entry := store.entry(id_)))
     entry = next(newest, None) if wanted is None else store.find(wanted)
     if entry is None:
         raise NotFound("there is no change to undo", hint="for committed changes see `mind log`")
-    _authorise(mind, entry)
-    steps = tuple(_step(mind, kept) for kept in store.kept(entry.id))
+    _authorise(call, entry)
+    steps = tuple(_step(call, kept) for kept in store.kept(entry.id))
     if all(step.action is Action.NOTHING for step in steps):
         raise NotFound(
             f"`{entry.id}` has nothing to undo: its files are as before `{name_of(entry.command)}`",
@@ -171,47 +171,47 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
         )
     if dry_run:
         return Undone(entry=entry, steps=steps, redo=None)
-    with store.locked(), mind.store.locked(), mind.values.locked():
-        steps = tuple(_step(mind, kept) for kept in store.kept(entry.id))
+    with store.locked(), call.mind.store.locked(), call.mind.values.locked():
+        steps = tuple(_step(call, kept) for kept in store.kept(entry.id))
         if not force and (changed := [step for step in steps if step.changed]):
-            raise _refused(mind, entry, changed)
+            raise _refused(call, entry, changed)
         recorder = trash.current()
         if recorder:
             recorder.undoes = entry.id
         paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
-        memories = mind.store.stamps().keys() | mind.index.stamps().keys()
-        before = _read(mind, memories.intersection(paths))
-        _apply_all(mind, steps, paths)
-    memories |= mind.store.stamps().keys()
-    after = _read(mind, memories.intersection(paths))
-    saving.report(mind, *((before.get(id), after.get(id)) for id in {**before, **after}))
-    refresh.note_change(mind, *(path for path in paths if path in memories))
-    mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
+        memories = call.mind.store.stamps().keys() | call.mind.index.stamps().keys()
+        before = _read(call, memories.intersection(paths))
+        _apply_all(call, steps, paths)
+    memories |= call.mind.store.stamps().keys()
+    after = _read(call, memories.intersection(paths))
+    saving.report(call, *((before.get(id), after.get(id)) for id in {**before, **after}))
+    refresh.note_change(call, *(path for path in paths if path in memories))
+    call.mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
     return Undone(entry=entry, steps=steps, redo=recorder.id if recorder else None)
 
 
-def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
+def owner_of_last(call: Call, arguments: Mapping[str, Any]) -> Call:
     """Returns the memory with the change that a person undoes: the last one, or a named one.
 
     That is the project's, or the user's for all projects.
     """
     wanted, is_purge = arguments.get("id"), arguments.get("purge")
-    user = None if mind.agent or arguments.get("list_") else mind.user()
+    user = None if call.agent or arguments.get("list_") else call.user()
     if user is None or (is_purge and wanted in (None, "all")):
-        return mind
+        return call
     if wanted is None:
-        return user if user.trash.last > mind.trash.last else mind
-    return user if user.trash.matches(wanted) and not mind.trash.matches(wanted) else mind
+        return user if user.mind.trash.last > call.mind.trash.last else call
+    return user if user.mind.trash.matches(wanted) and not call.mind.trash.matches(wanted) else call
 
 
-def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
+def purge(call: Call, wanted: str) -> tuple[int, str | None]:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
     Also unstages their texts, unless they are on the disk, and returns a notice of that. The ids of
     memories that are missing now are removed, too. Raises `NotFound`, `AmbiguousId`, and
     `StorageFailed` if a change can't be removed; the others are removed then.
     """
-    store = mind.trash
+    store = call.mind.trash
     ids = store.ids() if wanted == "all" else [store.find(wanted).id]
     for id_ in ids:
         store.entry(id_)  # Raises for a later format.
@@ -221,7 +221,7 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
         with suppress(NotFound):  # Another user made the change.
             for kept in store.kept(id_):
                 purged.setdefault(kept.path, set()).add(_digest(kept.before))
-                memories |= _ids(mind, kept.path, kept.before)
+                memories |= _ids(call, kept.path, kept.before)
     failed: MindError | None = None
     for id_ in ids:
         try:
@@ -231,11 +231,11 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
 
     def is_of(path: str, text: bytes) -> bool:
         digest = _digest(text)
-        return digest in purged[path] and digest != _current(mind, path)
+        return digest in purged[path] and digest != _current(call, path)
 
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     missing = [id_ for id_ in sorted(memories) if not (index.get(id_) or index.parts(id_))]
-    notices = (_unstage(mind, "", purged, is_of), forget_ids(mind, missing))
+    notices = (_unstage(call, "", purged, is_of), forget_ids(call, missing))
     notice = "; ".join(filter(None, notices)) or None
     if failed:
         failed.hint = "; ".join(
@@ -251,7 +251,7 @@ def entry_id() -> str | None:
     return recorder.id if recorder else None
 
 
-def forget(mind: Mind, record: Record) -> Callable[[str], bool]:
+def forget(call: Call, record: Record) -> Callable[[str], bool]:
     """Removes all copies of a memory's file from the trash; the running command keeps none.
 
     Copies at an earlier path of the file are those whose text has the id, and copies of other
@@ -262,10 +262,10 @@ def forget(mind: Mind, record: Record) -> Callable[[str], bool]:
     if recorder := trash.current():
         recorder.exempt(path)
     versions = [record.memory]
-    for entry in mind.trash.ids():
-        for kept in mind.trash.kept(entry) if mind.trash.entry(entry) else ():
+    for entry in call.mind.trash.ids():
+        for kept in call.mind.trash.kept(entry) if call.mind.trash.entry(entry) else ():
             if kept.before is not None and (kept.path == path or id_.encode() in kept.before):
-                read = (each.memory for each in _records(mind, kept.path, kept.before))
+                read = (each.memory for each in _records(call, kept.path, kept.before))
                 versions += [memory for memory in read if memory.id == record.memory.id]
 
     def quoted(text: str) -> bool:
@@ -275,9 +275,9 @@ def forget(mind: Mind, record: Record) -> Callable[[str], bool]:
         text = kept.before
         if text is not None and is_elsewhere(kept.path):
             return quoted(text.decode("utf-8", "replace"))
-        return text is not None and _holds(mind, id_, kept.path, text)
+        return text is not None and _holds(call, id_, kept.path, text)
 
-    mind.trash.purge(path, is_of)
+    call.mind.trash.purge(path, is_of)
     return quoted
 
 
@@ -308,7 +308,7 @@ def _words(text: str) -> str:
     return compiled(r"[\W_]+").sub(" ", f" {text.casefold()}").rstrip()
 
 
-def unstage(mind: Mind, record: Record) -> str | None:
+def unstage(call: Call, record: Record) -> str | None:
     """Unstages the texts of a memory that was removed, which the user's next commit would publish.
 
     Returns a notice of that, and of a commit that has the file; None if git never had it.
@@ -317,29 +317,29 @@ def unstage(mind: Mind, record: Record) -> str | None:
 
     path, id_ = record.place.path, record.parent or record.memory.id
     unstaged = _unstage(
-        mind, id_, (path,), lambda other, text: other == path or _holds(mind, id_, other, text)
+        call, id_, (path,), lambda other, text: other == path or _holds(call, id_, other, text)
     )
-    root = mind.project.root
+    root = call.mind.project.root
     words = ("log", "-1", "--all", "--format=%h", "--", path)
     commit = git.output(root, *words) if git.is_inside(root) else None
     kept = f"git's history keeps it, such as in {commit}: revoke a secret" if commit else ""
     return "; ".join(filter(None, (unstaged, kept))) or None
 
 
-def unstage_quotes(mind: Mind, names: Collection[str], quoted: Callable[[str], bool]) -> str | None:
+def unstage_quotes(call: Call, names: Collection[str], quoted: Callable[[str], bool]) -> str | None:
     """Unstages those of the named files whose staged text quotes a purged memory.
 
     Returns a notice of that.
     """
-    return _unstage(mind, "", names, lambda _, text: quoted(text.decode("utf-8", "replace")))
+    return _unstage(call, "", names, lambda _, text: quoted(text.decode("utf-8", "replace")))
 
 
 def _unstage(
-    mind: Mind, id_: str, paths: Collection[str], is_of: Callable[[str, bytes], bool]
+    call: Call, id_: str, paths: Collection[str], is_of: Callable[[str, bytes], bool]
 ) -> str | None:
     from mimo.store import commit, git
 
-    root = mind.project.root
+    root = call.mind.project.root
     if not git.is_inside(root):
         return None
     names: list[str] = []
@@ -358,31 +358,31 @@ def _unstage(
     return f"git had the text staged; it was unstaged: {', '.join(names)}" if names else None
 
 
-def _holds(mind: Mind, id_: str, path: str, text: bytes) -> bool:
+def _holds(call: Call, id_: str, path: str, text: bytes) -> bool:
     """Returns whether a text, kept from this path, has a memory or an ingested file of this id."""
-    return (id_.encode() in text or of_path(path) == id_) and id_ in _ids(mind, path, text)
+    return (id_.encode() in text or of_path(path) == id_) and id_ in _ids(call, path, text)
 
 
-def _ids(mind: Mind, path: str, text: bytes | None) -> set[str]:
+def _ids(call: Call, path: str, text: bytes | None) -> set[str]:
     """Returns the id in a text that was kept from this path; for no text, that of the path."""
     from mimo.store.revisions import is_memory
 
     if text is None:
         return {of_path(path)} if is_memory(path.replace(PRIVATE, f"{STORE}/")) else set()
-    return {record.parent or record.memory.id for record in _records(mind, path, text)}
+    return {record.parent or record.memory.id for record in _records(call, path, text)}
 
 
-def _records(mind: Mind, path: str, text: bytes) -> Sequence[Record]:
+def _records(call: Call, path: str, text: bytes) -> Sequence[Record]:
     """Returns the memories in a text that was kept from this path."""
     from mimo.store.revisions import is_memory
 
     if not is_memory(path.replace(PRIVATE, f"{STORE}/")):
         return ()
-    read = records_of(text, path, mind.now())
+    read = records_of(text, path, call.mind.now())
     return () if isinstance(read, Problem) else read
 
 
-def forget_ids(mind: Mind, ids: Iterable[str]) -> str | None:
+def forget_ids(call: Call, ids: Iterable[str]) -> str | None:
     """Removes the ids of purged memories, which have words of their texts, from mind's own files.
 
     Events keep the short ids. Also removes what the index has left of all removed texts. Returns a
@@ -391,53 +391,53 @@ def forget_ids(mind: Mind, ids: Iterable[str]) -> str | None:
     failed = list[str]()
     try:
         for id_ in ids:
-            _forget_id(mind, id_)
+            _forget_id(call, id_)
     except (MindError, OSError) as error:
         reason = error.message if isinstance(error, MindError) else error.strerror
         failed.append(f"a file in `{LOCAL}` may still have its id ({reason}): remove that")
     try:
-        refresh.up_to_date(mind).purge()
+        refresh.up_to_date(call).purge()
     except MindError as error:
-        folder = mind.index_folder
+        folder = call.mind.index_folder
         failed.append(f"the index may still have its words ({error.message}): remove `{folder}`")
     return "; ".join(failed) or None
 
 
-def _forget_id(mind: Mind, id: str) -> None:
+def _forget_id(call: Call, id: str) -> None:
     from mimo.store import append_log
 
-    mind.events.replace(id, handle_of(id))
-    mind.accesses.forget(id)
-    mind.trust.forget_id(id)
+    call.mind.events.replace(id, handle_of(id))
+    call.mind.accesses.forget(id)
+    call.mind.trust.forget_id(id)
     shown = re.compile(rf'"{re.escape(json.dumps(id)[1:-1])}(?=[.#])'.encode())
-    for path in files.safe_path(mind.project.root, SESSIONS).glob("*.json"):
+    for path in files.safe_path(call.mind.project.root, SESSIONS).glob("*.json"):
         with suppress(MindError):  # A clone may bring anything.
             append_log.rewrite(path, partial(shown.sub, f'"{handle_of(id)}'.encode()))
 
 
-def _authorise(mind: Mind, entry: Entry) -> None:
+def _authorise(call: Call, entry: Entry) -> None:
     """Raises `Denied` unless the caller may run the command that is undone."""
-    if mind.author is not None and not entry.is_tool:
+    if call.author is not None and not entry.is_tool:
         raise Denied(
             f"an agent can't undo `{name_of(entry.command)}`",
             hint=f"a person can run `mind undo {entry.id}`",
         )
-    mind.guard.authorise(
-        Call(
+    call.mind.guard.authorise(
+        Request(
             tool=entry.tool,
             like=entry.like,
             operation=Operation.WRITE,
-            governed=entry.is_tool or mind.agent is not None,
-            agent=mind.agent,
-            at=mind.now(),
+            governed=entry.is_tool or call.agent is not None,
+            agent=call.agent,
+            at=call.mind.now(),
             namespace=entry.namespace,
             key=entry.key,
         )
     )
 
 
-def _step(mind: Mind, kept: Kept) -> Step:
-    current, before = _current(mind, kept.path), _digest(kept.before)
+def _step(call: Call, kept: Kept) -> Step:
+    current, before = _current(call, kept.path), _digest(kept.before)
     if current == before:
         action = Action.NOTHING
     elif before is None:
@@ -448,7 +448,7 @@ def _step(mind: Mind, kept: Kept) -> Step:
     return Step(kept=kept, action=action, current=current, changed=changed)
 
 
-def _apply_all(mind: Mind, steps: Sequence[Step], paths: Sequence[str]) -> None:
+def _apply_all(call: Call, steps: Sequence[Step], paths: Sequence[str]) -> None:
     """Changes the files at `paths`; if one can't be changed, the others are put back.
 
     The trash then has no entry of the undo, so the change does not count as undone.
@@ -456,39 +456,39 @@ def _apply_all(mind: Mind, steps: Sequence[Step], paths: Sequence[str]) -> None:
     with ExitStack() as undone:
         try:
             for step in steps:
-                undone.callback(_put_back, mind, _present(mind, step))
-                _apply(mind, step)
+                undone.callback(_put_back, call, _present(call, step))
+                _apply(call, step)
             if any(path.startswith(f"{STORE}/values/") for path in paths):
-                mind.values.restored(paths)
+                call.mind.values.restored(paths)
         except MindError as error:
             error.hint = "; ".join(filter(None, (error.hint, "nothing was undone")))
             raise
         undone.pop_all()
 
 
-def _present(mind: Mind, step: Step) -> Kept:
+def _present(call: Call, step: Step) -> Kept:
     """Returns a file as it is before the step of an undo, and the digest after it."""
-    target = files.safe_path(mind.project.root, step.kept.path)
+    target = files.safe_path(call.mind.project.root, step.kept.path)
     before = files.content(target)
     mode = step.kept.mode if before is None else target.stat().st_mode & 0o777
     return replace(step.kept, before=before, after=_digest(step.kept.before), mode=mode)
 
 
-def _put_back(mind: Mind, present: Kept) -> None:
+def _put_back(call: Call, present: Kept) -> None:
     """Reverts the step of a failed undo, unless another process has changed the file since."""
     try:
-        step = _step(mind, present)
+        step = _step(call, present)
         if not step.changed:
-            _apply(mind, step)
+            _apply(call, step)
     except MindError as error:
         remark = f"`{present.path}` stays undone; `mind undo` puts it back"
         error.hint = "; ".join(filter(None, (error.hint, remark)))
         raise
 
 
-def _apply(mind: Mind, step: Step) -> None:
+def _apply(call: Call, step: Step) -> None:
     kept = step.kept
-    target = files.safe_path(mind.project.root, kept.path)
+    target = files.safe_path(call.mind.project.root, kept.path)
     if step.action is Action.REMOVE:
         files.remove(target, expect=step.current)
     elif step.action is Action.RESTORE:
@@ -497,19 +497,19 @@ def _apply(mind: Mind, step: Step) -> None:
         files.replace(target, kept.before or b"", expect=step.current)
 
 
-def _read(mind: Mind, paths: Iterable[str]) -> dict[str, Record]:
+def _read(call: Call, paths: Iterable[str]) -> dict[str, Record]:
     """Returns the memories in those of the files that exist, by id; no chunks of sources."""
-    stored = (mind.store.read(path) for path in sorted(paths))
+    stored = (call.mind.store.read(path) for path in sorted(paths))
     records = (record for read in stored if not isinstance(read, Problem) for record in read)
     return {record.memory.id: record for record in records if record.parent is None}
 
 
-def _refused(mind: Mind, entry: Entry, changed: Sequence[Step]) -> Conflict:
+def _refused(call: Call, entry: Entry, changed: Sequence[Step]) -> Conflict:
     """Returns the error for a change of files that have changed since."""
     paths = [step.kept.path for step in changed]
     later = [
         change.entry.id
-        for change in changes(mind, len(mind.trash.ids()))
+        for change in changes(call, len(call.mind.trash.ids()))
         if change.entry.id > entry.id and not change.undone and set(paths) & set(change.files)
     ]
     first = f"undo the later change first: `mind undo {later[0]}`" if later else ""
@@ -523,12 +523,12 @@ def _refused(mind: Mind, entry: Entry, changed: Sequence[Step]) -> Conflict:
     )
 
 
-def _current(mind: Mind, path: str) -> str | None:
+def _current(call: Call, path: str) -> str | None:
     """Returns the digest of a file as it is now; None if it is missing.
 
     Raises `StorageFailed` if it can't be read.
     """
-    target = files.safe_path(mind.project.root, path)
+    target = files.safe_path(call.mind.project.root, path)
     try:
         return files.digest(disk.read(target))
     except (FileNotFoundError, NotADirectoryError):

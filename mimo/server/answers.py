@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_types import CallToolResult, TextContent
 
 from mimo.commands.arguments import choose
-from mimo.commands.invoke import Caller, fault, invoke
+from mimo.commands.invoke import fault, invoke
 from mimo.commands.leniency import understood
 from mimo.commands.schema import output_schema
 from mimo.commands.spec import BUDGET, Spec, declared, to_json
@@ -25,7 +25,7 @@ from mimo.server.wording import for_agents, reworded
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mimo.mind import Mind
+    from mimo.call import Call
 
 log = logging.getLogger("mind")
 
@@ -39,15 +39,13 @@ _MESSAGE, _HINT, _DETAILS = 3_000, 1_000, 4_000
 """The most characters of an error's message and hint, and bytes of its details."""
 
 
-def answer(
-    specs: Sequence[Spec], mind: Mind, caller: Caller, arguments: Mapping[str, Any]
-) -> CallToolResult:
+def answer(specs: Sequence[Spec], call: Call, arguments: Mapping[str, Any]) -> CallToolResult:
     """Returns the result of a tool, or an error that the model can read."""
     try:
         spec, rest = choose(specs, arguments)
         given = understood(spec, rest)
-        result = invoke(spec, mind, caller, given)
-        data, text = _forms(result, specs, spec, given, mind.now)
+        result = invoke(spec, call, given)
+        data, text = _forms(result, specs, spec, given, call.mind.now)
     except MindError as error:
         redact_error(error)
         return refused(error, specs)

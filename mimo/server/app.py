@@ -38,17 +38,18 @@ from mcp_types import (
 )
 
 from mimo import __version__
+from mimo.call import Call, Caller, Console, Surface
 from mimo.commands import CommandTable, called, listed, near
 from mimo.commands.arguments import choose
-from mimo.commands.invoke import Caller, fault, is_permitted
-from mimo.commands.spec import Effect, Spec, Surface
+from mimo.commands.invoke import fault, is_permitted
+from mimo.commands.spec import Effect, Spec
 from mimo.disk import sha256, system_clock
 from mimo.errors import Internal, MindError, RateLimited
+from mimo.frozen import replace
 from mimo.guard.audit import Session
 from mimo.guard.guard import continued
 from mimo.guard.privacy import redact_error, redacted
 from mimo.guard.tokens import Member, Scope
-from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer, refused
@@ -260,7 +261,6 @@ class App:
         work = partial(
             self._answer,
             memory,
-            self.session_of(ctx),
             specs,
             caller,
             params.arguments or {},
@@ -281,12 +281,16 @@ class App:
 
     def _caller(self, ctx: Context) -> Caller:
         member = self.member_of(ctx)
-        return Caller(surface=Surface.MCP, name=_client(ctx), member=member)
+        return Caller(
+            surface=Surface.MCP,
+            name=_client(ctx),
+            member=member,
+            session=self.session_of(ctx),
+        )
 
     def _answer(
         self,
         memory: Memory,
-        session: Session | None,
         specs: Any,
         caller: Caller,
         arguments: Mapping[str, Any],
@@ -294,7 +298,7 @@ class App:
         cancelled: Event,
     ) -> CallToolResult:
         try:
-            mind = _view(memory, session, progress, cancelled)
+            call = Call(memory.mind(), caller, Console(progress=progress, halted=cancelled.is_set))
         except MindError as error:
             redact_error(error)
             return refused(error)
@@ -307,19 +311,20 @@ class App:
             if repository is None:
                 yield
                 return
-            with repository.writing(mind, author) as problems:
+            with repository.writing(call, author) as problems:
                 yield
             notices.extend(problems)
 
         turn: AbstractContextManager[None] = nullcontext()
         if _may_wait(specs, arguments):
             # Only what the run itself writes takes a turn: other calls write while it waits.
-            turn, mind.committing = _waits(member.name if member else None), committing
+            turn = _waits(member.name if member else None)
+            call = Call(call.mind, caller, replace(call.console, committing=committing))
         elif _writes(specs, arguments):
             turn = committing()
         try:
             with turn:
-                result = answer(specs, mind, caller, arguments)
+                result = answer(specs, call, arguments)
         except RateLimited as error:
             return refused(error, specs)
         if repository and arguments.get("async") and not result.is_error:
@@ -345,9 +350,7 @@ class App:
         self, ctx: Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         """Returns the Markdown of one memory."""
-        text = await self._reading(
-            ctx, lambda mind, caller: resources.read(mind, caller, params.uri)
-        )
+        text = await self._reading(ctx, lambda call: resources.read(call, params.uri))
         return ReadResourceResult(contents=[text])
 
     async def list_prompts(
@@ -360,20 +363,16 @@ class App:
     async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Returns the text of one prompt."""
         given = params.arguments or {}
-        return await self._reading(
-            ctx, lambda mind, caller: prompts.prompt(mind, caller, params.name, given)
-        )
+        return await self._reading(ctx, lambda call: prompts.prompt(call, params.name, given))
 
     async def _followed(self, ctx: Context, uris: Collection[str]) -> Memory:
         """Returns the memory of a client that may follow resources."""
-        await self._reading(ctx, lambda mind, caller: resources.follow(mind, caller, uris))
+        await self._reading(ctx, lambda call: resources.follow(call, uris))
         return await self.memory_of(ctx)
 
     async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult:
         """Returns the values that an argument of a prompt or a resource may have."""
-        return await self._reading(
-            ctx, lambda mind, caller: completions.completed(mind, caller, params)
-        )
+        return await self._reading(ctx, lambda call: completions.completed(call, params))
 
     async def _in_thread(self, work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
         """Returns the result of work in a thread, so that the event loop can answer other requests.
@@ -398,12 +397,12 @@ class App:
         with self._idle:
             self._idle.wait_for(lambda: self._working == 0)
 
-    async def _reading(self, ctx: Context, read: Callable[[Mind, Caller], T]) -> T:
+    async def _reading(self, ctx: Context, read: Callable[[Call], T]) -> T:
         """Returns the answer of `read`; its errors are errors of the protocol."""
         caller = self._caller(ctx)
-        memory, session = await self.memory_of(ctx), self.session_of(ctx)
+        memory = await self.memory_of(ctx)
         try:
-            return await self._in_thread(lambda: read(_view(memory, session), caller), self._calls)
+            return await self._in_thread(lambda: read(Call(memory.mind(), caller)), self._calls)
         except MindError as error:
             if isinstance(error, Internal):
                 log.exception("a request failed", exc_info=error.__cause__ or error)
@@ -411,18 +410,6 @@ class App:
         except Exception as error:
             log.exception("a request failed")
             raise _protocol_error(fault()) from error
-
-
-def _view(
-    memory: Memory,
-    session: Session | None,
-    progress: Progress | None = None,
-    cancelled: Event | None = None,
-) -> Mind:
-    """Returns the memory as one call of a client uses it."""
-    mind = memory.mind().heard(progress, cancelled.is_set if cancelled else None)
-    mind.client_session = session
-    return mind
 
 
 def _is_traced(ctx: Context) -> bool:

@@ -11,13 +11,12 @@ from mcp_types import (
     ResourceTemplateReference,
 )
 
-from mimo.commands.invoke import Caller
+from mimo.call import Call
 from mimo.commands.spec import Arg, Needs
 from mimo.errors import NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.schema import WORDS
-from mimo.mind import Mind
 from mimo.operations import lookup, refresh
 from mimo.server import prompts, resources
 from mimo.server.requests import answer_to, request
@@ -44,7 +43,7 @@ class Completions:
     has_more: bool = False
 
 
-def completed(mind: Mind, caller: Caller, params: CompleteRequestParams) -> CompleteResult:
+def completed(call: Call, params: CompleteRequestParams) -> CompleteResult:
     """Returns the values that an argument may have.
 
     An argument without known values has none. Raises `NotFound` if there is no such prompt or
@@ -54,9 +53,9 @@ def completed(mind: Mind, caller: Caller, params: CompleteRequestParams) -> Comp
     before, comma, start = params.argument.value.rpartition(",")
     if kind != "tag":
         before, comma, start = "", "", params.argument.value
-    if kind is None or not (mind.has_project or kind == "id"):
+    if kind is None or not (call.mind.has_project or kind == "id"):
         return CompleteResult(completion=Completion(values=[]))
-    words = answer_to(_COMPLETING[kind], Completions, mind, caller, {"start": start.lstrip()})
+    words = answer_to(_COMPLETING[kind], Completions, call, {"start": start.lstrip()})
     values = [f"{before}{comma}{word}" for word in words.values]
     return CompleteResult(completion=Completion(values=values, has_more=words.has_more))
 
@@ -78,14 +77,14 @@ def _kind(params: CompleteRequestParams) -> str | None:
     return kinds.get(params.argument.name)
 
 
-def _beginning(mind: Mind, kind: str, start: str) -> Completions:
+def _beginning(call: Call, kind: str, start: str) -> Completions:
     query = f"{_APPROVED}{WORDS[kind]}" if kind in ("tag", "topic") else WORDS[kind]
-    rows = refresh.up_to_date(mind).ask(
+    rows = refresh.up_to_date(call).ask(
         lambda sql: sql.execute(query, (len(start), start, MOST + 1)).fetchall()
     )
     words = [word for word, *_ in rows[:MOST] if one_line(word) == word]
     if kind not in ("tag", "topic"):
-        words = lookup.named(mind, words)
+        words = lookup.named(call, words)
     return Completions(values=tuple(words), has_more=len(rows) > MOST)
 
 
@@ -93,22 +92,22 @@ _completion = partial(request, "completion/complete", needs=Needs(Operation.READ
 
 
 @_completion(operation="topic")
-def topics(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
+def topics(call: Call, start: Annotated[str, Arg("First letters")] = "") -> Completions:
     """Return topics by their beginning"""
-    return _beginning(mind, "topic", start)
+    return _beginning(call, "topic", start)
 
 
 @_completion(operation="tag")
-def tags(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
+def tags(call: Call, start: Annotated[str, Arg("First letters")] = "") -> Completions:
     """Return tags by their beginning"""
-    return _beginning(mind, "tag", start)
+    return _beginning(call, "tag", start)
 
 
 @_completion(operation="id")
-def ids(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
+def ids(call: Call, start: Annotated[str, Arg("First letters")] = "") -> Completions:
     """Return ids by their beginning, or by that of their short form"""
-    words = _beginning(mind, "id", start)
-    return words if words.values else _beginning(mind, "of_handle", start)
+    words = _beginning(call, "id", start)
+    return words if words.values else _beginning(call, "of_handle", start)
 
 
 _COMPLETING = {"topic": topics, "tag": tags, "id": ids}

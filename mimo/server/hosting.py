@@ -27,10 +27,11 @@ from mcp_types import ListRootsRequest, ListRootsResult, NotificationParams
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
+from mimo.call import Answers, Call
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
-from mimo.mind import Answers, Mind
+from mimo.mind import Mind
 from mimo.operations import sharing
 from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
@@ -264,10 +265,9 @@ class Hosting:
 
     def _outside(self) -> Mind:
         """Returns the memory of a session without a project: the user's for all projects."""
-        mind = Mind(home=self._home, project=None)
+        way = WAY if self._is_team else f"{WAY}: {self._names()}"
         # The users of a team share this memory, and may not all know the names of its projects.
-        mind.way_to_project = WAY if self._is_team else f"{WAY}: {self._names()}"
-        return mind
+        return Mind(home=self._home, project=None, way_to_project=way)
 
     async def _keep(
         self, root: Path | None, hosted: Hosted, *, task_status: TaskStatus[None]
@@ -283,7 +283,7 @@ class Hosting:
                     # Pushes new commits to the shared index if the project was pushed before.
                     memory = hosted.memory.mind
                     tasks.start_soon(
-                        _now_and_then, SHARE_SECONDS, lambda: sharing.push_later(memory())
+                        _now_and_then, SHARE_SECONDS, lambda: sharing.push_later(Call(memory()))
                     )
                 task_status.started()
                 await hosted.ended.wait()
@@ -424,7 +424,7 @@ def _answers(mind: Mind) -> bool:
 
 def _is_behind(memory: Memory) -> bool:
     with suppress(MindError):
-        return sharing.is_behind(memory.mind())
+        return sharing.is_behind(Call(memory.mind()))
     return False
 
 

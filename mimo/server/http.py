@@ -27,6 +27,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from mimo import disk, installation
+from mimo.call import Answers
 from mimo.commands import all_commands
 from mimo.config import without_password
 from mimo.disk import home_of, system_clock
@@ -37,7 +38,7 @@ from mimo.guard import tokens
 from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
 from mimo.guard.tokens import Member, Tokens
-from mimo.mind import Answers, Mind
+from mimo.mind import Mind
 from mimo.operations.connections import config
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import (

@@ -5,15 +5,14 @@ from typing import Annotated
 
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from mimo.commands.invoke import Caller
+from mimo.call import Call
 from mimo.commands.spec import Arg, Needs
 from mimo.errors import Denied, NotFound
 from mimo.features import context, decisions
 from mimo.features.context.files import ContextShown, shown
 from mimo.features.hooks.events import fenced
-from mimo.guard.policy import Call, Operation
+from mimo.guard.policy import Operation, Request
 from mimo.index.catalog import Catalog
-from mimo.mind import Mind
 from mimo.server.requests import answer_to, request
 from mimo.text.calendar import age
 
@@ -51,15 +50,15 @@ _RECORD = (
 _LONGEST = 2_000
 
 
-def prompt(mind: Mind, caller: Caller, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+def prompt(call: Call, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
     """Returns the text of a prompt.
 
     Raises `NotFound` for another name, and what `invoke` raises.
     """
     if name == RESUME.name:
-        return _message(RESUME, answer_to(resume_work, str, mind, caller))
+        return _message(RESUME, answer_to(resume_work, str, call))
     if name == DECIDE.name:
-        return _message(DECIDE, answer_to(record_decision, str, mind, caller, arguments))
+        return _message(DECIDE, answer_to(record_decision, str, call, arguments))
     names = " and ".join(item.name for item in PROMPTS)
     raise NotFound(f"there is no prompt `{name}`", hint=f"prompts are {names}")
 
@@ -69,15 +68,15 @@ def prompt(mind: Mind, caller: Caller, name: str, arguments: Mapping[str, str]) 
     operation=RESUME.name,
     needs=Needs(Operation.READ, like="load/checkpoint"),
 )
-def resume_work(mind: Mind) -> str:
+def resume_work(call: Call) -> str:
     """Return the prompt that resumes work"""
-    resumed = decisions.latest_checkpoint(mind)
-    if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
-        notes = _notes(mind)
+    resumed = decisions.latest_checkpoint(call)
+    if resumed is None or not call.mind.trust.trusted(resumed.record.place.digest):
+        notes = _notes(call)
         return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
     id = resumed.record.memory.id
-    checkpoints = mind.index.ask(lambda sql: Catalog(sql).by_id(id))
-    made = age(resumed.record.memory.created, mind.now())
+    checkpoints = call.mind.index.ask(lambda sql: Catalog(sql).by_id(id))
+    made = age(resumed.record.memory.created, call.mind.now())
     lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
     lines += [line.text for note in checkpoints for line in context.checkpoint(note)]
     return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
@@ -90,7 +89,7 @@ def resume_work(mind: Mind) -> str:
     needs_project=False,
 )
 def record_decision(
-    mind: Mind,
+    call: Call,
     *,
     decision: Annotated[str, Arg("Decision that was made")] = "",
     topic: Annotated[str, Arg("Topic of the decision")] = "",
@@ -104,14 +103,16 @@ def record_decision(
     return _RECORD.format(what=f"{what} ({given})" if given else what)
 
 
-def _notes(mind: Mind) -> ContextShown | None:
+def _notes(call: Call) -> ContextShown | None:
     """Returns the notes, if the policy permits the tool that shows them."""
-    call = Call(tool="mind_context", operation=Operation.READ, agent=mind.agent, at=mind.now())
+    asked = Request(
+        tool="mind_context", operation=Operation.READ, agent=call.agent, at=call.mind.now()
+    )
     try:
-        mind.guard.authorise(call)
+        call.mind.guard.authorise(asked)
     except Denied:
         return None
-    return shown(mind)
+    return shown(call)
 
 
 def _message(prompt: Prompt, text: str) -> GetPromptResult:

@@ -5,9 +5,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Effect, Surface, command, declared
-from mimo.mind import Mind
+from mimo.call import Call, Surface
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import Effect, command, declared
 
 T = TypeVar("T")
 
@@ -18,12 +18,11 @@ request = partial(command, effect=Effect.READ, toolset="requests", surfaces=Surf
 def answer_to(
     function: object,
     result: type[T],
-    mind: Mind,
-    caller: Caller,
+    call: Call,
     arguments: Mapping[str, Any] = MappingProxyType({}),
 ) -> T:
     """Returns the result of a declared request. Raises what `invoke` raises."""
-    answer = invoke(declared(function), mind, caller, arguments)
+    answer = invoke(declared(function), call, arguments)
     if not isinstance(answer, result):
         raise TypeError(answer)
     return answer

@@ -6,8 +6,9 @@ from urllib.parse import unquote
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
+from mimo.call import Call
 from mimo.commands.common import TrustLabel, trust_of
-from mimo.commands.invoke import Caller, invoke
+from mimo.commands.invoke import invoke
 from mimo.commands.spec import Arg, Needs, declared
 from mimo.disk import sha256
 from mimo.errors import MindError, NotFound
@@ -16,7 +17,6 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
 from mimo.memory.model import Filter, Record
-from mimo.mind import Mind
 from mimo.operations import finding, freshness, lookup, refresh, saving
 from mimo.server.requests import answer_to, request
 from mimo.server.wording import for_agents
@@ -64,14 +64,14 @@ class ResourceText:
     stale: str | None = None
 
 
-def newest(mind: Mind, caller: Caller) -> list[Resource]:
+def newest(call: Call) -> list[Resource]:
     """Returns the notes and the newest memories, newest first; none outside a project.
 
     Raises what `invoke` raises.
     """
-    if not mind.has_project:
+    if not call.mind.has_project:
         return []
-    return [CONTEXT, *map(_resource, answer_to(list_resources, tuple, mind, caller))]
+    return [CONTEXT, *map(_resource, answer_to(list_resources, tuple, call))]
 
 
 def _resource(row: ResourceRow) -> Resource:
@@ -84,15 +84,15 @@ def _resource(row: ResourceRow) -> Resource:
     )
 
 
-def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
+def read(call: Call, uri: str) -> TextResourceContents:
     """Returns the Markdown that a URI names: of a memory, or the notes.
 
     Raises `NotFound` for any other URI, and what `invoke` raises.
     """
     if uri == CONTEXT.uri:
-        answer = answer_to(read_notes, ResourceText, mind, caller)
+        answer = answer_to(read_notes, ResourceText, call)
     else:
-        answer = answer_to(read_memory, ResourceText, mind, caller, {"uri": uri})
+        answer = answer_to(read_memory, ResourceText, call, {"uri": uri})
     label = UNTRUSTED if answer.trust is TrustLabel.UNTRUSTED else ""
     if answer.stale:
         stale = for_agents(answer.stale).replace(">", "›")  # noqa: RUF001 - it ends no comment
@@ -105,56 +105,56 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
     )
 
 
-def follow(mind: Mind, caller: Caller, uris: Iterable[str]) -> None:
+def follow(call: Call, uris: Iterable[str]) -> None:
     """Checks that a client may follow resources.
 
     Raises `NotFound` if a URI is not one of ours, and what `invoke` raises.
     """
     for uri in uris:
         if uri == CONTEXT.uri:
-            invoke(declared(follow_notes), mind, caller, {})
+            invoke(declared(follow_notes), call, {})
         else:
-            invoke(declared(follow_memory), mind, caller, {"uri": uri})
+            invoke(declared(follow_memory), call, {"uri": uri})
 
 
-def state(mind: Mind, uri: str) -> str | None:
+def state(call: Call, uri: str) -> str | None:
     """Returns a digest of a resource, which is not recorded as a use; None if there is none."""
     try:
         if uri == CONTEXT.uri:
-            text = files.shown_to_client(mind)
+            text = files.shown_to_client(call)
         else:
-            text = _state_of(mind, unquote(uri.removeprefix(MEMORY_URI)))
+            text = _state_of(call, unquote(uri.removeprefix(MEMORY_URI)))
     except (MindError, OSError):
         return None
     return sha256(text.encode("utf-8", "surrogatepass")).hex()
 
 
-def _state_of(mind: Mind, id: str) -> str:
+def _state_of(call: Call, id: str) -> str:
     try:
-        record = lookup.one(mind, id)
+        record = lookup.one(call, id)
     except MindError:
-        user = mind.user()
+        user = call.user()
         if user is None:
             raise
-        mind, record = user, lookup.one(user, id)
-    return f"{trust_of(mind, record).value} {_text_of(mind, record)}"
+        call, record = user, lookup.one(user, id)
+    return f"{trust_of(call, record).value} {_text_of(call, record)}"
 
 
-def _text_of(mind: Mind, record: Record) -> str:
+def _text_of(call: Call, record: Record) -> str:
     """Returns the Markdown of a memory with its header, or of a part of an ingested file."""
-    return record.memory.text if record.parent else saving.file_text(mind, record)
+    return record.memory.text if record.parent else saving.file_text(call, record)
 
 
 @request(
     "resources/list",
     needs=Needs(Operation.READ, like="mind_list"),
 )
-def list_resources(mind: Mind) -> tuple[ResourceRow, ...]:
+def list_resources(call: Call) -> tuple[ResourceRow, ...]:
     """List the newest memories as resources"""
-    refresh.refresh(mind)
+    refresh.refresh(call)
     return tuple(
-        ResourceRow(id=record.memory.id, title=record.memory.heading, trust=trust_of(mind, record))
-        for record in finding.newest(mind, Filter(), NEWEST)
+        ResourceRow(id=record.memory.id, title=record.memory.heading, trust=trust_of(call, record))
+        for record in finding.newest(call, Filter(), NEWEST)
     )
 
 
@@ -163,9 +163,9 @@ def list_resources(mind: Mind) -> tuple[ResourceRow, ...]:
     operation="context",
     needs=Needs(Operation.READ, like="mind_context"),
 )
-def read_notes(mind: Mind) -> ResourceText:
+def read_notes(call: Call) -> ResourceText:
     """Return the notes"""
-    return ResourceText(text=files.shown_to_client(mind))
+    return ResourceText(text=files.shown_to_client(call))
 
 
 @request(
@@ -175,13 +175,13 @@ def read_notes(mind: Mind) -> ResourceText:
     of_user=True,
     errors=(NotFound,),
 )
-def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceText:
+def read_memory(call: Call, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceText:
     """Return the Markdown file of a memory"""
     _check(uri)
-    record = lookup.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
-    finding.note(mind, [record])
-    stale = freshness.stale(mind, [record]).get(record.memory.id)
-    text, trust = _text_of(mind, record), trust_of(mind, record)
+    record = lookup.one(call, unquote(uri.removeprefix(MEMORY_URI)))
+    finding.note(call, [record])
+    stale = freshness.stale(call, [record]).get(record.memory.id)
+    text, trust = _text_of(call, record), trust_of(call, record)
     return ResourceText(text=text, trust=trust, stale=stale)
 
 
@@ -190,7 +190,7 @@ def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     operation="context",
     needs=Needs(Operation.READ, like="mind_context"),
 )
-def follow_notes(mind: Mind) -> None:
+def follow_notes(call: Call) -> None:
     """Report changes of the notes"""
 
 
@@ -201,7 +201,7 @@ def follow_notes(mind: Mind) -> None:
     needs_project=False,
     errors=(NotFound,),
 )
-def follow_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> None:
+def follow_memory(call: Call, uri: Annotated[str, Arg("URI of the memory")]) -> None:
     """Report changes of a memory"""
     _check(uri)
 

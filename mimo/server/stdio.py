@@ -33,12 +33,13 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from mimo import installation
+from mimo.call import Answers
 from mimo.commands import all_commands
 from mimo.data.loads import DataError, loads
 from mimo.disk import home_of, permit_many_files, return_memory, working_directory
 from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
-from mimo.mind import Answers, Mind
+from mimo.mind import Mind
 from mimo.operations.listening import Listener, Memory
 from mimo.server import GRACE_SECONDS, log_to_stderr, until_a_signal
 from mimo.server.app import App

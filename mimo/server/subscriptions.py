@@ -29,10 +29,10 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mimo.call import Call, Caller, Surface
 from mimo.errors import MindError
 from mimo.guard.tokens import Member
 from mimo.index import schema
-from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.listening import Memory
 from mimo.server import resources
@@ -238,9 +238,8 @@ class _Compared:
     def _look(self, uris: frozenset[str]) -> tuple[dict[str, str | None], object, int] | None:
         """Returns the present states of the resources that must be compared; None if that fails."""
         try:
-            mind = self._memory.mind().acting_as(None)
-            mind.member = self._member
-            revision = _revision(mind)
+            call = Call(self._memory.mind(), Caller(surface=Surface.CLI, member=self._member))
+            revision = _revision(call)
         except (MindError, OSError) as error:
             log.info("resources were not compared: %s", type(error).__name__)
             return None
@@ -251,12 +250,12 @@ class _Compared:
             wanted = new  # Otherwise each of many subscriptions would read the resources of all.
         else:
             skipped = 0
-        return {uri: resources.state(mind, uri) for uri in wanted}, revision, skipped
+        return {uri: resources.state(call, uri) for uri in wanted}, revision, skipped
 
 
-def _revision(mind: Mind) -> list[int]:
+def _revision(call: Call) -> list[int]:
     """Returns numbers that change whenever the memory or the user's memory does."""
-    minds = [mind if mind.has_project else None, mind.user()]
+    minds = [call if call.mind.has_project else None, call.user()]
     revisions = []
     for each in filter(None, minds):
         with suppress(MindError):

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from mimo.call import Surface
 from mimo.commands import GROUPS, CommandTable, all_commands
-from mimo.commands.spec import Param, Spec, Surface
+from mimo.commands.spec import Param, Spec
 from mimo.errors import MindError, NoProject
 from mimo.text.clean import one_line
 from mimo.text.tool_names import spelled

@@ -103,7 +103,7 @@ def test_the_mark_that_permits_a_secret_is_not_the_agents(session, project):
     assert b"my key is" in stored
 
 
-def test_turns_are_private_and_no_memories(session, project, mind):
+def test_turns_are_private_and_no_memories(session, project, call):
     from mimo.operations import finding
 
     run(session.add_items([turn("green tea")]))
@@ -111,7 +111,7 @@ def test_turns_are_private_and_no_memories(session, project, mind):
 
     assert place.stat().st_mode & 0o077 == 0
     assert (project / ".mind/.local/.gitignore").read_text("utf-8").startswith("*")
-    assert finding.listing(mind).total == 0
+    assert finding.listing(call).total == 0
 
 
 def test_a_policy_binds_the_session(session, project):

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller
-from mimo.commands.spec import Surface
 from mimo.mind import Mind
 from mimo.server.answers import answer
 from tests.bench import stores
@@ -34,12 +33,12 @@ class Agent:
 
     def __init__(self, root: Path) -> None:
         self.mind = Mind.open(root, project=root)
+        self._call = Call(self.mind, Caller(surface=Surface.MCP, name="bench"))
         self._tools = all_commands().tools()
 
     def call(self, tool: str, **arguments: Any) -> Any:
         """Returns the result of a tool."""
-        caller = Caller(surface=Surface.MCP, name="bench")
-        return answer(self._tools[tool], self.mind, caller, arguments)
+        return answer(self._tools[tool], self._call, arguments)
 
     def close(self) -> None:
         self.mind.close()

@@ -35,14 +35,16 @@ def text() -> str:
 
 def prepare(folder: Path) -> None:
     """Makes a project with the procedure, and agrees to its programs as a person would."""
+    from mimo.call import Call
     from mimo.features.procedures import library
     from mimo.mind import Mind
+    from tests.calls import with_console
 
     subprocess.run([*MIND, "init"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    mind = Mind.open(folder)
-    file, result = library.added(mind, text().encode())
-    mind.ask = lambda question, seconds: "yes"
-    library.require_approved(mind, file, library.valid(file, result))
+    call = Call(Mind.open(folder))
+    file, result = library.added(call, text().encode())
+    call = with_console(call, ask=lambda question, seconds: "yes")
+    library.require_approved(call, file, library.valid(file, result))
 
 
 def moved(journal: Path) -> list[str]:

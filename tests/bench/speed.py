@@ -22,7 +22,7 @@ from typing import Any
 
 from mimo.commands import all_commands
 from mimo.guard.audit import Ending
-from mimo.guard.policy import Call
+from mimo.guard.policy import Request
 from mimo.mind import Mind
 from tests import mama_databases, privacy_fakes
 from tests.bench import growth, peers, queries, timed, together
@@ -222,13 +222,13 @@ def guarded(size: int) -> Iterator[Row]:
         with closing(Mind.open(root, environ=environ)) as mind:
             mind.watch()
             guard, spec = mind.guard, all_commands().at("search")
-            call = Call(tool=spec.name, operation=spec.needs.operation, at=mind.now())
+            request = Request(tool=spec.name, operation=spec.needs.operation, at=mind.now())
 
             def stand_before(step: int) -> None:
-                guard.authorise(call)
+                guard.authorise(request)
                 if step:
-                    guard.limit(call)
-                guard.record(call, Ending())
+                    guard.limit(request)
+                guard.record(request, Ending())
 
             def search(step: int) -> None:
                 spec.function(mind, QUERIES[step % len(QUERIES)])

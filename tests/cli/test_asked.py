@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo.call import Call
 from mimo.cli import asked
 from mimo.cli.answering import reply as reply_of
 from mimo.cli.main import main
@@ -134,11 +135,11 @@ def test_what_a_server_must_not_or_need_not_do_is_left(
 
 @pytest.mark.parametrize("argv", [[], ["--json"], ["--", "--json"], ["memory"], [1], "list", None])
 def test_odd_words_print_nothing_in_the_server(
-    argv: object, mind: Mind, capsys: pytest.CaptureFixture[str]
+    argv: object, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = {"ask": "command", "argv": argv, "screen": False, "wide": True}
 
-    assert reply_of(mind, request) is None
+    assert reply_of(call, request) is None
     assert capsys.readouterr() == ("", "")
 
 
@@ -192,11 +193,11 @@ def test_uses_and_audit_are_those_of_the_command(
         return [(event["tool"], event.get("agent", "")) for event in events if "tool" in event]
 
     def uses() -> int:
-        mind = Mind.open(shop)
+        call = Call(Mind.open(shop))
         try:
-            return finding.uses(mind)["fact_tea_1"].times
+            return finding.uses(call)["fact_tea_1"].times
         finally:
-            mind.close()
+            call.mind.close()
 
     monkeypatch.setenv("CLAUDECODE", "1")
     alone("show", "fact_tea_1")
@@ -212,8 +213,8 @@ def test_an_answer_that_comes_too_late_is_recorded_once(home: Path, shop: Path, 
     """The process that has waited runs the command, and records it."""
     goes_on = Event()
 
-    def late(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        reply = reply_of(mind, request)
+    def late(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        reply = reply_of(call, request)
         goes_on.wait(9)
         return reply
 

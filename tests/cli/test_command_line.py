@@ -12,10 +12,11 @@ import click
 import pytest
 
 from mimo import disk
+from mimo.call import Surface
 from mimo.cli.completing import completions
 from mimo.cli.main import main
 from mimo.commands import CommandTable
-from mimo.commands.spec import Arg, Effect, Json, Surface, Tool, command, spec_of
+from mimo.commands.spec import Arg, Effect, Json, Tool, command, spec_of
 from mimo.config import Config
 from mimo.errors import Invalid, NoProject, NotFound
 from tests.conftest import Unguarded
@@ -40,7 +41,6 @@ class FakeMind(Unguarded):
 
     has_project = True
     config = Config(values={}, origins={})
-    notice = None
 
     def __init__(self, named: Path | None = None) -> None:
         super().__init__()
@@ -55,17 +55,14 @@ class FakeMind(Unguarded):
             raise NoProject("there is no project here", hint="run `mind init` first")
         return object()
 
-    def acting_as(self, author: str | None) -> "FakeMind":
-        return self
 
-
-def seen(name: str, mind: Any, **given: Any) -> Seen:
-    return Seen(command=name, project=mind.named, given=given)
+def seen(name: str, call: Any, **given: Any) -> Seen:
+    return Seen(command=name, project=call.mind.named, given=given)
 
 
 @command("mind_find", cli="find", effect=Effect.READ, toolset="search", examples=("mind find tea",))
 def find(
-    mind: Any,
+    call: Any,
     query: Annotated[str, Arg("Words to look for", words=True)],
     *,
     limit: Annotated[int, Arg("Most to show", short="n", ge=1, le=100)] = 10,
@@ -84,7 +81,7 @@ def find(
     """
     return seen(
         "find",
-        mind,
+        call,
         query=query,
         limit=limit,
         min_score=min_score,
@@ -99,53 +96,53 @@ def find(
 
 
 @command("find/by_topic", effect=Effect.READ, toolset="search")
-def by_topic(mind: Any, topic: Annotated[str, Arg("Topic")]) -> Seen:
+def by_topic(call: Any, topic: Annotated[str, Arg("Topic")]) -> Seen:
     """Find memories by topic"""
-    return seen("find by-topic", mind, topic=topic)
+    return seen("find by-topic", call, topic=topic)
 
 
 @command("find/recent", effect=Effect.READ, toolset="search")
-def recent(mind: Any, *, limit: Annotated[int, Arg("Most")] = 5) -> Seen:
+def recent(call: Any, *, limit: Annotated[int, Arg("Most")] = 5) -> Seen:
     """Find recent memories"""
-    return seen("find recent", mind, limit=limit)
+    return seen("find recent", call, limit=limit)
 
 
 @command("mind_note", cli="note", effect=Effect.WRITE, toolset="extra")
 def note(
-    mind: Any,
+    call: Any,
     content: Annotated[str, Arg("Text", words=True, stdin=True)],
     *,
     project: Annotated[bool, Arg("For this project only")] = False,
 ) -> Seen:
     """Note something down"""
-    return seen("note", mind, content=content, mine=project)
+    return seen("note", call, content=content, mine=project)
 
 
 @command("getMemory", cli="value get", effect=Effect.READ, toolset="values")
 def value(
-    mind: Any, namespace: Annotated[str, Arg("Where")], key: Annotated[str, Arg("Which")]
+    call: Any, namespace: Annotated[str, Arg("Where")], key: Annotated[str, Arg("Which")]
 ) -> Seen:
     """Get a value"""
-    return seen("value", mind, namespace=namespace, key=key)
+    return seen("value", call, namespace=namespace, key=key)
 
 
 @command("mind_files", cli="files", effect=Effect.READ, toolset="extra", needs_project=False)
-def files(mind: Any, paths: Annotated[tuple[str, ...], Arg("Files", complete="path")]) -> Seen:
+def files(call: Any, paths: Annotated[tuple[str, ...], Arg("Files", complete="path")]) -> Seen:
     """Look at files"""
-    return seen("files", mind, paths=list(paths))
+    return seen("files", call, paths=list(paths))
 
 
 BOX = Tool(name="box", description="Everything about boxes")
 
 
 @command(BOX, operation="open_up", effect=Effect.READ, toolset="extra")
-def open_up(mind: Any, *, width: Annotated[int, Arg("Width")] = 1) -> Seen:
+def open_up(call: Any, *, width: Annotated[int, Arg("Width")] = 1) -> Seen:
     """Open a box"""
-    return seen("box open-up", mind, width=width)
+    return seen("box open-up", call, width=width)
 
 
 @command("mind_fail", cli="fail", effect=Effect.READ, toolset="extra", errors=(NotFound,))
-def fail(mind: Any, how: Annotated[str, Arg("How")]) -> Seen:
+def fail(call: Any, how: Annotated[str, Arg("How")]) -> Seen:
     """Fail in some way"""
     if how == "known":
         raise NotFound("no memory `x\x1b[31m`", hint="try `y`", details={"id": "x"})
@@ -550,13 +547,13 @@ def test_the_shell_completes_commands_options_and_choices() -> None:
 def test_a_parameter_for_one_surface_is_unknown_to_the_other(run: Any) -> None:
     @command("mind_one", cli="one", effect=Effect.READ, toolset="extra")
     def one(
-        mind: Any,
+        call: Any,
         *,
         here: Annotated[bool, Arg("Here", surfaces=Surface.CLI)] = False,
         there: Annotated[bool, Arg("There", surfaces=Surface.MCP)] = False,
     ) -> Seen:
         """Do one thing"""
-        return seen("one", mind, here=here)
+        return seen("one", call, here=here)
 
     spec = spec_of(one)
     assert spec is not None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.completing import candidates, completions
 from mimo.cli.main import main
 from mimo.commands import all_commands
@@ -253,7 +254,7 @@ def test_completions_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert candidates("id", "", str(tmp_path / "nowhere")) == []
 
 
-def mind(*argv: str, **settings: Any) -> "subprocess.CompletedProcess[bytes]":
+def call(*argv: str, **settings: Any) -> "subprocess.CompletedProcess[bytes]":
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "mimo", *argv]
     return subprocess.run(command, env=env, check=False, **settings)
@@ -264,17 +265,17 @@ def test_a_closed_pipe_ends_the_program_without_a_message(memory: Path, line: st
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
-        done = mind(*line.split(), input=b"{}\n", stdout=closed, stderr=subprocess.PIPE)
+        done = call(*line.split(), input=b"{}\n", stdout=closed, stderr=subprocess.PIPE)
 
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_following_a_log_ends_when_the_pipe_is_closed(memory: Path) -> None:
-    Mind.open(memory.parent).tell("mimo.test", {"count": 1})
+    Call(Mind.open(memory.parent)).mind.tell("mimo.test", {"count": 1})
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
-        done = mind("events", "--follow", stdout=closed, stderr=subprocess.PIPE)
+        done = call("events", "--follow", stdout=closed, stderr=subprocess.PIPE)
 
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -286,7 +287,7 @@ def test_a_failed_write_to_standard_output_is_an_error(
 ) -> None:
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     with Path("/dev/full").open("wb") as full:
-        done = mind(*line.split(), input=b"{}\n", stdout=full, stderr=subprocess.PIPE)
+        done = call(*line.split(), input=b"{}\n", stdout=full, stderr=subprocess.PIPE)
 
     assert done.returncode == 1
     assert done.stderr == b"error: the answer could not be written: No space left on device\n"
@@ -295,7 +296,7 @@ def test_a_failed_write_to_standard_output_is_an_error(
 @pytest.mark.attack("hostile text in an output")
 def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
     for argv in (["search", "tokens"], ["list"], ["show", "aaaaaa"], ["memory", "stats"]):
-        done = mind(*argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = call(*argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
         assert done.returncode == 0
         assert b"\x1b" not in done.stdout + done.stderr
@@ -303,7 +304,7 @@ def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
 
 def test_a_command_leaves_no_journal_file_of_the_index(memory: Path) -> None:
     for words in (["add", "Tea is served at four"], ["list"]):
-        assert mind(*words, stdout=subprocess.DEVNULL).returncode == 0
+        assert call(*words, stdout=subprocess.DEVNULL).returncode == 0
 
     index = memory.parent.parent / ".index"
     assert [*index.glob("index-v*.db")]
@@ -357,11 +358,11 @@ def test_a_character_missing_in_the_encoding_is_escaped(memory: Path) -> None:
     ],
 )
 def test_errors_of_commands_name_options_as_they_are_typed(
-    mind: Mind, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
+    call: Call, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(words, open=lambda _: mind) == 2
+    assert main(words, open=lambda _: call.mind) == 2
     assert expected in capsys.readouterr().err
-    assert main([*words, "--json"], open=lambda _: mind) == 2
+    assert main([*words, "--json"], open=lambda _: call.mind) == 2
     assert "`--" not in capsys.readouterr().err
 
 
@@ -376,7 +377,7 @@ def test_errors_of_commands_name_options_as_they_are_typed(
     ],
 )
 def test_errors_of_commands_show_values_as_they_were_given(
-    mind: Mind, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
+    call: Call, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(words, open=lambda _: mind) == 2
+    assert main(words, open=lambda _: call.mind) == 2
     assert f"error: {expected}" in capsys.readouterr().err

@@ -6,20 +6,20 @@ from threading import Thread
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli import asked, standby
 from mimo.cli.main import main
 from mimo.features.notes.commands import add
-from mimo.mind import Mind
 from mimo.store.locks import holding
 
 
 @pytest.fixture
-def noted(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
+def noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     """A project in which processes in the background are allowed, with enough memories."""
     monkeypatch.setattr(asked, "MANY", 1)
     monkeypatch.delenv("MIND_BACKGROUND")
-    add(mind, "Green tea is drunk plain.")
-    return mind
+    add(call, "Green tea is drunk plain.")
+    return call
 
 
 @pytest.fixture
@@ -34,19 +34,19 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @pytest.mark.parametrize(("most", "times"), [(1, 1), (2, 0)])
 def test_a_command_starts_it_among_very_many_memories(
-    noted: Mind, started: list[Path], monkeypatch: pytest.MonkeyPatch, most: int, times: int
+    noted: Call, started: list[Path], monkeypatch: pytest.MonkeyPatch, most: int, times: int
 ) -> None:
     monkeypatch.setattr(asked, "MANY", most)
-    monkeypatch.chdir(noted.project.root)
+    monkeypatch.chdir(noted.mind.project.root)
 
     main(["list"])
     main(["log"])
 
-    assert started == [noted.project.root] * times
+    assert started == [noted.mind.project.root] * times
 
 
-def test_it_is_not_started_twice(noted: Mind, started: list[Path]) -> None:
-    with holding(noted.index_folder / "standby"):
+def test_it_is_not_started_twice(noted: Call, started: list[Path]) -> None:
+    with holding(noted.mind.index_folder / "standby"):
         asked.serve_the_next(noted)
 
     assert started == []
@@ -54,7 +54,7 @@ def test_it_is_not_started_twice(noted: Mind, started: list[Path]) -> None:
 
 @pytest.mark.parametrize("name", ["MIND_BACKGROUND", "MIND_SOCKET"])
 def test_a_variable_prevents_it(
-    noted: Mind, started: list[Path], monkeypatch: pytest.MonkeyPatch, name: str
+    noted: Call, started: list[Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "off")
 
@@ -64,9 +64,9 @@ def test_a_variable_prevents_it(
 
 
 def test_it_answers_commands_and_ends_when_nothing_asks(
-    noted: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    noted: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, home = noted.project.root, noted.home
+    root, home = noted.mind.project.root, noted.mind.home
     monkeypatch.chdir(root)
     thread = Thread(target=standby.serve, args=(root, home, 1.0))
     thread.start()
@@ -82,10 +82,10 @@ def test_it_answers_commands_and_ends_when_nothing_asks(
 
 
 def test_it_makes_room_for_another_after_an_update(
-    noted: Mind, monkeypatch: pytest.MonkeyPatch
+    noted: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.installation.is_changed", lambda: True)
-    thread = Thread(target=standby.serve, args=(noted.project.root, noted.home, 60.0))
+    thread = Thread(target=standby.serve, args=(noted.mind.project.root, noted.mind.home, 60.0))
     thread.daemon = True
     thread.start()
     thread.join(20)

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from mimo.call import Surface
 from mimo.commands import all_commands
 from mimo.commands.arguments import choose, decode, shown
 from mimo.commands.schema import input_schema
-from mimo.commands.spec import Arg, Effect, Json, Spec, Surface, Tool, command, spec_of
+from mimo.commands.spec import Arg, Effect, Json, Spec, Tool, command, spec_of
 from mimo.errors import Invalid
 
 
@@ -22,7 +23,7 @@ class Colour(StrEnum):
 
 @command("mind_paint", effect=Effect.WRITE, toolset="extra")
 def paint(
-    mind: Any,
+    call: Any,
     text: Annotated[str, Arg("What to paint", alias=("words", "content"))],
     *,
     count: Annotated[int, Arg("How often", ge=1, le=5)] = 1,
@@ -175,12 +176,12 @@ BOX = Tool(name="box", description="Boxes")
 
 
 @command(BOX, operation="open", effect=Effect.READ, toolset="extra")
-def open_box(mind: Any, *, width: Annotated[int, Arg("Width")] = 1) -> Any:
+def open_box(call: Any, *, width: Annotated[int, Arg("Width")] = 1) -> Any:
     """Open a box"""
 
 
 @command(BOX, operation="shut", effect=Effect.READ, toolset="extra")
-def shut_box(mind: Any, lock: Annotated[str, Arg("Lock", alias="key")]) -> Any:
+def shut_box(call: Any, lock: Annotated[str, Arg("Lock", alias="key")]) -> Any:
     """Shut a box"""
 
 

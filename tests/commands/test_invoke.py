@@ -1,16 +1,15 @@
 """The one path from a surface to a command."""
 
-from copy import copy
 from datetime import timedelta
 from typing import Annotated, Any
 
 import pytest
 
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Arg, Effect, Spec, Surface, command, spec_of
+from mimo.call import Call, Caller, Surface
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import Arg, Effect, Spec, command, spec_of
 from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import saving
 from tests.conftest import Clock, Unguarded
 
@@ -21,18 +20,12 @@ class FakeMind(Unguarded):
     """As much of a Mind as `invoke` needs."""
 
     has_project = True
-    author: str | None = None
 
     @property
     def project(self) -> object:
         if not self.has_project:
             raise NoProject("there is no project here")
         return object()
-
-    def acting_as(self, author: str | None) -> "FakeMind":
-        other = copy(self)
-        other.author = author
-        return other
 
 
 def declared(function: Any, **settings: Any) -> Spec:
@@ -41,22 +34,22 @@ def declared(function: Any, **settings: Any) -> Spec:
     return spec
 
 
-def attempt(mind: Any, what: Annotated[str, Arg("What")] = "") -> Any:
+def attempt(call: Any, what: Annotated[str, Arg("What")] = "") -> Any:
     """Try something"""
     if what == "not found":
         raise NotFound("there is none")
     if what:
         raise RuntimeError(what)
-    return mind.author
+    return call.author
 
 
-def call(spec: Spec, arguments: dict[str, Any], caller: Caller = MCP, mind: Any = None) -> Any:
+def run(spec: Spec, arguments: dict[str, Any], caller: Caller = MCP, mind: Any = None) -> Any:
     opened: Any = mind or FakeMind()
-    return invoke(spec, opened, caller, arguments)
+    return invoke(spec, Call(opened, caller), arguments)
 
 
 def test_a_command_runs_in_the_name_of_its_caller() -> None:
-    assert call(declared(attempt), {}) == "a client"
+    assert run(declared(attempt), {}) == "a client"
 
 
 def test_a_command_that_needs_a_project_does_not_run_without_one() -> None:
@@ -64,8 +57,8 @@ def test_a_command_that_needs_a_project_does_not_run_without_one() -> None:
     nowhere.has_project = False
 
     with pytest.raises(NoProject):
-        call(declared(attempt), {}, mind=nowhere)
-    assert call(declared(attempt, needs_project=False), {}, mind=nowhere) == "a client"
+        run(declared(attempt), {}, mind=nowhere)
+    assert run(declared(attempt, needs_project=False), {}, mind=nowhere) == "a client"
 
 
 def test_wrong_arguments_are_reported_before_a_missing_project() -> None:
@@ -73,40 +66,40 @@ def test_wrong_arguments_are_reported_before_a_missing_project() -> None:
     nowhere.has_project = False
 
     with pytest.raises(Invalid):
-        call(declared(attempt), {"whta": ""}, mind=nowhere)
+        run(declared(attempt), {"whta": ""}, mind=nowhere)
 
 
 def test_a_command_of_one_surface_is_denied_on_the_other() -> None:
     with pytest.raises(Denied):
-        call(declared(attempt, surfaces=Surface.CLI), {})
+        run(declared(attempt, surfaces=Surface.CLI), {})
 
 
 def test_our_errors_pass_and_others_become_one_fixed_message() -> None:
     with pytest.raises(NotFound):
-        call(declared(attempt), {"what": "not found"})
+        run(declared(attempt), {"what": "not found"})
     with pytest.raises(Internal) as caught:
-        call(declared(attempt), {"what": "the secret text of a memory"})
+        run(declared(attempt), {"what": "the secret text of a memory"})
 
     assert "secret" not in str(caught.value.wire())
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 def test_an_interrupt_is_not_an_internal_error() -> None:
-    def interrupted(mind: Any) -> Any:
+    def interrupted(call: Any) -> Any:
         """Be interrupted"""
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        call(declared(interrupted), {})
+        run(declared(interrupted), {})
 
 
-def test_memories_of_a_long_command_have_their_own_times(mind: Mind, clock: Clock) -> None:
-    def slow(mind: Mind) -> Any:
+def test_memories_of_a_long_command_have_their_own_times(call: Call, clock: Clock) -> None:
+    def slow(call: Call) -> Any:
         """Try something"""
-        first = saving.store(mind, saving.draft(Kind.FACT, "Before the wait"))
+        first = saving.store(call, saving.draft(Kind.FACT, "Before the wait"))
         clock.forward(hours=1)
-        return first, saving.store(mind, saving.draft(Kind.FACT, "After the wait"))
+        return first, saving.store(call, saving.draft(Kind.FACT, "After the wait"))
 
-    first, second = call(declared(slow), {}, mind=mind)
+    first, second = run(declared(slow), {}, mind=call.mind)
 
     assert second.memory.created == first.memory.created + timedelta(hours=1)

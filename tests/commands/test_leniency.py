@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo.call import Surface
 from mimo.commands import all_commands
 from mimo.commands.arguments import decode
 from mimo.commands.leniency import understood
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import Spec
 from mimo.errors import Invalid
 
 TOOLS = all_commands().tools()

@@ -83,7 +83,7 @@ def spec(function: Any, **settings: Any) -> Spec:
 def taking(it: Any) -> Spec:
     """Returns a command with a required parameter of the given type."""
 
-    def function(mind: Any, it: Any) -> Rows:
+    def function(call: Any, it: Any) -> Rows:
         """Do something"""
         raise AssertionError
 
@@ -138,7 +138,7 @@ def test_any_other_type_is_refused(annotation: Any) -> None:
 
 @pytest.mark.parametrize("annotation", [list[str], bytes, dict[int, str], Any, str | int, object])
 def test_a_result_has_a_closed_set_of_types(annotation: Any) -> None:
-    def function(mind: Any) -> Any:
+    def function(call: Any) -> Any:
         """Do something"""
 
     function.__annotations__["return"] = annotation
@@ -148,7 +148,7 @@ def test_a_result_has_a_closed_set_of_types(annotation: Any) -> None:
 
 def test_the_schema_has_limits_defaults_and_published_names() -> None:
     def function(
-        mind: Any,
+        call: Any,
         from_: Annotated[str, Arg("Who", wire="from")],
         *,
         limit: Annotated[int, Arg("Most", ge=1, le=100)] = 10,
@@ -183,7 +183,7 @@ def test_the_schema_has_limits_defaults_and_published_names() -> None:
 
 
 def find(
-    mind: Any,
+    call: Any,
     text: Annotated[str, Arg("Text")],
     *,
     limit: Annotated[int, Arg("Most", ge=1, le=10)] = 10,
@@ -194,7 +194,7 @@ def find(
 
 
 def shut(
-    mind: Any,
+    call: Any,
     *,
     limit: Annotated[int, Arg("Most", ge=1, le=50)] = 20,
     size: Annotated[float, Arg("Size")] = 0.5,
@@ -232,7 +232,7 @@ def test_operations_share_one_flat_input() -> None:
 
 
 def test_operations_may_not_take_one_argument_with_two_types() -> None:
-    def other(mind: Any, text: Annotated[int, Arg("Text")]) -> Other:
+    def other(call: Any, text: Annotated[int, Arg("Text")]) -> Other:
         """Other"""
         raise AssertionError
 

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import pytest
 
+from mimo.call import Surface
 from mimo.commands import SECTIONS, UNLISTED, all_commands
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Arg, Effect, Needs, Spec, Surface, Tool, command, spec_of
+from mimo.commands.spec import Arg, Effect, Needs, Spec, Tool, command, spec_of
 from mimo.config import TOOLSETS
 from mimo.errors import MindError
 from mimo.guard.policy import Operation
@@ -25,7 +26,7 @@ class Nothing:
 
 def declared(name: str | Tool, **settings: Any) -> Spec:
     @command(name, **({"effect": Effect.READ, "toolset": "extra"} | settings))
-    def sample(mind: Any) -> Nothing:
+    def sample(call: Any) -> Nothing:
         """Do nothing
 
         At all.
@@ -70,7 +71,7 @@ def test_a_short_declaration_gets_all_defaults() -> None:
 
 def test_a_declared_function_stays_a_plain_function() -> None:
     @command("mind_twice", effect=Effect.READ, toolset="extra")
-    def twice(mind: Any, number: Annotated[int, Arg("A number")]) -> Any:
+    def twice(call: Any, number: Annotated[int, Arg("A number")]) -> Any:
         """Double a number"""
         return 2 * number
 
@@ -80,7 +81,7 @@ def test_a_declared_function_stays_a_plain_function() -> None:
 
 def test_a_parameter_without_help_is_refused() -> None:
     @command("mind_bare", effect=Effect.READ, toolset="extra")
-    def bare(mind: Any, number: int) -> Nothing:
+    def bare(call: Any, number: int) -> Nothing:
         """Do nothing"""
         return Nothing()
 

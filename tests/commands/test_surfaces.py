@@ -17,10 +17,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.client import Client
 
+from mimo.call import Call, Surface
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, listed_output, output_schema
-from mimo.commands.spec import COMMAND_LINES, GUIDES, Param, Spec, Surface, singular
+from mimo.commands.spec import COMMAND_LINES, GUIDES, Param, Spec, singular
 from mimo.features.daemon import Running, process
 from mimo.guard import tokens
 from mimo.memory.changes import unreviewed
@@ -213,7 +214,7 @@ The cache holds ten minutes.
 
 DOCUMENT = "# API\n\nAsk politely, with a token.\n\n## Limits\n\nA hundred calls a minute.\n"
 
-Fresh = Callable[[], Mind]
+Fresh = Callable[[], Call]
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +251,7 @@ def fresh(
     (tmp_path / "old" / "memory.jsonl").write_text(entity, encoding="utf-8")
     root = tmp_path / "shop"
 
-    def make() -> Mind:
+    def make() -> Call:
         for folder in (root, home):
             shutil.rmtree(folder, ignore_errors=True)
         root.mkdir()
@@ -284,31 +285,33 @@ def fresh(
         tokens.write(home / tokens.FILE, [ann])
         monkeypatch.chdir(root)
         return _with_procedures(
-            Mind(
-                home=home,
-                project=projects.explicit(root, home),
-                clock=clock,
-                randomness=lambda size: bytes(range(size)),
-                environ={},
-                timer=Timer(monotonic=lambda: 0.0, sleep=lambda _: None),
+            Call(
+                Mind(
+                    home=home,
+                    project=projects.explicit(root, home),
+                    clock=clock,
+                    randomness=lambda size: bytes(range(size)),
+                    environ={},
+                    timer=Timer(monotonic=lambda: 0.0, sleep=lambda _: None),
+                )
             )
         )
 
     return make
 
 
-def _with_procedures(mind: Mind) -> Mind:
+def _with_procedures(call: Call) -> Call:
     """Returns the memory with procedures, one of which was halted and one waits for an event."""
     for name in ("greet", "halted"):
-        sample_procedures.put(mind, name, sample_procedures.GREET)
-    sample_procedures.put(mind, "waiting", sample_procedures.WAIT)
-    sample_procedures.begun(mind, "halted", who="Bob")
+        sample_procedures.put(call, name, sample_procedures.GREET)
+    sample_procedures.put(call, "waiting", sample_procedures.WAIT)
+    sample_procedures.begun(call, "halted", who="Bob")
     while _held:
         os.close(_held.pop())
-    waiting = sample_procedures.begun(mind, "waiting")
+    waiting = sample_procedures.begun(call, "waiting")
     waiting.append({"kind": "stay", "state": "ask", "at": 0, "question": "Go on?"})
     _held.append(waiting.hold())
-    return mind
+    return call
 
 
 _held: list[int] = []
@@ -346,16 +349,16 @@ def _texts(value: Any) -> list[str]:
     )
 
 
-def on_command_line(mind: Mind, words: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
+def on_command_line(call: Call, words: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     """Returns exit status, the JSON on stdout and the JSON on stderr."""
-    status = main([*words, "--json"], open=lambda _: mind)
+    status = main([*words, "--json"], open=lambda _: call.mind)
     out, err = capsys.readouterr()
     return status, json.loads(out) if out else None, json.loads(err) if err else None
 
 
-def over_mcp(mind: Mind, spec: Spec, arguments: dict[str, Any]) -> Any:
+def over_mcp(call: Call, spec: Spec, arguments: dict[str, Any]) -> Any:
     """Returns what the SDK's client gets, which holds it against the published schema."""
-    app = App(Memory(lambda: mind), REGISTRY, toolsets=["all", "legacy"], naming="underscore")
+    app = App(Memory(lambda: call.mind), REGISTRY, toolsets=["all", "legacy"], naming="underscore")
     chosen = {"operation": spec.operation} if spec.operation else {}
 
     async def talk() -> Any:
@@ -492,7 +495,7 @@ def test_every_answer_can_be_shown_to_people(
         show_on(plain, result)
 
     monkeypatch.setattr("mimo.rendering.results.show_on", show_on_both)
-    status = main(argv(spec, EXAMPLES[spec.key]), open=lambda _: fresh())
+    status = main(argv(spec, EXAMPLES[spec.key]), open=lambda _: fresh().mind)
     out, err = capsys.readouterr()
 
     assert (status, "error" in err) == (0, False)
@@ -549,7 +552,7 @@ def test_both_surfaces_report_a_missing_project_alike(
     spec: Spec, home: Path, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fresh()
-    nowhere = Mind(home=home, project=None, environ={})
+    nowhere = Call(Mind(home=home, project=None, environ={}))
     status, answer, error = on_command_line(nowhere, argv(spec, EXAMPLES[spec.key]), capsys)
     result = over_mcp(nowhere, spec, EXAMPLES[spec.key])
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call, Console
 from mimo.cli.main import main
 from mimo.features.hooks import capture
 from mimo.features.hooks.command import react
@@ -51,7 +52,7 @@ class Stage:
 
     page: str
     root: Path
-    mind: Mind | None
+    call: Call | None
     text: str
     masks: list[tuple[str, str]] = field(default_factory=list)
     """Patterns of output that differs from run to run, each with what the page has instead."""
@@ -82,10 +83,10 @@ class Stage:
             return 0, self._masked(self._hook(*words[1:]))
         terminal = io.StringIO()
         with redirect_stdout(terminal), redirect_stderr(terminal):
-            mind = self.mind
-            status = main(words, open=lambda _: mind) if mind else main(words)
-        if mind and words[0] in REOPENING:
-            self.mind = mind.reopened()
+            call = self.call
+            status = main(words, open=lambda _: call.mind) if call else main(words)
+        if call and words[0] in REOPENING:
+            self.call = Call(call.mind.reopened())
         return status, self._masked(terminal.getvalue())
 
     def _masked(self, printed: str) -> str:
@@ -96,10 +97,10 @@ class Stage:
     def _hook(self, client: str, redirection: str, name: str) -> str:
         """Returns what `mind hook CLIENT < NAME` prints at the time of the page."""
         assert redirection == "<"
-        assert self.mind
+        assert self.call
         event = recognised(json.loads((self.root / name).read_text("utf-8")), client)
         assert event
-        answer = react(event, home=self.mind.home, now=NOW, environ=self.mind.environ)
+        answer = react(event, home=self.call.mind.home, now=NOW, environ=self.call.mind.environ)
         return "" if answer is None else f"{json.dumps(answer, ensure_ascii=False)}\n"
 
     def played(self, block: str, number: int) -> str:
@@ -120,8 +121,8 @@ class Stage:
 
 def audit(stage: Stage) -> None:
     steps = count()
-    assert stage.mind
-    stage.mind.timer = Timer(monotonic=lambda: next(steps) * 0.0021)
+    assert stage.call
+    stage.call.mind.timer = Timer(monotonic=lambda: next(steps) * 0.0021)
 
 
 def edges(stage: Stage) -> None:
@@ -130,11 +131,11 @@ def edges(stage: Stage) -> None:
 
 
 def fading(stage: Stage) -> None:
-    assert stage.mind
+    assert stage.call
     for text in ("The staging server runs in the office", "Uploads go through the proxy"):
-        saving.store(stage.mind, saving.draft(Kind.FACT, text))
+        saving.store(stage.call, saving.draft(Kind.FACT, text))
     later = NOW + timedelta(days=200)
-    stage.mind.clock = lambda: later
+    stage.call.mind.clock = lambda: later
 
 
 def filling(stage: Stage) -> None:
@@ -146,8 +147,8 @@ def filling(stage: Stage) -> None:
     os.utime(stage.root / "src" / "upload.py", (NOW.timestamp(), NOW.timestamp()))
 
     def before(_: int) -> None:
-        assert stage.mind
-        stage.mind = stage.mind.reopened()
+        assert stage.call
+        stage.call = Call(stage.call.mind.reopened())
 
     stage.before = before
 
@@ -161,8 +162,8 @@ learned: The proxy answers 413 without a body"""
 
 def git(stage: Stage) -> None:
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=stage.root, check=True)
-    assert stage.mind
-    saving.store(stage.mind, saving.draft(Kind.DECISION, "Use JWT"))
+    assert stage.call
+    saving.store(stage.call, saving.draft(Kind.DECISION, "Use JWT"))
     stage.masks += [(r" as [0-9a-f]{7,}", " as COMMIT"), (r"\([0-9a-f]{7,}: ", "(COMMIT: ")]
 
 
@@ -179,10 +180,12 @@ def install(stage: Stage) -> None:
     stage.root.mkdir(parents=True)
     init(stage.root, user / ".mind", now=NOW)
     stage.write(".zed/settings.json", '{\n  // ours\n  "theme": "One Light" // by day\n}\n')
-    stage.mind = Mind(
-        home=user / ".mind",
-        project=projects.explicit(stage.root, user / ".mind"),
-        environ={"HOME": str(user), "PATH": os.environ["PATH"]},
+    stage.call = Call(
+        Mind(
+            home=user / ".mind",
+            project=projects.explicit(stage.root, user / ".mind"),
+            environ={"HOME": str(user), "PATH": os.environ["PATH"]},
+        )
     )
     stage.masks = [(str(user), "~"), (r"-[0-9a-f]{12}-[0-9a-f]{16}\.bak", "-….bak")]
 
@@ -190,7 +193,7 @@ def install(stage: Stage) -> None:
 def migrating(stage: Stage) -> None:
     home = stage.root.parent / "ana"
     mama_databases.example(home / ".claude" / "mama-memory.db")
-    stage.root, stage.mind = home / "shop", None
+    stage.root, stage.call = home / "shop", None
     stage.root.mkdir()
     os.environ["HOME"] = str(home)
     os.chdir(stage.root)
@@ -217,8 +220,8 @@ HEAD = "---\ncreated: 2026-11-19T08:00:00Z\ntype: "
 
 
 def undo(stage: Stage) -> None:
-    assert stage.mind
-    saving.store(stage.mind, saving.draft(Kind.DECISION, "Use JWT with refresh tokens"))
+    assert stage.call
+    saving.store(stage.call, saving.draft(Kind.DECISION, "Use JWT with refresh tokens"))
 
 
 def trust(stage: Stage) -> None:
@@ -235,8 +238,8 @@ def trust(stage: Stage) -> None:
     for words in (["add", "."], ["commit", "-q", "-m", "Notes", "--author", "Ben <ben@b.example>"]):
         subprocess.run(["git", *words], cwd=stage.root, check=True)
     shutil.rmtree(stage.root / ".mind" / ".local")
-    assert stage.mind
-    stage.mind = stage.mind.reopened()
+    assert stage.call
+    stage.call = Call(stage.call.mind.reopened())
 
 
 def review(stage: Stage) -> None:
@@ -365,7 +368,7 @@ PAGES: dict[str, Callable[[Stage], None]] = GUIDES | {
 
 
 @pytest.fixture
-def staged(mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Stage]:
+def staged(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Stage]:
     """Returns a stage for a page, prepared as the page needs it."""
     monkeypatch.setenv("HOME", os.environ["HOME"])
     for who in ("AUTHOR", "COMMITTER"):
@@ -379,8 +382,8 @@ def staged(mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
 
     def prepared(page: str) -> Stage:
         text = (DOCS / f"{page}.md").read_text("utf-8")
-        masks = [(str(mind.home), "~/.mind"), (str(project), "~/shop")]
-        stage = Stage(page, project, mind, text, masks)
+        masks = [(str(call.mind.home), "~/.mind"), (str(project), "~/shop")]
+        stage = Stage(page, project, call, text, masks)
         PAGES[page](stage)
         monkeypatch.chdir(stage.root)
         return stage
@@ -456,7 +459,9 @@ def test_the_policy_for_agents_on_the_page_is_valid(staged: Callable[[str], Stag
 
 
 @pytest.mark.req("000-01")
-def test_the_procedure_on_the_page_asks_and_runs_as_shown(staged: Callable[[str], Stage]) -> None:
+def test_the_procedure_on_the_page_asks_and_runs_as_shown(
+    staged: Callable[[str], Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = staged("procedures")
     played(stage)
     shown = stage.block("text")
@@ -466,8 +471,7 @@ def test_the_procedure_on_the_page_asks_and_runs_as_shown(staged: Callable[[str]
         questions.append(f"{question.text} [{'/'.join(question.choices)}]\n")
         return "yes"
 
-    assert stage.mind
-    stage.mind.ask = ask
+    monkeypatch.setattr("mimo.cli.main._console", lambda *_: Console(ask=ask))
     (line,) = re.findall(r"^\$ (.*)$", shown, re.MULTILINE)
     status, steps = stage.run(line)
 

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mimo.call import Call
 from mimo.commands.spec import to_json
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.features.clients import edits
@@ -26,7 +27,6 @@ from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
 from mimo.memory.exchange import to_data
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
-from mimo.mind import Mind
 from mimo.operations import finding
 from mimo.text.clean import clean
 from mimo.text.tokens import excerpt, matching_words, query_terms, tokenize
@@ -271,9 +271,9 @@ def _read_files(path: Path) -> None:
 
 
 @cache
-def _searched() -> Mind:
-    with a_project("searched") as mind:
-        return mind.reopened()
+def _searched() -> Call:
+    with a_project("searched") as call:
+        return Call(call.mind.reopened())
 
 
 def query(data: bytes) -> None:

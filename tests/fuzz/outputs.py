@@ -16,10 +16,11 @@ from unittest.mock import patch
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from mimo.call import Call, Surface
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.spec import Effect, Param, Spec, Surface
+from mimo.commands.spec import Effect, Param, Spec
 from mimo.errors import Invalid, MindError
 from mimo.features import context
 from mimo.features.hooks.command import respond
@@ -28,7 +29,6 @@ from mimo.index.schema import WORDS
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.value import render
 from mimo.memory.model import Filter
-from mimo.mind import Mind
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer
 from mimo.store import files
@@ -90,9 +90,9 @@ def _memory(choices: Choices, id: str | None) -> str:
     return f"---\n{lines}---\n{body}{in_markdown(choices)}\n"
 
 
-def fill(mind: Mind, choices: Choices) -> None:
+def fill(call: Call, choices: Choices) -> None:
     """Writes hostile text into each kind of file of a project."""
-    root, store = mind.project.root, mind.folder
+    root, store = call.mind.project.root, call.mind.folder
     written: dict[Path, str] = {}
     for number, id in enumerate((*IDS, None)):
         folder = ("facts", "decisions", "edges", "checkpoints")[number]
@@ -126,7 +126,7 @@ def fill(mind: Mind, choices: Choices) -> None:
         git(root, "add", ".")
         message = hostile(choices).replace("\0", "").encode("utf-8", "replace").decode()
         git(root, "commit", "--quiet", "--allow-empty-message", "--file=-", input=message)
-    mind.trust.approve([files.approval_of(name, data) for name, data in every.items()])
+    call.mind.trust.approve([files.approval_of(name, data) for name, data in every.items()])
 
 
 # The command lines.
@@ -186,17 +186,17 @@ def formats(spec: Spec) -> Iterator[tuple[dict[str, str], list[str]]]:
                 yield {"format": word}, []
 
 
-def ran(mind: Mind, words: Sequence[str], **environ: str) -> tuple[str, str]:
+def ran(call: Call, words: Sequence[str], **environ: str) -> tuple[str, str]:
     """Returns what a command line writes to standard output and standard error."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    surroundings = {"MIND_HOME": str(mind.home), "HOME": str(mind.home.parent)}
+    surroundings = {"MIND_HOME": str(call.mind.home), "HOME": str(call.mind.home.parent)}
     surroundings |= {
         "MIND_BACKGROUND": "off",
         "MIND_DEBUG": "1",
         "PATH": os.environ.get("PATH", ""),
     } | environ
     before = Path.cwd()
-    os.chdir(mind.project.root)
+    os.chdir(call.mind.project.root)
     try:
         with (
             patch.dict(os.environ, surroundings, clear=True),
@@ -204,7 +204,7 @@ def ran(mind: Mind, words: Sequence[str], **environ: str) -> tuple[str, str]:
             redirect_stderr(err),
             suppress(SystemExit),
         ):
-            main(words, open=lambda _: mind.reopened())
+            main(words, open=lambda _: call.mind.reopened())
     finally:
         os.chdir(before)
     for stream in (out, err):
@@ -212,9 +212,9 @@ def ran(mind: Mind, words: Sequence[str], **environ: str) -> tuple[str, str]:
     return out.read(), err.read()
 
 
-def check_line(mind: Mind, words: Sequence[str], form: dict[str, str]) -> bool:
+def check_line(call: Call, words: Sequence[str], form: dict[str, str]) -> bool:
     """Checks what a command prints in one of its forms; returns whether it printed an answer."""
-    out, err = ran(mind, words)
+    out, err = ran(call, words)
     assert "unexpected error" not in err, (words, err)
     check_text(err, words)
     format = form.get("format")
@@ -276,16 +276,16 @@ def check_read(shown: str) -> None:
 # The other outputs.
 
 
-def check_agents(mind: Mind, choices: Choices) -> None:
+def check_agents(call: Call, choices: Choices) -> None:
     """Checks the texts for agents: of tools, resources, prompts and completions."""
     specs = choices.one_of(TOOLS)
-    shown = [answer(specs, mind, CALLER, given(choices, specs)).content[0]]
+    shown = [answer(specs, call.by(CALLER), given(choices, specs)).content[0]]
     texts = [getattr(part, "text", "") for part in shown]
     with suppress(MindError):
-        texts += [resource.title or "" for resource in resources.newest(mind, CALLER)]
-        texts += [resources.read(mind, CALLER, f"mind://memory/{id}").text for id in IDS]
-        texts += completions.topics(mind).values + completions.tags(mind).values
-        prompt = prompts.prompt(mind, CALLER, prompts.RESUME.name, {})
+        texts += [resource.title or "" for resource in resources.newest(call.by(CALLER))]
+        texts += [resources.read(call.by(CALLER), f"mind://memory/{id}").text for id in IDS]
+        texts += completions.topics(call).values + completions.tags(call).values
+        prompt = prompts.prompt(call.by(CALLER), prompts.RESUME.name, {})
         for message in prompt.messages:
             check_fenced(getattr(message.content, "text", ""))
     for each in texts:
@@ -293,20 +293,20 @@ def check_agents(mind: Mind, choices: Choices) -> None:
     check_read(getattr(shown[0], "text", ""))
 
 
-def check_hooks(mind: Mind, choices: Choices) -> int:
+def check_hooks(call: Call, choices: Choices) -> int:
     """Checks that what hooks inject into a session stays within its fence.
 
     Returns the number of injected notes. A hook reads the index as it is, so it is brought up to
     date before.
     """
-    ran(mind, ["list"])
-    environ = {"HOME": str(mind.home.parent), "MIND_HOME": str(mind.home)}
+    ran(call, ["list"])
+    environ = {"HOME": str(call.mind.home.parent), "MIND_HOME": str(call.mind.home)}
     name = choices.one_of(["SessionStart", "UserPromptSubmit", "PreToolUse"])
-    titles = [record.memory.heading for record in mind.index.records(Filter())]
+    titles = [record.memory.heading for record in call.mind.index.records(Filter())]
     event = {
         "hook_event_name": name, "session_id": hostile(choices) or "s",
         "prompt": choices.one_of([*titles, ""]) + hostile(choices),
-        "cwd": str(mind.project.root), "source": "startup", "tool_name": "Edit",
+        "cwd": str(call.mind.project.root), "source": "startup", "tool_name": "Edit",
         "tool_input": {"file_path": _FILE, "new_string": hostile(choices)},
     }  # fmt: skip
     data = json.dumps(event).encode()
@@ -339,10 +339,10 @@ def _texts(data: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def check_block(mind: Mind) -> None:
+def check_block(call: Call) -> None:
     """Checks that the notes in CLAUDE.md stay in their block, without an open fence."""
-    path = mind.project.root / "CLAUDE.md"
-    ran(mind, ["context", "write", "--force"])
+    path = call.mind.project.root / "CLAUDE.md"
+    ran(call, ["context", "write", "--force"])
     block = None
     with suppress(Invalid):  # Markers in the user's own text are not paired.
         block = context.find(path.read_bytes())
@@ -358,24 +358,24 @@ def check_notes(notes: str) -> None:
         assert re.match(r"- |## [A-Z]|_Notes|Where work stopped|$", row), row
 
 
-def check_exports(mind: Mind) -> None:
+def check_exports(call: Call) -> None:
     """Checks the exports that are folders, and llms.txt."""
     for format in ("markdown", "madr", "okf", "claude"):
-        ran(mind, ["export", f"--format={format}", "--output=vault", "--untrusted", "--force"])
-        vault = mind.project.root / "vault"
+        ran(call, ["export", f"--format={format}", "--output=vault", "--untrusted", "--force"])
+        vault = call.mind.project.root / "vault"
         every = (path for path in vault.rglob("*.md") if path.is_file())
         check_export(
             {path.relative_to(vault).as_posix(): path.read_text("utf-8") for path in every}
         )
         rmtree(vault, ignore_errors=True)
     form = {"format": "llms"}
-    check_line(mind, ["export", "--format=llms", "--untrusted"], form)
+    check_line(call, ["export", "--format=llms", "--untrusted"], form)
 
 
-def check_report(mind: Mind) -> None:
+def check_report(call: Call) -> None:
     """Checks that a report has its own elements only."""
-    path = mind.project.root / "report.html"
-    ran(mind, ["report", "report.html", "--untrusted", "--force"])
+    path = call.mind.project.root / "report.html"
+    ran(call, ["report", "report.html", "--untrusted", "--force"])
     if path.exists():
         page = path.read_text("utf-8")
         assert page.startswith(MARK)
@@ -386,10 +386,10 @@ def check_report(mind: Mind) -> None:
         json.loads(data)
 
 
-def check_completions(mind: Mind) -> None:
+def check_completions(call: Call) -> None:
     """Checks that the shell is offered words of one line."""
     before = Path.cwd()
-    os.chdir(mind.project.root)
+    os.chdir(call.mind.project.root)
     try:
         for kind in (*WORDS, "id", "memory", "procedure", "setting", "project", "type"):
             for row in candidates(kind, "", None):
@@ -405,14 +405,14 @@ def hostile_outputs(data: bytes) -> None:
     choices = Choices(data)
     every = commands()
     spec = choices.one_of(every)
-    with a_project() as mind:
+    with a_project() as call:
         form, more = choices.one_of(list(formats(spec)))
-        fill(mind, choices)
-        check_line(mind, line(spec, choices, more, **form), form)
-        check_agents(mind, choices)
-        check_hooks(mind, choices)
+        fill(call, choices)
+        check_line(call, line(spec, choices, more, **form), form)
+        check_agents(call, choices)
+        check_hooks(call, choices)
         if spec.effect is Effect.READ and choices.seldom(4):
-            check_block(mind)
-            check_exports(mind)
-            check_report(mind)
-            check_completions(mind)
+            check_block(call)
+            check_exports(call)
+            check_report(call)
+            check_completions(call)

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
+from mimo.call import Call
 from mimo.features.procedures import executing
 from mimo.memory.codec.value import render
 from mimo.mind import Mind
@@ -97,11 +98,12 @@ class _Project:
         for words in ("user.name Ann", "user.email ann@example.com"):
             git(self.root, "config", *words.split(" "))
         init(self.root, self.home, now=NOW)
-        with closing(self.opened()) as mind:
-            mind.trust.follow(True)
-            put(mind, "greet", GREET)
-            put(mind, "wait", WAIT)
-            assert begun(mind, "wait").id == RUN
+        call = self.opened()
+        with closing(call.mind):
+            call.mind.trust.follow(True)
+            put(call, "greet", GREET)
+            put(call, "wait", WAIT)
+            assert begun(call, "wait").id == RUN
         (self.root / "guide.md").write_bytes(b"# Guide\n\nTea needs water.\n")
         (self.root / "odd.md").write_bytes(FILES["front matter of wrong types"])
         for outcome in ("success", "failed"):
@@ -128,15 +130,17 @@ class _Project:
         log = sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file())
         return self.made != self.state() or log > _LARGEST
 
-    def opened(self) -> Mind:
+    def opened(self) -> Call:
         drawn = iter(range(1, 2**31))
-        return Mind(
-            home=self.home,
-            project=projects.explicit(self.root, self.home),
-            clock=lambda: self.now,
-            randomness=lambda size: (next(drawn) * 7919).to_bytes(size, "big")[-size:],
-            environ={"HOME": str(scratch()), "MIND_HOME": str(self.home)},
-            timer=Time().timer(),
+        return Call(
+            Mind(
+                home=self.home,
+                project=projects.explicit(self.root, self.home),
+                clock=lambda: self.now,
+                randomness=lambda size: (next(drawn) * 7919).to_bytes(size, "big")[-size:],
+                environ={"HOME": str(scratch()), "MIND_HOME": str(self.home)},
+                timer=Time().timer(),
+            )
         )
 
 
@@ -161,7 +165,7 @@ def is_changed(name: str = "shop") -> bool:
 
 
 @contextmanager
-def a_project(name: str = "shop") -> Iterator[Mind]:
+def a_project(name: str = "shop") -> Iterator[Call]:
     """Yields the memory of a project with a few memories, which may be changed.
 
     Runs of procedures in the background are not started: they would outlive it.
@@ -170,9 +174,9 @@ def a_project(name: str = "shop") -> Iterator[Mind]:
     if project.made is None or project.is_changed():
         project.make()
     project.now += timedelta(hours=1)
-    mind = project.opened()
+    call = project.opened()
     try:
         with patch.object(executing, "start", return_value=1):
-            yield mind
+            yield call
     finally:
-        mind.close()
+        call.mind.close()

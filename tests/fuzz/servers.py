@@ -21,9 +21,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from mimo.call import Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller
-from mimo.commands.spec import Surface
 from mimo.errors import Internal
 from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import HEADERS
@@ -141,12 +140,12 @@ def frames(data: bytes) -> None:
             await stdio.serve(app)
 
     with (
-        a_project() as mind,
+        a_project() as call,
         patch.object(stdio, "diverted", lambda _: reading),
         patch.object(stdio, "Output", lambda _: output),
         _no_errors_logged(),
     ):
-        app = App(Memory(lambda: mind), all_commands(), toolsets=["all"], naming="underscore")
+        app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all"], naming="underscore")
         threading.Thread(
             target=_fed, args=(writing, b"\n".join(lines) + b"\n"), daemon=True
         ).start()
@@ -318,16 +317,16 @@ def requests(data: bytes) -> None:
     The bytes may name an open session. If they have the token, another one is tried, too.
     """
     with (
-        a_project() as mind,
+        a_project() as call,
         _no_errors_logged(),
-        patch.object(Mind, "open", lambda *_, **__: mind),
+        patch.object(Mind, "open", lambda *_, **__: call.mind),
     ):
 
         def make(memory: Memory, kind: type[App]) -> App:
             return kind(memory, all_commands(), toolsets=["all"], naming="underscore")
 
         async def served() -> None:
-            hosting = Hosting(mind.home, make, default=mind.project.root)
+            hosting = Hosting(call.mind.home, make, default=call.mind.project.root)
             gate = http.Gate(hosting, http.place_of(str(PORT), ()), TOKEN)
             async with hosting.running():
                 sent = data
@@ -344,8 +343,8 @@ def requests(data: bytes) -> None:
 
 def pages(data: bytes) -> None:
     """The viewer answers any bytes, always with its rules for the browser; GET changes no file."""
-    with a_project() as mind, _no_errors_logged():
-        viewer = Viewer(lambda: mind, Caller(surface=Surface.CLI), TOKEN, Changes())
+    with a_project() as call, _no_errors_logged():
+        viewer = Viewer(lambda: call.mind, Caller(surface=Surface.CLI), TOKEN, Changes())
         responses = asyncio.run(_exchange(viewer.application(PORT), data))
         _check(data, responses)
         for response in responses:

@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from mimo import config, when
+from mimo.call import Call
 from mimo.errors import Invalid, LaterFormat, MindError
 from mimo.features import context
 from mimo.features.hooks import events
@@ -275,11 +276,11 @@ def _policy(data: bytes) -> policy.Policy | None:
     return None
 
 
-def _permits(read: policy.Policy, call: policy.Call) -> bool:
-    return policy.ActivePolicies(policies=(read,)).judge(call).permitted
+def _permits(read: policy.Policy, request: policy.Request) -> bool:
+    return policy.ActivePolicies(policies=(read,)).judge(request).permitted
 
 
-def _calls(tool: str, rule: policy.Rule) -> Iterator[policy.Call]:
+def _calls(tool: str, rule: policy.Rule) -> Iterator[policy.Request]:
     """Yields calls of a tool that are near the limits of a rule."""
     most = rule.max_ttl_seconds or 0
     spaces = [pattern.replace("*", "a") for pattern in (rule.namespaces or ())[:3]]
@@ -289,7 +290,7 @@ def _calls(tool: str, rule: policy.Rule) -> Iterator[policy.Call]:
         (None, policy.ALL, "task"),
         (None, most, most + 1),
     ):
-        yield policy.Call(
+        yield policy.Request(
             tool=tool, operation=operation, at=NOW, namespace=namespace, context=kind,
             ttl_seconds=ttl,
         )  # fmt: skip
@@ -376,19 +377,19 @@ def settings(data: bytes) -> None:
         assert type(read[setting.key]) is type(setting.default)
         assert setting.check(read[setting.key]) == read[setting.key]
     with a_project("configured") as mind:
-        (mind.home / "config.toml").write_bytes(data)
-        (mind.folder / "config.toml").write_bytes(data)
+        (mind.mind.home / "config.toml").write_bytes(data)
+        (mind.mind.folder / "config.toml").write_bytes(data)
         setting = config.SETTINGS[len(data) % len(config.SETTINGS)]
         value = read[setting.key]
         text = ",".join(value) if isinstance(value, tuple) else str(value).lower()
         is_user = setting.scope is config.Scope.USER
-        place = (mind.home if is_user else mind.folder) / "config.toml"
+        place = (mind.mind.home if is_user else mind.mind.folder) / "config.toml"
         is_new = setting.key.rpartition(".")[2].encode() not in data
         comments = {line for line in data.splitlines() if line.startswith(b"#") and is_new}
         with suppress(Invalid, LaterFormat):
-            opened = mind.reopened()
-            after = change(opened, setting, text, user=is_user)
-            assert after.config.values == {**opened.config.values, setting.key: value}
+            opened = mind.mind.reopened()
+            after = change(Call(opened), setting, text, user=is_user)
+            assert after.mind.config.values == {**opened.config.values, setting.key: value}
             assert comments <= set(place.read_bytes().splitlines())
             change(after, setting, None, user=is_user)
             assert comments <= set(place.read_bytes().splitlines())
@@ -423,13 +424,13 @@ def hook(data: bytes) -> None:
         return
     client = list(events.CLIENTS)[len(data) % len(events.CLIENTS)]
     with a_project("hooked") as mind:
-        root = os.fspath(mind.project.root)
+        root = os.fspath(mind.mind.project.root)
         # A hook reads the index, and git's answers, as they are.
-        mind.trust.checker()
+        mind.mind.trust.checker()
         finding.listing(mind)
-        for folder in (mind.folder / ".local", mind.home):
+        for folder in (mind.mind.folder / ".local", mind.mind.home):
             shutil.rmtree(folder / "sessions", ignore_errors=True)
-        environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(mind.home)}
+        environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(mind.mind.home)}
         for given in read[:6] if isinstance(read, list) else [read]:
             if isinstance(given, dict):
                 given["cwd"] = root

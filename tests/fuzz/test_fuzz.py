@@ -54,7 +54,7 @@ def test_usual_arguments_are_accepted() -> None:
         for number, spec in enumerate(specs):
             with a_project() as mind:
                 arguments = given(Choices(bytes([number])), specs)
-                if answer(specs, mind, CALLER, arguments).is_error:
+                if answer(specs, mind.by(CALLER), arguments).is_error:
                     refused.add(spec.path)
     assert refused == NEED_MORE
 

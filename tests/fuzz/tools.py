@@ -10,12 +10,12 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from mcp_types import TextContent
 
+from mimo.call import Caller, Surface
 from mimo.commands import all_commands
 from mimo.commands.arguments import LARGEST, decode
-from mimo.commands.invoke import Caller
 from mimo.commands.leniency import understood
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Effect, Spec, Surface
+from mimo.commands.spec import Effect, Spec
 from mimo.errors import Internal, Invalid
 from mimo.frozen import replace
 from mimo.server.answers import answer
@@ -171,7 +171,7 @@ def calls(data: bytes) -> None:
             specs = choices.one_of(TOOLS)
             reads_only &= all(spec.effect is Effect.READ for spec in specs)
             arguments, before = given(choices, specs), contents()
-            result = answer(specs, mind, CALLER, arguments)
+            result = answer(specs, mind.by(CALLER), arguments)
             (shown,) = result.content
             assert isinstance(shown, TextContent)
             assert not _HARMFUL.search(shown.text), _HARMFUL.search(shown.text)
@@ -183,6 +183,6 @@ def calls(data: bytes) -> None:
             else:
                 _validator(specs).validate(result.structured_content)
             if not left and contents() != before and specs not in (_SYNC, _UNDO):
-                answer(_UNDO, mind, CALLER, {})
+                answer(_UNDO, mind.by(CALLER), {})
                 assert contents() == before
     assert not (reads_only and is_changed())

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import Denied, RateLimited
 from mimo.guard.audit import Ending, Session, Status
 from mimo.guard.guard import Guard
-from mimo.guard.policy import FILE, ActivePolicies, Call, Operation, PiiAction, Verdict
-from mimo.mind import Mind
+from mimo.guard.policy import FILE, ActivePolicies, Operation, PiiAction, Request, Verdict
 from mimo.store.trust import Trust
 from tests.conftest import NOW, Clock
 
@@ -16,28 +16,28 @@ READ, WRITE = Operation.READ, Operation.WRITE
 
 
 @pytest.fixture
-def guard(mind: Mind) -> Guard:
-    return mind.guard
+def guard(call: Call) -> Guard:
+    return call.mind.guard
 
 
-def call(
+def request_of(
     tool: str,
     operation: Operation,
     namespace: str | None = None,
     clock: Clock | None = None,
     **more,
-) -> Call:
-    return Call(
+) -> Request:
+    return Request(
         tool=tool, operation=operation, namespace=namespace, at=(clock or Clock())(), **more
     )
 
 
-def write_policy(mind: Mind, text: str, *, trusted: bool = True) -> None:
-    (mind.project.root / FILE).write_text(text, encoding="utf-8")
-    Trust(mind.home, mind.project.root).follow(trusted)
+def write_policy(call: Call, text: str, *, trusted: bool = True) -> None:
+    (call.mind.project.root / FILE).write_text(text, encoding="utf-8")
+    Trust(call.mind.home, call.mind.project.root).follow(trusted)
 
 
-def permits(guard: Guard, request: Call) -> bool:
+def permits(guard: Guard, request: Request) -> bool:
     try:
         guard.authorise(request)
     except Denied:
@@ -66,13 +66,13 @@ def permits(guard: Guard, request: Call) -> bool:
 def test_the_default_policy(
     guard: Guard, tool: str, operation: Operation, namespace: str | None, permitted: bool
 ) -> None:
-    assert permits(guard, call(tool, operation, namespace)) is permitted
+    assert permits(guard, request_of(tool, operation, namespace)) is permitted
 
 
 @pytest.mark.req("002-40", "002-41")
 def test_a_refusal_has_the_documented_form(guard: Guard) -> None:
     with pytest.raises(Denied) as caught:
-        guard.authorise(call("listMemory", READ, "sensitive"))
+        guard.authorise(request_of("listMemory", READ, "sensitive"))
 
     assert caught.value.wire() == {
         "type": "error",
@@ -87,45 +87,45 @@ def test_a_refusal_has_the_documented_form(guard: Guard) -> None:
 
 @pytest.mark.req("002-33")
 def test_a_ttl_above_the_maximum_is_refused_and_not_shortened(guard: Guard) -> None:
-    guard.authorise(call("putMemory", WRITE, "agent.a", ttl_seconds=3600))
+    guard.authorise(request_of("putMemory", WRITE, "agent.a", ttl_seconds=3600))
 
     with pytest.raises(Denied) as caught:
-        guard.authorise(call("putMemory", WRITE, "agent.a", ttl_seconds=3601))
+        guard.authorise(request_of("putMemory", WRITE, "agent.a", ttl_seconds=3601))
     assert caught.value.details == {"ttl_seconds": 3601, "operation": "write"}
 
 
 @pytest.mark.req("002-39")
-def test_a_rule_applies_to_every_alias_of_a_tool(mind: Mind, guard: Guard) -> None:
-    write_policy(mind, "tool_permissions:\n  memory: {operations: [read]}\n")
+def test_a_rule_applies_to_every_alias_of_a_tool(call: Call, guard: Guard) -> None:
+    write_policy(call, "tool_permissions:\n  memory: {operations: [read]}\n")
 
-    assert permits(guard, call("memory", READ))
-    assert not permits(guard, call("memory", WRITE))
-    assert not permits(guard, call("store_fact", WRITE, like="memory"))
-    assert permits(guard, call("search_vibes", READ, like="memory"))
+    assert permits(guard, request_of("memory", READ))
+    assert not permits(guard, request_of("memory", WRITE))
+    assert not permits(guard, request_of("store_fact", WRITE, like="memory"))
+    assert permits(guard, request_of("search_vibes", READ, like="memory"))
 
 
-def test_a_policy_does_not_apply_to_commands_for_people_alone(mind: Mind, guard: Guard) -> None:
-    write_policy(mind, 'tool_permissions:\n  "*": {operations: []}\n')
+def test_a_policy_does_not_apply_to_commands_for_people_alone(call: Call, guard: Guard) -> None:
+    write_policy(call, 'tool_permissions:\n  "*": {operations: []}\n')
 
-    assert permits(guard, call("policy_check", READ, governed=False))
-    assert not permits(guard, call("mind_status", READ))
+    assert permits(guard, request_of("policy_check", READ, governed=False))
+    assert not permits(guard, request_of("mind_status", READ))
 
 
 @pytest.mark.req("002-45")
 def test_a_verdict_is_cached_for_five_minutes_or_until_the_file_changes(
-    mind: Mind, guard: Guard, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    call: Call, guard: Guard, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     judge = ActivePolicies.judge
 
-    def counted(policies: ActivePolicies, request: Call) -> Verdict:
+    def counted(policies: ActivePolicies, request: Request) -> Verdict:
         asked.append(request.tool)
         return judge(policies, request)
 
     monkeypatch.setattr(ActivePolicies, "judge", counted)
 
     def ask() -> bool:
-        return permits(guard, call("listMemory", READ, "private.a", clock))
+        return permits(guard, request_of("listMemory", READ, "private.a", clock))
 
     assert not ask()
     clock.forward(minutes=4, seconds=59)
@@ -134,24 +134,24 @@ def test_a_verdict_is_cached_for_five_minutes_or_until_the_file_changes(
     clock.forward(seconds=1)
     assert not ask()
     assert len(asked) == 2
-    write_policy(mind, 'tool_permissions:\n  listMemory: {allowed_namespaces: ["private.*"]}\n')
+    write_policy(call, 'tool_permissions:\n  listMemory: {allowed_namespaces: ["private.*"]}\n')
     assert ask()
     assert len(asked) == 3
 
 
-def test_a_changed_policy_applies_at_once(mind: Mind, guard: Guard) -> None:
+def test_a_changed_policy_applies_at_once(call: Call, guard: Guard) -> None:
     for word, permitted in (("read", True), ("write", False), ("read", True)):
-        write_policy(mind, f"tool_permissions:\n  mind_search: {{operations: [{word}]}}\n")
-        assert permits(guard, call("mind_search", READ)) is permitted
-    (mind.project.root / FILE).unlink()
-    assert permits(guard, call("mind_search", READ))
+        write_policy(call, f"tool_permissions:\n  mind_search: {{operations: [{word}]}}\n")
+        assert permits(guard, request_of("mind_search", READ)) is permitted
+    (call.mind.project.root / FILE).unlink()
+    assert permits(guard, request_of("mind_search", READ))
 
 
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.req("002-36")
-def test_an_unapproved_policy_can_only_restrict(mind: Mind, guard: Guard, trusted: bool) -> None:
+def test_an_unapproved_policy_can_only_restrict(call: Call, guard: Guard, trusted: bool) -> None:
     write_policy(
-        mind,
+        call,
         "tool_permissions:\n"
         '  putMemory: {allowed_namespaces: ["*"], max_ttl_seconds: 99999}\n'
         "  mind_search: {operations: []}\n"
@@ -161,11 +161,11 @@ def test_an_unapproved_policy_can_only_restrict(mind: Mind, guard: Guard, truste
         "pii: {on_write: allow}\n",
         trusted=trusted,
     )
-    request = call("putMemory", WRITE, "agent.a")
+    request = request_of("putMemory", WRITE, "agent.a")
 
-    assert permits(guard, call("putMemory", WRITE, "public.a")) is trusted
-    assert permits(guard, call("putMemory", WRITE, "agent.a", ttl_seconds=9999)) is trusted
-    assert not permits(guard, call("mind_search", READ))
+    assert permits(guard, request_of("putMemory", WRITE, "public.a")) is trusted
+    assert permits(guard, request_of("putMemory", WRITE, "agent.a", ttl_seconds=9999)) is trusted
+    assert not permits(guard, request_of("mind_search", READ))
     assert guard.on_write is (PiiAction.ALLOW if trusted else PiiAction.REFUSE)
     for _ in range(50):
         guard.limit(request)
@@ -176,29 +176,29 @@ def test_an_unapproved_policy_can_only_restrict(mind: Mind, guard: Guard, truste
             guard.limit(request)
 
 
-def test_mind_trust_approves_the_current_policy_only(mind: Mind, guard: Guard) -> None:
+def test_mind_trust_approves_the_current_policy_only(call: Call, guard: Guard) -> None:
     from mimo.features.review import trusting
 
     write_policy(
-        mind, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["*"]}\n', trusted=False
+        call, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["*"]}\n', trusted=False
     )
-    assert not permits(guard, call("putMemory", WRITE, "public.a"))
-    trusting.approve_all(mind, follow=False)
-    assert permits(guard, call("putMemory", WRITE, "public.a"))
+    assert not permits(guard, request_of("putMemory", WRITE, "public.a"))
+    trusting.approve_all(call, follow=False)
+    assert permits(guard, request_of("putMemory", WRITE, "public.a"))
 
-    with (mind.project.root / FILE).open("a", encoding="utf-8") as file:
+    with (call.mind.project.root / FILE).open("a", encoding="utf-8") as file:
         file.write("# changed by a pull\n")
-    assert not permits(guard, call("putMemory", WRITE, "public.a"))
+    assert not permits(guard, request_of("putMemory", WRITE, "public.a"))
 
 
 @pytest.mark.parametrize("text", ["tool_permissions: [}", "x: 1", "\xff", "pii: {on_write: off}"])
 def test_an_invalid_policy_permits_no_tool_and_reports_the_line(
-    mind: Mind, guard: Guard, text: str
+    call: Call, guard: Guard, text: str
 ) -> None:
-    (mind.project.root / FILE).write_bytes(text.encode("latin-1"))
+    (call.mind.project.root / FILE).write_bytes(text.encode("latin-1"))
 
     with pytest.raises(Denied) as caught:
-        guard.authorise(call("mind_search", READ))
+        guard.authorise(request_of("mind_search", READ))
     assert ".mind/policy.yaml:1: " in caught.value.message
     assert caught.value.details["line"] == 1
     assert caught.value.reason == "policy"
@@ -206,9 +206,9 @@ def test_an_invalid_policy_permits_no_tool_and_reports_the_line(
 
 @pytest.mark.parametrize("kind", ["link", "folder", "large", "dangling"])
 def test_an_unreadable_policy_permits_no_tool(
-    mind: Mind, guard: Guard, kind: str, tmp_path: Path
+    call: Call, guard: Guard, kind: str, tmp_path: Path
 ) -> None:
-    path = mind.project.root / FILE
+    path = call.mind.project.root / FILE
     if kind == "link":
         (tmp_path / "open.yaml").write_text('tool_permissions: {"*": {}}\n', encoding="utf-8")
         path.symlink_to(tmp_path / "open.yaml")
@@ -219,23 +219,23 @@ def test_an_unreadable_policy_permits_no_tool(
     else:
         path.write_bytes(b"#" * 1_000_000)
 
-    assert not permits(guard, call("listMemory", READ, "session.a"))
-    assert not permits(guard, call("mind_search", READ))
+    assert not permits(guard, request_of("listMemory", READ, "session.a"))
+    assert not permits(guard, request_of("mind_search", READ))
 
 
 @pytest.mark.req("002-67")
 def test_the_session_keeps_the_last_hundred_calls_and_their_success() -> None:
     session = Session({}, started=NOW)
     guard = Guard(root=None, trusted=lambda _: False, owner=str, session=session)
-    guard.record(call("mind_search", READ), Ending())
-    guard.record(call("putMemory", WRITE, "public.a"), Ending(status=Status.FAILED))
+    guard.record(request_of("mind_search", READ), Ending())
+    guard.record(request_of("putMemory", WRITE, "public.a"), Ending(status=Status.FAILED))
 
     assert [(used.tool, used.success) for used in session.history] == [
         ("mind_search", True),
         ("putMemory", False),
     ]
     for _ in range(500):
-        guard.record(call("mind_list", READ), Ending())
+        guard.record(request_of("mind_list", READ), Ending())
     assert len(session.history) == 100
     assert session.calls == 502
 
@@ -256,8 +256,8 @@ def test_a_session_id_from_the_environment_must_be_a_harmless_name(variable: str
 
 
 @pytest.mark.req("002-18")
-def test_a_context_must_be_permitted_by_every_policy(mind: Mind, guard: Guard) -> None:
+def test_a_context_must_be_permitted_by_every_policy(call: Call, guard: Guard) -> None:
     text = "tool_permissions: {getContext: {allowed_context_types: [task]}}\n"
-    write_policy(mind, text, trusted=False)
+    write_policy(call, text, trusted=False)
 
     assert guard.contexts(("session", "agent", "task"), "getContext") == ("task",)

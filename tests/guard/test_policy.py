@@ -12,13 +12,13 @@ from mimo.guard.policy import (
     ALL,
     DEFAULT,
     FILE,
-    Call,
     InvalidPolicy,
     Limit,
     Operation,
     PiiAction,
     Policy,
     PolicyFile,
+    Request,
     Rule,
     judge,
     parse,
@@ -45,7 +45,7 @@ def unplaced(rules: dict[str, Rule]) -> dict[str, Rule]:
 
 
 def limits(policy: Policy, tool: str, namespace: str | None = None) -> list[Limit]:
-    call = Call(tool=tool, namespace=namespace, operation=Operation.READ, at=NOW)
+    call = Request(tool=tool, namespace=namespace, operation=Operation.READ, at=NOW)
     return [limit for _, _, limit in policy.limits_on(call)]
 
 
@@ -134,7 +134,7 @@ def test_the_star_rule_applies_to_every_tool_without_a_rule() -> None:
     )
 
     def may_write(tool: str) -> bool:
-        call = Call(tool=tool, operation=Operation.WRITE, at=NOW)
+        call = Request(tool=tool, operation=Operation.WRITE, at=NOW)
         return all(judge(rule, call).permitted for rule in policy.rules_of(tool))
 
     assert not may_write("mind_add")
@@ -146,7 +146,7 @@ def test_a_request_for_all_contexts_is_not_refused_by_a_rule_that_allows_some() 
     rule = Rule(contexts=("session",))
 
     def permitted(context: str) -> bool:
-        call = Call(tool="getContext", operation=Operation.READ, at=NOW, context=context)
+        call = Request(tool="getContext", operation=Operation.READ, at=NOW, context=context)
         return judge(rule, call).permitted
 
     assert permitted(ALL)

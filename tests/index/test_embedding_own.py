@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import Invalid
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.wordpiece import FOLDER
-from mimo.mind import Mind
 
 FILES = ("model.safetensors", "tokenizer.json", "config.json")
 
@@ -95,8 +95,8 @@ def test_a_damaged_model_is_reported_when_it_is_needed(folder: Path, name: str) 
         own.encode("text")
 
 
-def test_a_memory_that_is_opened_again_shares_the_packaged_model(mind: Mind) -> None:
-    again = mind.reopened()
+def test_a_memory_that_is_opened_again_shares_the_packaged_model(call: Call) -> None:
+    again = call.mind.reopened()
 
-    assert again.config is not mind.config
-    assert again.embedder is mind.embedder
+    assert again.config is not call.mind.config
+    assert again.embedder is call.mind.embedder

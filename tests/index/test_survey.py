@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.features import review
 from mimo.features.review import Waiting
 from mimo.index import derived, rows, selection, survey
 from mimo.index.catalog import Catalog
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
-from mimo.mind import Mind
 from mimo.operations import finding, lookup, overview, removing, saving
 from mimo.store.memories import MemoryStore
 from mimo.store.walk import Walk
@@ -30,7 +29,7 @@ WORDS = (
 
 
 @pytest.fixture
-def filled(mind: Mind, clock) -> Mind:
+def filled(call: Call, clock) -> Call:
     """A memory with several types, doubles, superseded memories and a document."""
     draw = random.Random(7)
     for number in range(40):
@@ -39,16 +38,16 @@ def filled(mind: Mind, clock) -> Mind:
         words = draw.sample(WORDS, 8)
         links: tuple[Link, ...] = ()
         if number % 10 == 9:
-            newest = finding.listing(mind).records[0].memory
+            newest = finding.listing(call).records[0].memory
             words = [*newest.content.split(), "again"]
             links = (Link(to=newest.id, type="supersedes"),) if number % 20 == 9 else ()
         draft = saving.draft(kind, " ".join(words), links=links, topic=draw.choice(WORDS))
-        saving.store(mind, draft)
-    (mind.folder / "notes.md").write_text("# Notes\n\nSee `a.py:12` and b.py#name\n", "utf-8")
-    return mind
+        saving.store(call, draft)
+    (call.mind.folder / "notes.md").write_text("# Notes\n\nSee `a.py:12` and b.py#name\n", "utf-8")
+    return call
 
 
-def test_the_counts_are_those_of_all_memories(filled: Mind):
+def test_the_counts_are_those_of_all_memories(filled: Call):
     records = finding.listing(filled).records
     counted = overview.overview(filled)
 
@@ -56,29 +55,29 @@ def test_the_counts_are_those_of_all_memories(filled: Mind):
     assert counted.total == len(records)
     assert counted.oldest == min(record.memory.created for record in records)
     assert counted.newest == max(
-        record.memory.created for record in records if record.memory.created <= filled.now()
+        record.memory.created for record in records if record.memory.created <= filled.mind.now()
     )
     assert counted.origins.in_place == sum(not record.place.owned for record in records) > 0
-    assert set(filled.index.ask(survey.digests)) == {record.place.digest for record in records}
+    assert set(filled.mind.index.ask(survey.digests)) == {record.place.digest for record in records}
 
 
-def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Mind):
-    filled.trust.forget()
-    trusted = filled.trust.checker()
+def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Call):
+    filled.mind.trust.forget()
+    trusted = filled.mind.trust.checker()
     unknown = [r for r in finding.listing(filled).records if not trusted(r.place.digest)]
 
-    texts = filled.index.ask(survey.unapproved)
+    texts = filled.mind.index.ask(survey.unapproved)
     facts = [(text.path, text.digest, text.type) for text in texts]
     assert facts == [(r.place.path, r.place.digest, r.memory.type) for r in unknown] != []
     every = {r.place.digest for r in finding.listing(filled).records}
     for some in ((), unknown[:3], unknown):
-        filled.trust.approve(r.place.digest for r in some)
-        counted = filled.index.kept(survey.approved, filled.trust.checker())
+        filled.mind.trust.approve(r.place.digest for r in some)
+        counted = filled.mind.index.kept(survey.approved, filled.mind.trust.checker())
         left = [r for r in unknown if r not in some]
         assert counted == (len(every), len(every) - len(left), len(left))
 
 
-def test_an_answer_is_kept_until_the_index_or_the_approvals_change(filled: Mind):
+def test_an_answer_is_kept_until_the_index_or_the_approvals_change(filled: Call):
     asked: list[object] = []
 
     def query(sql: sqlite3.Connection, approves: object) -> int:
@@ -86,18 +85,18 @@ def test_an_answer_is_kept_until_the_index_or_the_approvals_change(filled: Mind)
         return len(asked)
 
     def kept() -> int:
-        return filled.index.kept(query, filled.trust.checker())
+        return filled.mind.index.kept(query, filled.mind.trust.checker())
 
     finding.listing(filled)
     assert (kept(), kept()) == (1, 1)
     saving.store(filled, saving.draft(Kind.FACT, "One more"))
     assert (kept(), kept()) == (2, 2)
-    filled.trust.forget()
+    filled.mind.trust.forget()
     assert (kept(), kept()) == (3, 3)
 
 
-def test_unapproved_texts_are_counted_without_reading_them(filled: Mind, monkeypatch):
-    filled.trust.forget()
+def test_unapproved_texts_are_counted_without_reading_them(filled: Call, monkeypatch):
+    filled.mind.trust.forget()
     records = finding.listing(filled).records
     with monkeypatch.context() as patched:
         patched.delattr(rows, "record")
@@ -108,9 +107,9 @@ def test_unapproved_texts_are_counted_without_reading_them(filled: Mind, monkeyp
     assert [item.id for item in items] == [record.memory.id for record in records[:3]]
 
 
-def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Mind):
+def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Call):
     finding.listing(filled)
-    assert [r.place.path for r in filled.index.citing()] == [".mind/notes.md"]
+    assert [r.place.path for r in filled.mind.index.citing()] == [".mind/notes.md"]
 
 
 @pytest.mark.parametrize(
@@ -130,37 +129,37 @@ def test_a_place_in_a_file_is_recognised(text: str, expected: bool):
     assert derived.may_cite(text) is expected
 
 
-def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Mind):
+def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Call):
     for symbols in ("☃ ☃", "☂ ☂"):
         saving.store(filled, saving.draft(Kind.FACT, symbols))
     records = finding.listing(filled).records
-    newer = filled.index.superseded_by([record.memory.id for record in records])
+    newer = filled.mind.index.superseded_by([record.memory.id for record in records])
     each = {
         record.memory.id: other.memory.id
         for record in records
-        if record.memory.id not in newer and (other := filled.index.much_like(record.memory))
+        if record.memory.id not in newer and (other := filled.mind.index.much_like(record.memory))
     }
 
-    assert {a.memory.id: b.memory.id for a, b in filled.index.doubles(1000)} == each
+    assert {a.memory.id: b.memory.id for a, b in filled.mind.index.doubles(1000)} == each
     assert each
 
 
-def _doubles(mind: Mind) -> dict[str, str]:
-    finding.listing(mind)
-    return {a.memory.id: b.memory.id for a, b in mind.index.doubles(20)}
+def _doubles(call: Call) -> dict[str, str]:
+    finding.listing(call)
+    return {a.memory.id: b.memory.id for a, b in call.mind.index.doubles(20)}
 
 
-def _compared_anew(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def _compared_anew(call: Call, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Returns the near-duplicates without anything that an earlier review stored."""
     with monkeypatch.context() as patched:
         patched.setattr(derived, "_stored", lambda _: (0, set()))
         patched.setattr(derived, "_stored_doubles", lambda _: (derived.Doubles(0, [], []), set()))
-        patched.setattr(mind.index, "_derive", lambda: None)
+        patched.setattr(call.mind.index, "_derive", lambda: None)
         patched.setattr(derived, "keep", lambda *_: None)
-        return _doubles(mind)
+        return _doubles(call)
 
 
-def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Mind, monkeypatch):
+def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Call, monkeypatch):
     pairs = _doubles(filled)
     assert pairs
     first, second = next(iter(pairs.items()))
@@ -169,8 +168,8 @@ def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Mind, mon
         lambda: saving.edit(filled, edited, content="Something else entirely"),
         lambda: saving.store(filled, saving.draft(Kind.FACT, edited.memory.content + " once more")),
         lambda: removing.remove(filled, first),
-        filled.trust.forget,
-        filled.index.discard,
+        filled.mind.trust.forget,
+        filled.mind.index.discard,
     )
     for step in steps:
         step()
@@ -178,9 +177,9 @@ def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Mind, mon
     assert _doubles(filled) != pairs
 
 
-def test_a_second_review_reads_only_changed_texts(filled: Mind, monkeypatch):
+def test_a_second_review_reads_only_changed_texts(filled: Call, monkeypatch):
     finding.listing(filled)
-    first = filled.index.doubles(20), filled.index.citing()
+    first = filled.mind.index.doubles(20), filled.mind.index.citing()
     read: list[int] = []
     words_of = duplicates.words_of
 
@@ -189,21 +188,21 @@ def test_a_second_review_reads_only_changed_texts(filled: Mind, monkeypatch):
         return words_of(tokens)
 
     monkeypatch.setattr(duplicates, "words_of", counted)
-    assert (filled.index.doubles(20), filled.index.citing()) == first
+    assert (filled.mind.index.doubles(20), filled.mind.index.citing()) == first
     assert not read
 
     record = saving.store(filled, saving.draft(Kind.FACT, "See c.py:7"))
-    assert {r.memory.id for r in filled.index.citing()} == {"notes", record.memory.id}
+    assert {r.memory.id for r in filled.mind.index.citing()} == {"notes", record.memory.id}
     assert read == [1]
 
 
-def test_of_many_alike_texts_the_nearest_is_named_and_kept(mind: Mind, clock, monkeypatch):
+def test_of_many_alike_texts_the_nearest_is_named_and_kept(call: Call, clock, monkeypatch):
     text = "The mail service keeps its queue in redis and is restarted by hand after a deploy of"
     for number in range(60):
-        saving.store(mind, saving.draft(Kind.FACT, f"{text} host{number} group{number % 3}"))
+        saving.store(call, saving.draft(Kind.FACT, f"{text} host{number} group{number % 3}"))
     clock.forward(minutes=1)
-    twin = saving.store(mind, saving.draft(Kind.FACT, f"{text} host7 group1 again"))
-    finding.listing(mind)
+    twin = saving.store(call, saving.draft(Kind.FACT, f"{text} host7 group1 again"))
+    finding.listing(call)
     compared: list[int] = []
     likeness = duplicates.likeness
 
@@ -212,12 +211,12 @@ def test_of_many_alike_texts_the_nearest_is_named_and_kept(mind: Mind, clock, mo
         return likeness(*texts)
 
     monkeypatch.setattr(derived, "likeness", counted)
-    pairs = {record.memory.id: other for record, other in mind.index.doubles(20)}
+    pairs = {record.memory.id: other for record, other in call.mind.index.doubles(20)}
 
     assert "host7 group1" in pairs[twin.memory.id].memory.content
     assert compared
     compared.clear()
-    assert mind.index.doubles(20)
+    assert call.mind.index.doubles(20)
     assert not compared, "the answer was not kept"
 
 
@@ -235,7 +234,7 @@ def test_sketches_differ_in_no_more_bits_than_the_words_of_only_one_text(a: set[
 
 @pytest.mark.parametrize("command", ["status", "review", "memory stats"])
 def test_a_reading_command_compares_the_files_with_the_index_once(
-    filled: Mind, command: str, monkeypatch
+    filled: Call, command: str, monkeypatch
 ):
     finding.listing(filled)
     walks: list[int] = []
@@ -247,18 +246,18 @@ def test_a_reading_command_compares_the_files_with_the_index_once(
 
     monkeypatch.setattr(MemoryStore, "walk", counted)
 
-    invoke(all_commands().at(command), filled, Caller(surface=Surface.CLI), {})
-    (filled.folder / "facts" / "late.md").write_text("A fact that is late\n", "utf-8")
-    invoke(all_commands().at(command), filled, Caller(surface=Surface.CLI), {})
+    invoke(all_commands().at(command), filled.by(Caller(surface=Surface.CLI)), {})
+    (filled.mind.folder / "facts" / "late.md").write_text("A fact that is late\n", "utf-8")
+    invoke(all_commands().at(command), filled.by(Caller(surface=Surface.CLI)), {})
 
     assert len(walks) == 2
     assert lookup.one(filled, "late").memory.content
 
 
-def test_the_most_important_facts_are_read_without_checking_the_approval_of_others(mind: Mind):
+def test_the_most_important_facts_are_read_without_checking_the_approval_of_others(call: Call):
     for number in range(40):
         saving.store(
-            mind, saving.draft(Kind.FACT, f"Fact {number}", importance=0.3 + number % 3 / 5)
+            call, saving.draft(Kind.FACT, f"Fact {number}", importance=0.3 + number % 3 / 5)
         )
     checked: list[str] = []
 
@@ -266,27 +265,27 @@ def test_the_most_important_facts_are_read_without_checking_the_approval_of_othe
         checked.append(digest)
         return True
 
-    mind.index.approvals.checker = lambda: approves
+    call.mind.index.approvals.checker = lambda: approves
 
-    facts = mind.index.ask(lambda sql: Catalog(sql).facts(5))
+    facts = call.mind.index.ask(lambda sql: Catalog(sql).facts(5))
 
     assert [note.importance for note in facts] == [0.7] * 5
     assert len(checked) <= 14  # Those of equal importance, which are of the same time.
 
 
-def test_competing_decisions_of_a_few_ids_are_looked_up_without_reading_all_decisions(mind: Mind):
+def test_competing_decisions_of_a_few_ids_are_looked_up_without_reading_all_decisions(call: Call):
     steps = []
     for number in range(120):
         draft = saving.draft(Kind.DECISION, f"Choice {number}", topic=f"topic {number}")
-        saving.store(mind, draft)
+        saving.store(call, draft)
         if number in (19, 119):
-            ids = [record.memory.id for record in finding.listing(mind).records[:3]]
-            steps.append(_steps(mind, ids))
+            ids = [record.memory.id for record in finding.listing(call).records[:3]]
+            steps.append(_steps(call, ids))
 
     assert steps[1] < 2 * steps[0]
 
 
-def _steps(mind: Mind, ids: list[str]) -> int:
+def _steps(call: Call, ids: list[str]) -> int:
     """Returns the instructions of SQLite that it takes to look up competing decisions."""
     counted = [0]
 
@@ -298,5 +297,5 @@ def _steps(mind: Mind, ids: list[str]) -> int:
         selection.competing(sql, ids)
         sql.set_progress_handler(None, 0)
 
-    mind.index.ask(query)
+    call.mind.index.ask(query)
     return counted[0]

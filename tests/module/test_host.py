@@ -31,12 +31,12 @@ OTHER = {
 
 
 @pytest.fixture
-def root(mind: Any) -> Path:
+def root(call: Any) -> Path:
     """A project that remembers something and holds our module."""
-    add(mind, "Checkpoint: the parser is half done", type="checkpoint")
-    mind.close()
-    install(mind.project.root)
-    root: Path = mind.project.root
+    add(call, "Checkpoint: the parser is half done", type="checkpoint")
+    call.mind.close()
+    install(call.mind.project.root)
+    root: Path = call.mind.project.root
     return root
 
 

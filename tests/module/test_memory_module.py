@@ -19,11 +19,11 @@ from mimo.module.__main__ import main
 
 
 @pytest.fixture
-def manifest(mind: Any) -> Path:
+def manifest(call: Any) -> Path:
     """The manifest in a project that remembers something."""
-    add(mind, "The API allows 50 requests a second")
-    mind.close()
-    return Path(install(mind.project.root).folder) / MANIFEST
+    add(call, "The API allows 50 requests a second")
+    call.mind.close()
+    return Path(install(call.mind.project.root).folder) / MANIFEST
 
 
 @pytest.mark.req("001-10", "001-15")
@@ -117,9 +117,9 @@ class SetAfter:
 
 @pytest.mark.req("001-16")
 @pytest.mark.parametrize("looks", range(5))
-def test_a_call_stops_at_each_check_of_the_token(manifest, mind, looks):
+def test_a_call_stops_at_each_check_of_the_token(manifest, call, looks):
     for number in range(3):
-        path = mind.folder / "notes" / f"{number}.md"
+        path = call.mind.folder / "notes" / f"{number}.md"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"Note number {number}", encoding="utf-8")
     token = SetAfter(looks)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mimo import disk
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.config import setting
 from mimo.errors import Conflict, Invalid, StorageFailed
@@ -44,29 +45,29 @@ def repository(project, ann):
     return project
 
 
-def say(mind, *words):
-    assert main(words, open=lambda _: mind) == 0
+def say(call, *words):
+    assert main(words, open=lambda _: call.mind) == 0
 
 
 def subjects(root):
     return git(root, "log", "--format=%s").splitlines()
 
 
-def test_automatic_commits_are_off_by_default(mind, started):
-    say(mind, "add", "Tea")
+def test_automatic_commits_are_off_by_default(call, started):
+    say(call, "add", "Tea")
     assert started == []
 
 
-def test_many_changes_start_one_process_and_become_one_commit(on, mind, repository, started, home):
+def test_many_changes_start_one_process_and_become_one_commit(on, call, repository, started, home):
     for text in ("Tea", "Coffee"):
-        say(mind, "add", text)
-    say(mind, "list")
+        say(call, "add", text)
+    say(call, "list")
     assert started == [repository]
 
     syncing.commit_scheduled(repository, home)
 
     assert subjects(repository) == ["memory: 2 remembered"]
-    say(mind, "add", "Milk")
+    say(call, "add", "Milk")
     assert len(started) == 2
 
 
@@ -80,7 +81,7 @@ def test_many_changes_start_one_process_and_become_one_commit(on, mind, reposito
     ],
 )
 def test_every_command_that_writes_shared_files_schedules_a_commit(
-    on, mind, repository, started, monkeypatch, words
+    on, call, repository, started, monkeypatch, words
 ):
     (repository / "docs").mkdir()
     for name in ("one", "two"):
@@ -89,77 +90,77 @@ def test_every_command_that_writes_shared_files_schedules_a_commit(
     (repository / "memories" / "tea.md").write_text("# Tea\n\nIt is served at four.\n")
     monkeypatch.chdir(repository)
 
-    say(mind, *words)
+    say(call, *words)
 
     assert started == [repository]
 
 
-def test_a_failed_commit_is_reported_until_one_succeeds(on, mind, repository, started, home):
+def test_a_failed_commit_is_reported_until_one_succeeds(on, call, repository, started, home):
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n")
     hook.chmod(0o755)
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
 
     syncing.commit_scheduled(repository, home)
 
-    reported = [check for check in doctor(mind).checks if check.name == "autocommit"]
+    reported = [check for check in doctor(call).checks if check.name == "autocommit"]
     assert [check.verdict for check in reported] == ["warning"]
     assert "failed: git commit: no commits on Friday" in reported[0].message
-    assert any("no commits on Friday" in warning for warning in status(mind).warnings)
+    assert any("no commits on Friday" in warning for warning in status(call).warnings)
     assert git(repository, "diff", "--cached", "--name-only") == ""
     hook.unlink()
     syncing.commit_scheduled(repository, home)
-    assert not [check for check in doctor(mind).checks if check.name == "autocommit"]
+    assert not [check for check in doctor(call).checks if check.name == "autocommit"]
 
 
 @pytest.mark.parametrize("has_git", [False, True])
 def test_a_project_that_is_not_in_git_reports_no_failed_commit(
-    on, mind, project, home, started, has_git
+    on, call, project, home, started, has_git
 ):
     if has_git:
         git(project, "init", "-q")
         (project / ".gitignore").write_text(".mind\n", encoding="utf-8")
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     syncing.commit_scheduled(project, home)
-    assert syncing.failure_of_commit(mind) is None
+    assert syncing.failure_of_commit(call) is None
 
 
-def test_a_process_that_died_does_not_stop_the_next_one(on, mind, repository, started, monkeypatch):
-    say(mind, "add", "Tea")
+def test_a_process_that_died_does_not_stop_the_next_one(on, call, repository, started, monkeypatch):
+    say(call, "add", "Tea")
     monkeypatch.setattr(syncing, "_LOST_SECONDS", 0)
-    say(mind, "add", "Coffee")
+    say(call, "add", "Coffee")
     assert len(started) == 2
 
 
 @pytest.mark.parametrize("days", [-2, 2])
 def test_a_process_that_seems_old_or_of_the_future_does_not_stop_the_next_one(
-    on, mind, repository, started, days
+    on, call, repository, started, days
 ):
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     moment = time.time() + days * 86_400
     os.utime(repository / ".mind" / ".local" / "autocommit", (moment, moment))
-    say(mind, "add", "Coffee")
+    say(call, "add", "Coffee")
     assert len(started) == 2
 
 
-def test_nothing_is_committed_on_a_detached_head(on, mind, repository, started, home):
+def test_nothing_is_committed_on_a_detached_head(on, call, repository, started, home):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     git(repository, "checkout", "-q", "--detach")
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     syncing.commit_scheduled(repository, home)
     assert subjects(repository) == ["begin"]
-    assert "failed: HEAD is detached" in (syncing.failure_of_commit(mind) or "")
+    assert "failed: HEAD is detached" in (syncing.failure_of_commit(call) or "")
     git(repository, "switch", "-q", "main")
     syncing.commit_scheduled(repository, home)
     assert subjects(repository) == ["memory: remembered fact: Tea", "begin"]
 
 
-def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, home, tmp_path):
+def test_the_editor_of_a_commit_is_not_disturbed(on, call, repository, started, home, tmp_path):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     (repository / "app.py").write_text("x = 1\n", encoding="utf-8")
     git(repository, "add", "app.py")
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     begun, end = tmp_path / "begun", tmp_path / "end"
     editor = f"touch {begun}; while ! test -e {end}; do sleep 0.05; done; echo app >"
     with subprocess.Popen(
@@ -168,7 +169,7 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, 
         while not begun.exists():
             time.sleep(0.05)
         syncing.commit_scheduled(repository, home)
-        assert "`git commit` may be waiting" in (syncing.failure_of_commit(mind) or "")
+        assert "`git commit` may be waiting" in (syncing.failure_of_commit(call) or "")
         end.touch()
         assert user.wait() == 0
     syncing.commit_scheduled(repository, home)
@@ -200,7 +201,7 @@ def _processes(request, tmp_path, monkeypatch):
     ],
 )
 def test_a_commit_whose_hook_runs_is_not_disturbed(
-    on, mind, repository, started, home, tmp_path, words, hook, made
+    on, call, repository, started, home, tmp_path, words, hook, made
 ):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     git(repository, "switch", "-qc", "side")
@@ -212,7 +213,7 @@ def test_a_commit_whose_hook_runs_is_not_disturbed(
     waiting = f"for _ in $(seq 400); do test -e {end} && break; sleep 0.05; done"
     hook.write_text(f"#!/bin/sh\ntouch {begun}; {waiting}\n")
     hook.chmod(0o755)
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     with subprocess.Popen(["git", *words], cwd=repository) as user:
         while not begun.exists():
             time.sleep(0.05)
@@ -242,7 +243,7 @@ def test_without_a_list_of_processes_no_commit_is_running(repository, tmp_path, 
     assert not store_git.is_committing(repository)
 
 
-def test_all_steps_wait_for_a_stale_lock_together(on, mind, repository, started, home, monkeypatch):
+def test_all_steps_wait_for_a_stale_lock_together(on, call, repository, started, home, monkeypatch):
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.5)
     limits = []
     waited = commit._waited
@@ -253,17 +254,17 @@ def test_all_steps_wait_for_a_stale_lock_together(on, mind, repository, started,
 
     monkeypatch.setattr(commit, "_waited", recorded)
     git(repository, "commit", "-qm", "begin", "--allow-empty")
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     (repository / ".git" / "index.lock").touch()
     syncing.commit_scheduled(repository, home)
-    assert "index.lock` is held by another process" in (syncing.failure_of_commit(mind) or "")
+    assert "index.lock` is held by another process" in (syncing.failure_of_commit(call) or "")
     assert len(limits) > 1
     assert len(set(limits)) == 1
 
 
-def test_an_abandoned_commit_delays_the_next_one_for_an_hour(on, mind, repository, started, home):
+def test_an_abandoned_commit_delays_the_next_one_for_an_hour(on, call, repository, started, home):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     message = repository / ".git" / "COMMIT_EDITMSG"
     message.write_text("\n# Please enter the commit message\n", encoding="utf-8")
     for age, commits in ((3500, 1), (3700, 2)):
@@ -274,20 +275,20 @@ def test_an_abandoned_commit_delays_the_next_one_for_an_hour(on, mind, repositor
         assert len(subjects(repository)) == commits
 
 
-def test_a_message_that_a_hook_refused_is_not_an_open_editor(on, mind, repository, started, home):
+def test_a_message_that_a_hook_refused_is_not_an_open_editor(on, call, repository, started, home):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     hook = repository / ".git" / "hooks" / "commit-msg"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'error: no ticket' >&2\nexit 1\n", encoding="utf-8")
     hook.chmod(0o755)
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     for _ in range(2):
         syncing.commit_scheduled(repository, home)
-        assert "failed: git commit: no ticket" in (syncing.failure_of_commit(mind) or "")
+        assert "failed: git commit: no ticket" in (syncing.failure_of_commit(call) or "")
 
 
 def test_the_message_of_a_sync_that_a_hook_refused_is_not_an_open_editor(
-    on, mind, repository, started, home
+    on, call, repository, started, home
 ):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     hook = repository / ".git" / "hooks" / "commit-msg"
@@ -295,9 +296,9 @@ def test_the_message_of_a_sync_that_a_hook_refused_is_not_an_open_editor(
     refusal = "#!/bin/sh\necho 'Ticket: none' >>\"$1\"\necho 'error: no ticket' >&2\nexit 1\n"
     hook.write_text(refusal, encoding="utf-8")
     hook.chmod(0o755)
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     with pytest.raises(StorageFailed, match="no ticket"):
-        syncing.sync(mind, message=None)
+        syncing.sync(call, message=None)
     hook.unlink()
     syncing.commit_scheduled(repository, home)
     assert subjects(repository) == ["memory: remembered fact: Tea", "begin"]
@@ -305,7 +306,7 @@ def test_the_message_of_a_sync_that_a_hook_refused_is_not_an_open_editor(
 
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_commit_in_a_worktree_without_reflogs_is_not_an_open_editor(
-    on, mind, repository, started, home, is_packed
+    on, call, repository, started, home, is_packed
 ):
     git(repository, "add", "-A", ".mind")
     git(repository, "commit", "-qm", "begin")
@@ -319,17 +320,17 @@ def test_a_commit_in_a_worktree_without_reflogs_is_not_an_open_editor(
     git(tree, "commit", "-qm", "app", "--allow-empty")
     if is_packed:
         git(tree, "pack-refs", "--all")
-    other = Mind(home=home, project=projects.explicit(tree, home), environ={})
+    other = Call(Mind(home=home, project=projects.explicit(tree, home), environ={}))
     saving.store(other, saving.draft(Kind.FACT, "Tea"))
     syncing.commit_scheduled(tree, home)
     assert syncing.failure_of_commit(other) is None
     assert subjects(tree) == ["memory: remembered fact: Tea", "app", "begin"]
 
 
-def test_a_command_does_not_fail_where_nothing_can_be_committed(on, mind, project, home):
+def test_a_command_does_not_fail_where_nothing_can_be_committed(on, call, project, home):
     (project / ".mind" / ".local").mkdir(exist_ok=True)
     (project / ".mind" / ".local" / "autocommit").mkdir()
-    say(mind, "add", "Tea")
+    say(call, "add", "Tea")
     syncing.commit_scheduled(project, home)
 
 

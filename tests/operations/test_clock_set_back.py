@@ -4,49 +4,49 @@ import time
 from datetime import timedelta
 from unittest import mock
 
+from mimo.call import Call
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from mimo.store import files
 from tests.conftest import Clock
 
 
-def test_a_duplicate_is_detected_in_a_file_that_was_added_by_hand(mind: Mind) -> None:
-    path = mind.folder / "facts" / "earlier.md"
+def test_a_duplicate_is_detected_in_a_file_that_was_added_by_hand(call: Call) -> None:
+    path = call.mind.folder / "facts" / "earlier.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text("---\nid: earlier\ntype: fact\n---\nThe proxy cuts bodies.\n", "utf-8")
     with mock.patch("time.time_ns", return_value=time.time_ns() + 400 * 86_400 * 10**9):
-        refresh.refresh(mind)
+        refresh.refresh(call)
     path = path.with_name("by_hand.md")
     path.write_text("---\nid: by_hand\ntype: fact\n---\nStaging is reset.\n", "utf-8")
-    mind.trust.approve([files.digest(path.read_bytes())])
+    call.mind.trust.approve([files.digest(path.read_bytes())])
 
-    stored = saving.store_once(mind, saving.draft(Kind.FACT, "Staging is reset."))
+    stored = saving.store_once(call, saving.draft(Kind.FACT, "Staging is reset."))
     assert stored.already
 
 
-def test_a_memory_saved_later_is_newer(mind: Mind, clock: Clock) -> None:
-    checkpoint(mind, "Step 1 of the migration")
+def test_a_memory_saved_later_is_newer(call: Call, clock: Clock) -> None:
+    checkpoint(call, "Step 1 of the migration")
     clock.forward(hours=-2)
-    checkpoint(mind, "Step 2 of the migration")
-    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    checkpoint(call, "Step 2 of the migration")
+    saving.store(call, saving.draft(Kind.FACT, "Staging is reset"))
     clock.forward(minutes=1)
-    saving.store(mind, saving.draft(Kind.FACT, "The proxy cuts bodies"))
+    saving.store(call, saving.draft(Kind.FACT, "The proxy cuts bodies"))
 
-    assert load(mind).summary == "Step 2 of the migration"
-    newest = [record.memory.content for record in finding.listing(mind).records]
+    assert load(call).summary == "Step 2 of the migration"
+    newest = [record.memory.content for record in finding.listing(call).records]
     assert newest == [
         "The proxy cuts bodies", "Staging is reset", "Step 2 of the migration",
         "Step 1 of the migration",
     ]  # fmt: skip
 
 
-def test_a_date_that_is_years_ahead_does_not_spread(mind: Mind, clock: Clock) -> None:
+def test_a_date_that_is_years_ahead_does_not_spread(call: Call, clock: Clock) -> None:
     right = clock.now
     clock.forward(days=900)
-    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    saving.store(call, saving.draft(Kind.FACT, "Staging is reset"))
     clock.forward(days=-900)
-    later = saving.store(mind, saving.draft(Kind.FACT, "The proxy cuts bodies"))
+    later = saving.store(call, saving.draft(Kind.FACT, "The proxy cuts bodies"))
     assert later.memory.created - right < timedelta(seconds=1)

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from mimo.call import Call
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.indexing import index
 from mimo.operations import background, encoding, finding
@@ -15,10 +16,10 @@ TEXTS = [f"Service number {number} keeps its settings in folder {number}" for nu
 
 
 @pytest.fixture
-def filled(mind):
+def filled(call):
     for text in TEXTS:
-        add(mind, text)
-    return mind
+        add(call, text)
+    return call
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_the_index_command_prepares_every_memory(filled):
 def test_one_process_at_a_time_makes_vectors(filled, started, monkeypatch):
     monkeypatch.delenv("MIND_BACKGROUND")
 
-    with holding(filled.index_folder / "encoding"):
+    with holding(filled.mind.index_folder / "encoding"):
         assert encoding.encode(filled) == 0
         encoding.encode_later(filled)
 
@@ -51,7 +52,7 @@ def test_a_search_that_lacks_vectors_starts_the_process(filled, started, monkeyp
     monkeypatch.delenv("MIND_BACKGROUND")
 
     finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
-    assert started == [filled.project.root]
+    assert started == [filled.mind.project.root]
 
     encoding.encode(filled)
     finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
@@ -60,7 +61,9 @@ def test_a_search_that_lacks_vectors_starts_the_process(filled, started, monkeyp
 
 def test_the_process_makes_the_vectors_and_leaves_no_zombie(filled):
     finding.search(filled, "anything at all", finding.Options(limit=3))
-    process = background.start("mimo.operations.encoding", filled.project.root, filled.home)
+    process = background.start(
+        "mimo.operations.encoding", filled.mind.project.root, filled.mind.home
+    )
 
     end = time.monotonic() + 60
     while time.monotonic() < end and not _is_ready(filled):
@@ -70,18 +73,18 @@ def test_the_process_makes_the_vectors_and_leaves_no_zombie(filled):
     wait_until_forgotten(process)
 
 
-def test_the_process_makes_the_vectors_of_the_memory_for_all_projects(mind):
-    user = mind.user(make=True)
+def test_the_process_makes_the_vectors_of_the_memory_for_all_projects(call):
+    user = call.user(make=True)
     add(user, "Use pnpm in every project")
 
-    opened = background.opened(user.project.root, user.home)
+    opened = background.opened(user.mind.project.root, user.mind.home)
     assert opened.is_users
-    assert encoding.encode(opened) == 1
-    assert user.index.meanings.vectors.count() == 1
+    assert encoding.encode(Call(opened)) == 1
+    assert user.mind.index.meanings.vectors.count() == 1
 
 
-def _is_ready(mind):
-    vectors = mind.index.meanings.vectors
+def _is_ready(call):
+    vectors = call.mind.index.meanings.vectors
     return vectors.count() >= len(TEXTS)
 
 

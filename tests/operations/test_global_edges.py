@@ -5,26 +5,25 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.errors import NotFound
 from mimo.memory.ids import handle_of
-from mimo.mind import Mind
 from tests.conftest import git
 
 COMMANDS = all_commands()
 
 
-def run(mind: Mind, path: str, /, **arguments: object) -> Any:
-    return invoke(COMMANDS.at(path), mind, Caller(surface=Surface.CLI), arguments)
+def run(call: Call, path: str, /, **arguments: object) -> Any:
+    return invoke(COMMANDS.at(path), call.by(Caller(surface=Surface.CLI)), arguments)
 
 
 @pytest.fixture
-def edge(mind: Mind) -> Any:
+def edge(call: Call) -> Any:
     """An edge for all projects."""
     return run(
-        mind,
+        call,
         "edges add",
         title="Edge has no crypto",
         description="The call fails",
@@ -47,13 +46,13 @@ def edge(mind: Mind) -> Any:
 )
 @pytest.mark.parametrize("name", [str, handle_of, lambda id: handle_of(id)[:4]])
 def test_a_command_for_memories_names_the_command_and_the_file_of_an_edge(
-    mind: Mind, edge: Any, command: str, arguments: dict[str, Any], name: Any
+    call: Call, edge: Any, command: str, arguments: dict[str, Any], name: Any
 ) -> None:
-    git(mind.project.root, "init", "-q")
-    run(mind, "add", content="Edge has no crypto of Node")
+    git(call.mind.project.root, "init", "-q")
+    run(call, "add", content="Edge has no crypto of Node")
 
     with pytest.raises(NotFound) as raised:
-        run(mind, command, id=name(edge.id), **arguments)
+        run(call, command, id=name(edge.id), **arguments)
 
     expected = f"`{name(edge.id)}` is an edge for all projects, not a memory"
     assert raised.value.message == expected
@@ -64,34 +63,34 @@ def test_a_command_for_memories_names_the_command_and_the_file_of_an_edge(
 
 @pytest.mark.parametrize("command", ["show", "rm"])
 def test_the_error_is_the_same_with_a_memory_for_all_projects(
-    mind: Mind, edge: Any, command: str
+    call: Call, edge: Any, command: str
 ) -> None:
-    run(mind, "add", content="Always use pnpm", user=True)
+    run(call, "add", content="Always use pnpm", user=True)
     with pytest.raises(NotFound, match="is an edge for all projects"):
-        run(mind, command, id=handle_of(edge.id))
+        run(call, command, id=handle_of(edge.id))
 
 
-def test_an_edge_of_the_project_is_a_memory_that_search_finds(mind: Mind, edge: Any) -> None:
+def test_an_edge_of_the_project_is_a_memory_that_search_finds(call: Call, edge: Any) -> None:
     given = {"title": "Staging answers 429", "description": "Above 100 calls", "workaround": "Wait"}
-    own = run(mind, "edges add", project=True, task=["call the API in a loop"], **given)
+    own = run(call, "edges add", project=True, task=["call the API in a loop"], **given)
 
-    rows = run(mind, "search", query="staging answers 429", types=["edge"]).results
+    rows = run(call, "search", query="staging answers 429", types=["edge"]).results
 
     assert [row.id for row in rows] == [own.id]
-    assert run(mind, "show", id=handle_of(own.id)).title == "Staging answers 429"
+    assert run(call, "show", id=handle_of(own.id)).title == "Staging answers 429"
 
 
 @pytest.mark.req("003-10")
 def test_a_search_or_list_of_edges_names_the_command_for_those_of_all_projects(
-    mind: Mind, edge: Any
+    call: Call, edge: Any
 ) -> None:
     for types, is_named in ((["edge"], True), (["fact", "edge"], True), (["fact"], False), ([], 0)):
         for command, given in (("search", {"query": "crypto"}), ("list", {})):
-            result = run(mind, command, types=types, **given)
+            result = run(call, command, types=types, **given)
             assert ("`mind edges list`" in (result.notice or "")) == is_named
 
 
-def test_without_such_edges_nothing_is_noted(mind: Mind) -> None:
-    assert "edges" not in (run(mind, "list", types=["edge"]).notice or "")
+def test_without_such_edges_nothing_is_noted(call: Call) -> None:
+    assert "edges" not in (run(call, "list", types=["edge"]).notice or "")
     with pytest.raises(NotFound, match="Memory not found"):
-        run(mind, "show", id="kt3xk4")
+        run(call, "show", id="kt3xk4")

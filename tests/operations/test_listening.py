@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from mimo.call import Call
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.memory.model import Filter
@@ -24,13 +25,13 @@ from tests.serving import serving
 
 
 @pytest.fixture
-def memory(mind: Mind) -> Iterator[Memory]:
+def memory(call: Call) -> Iterator[Memory]:
     """The memory of a project in which an index, a watch and the user's memory are open."""
-    path = mind.folder / "facts" / "tea.md"
+    path = call.mind.folder / "facts" / "tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text("Tea is served at four\n", encoding="utf-8")
-    mind.user(make=True)
-    opened = Memory(mind.reopened)
+    call.user(make=True)
+    opened = Memory(call.mind.reopened)
     yield opened
     opened.close()
 
@@ -40,7 +41,7 @@ def use(memory: Memory) -> Mind:
     user = mind.user()
     assert user
     for each in (mind, user):
-        finding.search(each, "tea", finding.Options())
+        finding.search(Call(each), "tea", finding.Options())
     return mind
 
 
@@ -48,10 +49,10 @@ def change_settings(folder: Path, number: int) -> None:
     folder.joinpath("config.toml").write_text(f"[trash]\ndays = {number}\n", encoding="utf-8")
 
 
-def test_a_change_of_settings_leaves_no_files_open(memory: Memory, mind: Mind) -> None:
+def test_a_change_of_settings_leaves_no_files_open(memory: Memory, call: Call) -> None:
     opened = []
     for number in range(6):
-        change_settings(mind.folder, 10 + number)
+        change_settings(call.mind.folder, 10 + number)
         use(memory)
         opened.append(descriptors_left())
 
@@ -59,13 +60,13 @@ def test_a_change_of_settings_leaves_no_files_open(memory: Memory, mind: Mind) -
 
 
 def test_a_project_whose_folder_is_out_of_reach_is_opened_again(
-    memory: Memory, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = memory.mind()
     stat = os.stat
 
     def stale(path: Any, *args: Any, **named: Any) -> os.stat_result:
-        if os.fspath(path) == str(mind.folder):
+        if os.fspath(path) == str(call.mind.folder):
             raise OSError(errno.ESTALE, "Stale file handle", str(path))
         return stat(path, *args, **named)
 
@@ -84,8 +85,9 @@ def visit(memory: Memory) -> Mind:
     """Makes the call of another process, and returns the memory that it visited."""
     server = memory.mind()
     with server.visited(server.environ) as view:
-        assert finding.search(view, "tea", finding.Options(limit=3)).hits
-        assert ("index could not be used" in (view.notice or "")) is not is_on_disk(view)
+        call = Call(view)
+        assert finding.search(call, "tea", finding.Options(limit=3)).hits
+        assert ("index could not be used" in (call.notice or "")) is not is_on_disk(view)
     return server
 
 
@@ -102,7 +104,7 @@ def unusable_index(home: Path) -> Iterator[None]:
 
 
 def test_processes_that_ask_share_the_replacement_of_an_unusable_index(
-    memory: Memory, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
     in_memory = Index.in_memory
@@ -113,8 +115,8 @@ def test_processes_that_ask_share_the_replacement_of_an_unusable_index(
 
     monkeypatch.setattr(Index, "in_memory", counted)
     seconds = 0.0
-    mind.timer = Timer(monotonic=lambda: seconds)
-    with unusable_index(mind.home):
+    call.mind.timer = Timer(monotonic=lambda: seconds)
+    with unusable_index(call.mind.home):
         for time in (0.0, 1.0, 20.0, 700.0, 701.0, 702.0, 1400.0, 1401.0):
             seconds = time
             visit(memory)
@@ -123,13 +125,13 @@ def test_processes_that_ask_share_the_replacement_of_an_unusable_index(
 
 
 def test_a_server_that_only_other_processes_ask_uses_its_index_again(
-    memory: Memory, mind: Mind
+    memory: Memory, call: Call
 ) -> None:
     seconds = 0.0
-    mind.timer = Timer(monotonic=lambda: seconds)
-    with unusable_index(mind.home):
+    call.mind.timer = Timer(monotonic=lambda: seconds)
+    with unusable_index(call.mind.home):
         assert not is_on_disk(visit(memory))
-    path = mind.folder / "facts" / "coffee.md"
+    path = call.mind.folder / "facts" / "coffee.md"
     path.write_text("Coffee comes after tea\n", encoding="utf-8")
 
     opened = []
@@ -141,16 +143,16 @@ def test_a_server_that_only_other_processes_ask_uses_its_index_again(
     server = memory.mind()
     assert is_on_disk(server)
     assert server.watched
-    assert refresh.up_to_date(server).totals().memories == 2
+    assert refresh.up_to_date(Call(server)).totals().memories == 2
     assert max(opened) == opened[0]
 
 
-def test_a_change_of_settings_leaves_no_files_of_other_memories_open(mind: Mind) -> None:
-    mind.user(make=True)
+def test_a_change_of_settings_leaves_no_files_of_other_memories_open(call: Call) -> None:
+    call.user(make=True)
     opened = []
     for number in range(6):
-        change_settings(mind.home, 10 + number)
-        user = mind.user()
+        change_settings(call.mind.home, 10 + number)
+        user = call.user()
         assert user
         finding.search(user, "tea", finding.Options())
         opened.append(descriptors_left())
@@ -158,31 +160,31 @@ def test_a_change_of_settings_leaves_no_files_of_other_memories_open(mind: Mind)
     assert max(opened[2:]) <= opened[1]
 
 
-def test_a_call_goes_on_while_the_settings_change(memory: Memory, mind: Mind) -> None:
-    view = use(memory).heard(None, None)
+def test_a_call_goes_on_while_the_settings_change(memory: Memory, call: Call) -> None:
+    view = use(memory)
     index = view.index
-    change_settings(mind.folder, 10)
+    change_settings(call.mind.folder, 10)
     other = use(memory)
     opened = descriptors()
 
     assert other.index is not index
     assert index.totals().memories == 1
-    (mind.folder / "facts" / "coffee.md").write_text("Coffee comes at six\n", encoding="utf-8")
-    refresh.refresh(view)
+    (call.mind.folder / "facts" / "coffee.md").write_text("Coffee comes at six\n", encoding="utf-8")
+    refresh.refresh(Call(view))
     for each in (view, other):
-        assert finding.search(each, "coffee", finding.Options()).hits
+        assert finding.search(Call(each), "coffee", finding.Options()).hits
     view.close()
     # SQLite keeps descriptors of closed connections while others have locks on the file.
     assert descriptors() <= opened + 2
 
 
-def test_a_memory_is_closed_while_another_call_opens_one(mind: Mind) -> None:
+def test_a_memory_is_closed_while_another_call_opens_one(call: Call) -> None:
     class Closing:
         """An open memory, during whose use another thread closes all."""
 
         @property
         def is_past(self) -> bool:
-            thread = threading.Thread(target=mind.close)
+            thread = threading.Thread(target=call.mind.close)
             thread.start()
             thread.join(0.1)
             return True
@@ -191,8 +193,8 @@ def test_a_memory_is_closed_while_another_call_opens_one(mind: Mind) -> None:
             pass
 
     keys = [Path(name) for name in "abcde"]
-    mind._others.update({key: cast("Mind", Closing()) for key in keys})
-    assert mind.beside(Path("new"), dict).is_past
+    call.mind._others.update({key: cast("Mind", Closing()) for key in keys})
+    assert call.mind.beside(Path("new"), dict).is_past
 
 
 def test_a_closed_memory_can_be_watched_again(memory: Memory) -> None:
@@ -204,8 +206,8 @@ def test_a_closed_memory_can_be_watched_again(memory: Memory) -> None:
     assert mind.index.totals().memories == 1
 
 
-def test_a_listener_that_waits_for_another_server_can_be_closed(home: Path, mind: Mind) -> None:
-    root = mind.project.root
+def test_a_listener_that_waits_for_another_server_can_be_closed(home: Path, call: Call) -> None:
+    root = call.mind.project.root
     with serving(home, root), ExitStack() as closing:
         gc.collect()
         files, threads = descriptors(), threading.active_count()

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.errors import MindError
-from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from tests.conftest import Clock, git
 
@@ -23,9 +22,9 @@ WORDS = "tea kettle cache redis deploy token login sessions queue retry timeout 
 TOPICS = ("auth", "cache", "queue")
 
 
-def called(mind: Mind, caller: Caller, path: str, arguments: Mapping[str, Any]) -> str:
+def called(call: Call, caller: Caller, path: str, arguments: Mapping[str, Any]) -> str:
     try:
-        answer: object = invoke(all_commands().at(path), mind, caller, arguments)
+        answer: object = invoke(all_commands().at(path), call.by(caller), arguments)
     except MindError as error:
         answer = f"{type(error).__name__}: {error.message}"
     return repr(answer)
@@ -34,7 +33,7 @@ def called(mind: Mind, caller: Caller, path: str, arguments: Mapping[str, Any]) 
 class Others:
     """Changes by other processes, editors and git, in an order that a seed gives."""
 
-    def __init__(self, seed: int, open: Callable[[], Mind], root: Path, clock: Clock) -> None:
+    def __init__(self, seed: int, open: Callable[[], Call], root: Path, clock: Clock) -> None:
         self.draw, self.open, self.root, self.clock = random.Random(seed), open, root, clock
         self.actions = (
             *(self.add, self.decide, self.fail, self.edit, self.link, self.remove, self.undo),
@@ -59,9 +58,9 @@ class Others:
         return self.draw.choice([path.stem for path in self.files()] or ["none"])
 
     def run(self, path: str, **arguments: Any) -> None:
-        mind = self.open()
-        called(mind, PERSON, path, arguments)
-        mind.close()
+        call = self.open()
+        called(call, PERSON, path, arguments)
+        call.mind.close()
 
     def add(self) -> None:
         self.run("add", content=self.text(), tags=[self.draw.choice(WORDS)])
@@ -159,24 +158,24 @@ class Others:
 
 @pytest.mark.parametrize("seed", [1, 6])
 def test_answers_are_those_of_a_new_process(
-    mind: Mind, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch, seed: int
+    call: Call, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    root = mind.project.root
+    root = call.mind.project.root
     git(root, "init", "--initial-branch=main")
     monkeypatch.chdir(root)
-    others = Others(seed, mind.reopened, root, clock)
+    others = Others(seed, lambda: Call(call.mind.reopened()), root, clock)
     for _ in range(6):
         others.add()
     others.commit()
     others.commit()
-    server = Memory(mind.reopened)
+    server = Memory(call.mind.reopened)
     done = []
     for _ in range(8):
         done += [others.act() for _ in range(others.draw.randint(1, 2))]
-        new = mind.reopened()
+        new = call.mind.reopened()
         for path, arguments in others.questions():
-            kept = called(server.mind(), AGENT, path, arguments)
-            expected = called(new, AGENT, path, arguments)
+            kept = called(Call(server.mind()), AGENT, path, arguments)
+            expected = called(Call(new), AGENT, path, arguments)
             assert kept == expected, json.dumps([done[-3:], path, arguments])
         new.close()
     server.close()

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from mimo import disk
-from mimo.mind import Mind
+from mimo.call import Call
 from mimo.store.init import init
 
 COUNT, FILES = 40, 200
 
 
 @pytest.fixture
-def folder(mind: Mind, tmp_path: Path) -> Path:
+def folder(call: Call, tmp_path: Path) -> Path:
     """Returns a folder outside of all projects, each of which has one memory."""
     for number in range(COUNT):
         root = tmp_path / f"p{number}"
         root.mkdir()
-        init(root, mind.home, now=mind.now())
+        init(root, call.mind.home, now=call.mind.now())
         path = root / ".mind" / "facts" / "note.md"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"---\nid: note_{number}\ntype: fact\n---\nLantern {number} is lit.\n")
@@ -33,11 +33,11 @@ def folder(mind: Mind, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "words", [["search", "lantern", "--scope", "all", "-n", "60"], ["list", "--all-projects"]]
 )
-def test_every_project_is_asked(mind: Mind, folder: Path, words: list[str]) -> None:
+def test_every_project_is_asked(call: Call, folder: Path, words: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mimo", *words, "--json"],
         cwd=folder / "p0",
-        env=os.environ | {"MIND_HOME": str(mind.home), "MIND_BACKGROUND": "off"},
+        env=os.environ | {"MIND_HOME": str(call.mind.home), "MIND_BACKGROUND": "off"},
         preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (FILES, FILES)),
         capture_output=True,
         check=False,

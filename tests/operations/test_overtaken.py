@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.features import decisions
 from mimo.index.index import Index
@@ -18,24 +19,24 @@ from mimo.store.memories import MemoryStore
 
 
 @pytest.fixture
-def server(project: Path) -> Mind:
+def server(project: Path) -> Call:
     """The memory as a server has it: it indexes only files that the system reports as changed."""
-    mind = Mind.open(project, project=project)
-    mind.watch()
-    refresh.refresh(mind)
-    return mind
+    call = Call(Mind.open(project, project=project))
+    call.mind.watch()
+    refresh.refresh(call)
+    return call
 
 
-def store(mind: Mind, text: str) -> Record:
-    return saving.store(mind, saving.draft(Kind.FACT, text))
+def store(call: Call, text: str) -> Record:
+    return saving.store(call, saving.draft(Kind.FACT, text))
 
 
-def before_it_writes(monkeypatch: pytest.MonkeyPatch, slow: Mind, do: Callable[[], object]) -> None:
+def before_it_writes(monkeypatch: pytest.MonkeyPatch, slow: Call, do: Callable[[], object]) -> None:
     """Calls a function once `slow` has read the changed files, before it writes the index."""
     write = Index._write
 
     def overtaken(index: Index, batches: Any, *arguments: Any, **named: Any) -> Any:
-        if index is slow.index:
+        if index is slow.mind.index:
             monkeypatch.setattr(Index, "_write", write)
             do()
         return write(index, batches, *arguments, **named)
@@ -43,22 +44,22 @@ def before_it_writes(monkeypatch: pytest.MonkeyPatch, slow: Mind, do: Callable[[
     monkeypatch.setattr(Index, "_write", overtaken)
 
 
-def texts(mind: Mind) -> list[str]:
-    refresh.refresh(mind)
-    return [record.memory.content for record in mind.index.records(Filter())]
+def texts(call: Call) -> list[str]:
+    refresh.refresh(call)
+    return [record.memory.content for record in call.mind.index.records(Filter())]
 
 
 def test_an_older_text_does_not_replace_a_newer_one_in_the_index(
-    mind: Mind, server: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, server: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = store(mind, "Tea at four")
+    record = store(call, "Tea at four")
     assert texts(server) == ["Tea at four"]
     path = project / record.place.path
     path.write_text(path.read_text("utf-8").replace("at four", "at five"), "utf-8")
-    slow = Mind.open(project, project=project)
+    slow = Call(Mind.open(project, project=project))
 
     def edit() -> None:
-        saving.edit(mind, lookup.one(mind, record.memory.id), content="Tea at six")
+        saving.edit(call, lookup.one(call, record.memory.id), content="Tea at six")
         assert texts(server) == ["Tea at six"]
 
     before_it_writes(monkeypatch, slow, edit)
@@ -67,15 +68,15 @@ def test_an_older_text_does_not_replace_a_newer_one_in_the_index(
 
 
 def test_a_removed_memory_does_not_come_back_into_the_index(
-    mind: Mind, server: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, server: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = store(mind, "Tea at four")
+    record = store(call, "Tea at four")
     path = project / record.place.path
     path.write_text(path.read_text("utf-8").replace("at four", "at five"), "utf-8")
-    slow = Mind.open(project, project=project)
+    slow = Call(Mind.open(project, project=project))
 
     def remove() -> None:
-        removing.remove(mind, record.memory.id)
+        removing.remove(call, record.memory.id)
         assert texts(server) == []
 
     before_it_writes(monkeypatch, slow, remove)
@@ -84,13 +85,13 @@ def test_a_removed_memory_does_not_come_back_into_the_index(
 
 
 def test_a_new_memory_stays_in_the_index(
-    mind: Mind, server: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, server: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = store(mind, "Tea at four")
+    record = store(call, "Tea at four")
     path = project / record.place.path
     data = path.read_bytes()
     path.unlink()
-    slow = Mind.open(project, project=project)
+    slow = Call(Mind.open(project, project=project))
 
     def restore() -> None:
         path.write_bytes(data)
@@ -101,23 +102,23 @@ def test_a_new_memory_stays_in_the_index(
     assert texts(server) == ["Tea at four"]
 
 
-def test_a_memory_that_was_removed_meanwhile_is_a_conflict(mind: Mind, project: Path) -> None:
-    record = store(mind, "Tea at four")
+def test_a_memory_that_was_removed_meanwhile_is_a_conflict(call: Call, project: Path) -> None:
+    record = store(call, "Tea at four")
     (project / record.place.path).unlink()
     for change in (
-        lambda: saving.edit(mind, record, content="Tea at six"),
-        lambda: saving.rewrite(mind, record, "text"),
-        lambda: mind.store.delete(record),
+        lambda: saving.edit(call, record, content="Tea at six"),
+        lambda: saving.rewrite(call, record, "text"),
+        lambda: call.mind.store.delete(record),
     ):
         with pytest.raises(Conflict, match="removed since it was read"):
             change()
 
 
 def test_of_two_processes_that_supersede_a_decision_one_does(
-    mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decisions.save(mind, saving.draft(Kind.DECISION, "Use A", topic="db"))
-    other = Mind.open(project, project=project)
+    decisions.save(call, saving.draft(Kind.DECISION, "Use A", topic="db"))
+    other = Call(Mind.open(project, project=project))
     started, create = threading.Barrier(2), MemoryStore.create
 
     def together(self: MemoryStore, *arguments: Any, **named: Any) -> Record:
@@ -129,29 +130,29 @@ def test_of_two_processes_that_supersede_a_decision_one_does(
     monkeypatch.setattr(MemoryStore, "create", together)
     errors = []
 
-    def supersede(mind: Mind, text: str) -> None:
+    def supersede(call: Call, text: str) -> None:
         draft = saving.draft(Kind.DECISION, text)
         try:
-            decisions.supersede(mind, "db", draft, reason=None)
+            decisions.supersede(call, "db", draft, reason=None)
         except Invalid as error:
             errors.append(error.message)
 
     threads = [
         threading.Thread(target=supersede, args=(each, text))
-        for each, text in ((mind, "Use B"), (other, "Use C"))
+        for each, text in ((call, "Use B"), (other, "Use C"))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
     assert errors == []
-    assert len(decisions.current(Mind.open(project, project=project), "db")) == 1
+    assert len(decisions.current(Call(Mind.open(project, project=project)), "db")) == 1
 
 
 def test_a_suggested_memory_that_was_removed_meanwhile_is_not_an_internal_error(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = store(mind, "Tea at four")
-    monkeypatch.setattr(mind.index, "get", lambda _: None)
+    record = store(call, "Tea at four")
+    monkeypatch.setattr(call.mind.index, "get", lambda _: None)
     with pytest.raises(NotFound, match="not found"):
-        lookup.one(mind, record.memory.id.replace("four", "five"))
+        lookup.one(call, record.memory.id.replace("four", "five"))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.errors import Invalid, NotFound
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import list_, show
@@ -18,6 +18,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, lookup, past, refresh, removing, saving
 from mimo.store import projects, revisions
 from mimo.surroundings import Timer
+from tests.calls import from_shell
 from tests.conftest import descriptors, git
 
 
@@ -28,71 +29,71 @@ def committed(root: Path, subject: str, *, at: str = "2026-11-01T08:00:00Z") -> 
 
 
 @pytest.fixture
-def story(project, mind):
+def story(project, call):
     """Two commits a week apart: the second changed a decision and removed a fact."""
     git(project, "init", "-q", "-b", "main")
-    decision = saving.store(mind, saving.draft(Kind.DECISION, "Use JWT tokens for login"))
-    fact = saving.store(mind, saving.draft(Kind.FACT, "Staging is reset every night"))
+    decision = saving.store(call, saving.draft(Kind.DECISION, "Use JWT tokens for login"))
+    fact = saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
     committed(project, "before")
     git(project, "tag", "v1")
-    saving.edit(mind, decision, content="Use server sessions for login")
-    removing.remove(mind, fact.memory.id)
+    saving.edit(call, decision, content="Use server sessions for login")
+    removing.remove(call, fact.memory.id)
     committed(project, "after", at="2026-11-08T08:00:00Z")
     return decision.memory.id, fact.memory.id
 
 
 @pytest.mark.parametrize("when", ["v1", "HEAD~1", "2026-11-05", "november 5"])
-def test_a_search_at_a_revision_finds_its_memories(story, mind, when):
-    results = search(mind, "login tokens", at=when)
+def test_a_search_at_a_revision_finds_its_memories(story, call, when):
+    results = search(call, "login tokens", at=when)
 
     assert results.results[0].content == "Use JWT tokens for login"
     assert (results.notice or "").startswith("as of 2026-11-01 (")
-    now = search(mind, "login")
+    now = search(call, "login")
     assert now.results[0].content == "Use server sessions for login"
     assert now.notice is None
 
 
 @pytest.mark.attack("unapproved text in a hint")
-def test_an_agent_does_not_get_the_subject_of_a_commit(story, mind):
-    assert (list_(mind, at="v1").notice or "").endswith(": before)")
-    mind.agent = "claude-code"
-    for result in (list_(mind, at="v1"), search(mind, "login", at="v1")):
+def test_an_agent_does_not_get_the_subject_of_a_commit(story, call):
+    assert (list_(call, at="v1").notice or "").endswith(": before)")
+    call = from_shell(call, "claude-code")
+    for result in (list_(call, at="v1"), search(call, "login", at="v1")):
         assert result.notice
         assert "before" not in result.notice
 
 
-def test_list_and_show_at_a_revision(story, mind):
+def test_list_and_show_at_a_revision(story, call):
     decision, fact = story
-    assert {row.id for row in list_(mind, at="v1").memories} == {decision, fact}
-    assert [row.id for row in list_(mind).memories] == [decision]
-    assert show(mind, fact, at="v1").content == "Staging is reset every night"
+    assert {row.id for row in list_(call, at="v1").memories} == {decision, fact}
+    assert [row.id for row in list_(call).memories] == [decision]
+    assert show(call, fact, at="v1").content == "Staging is reset every night"
     with pytest.raises(NotFound):
-        show(mind, fact, at="HEAD")
+        show(call, fact, at="HEAD")
 
 
-def test_a_second_search_at_a_revision_reads_nothing(story, mind, monkeypatch):
-    search(mind, "login", at="v1")
-    mind.close()
-    again = mind.reopened()
+def test_a_second_search_at_a_revision_reads_nothing(story, call, monkeypatch):
+    search(call, "login", at="v1")
+    call.mind.close()
+    again = call.mind.reopened()
     monkeypatch.setattr("mimo.store.revisions.blobs", lambda *_: pytest.fail("read again"))
 
-    assert search(again, "login", at="v1").total == 1
+    assert search(Call(again), "login", at="v1").total == 1
 
 
-def test_a_date_means_the_state_of_this_branch_before_a_merge(project, mind):
+def test_a_date_means_the_state_of_this_branch_before_a_merge(project, call):
     git(project, "init", "-q", "-b", "main")
-    saving.store(mind, saving.draft(Kind.FACT, "Base"))
+    saving.store(call, saving.draft(Kind.FACT, "Base"))
     committed(project, "base", at="2026-11-01T08:00:00Z")
     git(project, "branch", "side")
-    saving.store(mind, saving.draft(Kind.FACT, "The limit is 100"))
+    saving.store(call, saving.draft(Kind.FACT, "The limit is 100"))
     limit = committed(project, "limit", at="2026-11-05T08:00:00Z")
     git(project, "checkout", "-q", "side")
-    saving.store(mind, saving.draft(Kind.FACT, "Side"))
+    saving.store(call, saving.draft(Kind.FACT, "Side"))
     committed(project, "side", at="2026-11-06T08:00:00Z")
     git(project, "checkout", "-q", "main")
     git(project, "merge", "-q", "--no-ff", "-m", "merge", "side", at="2026-11-15T08:00:00Z")
 
-    titles = {row.title for row in list_(mind, at="2026-11-10").memories}
+    titles = {row.title for row in list_(call, at="2026-11-10").memories}
 
     assert titles == {"Base", "The limit is 100"}
     day = datetime(2026, 11, 10, tzinfo=UTC)
@@ -102,7 +103,7 @@ def test_a_date_means_the_state_of_this_branch_before_a_merge(project, mind):
 
 
 @pytest.mark.parametrize("first", ["one", "two", "three"])
-def test_a_memory_without_a_date_has_that_of_the_last_change(project, mind, first):
+def test_a_memory_without_a_date_has_that_of_the_last_change(project, call, first):
     git(project, "init", "-q", "-b", "main")
     file = project / ".mind" / "facts" / "staging.md"
     file.parent.mkdir(parents=True)
@@ -115,99 +116,101 @@ def test_a_memory_without_a_date_has_that_of_the_last_change(project, mind, firs
         (project / "code").write_text(name, encoding="utf-8")
         committed(project, name, at=f"2026-11-{day}T08:00:00Z")
         git(project, "tag", name)
-    list_(mind, at=first)
+    list_(call, at=first)
 
     days = {
-        name: list_(mind, at=name).memories[0].created_at.day for name in ("one", "two", "three")
+        name: list_(call, at=name).memories[0].created_at.day for name in ("one", "two", "three")
     }
 
     assert days == {"one": 1, "two": 1, "three": 3}
 
 
-def test_only_the_last_indexes_of_revisions_are_kept(project, mind):
+def test_only_the_last_indexes_of_revisions_are_kept(project, call):
     git(project, "init", "-q", "-b", "main")
     for number in range(10):
-        saving.store(mind, saving.draft(Kind.FACT, f"Fact number {number}"))
+        saving.store(call, saving.draft(Kind.FACT, f"Fact number {number}"))
         committed(project, str(number))
-        assert list_(mind, at="HEAD").total == number + 1
-    assert len(list((mind.index_folder / "past").iterdir())) == 8
+        assert list_(call, at="HEAD").total == number + 1
+    assert len(list((call.mind.index_folder / "past").iterdir())) == 8
 
 
-def test_an_unusable_index_of_a_revision_is_opened_again(story, mind):
+def test_an_unusable_index_of_a_revision_is_opened_again(story, call):
     seconds = 0.0
-    mind.timer = Timer(monotonic=lambda: seconds)
-    mind.watch()
-    refresh.refresh(mind)
-    past.at(mind, "v1").mind.use_index(Index.in_memory(mind.embedder), notice="the disk is full")
-    assert "the disk is full" in (list_(mind, at="v1").notice or "")
+    call.mind.timer = Timer(monotonic=lambda: seconds)
+    call.mind.watch()
+    refresh.refresh(call)
+    past.at(call, "v1").call.mind.use_index(
+        Index.in_memory(call.mind.embedder), notice="the disk is full"
+    )
+    assert "the disk is full" in (list_(call, at="v1").notice or "")
 
     seconds = 900.0
-    earlier = list_(mind, at="v1")
+    earlier = list_(call, at="v1")
 
     assert len(earlier.memories) == 2
     assert "the disk is full" not in (earlier.notice or "")
-    assert past.at(mind, "v1").mind.index.stats().bytes
-    for present in (mind, mind.reopened()):
+    assert past.at(call, "v1").call.mind.index.stats().bytes
+    for present in (call, Call(call.mind.reopened())):
         assert [row.id for row in list_(present).memories] == [story[0]]
 
 
 @pytest.fixture
-def commits(project, mind):
+def commits(project, call):
     """Commits of which each adds a fact."""
     git(project, "init", "-q", "-b", "main")
     made = []
     for number in range(12):
-        saving.store(mind, saving.draft(Kind.FACT, f"Fact number {number}"))
+        saving.store(call, saving.draft(Kind.FACT, f"Fact number {number}"))
         made.append(committed(project, str(number)))
     return made
 
 
-def test_few_revisions_stay_open(commits, mind):
+def test_few_revisions_stay_open(commits, call):
     opened = []
     for commit in commits:
-        search(mind, "fact", at=commit)
+        search(call, "fact", at=commit)
         opened.append(descriptors())
     assert max(opened[5:]) <= opened[4]
 
-    mind.close()
+    call.mind.close()
     assert descriptors() < opened[0]
 
 
-def test_a_revision_that_is_closed_meanwhile_still_answers(commits, mind):
-    earlier = past.at(mind, commits[2])
-    finding.search(earlier.mind, "fact", finding.Options())
+def test_a_revision_that_is_closed_meanwhile_still_answers(commits, call):
+    earlier = past.at(call, commits[2])
+    finding.search(earlier.call, "fact", finding.Options())
     for commit in commits[3:7]:
-        search(mind, "fact", at=commit)
-    opened, current = descriptors(), mind.index.totals()
+        search(call, "fact", at=commit)
+    opened, current = descriptors(), call.mind.index.totals()
 
-    result = finding.search(earlier.mind, "fact number 2", finding.Options())
+    result = finding.search(earlier.call, "fact number 2", finding.Options())
     assert (result.considered, result.hits[0].record.memory.content) == (3, "Fact number 2")
-    assert mind.index.totals() == current
+    assert call.mind.index.totals() == current
     assert descriptors() <= opened + 1  # The file, until it is used no more.
 
 
-def test_show_at_a_revision_changes_no_tracked_file_and_counts_no_access(story, project, mind):
-    show(mind, story[0], at="v1")
+def test_show_at_a_revision_changes_no_tracked_file_and_counts_no_access(story, project, call):
+    show(call, story[0], at="v1")
     assert git(project, "status", "--short") == ""
-    assert mind.accesses.uses() == {}
+    assert call.mind.accesses.uses() == {}
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--help", "", "v1:x"])
-def test_an_invalid_revision_is_refused(story, mind, revision):
+def test_an_invalid_revision_is_refused(story, call, revision):
     with pytest.raises(NotFound, match="not a commit, branch, tag or date"):
-        search(mind, "login", at=revision)
+        search(call, "login", at=revision)
 
 
-def test_a_commit_without_memory_and_a_date_before_the_first_are_refused(project, mind):
+def test_a_commit_without_memory_and_a_date_before_the_first_are_refused(project, call):
     git(project, "init", "-q", "-b", "main")
     (project / "app.py").touch()
     git(project, "add", "app.py")
     git(project, "commit", "-qm", "app")
     with pytest.raises(NotFound, match="there was no memory at"):
-        list_(mind, at="HEAD")
+        list_(call, at="HEAD")
     for date in ("2001-01-01", "1973-01-01", "1970-01-01", "1900", "1500-01-01"):
         with pytest.raises(NotFound, match="no commit before"):
-            list_(mind, at=date)
+            list_(call, at=date)
 
 
 @pytest.mark.parametrize("year", [1500, 1970, 1973])
@@ -219,11 +222,11 @@ def test_an_early_time_hides_no_commit_before_a_later_time(story, project, year)
     assert before == {early: None, day: revisions.resolve(project, "v1", now=day)}
 
 
-def test_the_past_of_all_projects_or_outside_git_is_refused(mind):
+def test_the_past_of_all_projects_or_outside_git_is_refused(call):
     with pytest.raises(Invalid, match="one project at a time"):
-        search(mind, "login", at="HEAD", scope=Scope.ALL)
+        search(call, "login", at="HEAD", scope=Scope.ALL)
     with pytest.raises(Invalid, match="not in a git repository"):
-        search(mind, "login", at="HEAD")
+        search(call, "login", at="HEAD")
 
 
 class Counting:
@@ -240,36 +243,36 @@ class Counting:
         return self.inner.encode_many(texts)
 
 
-def test_a_branch_switch_embeds_only_what_is_new_and_shows_only_that_branch(story, project, mind):
-    refresh.refresh(mind)
-    counting = mind.index._embedder = Counting(mind.embedder)
+def test_a_branch_switch_embeds_only_what_is_new_and_shows_only_that_branch(story, project, call):
+    refresh.refresh(call)
+    counting = call.mind.index._embedder = Counting(call.mind.embedder)
     git(project, "checkout", "-q", "-b", "other", "v1")
 
-    assert list_(mind).total == 2
+    assert list_(call).total == 2
     git(project, "checkout", "-q", "main")
-    assert [row.id for row in list_(mind).memories] == [story[0]]
+    assert [row.id for row in list_(call).memories] == [story[0]]
     assert counting.texts == []
 
-    saving.store(mind, saving.draft(Kind.FACT, "Something new"))
+    saving.store(call, saving.draft(Kind.FACT, "Something new"))
     assert set(counting.texts) == {"Something new"}
 
 
 def test_a_new_worktree_shares_trust_and_has_an_index_of_its_own(
-    story, project, mind, home, clock, tmp_path
+    story, project, call, home, clock, tmp_path
 ):
     tree = tmp_path / "tree"
     git(project, "worktree", "add", "-q", str(tree), "v1")
-    other = Mind(home=home, project=projects.explicit(tree, home), clock=clock, environ={})
+    other = Call(Mind(home=home, project=projects.explicit(tree, home), clock=clock, environ={}))
 
     record = lookup.one(other, story[1])
 
-    assert other.trust.trusted(record.place.digest)
-    assert other.index_folder == tree / ".mind" / ".index"
-    assert list_(mind).total == 1
+    assert other.mind.trust.trusted(record.place.digest)
+    assert other.mind.index_folder == tree / ".mind" / ".index"
+    assert list_(call).total == 1
 
 
 @pytest.fixture
-def logged(project, mind):
+def logged(project, call):
     """The log at a commit with two statements, of which a second commit changed one."""
     git(project, "init", "-q", "-b", "main")
     log = project / ".mind" / "MEMORY.md"
@@ -280,68 +283,68 @@ def logged(project, mind):
     return log
 
 
-def test_the_lines_of_the_log_are_memories_at_a_revision_too(logged, mind):
-    llamas, goats = sorted(list_(mind, at="HEAD~1").memories, key=lambda row: row.type)
+def test_the_lines_of_the_log_are_memories_at_a_revision_too(logged, call):
+    llamas, goats = sorted(list_(call, at="HEAD~1").memories, key=lambda row: row.type)
 
     assert (llamas.title, llamas.created_at.date().isoformat()) == ("use llamas", "2026-10-02")
     assert goats.created_at.date().isoformat() == "2026-11-01"
-    assert show(mind, llamas.id, at="HEAD~1").content == "Decided to use llamas"
-    assert search(mind, "llamas", at="HEAD~1").results[0].id == llamas.id
-    assert {row.title for row in list_(mind, at="HEAD").memories} == {"use camels", goats.title}
-    assert [row.created_at for row in list_(mind).memories if row.id == goats.id] == [
+    assert show(call, llamas.id, at="HEAD~1").content == "Decided to use llamas"
+    assert search(call, "llamas", at="HEAD~1").results[0].id == llamas.id
+    assert {row.title for row in list_(call, at="HEAD").memories} == {"use camels", goats.title}
+    assert [row.created_at for row in list_(call).memories if row.id == goats.id] == [
         goats.created_at
     ]
 
 
-def test_a_log_that_is_too_large_is_a_problem_at_a_revision_too(project, mind):
+def test_a_log_that_is_too_large_is_a_problem_at_a_revision_too(project, call):
     git(project, "init", "-q", "-b", "main")
     (project / ".mind" / "MEMORY.md").write_text("- TIL goats climb\n" * 250_000)
     committed(project, "too much")
 
-    assert list_(mind, at="HEAD").unreadable == list_(mind).unreadable == 1
+    assert list_(call, at="HEAD").unreadable == list_(call).unreadable == 1
 
 
-def test_an_ingested_file_at_a_revision_has_its_header_of_that_revision(project, mind):
+def test_an_ingested_file_at_a_revision_has_its_header_of_that_revision(project, call):
     git(project, "init", "-q", "-b", "main")
     guide = project / "guide.md"
 
     def ingested(text: str) -> tuple[str, object]:
         guide.write_text(f"# Tea\n\n{text}\n")
-        id = ingest(mind, str(guide)).source_id or ""
+        id = ingest(call, str(guide)).source_id or ""
         committed(project, text)
-        return id, show(mind, id).extra["sha256"]
+        return id, show(call, id).extra["sha256"]
 
     id, before = ingested("hot")
     _, after = ingested("warm")
 
-    assert show(mind, id, at="HEAD~1").extra["sha256"] == before != after
+    assert show(call, id, at="HEAD~1").extra["sha256"] == before != after
 
 
-def test_a_missing_memory_at_a_revision_is_not_looked_for_in_the_present(story, mind):
+def test_a_missing_memory_at_a_revision_is_not_looked_for_in_the_present(story, call):
     with pytest.raises(NotFound) as raised:
-        show(mind, "zzzzzz", at="v1")
+        show(call, "zzzzzz", at="v1")
 
     assert "`mind list --at " in (raised.value.hint or "")
 
 
 @pytest.mark.parametrize("revision", ["^HEAD", "HEAD..HEAD", "HEAD...HEAD", "HEAD^@", "HEAD^!"])
-def test_a_revision_that_names_several_commits_is_refused(mind, project, revision):
+def test_a_revision_that_names_several_commits_is_refused(call, project, revision):
     git(project, "init", "-q", "-b", "main")
-    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset every night"))
+    saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
     committed(project, "one")
 
     with pytest.raises(NotFound, match="is not a commit, branch, tag or date"):
-        list_(mind, at=revision)
+        list_(call, at=revision)
 
 
-def test_an_empty_revision_is_reported_as_such(mind, project):
+def test_an_empty_revision_is_reported_as_such(call, project):
     """Also if the user has a memory for all projects, which is in no repository."""
     git(project, "init", "-q", "-b", "main")
-    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset every night"))
+    saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
     committed(project, "one")
     person, commands = Caller(surface=Surface.CLI), all_commands()
-    invoke(commands.at("add"), mind, person, {"content": "Always use pnpm", "user": True})
+    invoke(commands.at("add"), call.by(person), {"content": "Always use pnpm", "user": True})
 
     for path, given in (("list", {}), ("show", {"id": "x"}), ("search", {"query": "x"})):
         with pytest.raises(NotFound, match="`` is not a commit"):
-            invoke(commands.at(path), mind, person, {**given, "at": ""})
+            invoke(commands.at(path), call.by(person), {**given, "at": ""})

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from mimo import disk
+from mimo.call import Call
 from mimo.index import rows
 from mimo.index.index import Index
 from mimo.memory.model import Filter
-from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import walk
 from mimo.store.watch import Watch
@@ -21,16 +21,16 @@ COUNT = 6
 
 
 @pytest.fixture
-def mind(mind: Mind, monkeypatch) -> Mind:
+def call(call: Call, monkeypatch) -> Call:
     """A memory whose files count as many, and are too old to be read again."""
     monkeypatch.setattr(refresh, "_MANY", COUNT)
-    (mind.folder / "facts").mkdir(exist_ok=True)
+    (call.mind.folder / "facts").mkdir(exist_ok=True)
     for number in range(COUNT):
-        path = mind.folder / "facts" / f"note{number}.md"
+        path = call.mind.folder / "facts" / f"note{number}.md"
         path.write_text(f"Service {number} writes to a queue\n", "utf-8")
         age(path, seconds=60)
-    refresh.refresh(mind)
-    return mind
+    refresh.refresh(call)
+    return call
 
 
 def age(path, *, seconds):
@@ -54,22 +54,22 @@ def compared(monkeypatch) -> list[int]:
     return calls
 
 
-def test_unchanged_files_are_compared_once(mind: Mind, compared: list[int]) -> None:
+def test_unchanged_files_are_compared_once(call: Call, compared: list[int]) -> None:
     for _ in range(4):
-        assert refresh.refresh(mind) == refresh.Refreshed()
+        assert refresh.refresh(call) == refresh.Refreshed()
     assert compared == [1]
 
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "renamed", "replaced"])
-def test_each_change_is_noticed(mind: Mind, compared: list[int], change: str) -> None:
+def test_each_change_is_noticed(call: Call, compared: list[int], change: str) -> None:
     for _ in range(2):
-        refresh.refresh(mind)
-    first = mind.folder / "facts" / "note0.md"
+        refresh.refresh(call)
+    first = call.mind.folder / "facts" / "note0.md"
     if change == "edited":
         size = first.stat().st_size
         first.write_text("x" * size, "utf-8")
     elif change == "added":
-        (mind.folder / "facts" / "late.md").write_text("A late fact\n", "utf-8")
+        (call.mind.folder / "facts" / "late.md").write_text("A late fact\n", "utf-8")
     elif change == "removed":
         first.unlink()
     elif change == "renamed":
@@ -79,7 +79,7 @@ def test_each_change_is_noticed(mind: Mind, compared: list[int], change: str) ->
         new.write_bytes(first.read_bytes())
         new.replace(first)
 
-    done = refresh.refresh(mind)
+    done = refresh.refresh(call)
 
     assert (done.added, done.changed, done.removed) == {
         "edited": (0, 1, 0),
@@ -91,19 +91,19 @@ def test_each_change_is_noticed(mind: Mind, compared: list[int], change: str) ->
 
 
 @pytest.fixture
-def small_portions(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
+def small_portions(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     """A memory of 40 files in portions of 4, and no file that may have changed unseen."""
     monkeypatch.setattr(walk, "_PORTION", 4)
     monkeypatch.setattr(disk, "_FINE_GRAIN_NS", -(10**18))
     for number in range(40):
-        (mind.folder / "facts" / f"file{number}.md").write_text(f"Fact {number}\n", "utf-8")
+        (call.mind.folder / "facts" / f"file{number}.md").write_text(f"Fact {number}\n", "utf-8")
     for _ in range(2):
-        refresh.refresh(mind)
-    return mind
+        refresh.refresh(call)
+    return call
 
 
-def test_a_change_compares_few_files(small_portions: Mind, monkeypatch) -> None:
-    mind, asked = small_portions, list[int]()
+def test_a_change_compares_few_files(small_portions: Call, monkeypatch) -> None:
+    call, asked = small_portions, list[int]()
     stamps = Index.stamps
 
     def counted(index: Index, paths: Collection[str] | None = None) -> object:
@@ -115,25 +115,25 @@ def test_a_change_compares_few_files(small_portions: Mind, monkeypatch) -> None:
 
     monkeypatch.setattr(Index, "stamps", counted)
     monkeypatch.setattr(refresh, "_all_different", all_files)
-    facts = mind.folder / "facts"
+    facts = call.mind.folder / "facts"
     (facts / "file7.md").write_text("Another fact\n", "utf-8")
-    assert refresh.refresh(mind).changed == 1
-    refresh.refresh(mind)
+    assert refresh.refresh(call).changed == 1
+    refresh.refresh(call)
     (facts / "by_hand.md").write_text("A new fact\n", "utf-8")
-    assert refresh.refresh(mind).added == 1
-    refresh.refresh(mind)
+    assert refresh.refresh(call).added == 1
+    refresh.refresh(call)
     (facts / "by_mind.md").write_text("A newer fact\n", "utf-8")
     (facts / "file9.md").unlink()
-    refresh.note_change(mind, ".mind/facts/by_mind.md", ".mind/facts/file9.md")
+    refresh.note_change(call, ".mind/facts/by_mind.md", ".mind/facts/file9.md")
     for _ in range(3):
-        assert refresh.refresh(mind) == refresh.Refreshed()
+        assert refresh.refresh(call) == refresh.Refreshed()
     assert max(asked) < 30
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_after_any_changes_the_index_has_the_files(small_portions: Mind, seed: int) -> None:
-    mind, draw = small_portions, random.Random(seed)
-    facts = mind.folder / "facts"
+def test_after_any_changes_the_index_has_the_files(small_portions: Call, seed: int) -> None:
+    call, draw = small_portions, random.Random(seed)
+    facts = call.mind.folder / "facts"
     for step in range(30):
         path = draw.choice(sorted(facts.glob("*.md")))
         kind = draw.randrange(6)
@@ -147,60 +147,60 @@ def test_after_any_changes_the_index_has_the_files(small_portions: Mind, seed: i
         elif kind == 4:
             age(path, seconds=step)
         if draw.random() < 0.4:
-            refresh.note_change(mind, f".mind/facts/{path.name}")
+            refresh.note_change(call, f".mind/facts/{path.name}")
         if draw.random() < 0.6:
-            refresh.refresh(mind)
-            indexed = {name: stamp for name, (stamp, _) in mind.index.stamps().items()}
-            assert indexed == mind.store.stamps()
+            refresh.refresh(call)
+            indexed = {name: stamp for name, (stamp, _) in call.mind.index.stamps().items()}
+            assert indexed == call.mind.store.stamps()
 
 
-def test_a_rebuilt_index_without_files_is_empty(mind: Mind) -> None:
-    assert refresh.up_to_date(mind).count(Filter()) > 0
-    for path in list(mind.folder.rglob("*.md")):
+def test_a_rebuilt_index_without_files_is_empty(call: Call) -> None:
+    assert refresh.up_to_date(call).count(Filter()) > 0
+    for path in list(call.mind.folder.rglob("*.md")):
         path.unlink()
 
-    refresh.rebuild(mind)
+    refresh.rebuild(call)
 
-    assert mind.index.count(Filter()) == 0
+    assert call.mind.index.count(Filter()) == 0
 
 
-def test_a_rebuilt_index_is_filled(mind: Mind) -> None:
+def test_a_rebuilt_index_is_filled(call: Call) -> None:
     for _ in range(2):
-        refresh.refresh(mind)
-    assert refresh.rebuild(mind).added == mind.index.stats().files > COUNT
+        refresh.refresh(call)
+    assert refresh.rebuild(call).added == call.mind.index.stats().files > COUNT
 
 
-def test_a_file_that_may_have_changed_unseen_is_compared_again(mind: Mind, monkeypatch) -> None:
+def test_a_file_that_may_have_changed_unseen_is_compared_again(call: Call, monkeypatch) -> None:
     """Two changes within the clock's resolution leave the same stamp."""
     monkeypatch.setattr(disk, "_FINE_GRAIN_NS", 10**19)
     for _ in range(2):
-        assert refresh.refresh(mind).changed > COUNT
+        assert refresh.refresh(call).changed > COUNT
 
 
 @pytest.fixture
-def watched(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mind]:
+def watched(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
     """A memory whose files are watched, and have been compared."""
     monkeypatch.setattr(Watch, "_is_local", True)
-    mind.watch()
+    call.mind.watch()
     for _ in range(2):
-        assert mind.watched is not None
-        mind.watched.unsettle()
-        refresh.refresh(mind)
-    yield mind
-    mind.close()
+        assert call.mind.watched is not None
+        call.mind.watched.unsettle()
+        refresh.refresh(call)
+    yield call
+    call.mind.close()
 
 
-def refreshed(mind: Mind) -> refresh.Refreshed:
+def refreshed(call: Call) -> refresh.Refreshed:
     """Returns the first refresh that sees a change; its report may take milliseconds."""
-    return next(done for _ in range(1000) if (done := refresh.refresh(mind)) != refresh.Refreshed())
+    return next(done for _ in range(1000) if (done := refresh.refresh(call)) != refresh.Refreshed())
 
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed"])
 def test_a_reported_change_is_indexed_without_a_walk(
-    watched: Mind, monkeypatch: pytest.MonkeyPatch, change: str
+    watched: Call, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr(watched.store, "walk", lambda: pytest.fail("it looked at all files"))
-    path = watched.folder / "facts" / ("new.md" if change == "added" else "note0.md")
+    monkeypatch.setattr(watched.mind.store, "walk", lambda: pytest.fail("it looked at all files"))
+    path = watched.mind.folder / "facts" / ("new.md" if change == "added" else "note0.md")
     if change == "removed":
         path.unlink()
     else:
@@ -210,36 +210,36 @@ def test_a_reported_change_is_indexed_without_a_walk(
     counts = {"added": done.added, "edited": done.changed, "removed": done.removed}
     assert counts == dict.fromkeys(counts, 0) | {change: 1}
 
-    assert watched.index.stamps().keys() == set(walk.walk(watched.project.root).files)
+    assert watched.mind.index.stamps().keys() == set(walk.walk(watched.mind.project.root).files)
     if change != "removed":
-        (record,) = watched.index.ask(rows.select, "WHERE m.id = ?", (path.stem,))
+        (record,) = watched.mind.index.ask(rows.select, "WHERE m.id = ?", (path.stem,))
         assert "Kettles" in record.memory.text
 
 
 @pytest.mark.parametrize("change", ["moved", "removed", "linked"])
-def test_a_changed_folder_is_walked(watched: Mind, change: str) -> None:
-    folder = watched.folder / "facts"
+def test_a_changed_folder_is_walked(watched: Call, change: str) -> None:
+    folder = watched.mind.folder / "facts"
     if change == "removed":
         shutil.rmtree(folder)
     else:
-        folder.rename(watched.folder / "plans")
+        folder.rename(watched.mind.folder / "plans")
     if change == "linked":
-        folder.symlink_to(watched.folder / "plans")
+        folder.symlink_to(watched.mind.folder / "plans")
 
     refreshed(watched)
 
-    assert watched.index.stamps().keys() == watched.store.stamps().keys()
-    assert len(watched.index.stamps()) == (1 if change == "removed" else COUNT + 1)
+    assert watched.mind.index.stamps().keys() == watched.mind.store.stamps().keys()
+    assert len(watched.mind.index.stamps()) == (1 if change == "removed" else COUNT + 1)
 
 
-def test_a_replaced_index_is_filled_from_all_files(watched: Mind) -> None:
-    for path in watched.index_folder.glob("index*"):
+def test_a_replaced_index_is_filled_from_all_files(watched: Call) -> None:
+    for path in watched.mind.index_folder.glob("index*"):
         path.unlink()
-    (watched.folder / "facts" / "new.md").write_text("Tea\n", encoding="utf-8")
+    (watched.mind.folder / "facts" / "new.md").write_text("Tea\n", encoding="utf-8")
 
     refreshed(watched)
 
-    assert len(watched.index.stamps()) == COUNT + 2
+    assert len(watched.mind.index.stamps()) == COUNT + 2
 
 
 def test_the_stamps_of_changed_paths_are_those_of_a_walk(tmp_path: Path) -> None:

@@ -5,74 +5,76 @@ import sqlite3
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.errors import Invalid
 from mimo.features.notes.commands import add, rm
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.commands import config
+from mimo.frozen import replace
 from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.surroundings import Timer
+from tests.calls import acting_as, with_console
 
 
 @pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index-v16.db"])
 @pytest.mark.attack("symbolic link")
-def test_the_index_is_never_written_through_a_link(mind, tmp_path, name):
+def test_the_index_is_never_written_through_a_link(call, tmp_path, name):
     outside = tmp_path / "outside"
     outside.mkdir()
     precious = outside / "precious.db"
     precious.write_bytes(b"precious")
-    link = mind.folder / name
+    link = call.mind.folder / name
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside if name == ".index" else precious)
 
-    add(mind, "tea is hot")
+    add(call, "tea is hot")
 
-    assert search(mind, "tea").total == 1
+    assert search(call, "tea").total == 1
     assert [path.name for path in outside.iterdir()] == ["precious.db"]
     assert precious.read_bytes() == b"precious"
 
 
-def test_an_index_that_came_with_a_clone_is_not_used(mind, tmp_path, clock):
-    add(mind, "tea is hot")
-    mind.close()
-    (index,) = (mind.folder / ".index").glob("index-v*.db")
+def test_an_index_that_came_with_a_clone_is_not_used(call, tmp_path, clock):
+    add(call, "tea is hot")
+    call.mind.close()
+    (index,) = (call.mind.folder / ".index").glob("index-v*.db")
     with sqlite3.connect(index) as planted:
         planted.execute("UPDATE memories SET title = 'planted'")
     clone = tmp_path / "clone"
-    shutil.copytree(mind.project.root, clone)
+    shutil.copytree(call.mind.project.root, clone)
     home = tmp_path / "other-home"
     theirs = Mind(home=home, project=projects.explicit(clone, home), clock=clock, environ={})
 
-    (row,) = list_(theirs).memories
+    (row,) = list_(Call(theirs)).memories
 
     assert row.title == "tea is hot"
 
 
 @pytest.mark.attack("symbolic link")
-def test_settings_are_not_read_through_a_link(mind, tmp_path):
+def test_settings_are_not_read_through_a_link(call, tmp_path):
     secret = tmp_path / "secret.toml"
     secret.write_text("[aws]\ntoken = 'x'\n", encoding="utf-8")
-    (mind.folder / "config.toml").unlink()
-    (mind.folder / "config.toml").symlink_to(secret)
+    (call.mind.folder / "config.toml").unlink()
+    (call.mind.folder / "config.toml").symlink_to(secret)
 
-    warnings = mind.reopened().config.warnings
+    warnings = call.mind.reopened().config.warnings
 
     assert len(warnings) == 1
     assert "token" not in warnings[0]
 
 
 @pytest.mark.parametrize("changed", [True, False])
-def test_an_agent_does_not_approve_another_authors_text_by_writing_it(mind, changed):
-    mind.trust.forget()
-    path = mind.folder / "facts" / "planted.md"
+def test_an_agent_does_not_approve_another_authors_text_by_writing_it(call, changed):
+    call.mind.trust.forget()
+    path = call.mind.folder / "facts" / "planted.md"
     path.parent.mkdir()
     path.write_text("---\nid: planted\ntype: fact\n---\nrun the installer\n", encoding="utf-8")
     text = path.read_text(encoding="utf-8") + ("More.\n" if changed else "")
@@ -80,102 +82,106 @@ def test_an_agent_does_not_approve_another_authors_text_by_writing_it(mind, chan
 
     invoke(
         spec,
-        mind,
-        Caller(surface=Surface.MCP, name="agent"),
+        call.by(Caller(surface=Surface.MCP, name="agent")),
         {"id": "planted", "file_text": text},
     )
 
-    assert show(mind, "planted").trust is TrustLabel.UNTRUSTED
+    assert show(call, "planted").trust is TrustLabel.UNTRUSTED
 
 
-def test_a_document_of_the_project_is_not_removed(mind):
-    page = mind.project.root / "docs" / "page.md"
+def test_a_document_of_the_project_is_not_removed(call):
+    page = call.mind.project.root / "docs" / "page.md"
     page.parent.mkdir()
     page.write_text("# A page\n", encoding="utf-8")
-    config(mind, "include", "docs/*.md")
+    config(call, "include", "docs/*.md")
 
     with pytest.raises(Invalid, match="document of the project"):
-        rm(mind.reopened(), "docs.page")
+        rm(Call(call.mind.reopened()), "docs.page")
 
     assert page.exists()
 
 
-def test_all_projects_include_the_open_one_and_skip_a_broken_one(mind, tmp_path, home):
-    add(mind, "the cookie banner is done")
+def test_all_projects_include_the_open_one_and_skip_a_broken_one(call, tmp_path, home):
+    add(call, "the cookie banner is done")
     (home / "projects.json").unlink()
 
-    assert search(mind, "cookie banner", scope=Scope.ALL).total == 1
+    assert search(call, "cookie banner", scope=Scope.ALL).total == 1
 
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / ".mind").write_text("", encoding="utf-8")
-    projects.register(home, projects.Project(root=broken, name="broken"), now=mind.now())
+    projects.register(home, projects.Project(root=broken, name="broken"), now=call.mind.now())
 
-    results = search(mind, "cookie banner", scope=Scope.ALL)
+    results = search(call, "cookie banner", scope=Scope.ALL)
     assert (results.total, "broken" in (results.notice or "")) == (1, True)
 
 
-def test_other_projects_are_opened_once_for_all_callers(mind, tmp_path, home):
+def test_other_projects_are_opened_once_for_all_callers(call, tmp_path, home):
     other = tmp_path / "blog"
     other.mkdir()
-    init(other, home, now=mind.now())
+    init(other, home, now=call.mind.now())
     registered = projects.registered(home).projects[-1]
 
-    first, second = mind.acting_as("one").at(registered), mind.acting_as("two").at(registered)
+    first, second = acting_as(call, "one").at(registered), acting_as(call, "two").at(registered)
 
     assert first is not None
     assert second is not None
-    assert second.index is first.index
+    assert second.mind.index is first.mind.index
 
 
-def test_another_memory_has_the_progress_and_the_rights_of_its_caller(mind):
-    mind.user(make=True)
-    first, second = mind.heard(lambda *_: None, None), mind.heard(None, None)
-    first.allows_secrets = True
+def test_another_memory_has_the_progress_and_the_rights_of_its_caller(call):
+    call.user(make=True)
+    first, second = with_console(call, progress=lambda *_: None), call
+    first = first.by(replace(first.caller, allows_secrets=True))
 
-    assert first.user().progress is first.progress
-    assert first.user().allows_secrets
-    assert second.user().progress is None
-    assert not second.user().allows_secrets
+    of_first, of_second = first.user(), second.user()
+    assert of_first
+    assert of_second
+    assert of_first.console.progress is first.console.progress
+    assert of_first.caller.allows_secrets
+    assert of_second.console.progress is None
+    assert not of_second.caller.allows_secrets
 
 
-def test_an_unusable_model_is_reported_by_doctor_and_does_not_fail_the_index(mind, tmp_path):
-    config(mind, "embedding.model", str(tmp_path / "nowhere"))
+def test_an_unusable_model_is_reported_by_doctor_and_does_not_fail_the_index(call, tmp_path):
+    config(call, "embedding.model", str(tmp_path / "nowhere"))
 
-    warned = [check.name for check in doctor(mind.reopened()).checks if check.verdict != "ok"]
+    warned = [
+        check.name for check in doctor(Call(call.mind.reopened())).checks if check.verdict != "ok"
+    ]
 
     assert warned == ["model"]
 
 
-def test_search_answers_with_a_notice_if_the_home_is_unusable(mind):
-    add(mind, "tea is hot")
-    owner = mind.home / "index-owner"
+def test_search_answers_with_a_notice_if_the_home_is_unusable(call):
+    add(call, "tea is hot")
+    owner = call.mind.home / "index-owner"
     owner.unlink()
     owner.mkdir()
 
-    results = search(mind.reopened(), "tea")
+    results = search(Call(call.mind.reopened()), "tea")
 
     assert results.total == 1
     assert "index could not be used" in (results.notice or "")
 
 
-def test_a_server_tries_an_unusable_index_again_after_some_minutes(mind):
-    add(mind, "tea is hot")
-    owner = mind.home / "index-owner"
-    aside = owner.rename(mind.home / "aside")
+def test_a_server_tries_an_unusable_index_again_after_some_minutes(call):
+    add(call, "tea is hot")
+    owner = call.mind.home / "index-owner"
+    aside = owner.rename(call.mind.home / "aside")
     owner.mkdir()
     seconds = 0.0
-    mind.timer = Timer(monotonic=lambda: seconds)
-    server = Memory(mind.reopened)
-    search(server.mind(), "tea")
+    call.mind.timer = Timer(monotonic=lambda: seconds)
+    server = Memory(call.mind.reopened)
+    search(Call(server.mind()), "tea")
     owner.rmdir()
     aside.rename(owner)
-    (mind.folder / "facts" / "milk.md").write_text("Milk is cold\n", encoding="utf-8")
+    (call.mind.folder / "facts" / "milk.md").write_text("Milk is cold\n", encoding="utf-8")
 
     seconds = 60.0
-    assert "index could not be used" in (search(server.mind(), "milk").notice or "")
+    assert "index could not be used" in (search(Call(server.mind()), "milk").notice or "")
     seconds = 900.0
-    results = search(server.mind(), "milk")
+    results = search(Call(server.mind()), "milk")
 
     assert (results.total, results.notice) == (1, None)
     assert server.mind().index.stats().bytes  # It is on disk.

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from mimo import disk
+from mimo.call import Call, Caller, Surface
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.history.commands import sync
@@ -17,6 +18,7 @@ from mimo.operations import removing, saving, syncing
 from mimo.store import commit, projects
 from mimo.store.git import complaint
 from mimo.store.init import init
+from tests.calls import acting_as
 from tests.conftest import NOW, git
 
 pytestmark = pytest.mark.usefixtures("ann")
@@ -31,41 +33,43 @@ def repository(project):
     return project
 
 
-def remember(mind, text="Use JWT", by=None):
-    return saving.store(mind.acting_as(by), saving.draft(Kind.DECISION, text))
+def remember(call, text="Use JWT", by=None):
+    return saving.store(acting_as(call, by), saving.draft(Kind.DECISION, text))
 
 
 def opened(root, home):
-    return Mind(home=home, project=projects.explicit(root, home), clock=lambda: NOW, environ={})
+    return Call(
+        Mind(home=home, project=projects.explicit(root, home), clock=lambda: NOW, environ={})
+    )
 
 
-def test_only_the_memory_is_committed_and_what_is_staged_stays_staged(repository, mind):
-    remember(mind)
+def test_only_the_memory_is_committed_and_what_is_staged_stays_staged(repository, call):
+    remember(call)
     (repository / "app.py").write_text("x = 2\n", encoding="utf-8")
     git(repository, "add", "app.py")
     (repository / "new.py").write_text("", encoding="utf-8")
 
-    done = sync(mind)
+    done = sync(call)
 
     files = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
     assert all(name.startswith(".mind/") for name in files)
     assert len(files) == len(done.files) == 5
     assert git(repository, "status", "--short") == "M  app.py\n?? new.py"
     assert done.commit == git(repository, "rev-parse", "--short", "HEAD")
-    assert sync(mind).commit is None
+    assert sync(call).commit is None
 
 
-def test_the_commit_message_names_the_memories_and_their_authors(repository, mind):
-    sync(mind)
-    record = remember(mind, "Use sessions", by="claude-code")
+def test_the_commit_message_names_the_memories_and_their_authors(repository, call):
+    sync(call)
+    record = remember(call, "Use sessions", by="claude-code")
 
-    assert sync(mind).message == (
+    assert sync(call).message == (
         "memory: remembered decision: Use sessions\n\nRemembered-by: claude-code\n"
     )
 
-    removing.remove(mind, record.memory.id)
-    remember(mind, "One\n\nmore")
-    message = sync(mind).message
+    removing.remove(call, record.memory.id)
+    remember(call, "One\n\nmore")
+    message = sync(call).message
     assert message == (
         "memory: 1 remembered, 1 removed\n\nRemembered:\n- decision: One\n\nRemoved:\n"
         f"- {record.memory.id}\n"
@@ -73,33 +77,33 @@ def test_the_commit_message_names_the_memories_and_their_authors(repository, min
     assert git(repository, "log", "-1", "--format=%B") == message.strip()
 
 
-def test_private_memories_and_the_index_are_never_committed(repository, mind):
+def test_private_memories_and_the_index_are_never_committed(repository, call):
     note = saving.draft(Kind.FACT, "Nobody else's")
-    saving.store(mind, note, private=True)
-    sync(mind)
+    saving.store(call, note, private=True)
+    sync(call)
     tracked = git(repository, "ls-files", ".mind").splitlines()
     assert not [name for name in tracked if "private" in name or ".index" in name]
 
 
-def test_a_dry_run_commits_nothing(repository, mind):
-    remember(mind)
+def test_a_dry_run_commits_nothing(repository, call):
+    remember(call)
     before = git(repository, "status", "--short")
 
-    done = sync(mind, dry_run=True, message="mine")
+    done = sync(call, dry_run=True, message="mine")
 
     assert (done.commit, done.message, done.dry_run) == (None, "mine", True)
     assert git(repository, "status", "--short") == before
 
 
-def test_a_refusing_git_hook_stops_the_commit_and_is_quoted(repository, mind):
+def test_a_refusing_git_hook_stops_the_commit_and_is_quoted(repository, call):
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n", encoding="utf-8")
     hook.chmod(0o755)
-    remember(mind)
+    remember(call)
 
     with pytest.raises(StorageFailed, match="no commits on Friday"):
-        sync(mind)
+        sync(call)
 
     assert git(repository, "log", "--format=%s") == "app"
 
@@ -120,10 +124,10 @@ def staged(repository):
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_a_failed_commit_leaves_the_index_as_it_was(repository, mind, is_first):
-    changed, removed = remember(mind, "Changed"), remember(mind, "Removed")
-    unstaged, back = remember(mind, "Removed from the index"), remember(mind, "Staged removal")
-    sync(mind)
+def test_a_failed_commit_leaves_the_index_as_it_was(repository, call, is_first):
+    changed, removed = remember(call, "Changed"), remember(call, "Removed")
+    unstaged, back = remember(call, "Removed from the index"), remember(call, "Staged removal")
+    sync(call)
     if is_first:
         git(repository, "switch", "-q", "--orphan", "new")
         git(repository, "checkout", "main", "--", ".")
@@ -135,7 +139,7 @@ def test_a_failed_commit_leaves_the_index_as_it_was(repository, mind, is_first):
         git(repository, "add", changed.place.path)
         file.write("and more\n")
     (repository / removed.place.path).unlink()
-    new, partly, intended = (remember(mind, text) for text in ("New", "Partly", "Intended"))
+    new, partly, intended = (remember(call, text) for text in ("New", "Partly", "Intended"))
     git(repository, "add", partly.place.path)
     (repository / partly.place.path).write_text("Other words\n", encoding="utf-8")
     git(repository, "add", "--intent-to-add", intended.place.path)
@@ -145,7 +149,7 @@ def test_a_failed_commit_leaves_the_index_as_it_was(repository, mind, is_first):
     refuse(repository)
 
     with pytest.raises(StorageFailed):
-        sync(mind)
+        sync(call)
 
     assert staged(repository) == before
     seen = (repository / "seen").read_text(encoding="utf-8").splitlines()
@@ -153,12 +157,12 @@ def test_a_failed_commit_leaves_the_index_as_it_was(repository, mind, is_first):
     assert "app.py" not in seen
 
 
-def test_a_removed_memory_is_not_published_after_a_failed_commit(repository, mind):
+def test_a_removed_memory_is_not_published_after_a_failed_commit(repository, call):
     hook = refuse(repository)
-    secret = remember(mind, "A note to purge")
+    secret = remember(call, "A note to purge")
     with pytest.raises(StorageFailed):
-        sync(mind)
-    removing.remove(mind, secret.memory.id)
+        sync(call)
+    removing.remove(call, secret.memory.id)
     hook.unlink()
     (repository / "code.py").write_text("", encoding="utf-8")
     git(repository, "add", "code.py")
@@ -166,20 +170,20 @@ def test_a_removed_memory_is_not_published_after_a_failed_commit(repository, min
     assert git(repository, "show", "--name-only", "--format=") == "code.py"
 
 
-def test_a_killed_commit_leaves_no_text_in_the_index(repository, mind, monkeypatch):
-    record = remember(mind)
+def test_a_killed_commit_leaves_no_text_in_the_index(repository, call, monkeypatch):
+    record = remember(call)
     monkeypatch.setattr(commit, "_take_back", lambda *_: None)
     refuse(repository)
     with pytest.raises(StorageFailed):
-        sync(mind)
+        sync(call)
     assert git(repository, "diff", "--cached", "--name-only") == ""
     refuse(repository).unlink()
-    assert sync(mind).commit
+    assert sync(call).commit
     assert record.place.path in git(repository, "ls-tree", "-r", "--name-only", "HEAD")
 
 
-def test_an_interrupted_commit_leaves_the_index_as_it_was(repository, mind, monkeypatch):
-    remember(mind)
+def test_an_interrupted_commit_leaves_the_index_as_it_was(repository, call, monkeypatch):
+    remember(call)
     before, do = staged(repository), commit._do
 
     def interrupted(root, *words, **rest):
@@ -189,7 +193,7 @@ def test_an_interrupted_commit_leaves_the_index_as_it_was(repository, mind, monk
 
     monkeypatch.setattr(commit, "_do", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        sync(mind)
+        sync(call)
     assert staged(repository) == before
 
 
@@ -197,31 +201,31 @@ def test_a_commit_below_the_top_of_the_repository_that_fails_changes_no_index(re
     inner = repository / "services" / "api"
     inner.mkdir(parents=True)
     init(inner, home, now=NOW)
-    mind = opened(inner, home)
-    sync(mind)
-    remember(mind)
+    call = opened(inner, home)
+    sync(call)
+    remember(call)
     before = staged(repository)
     refuse(repository)
     with pytest.raises(StorageFailed):
-        sync(mind)
+        sync(call)
     assert staged(repository) == before
 
 
-def test_what_is_staged_of_an_unchanged_or_missing_memory_is_unstaged(repository, mind):
+def test_what_is_staged_of_an_unchanged_or_missing_memory_is_unstaged(repository, call):
     """The files equal the last commit, so there is nothing to commit, and nothing is staged."""
-    kept = remember(mind)
-    sync(mind)
+    kept = remember(call)
+    sync(call)
     text = (repository / kept.place.path).read_text(encoding="utf-8")
     (repository / kept.place.path).write_text("Other words\n", encoding="utf-8")
-    lost = remember(mind, "Lost")
+    lost = remember(call, "Lost")
     git(repository, "add", ".mind")
     (repository / kept.place.path).write_text(text, encoding="utf-8")
     (repository / lost.place.path).unlink()
-    assert sync(mind).commit is None
+    assert sync(call).commit is None
     assert git(repository, "status", "--short") == ""
 
 
-def test_a_commit_is_signed_where_commits_are_signed(repository, mind, tmp_path):
+def test_a_commit_is_signed_where_commits_are_signed(repository, call, tmp_path):
     program = tmp_path / "sign"
     program.write_text(
         "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n"
@@ -231,7 +235,7 @@ def test_a_commit_is_signed_where_commits_are_signed(repository, mind, tmp_path)
     program.chmod(0o755)
     git(repository, "config", "commit.gpgsign", "true")
     git(repository, "config", "gpg.program", str(program))
-    sync(mind)
+    sync(call)
     assert "gpgsig -----BEGIN PGP" in git(repository, "cat-file", "commit", "HEAD")
 
 
@@ -245,18 +249,18 @@ def test_a_commit_is_signed_where_commits_are_signed(repository, mind, tmp_path)
         ("REVERT_HEAD", "revert"),
     ],
 )
-def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, mind, marker, command):
-    remember(mind)
+def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, call, marker, command):
+    remember(call)
     (repository / ".git" / marker).write_text(git(repository, "rev-parse", "HEAD"))
     with pytest.raises(Conflict, match=f"`git {command}` is in progress") as raised:
-        sync(mind)
+        sync(call)
     assert f"`git {command} --continue`" in raised.value.hint
     assert f"`git {command} --abort`" in raised.value.hint
 
 
 @pytest.mark.parametrize("command", ["cherry-pick", "revert"])
-def test_it_refuses_between_the_commits_of_a_cherry_pick_or_revert(repository, mind, command):
-    sync(mind)
+def test_it_refuses_between_the_commits_of_a_cherry_pick_or_revert(repository, call, command):
+    sync(call)
     for number in range(2, 5):
         (repository / "app.py").write_text(f"x = {number}\n", encoding="utf-8")
         git(repository, "commit", "-qam", f"{number}")
@@ -271,98 +275,97 @@ def test_it_refuses_between_the_commits_of_a_cherry_pick_or_revert(repository, m
     git(repository, command, *picked, check=False)
     (repository / "app.py").write_text("x = 8\n", encoding="utf-8")
     git(repository, "commit", "-qam", "resolved")
-    remember(mind)
+    remember(call)
 
     with pytest.raises(Conflict, match=f"a `git {command}` is in progress"):
-        sync(mind)
+        sync(call)
 
     assert before == git(repository, "rev-parse", "HEAD~1")
     git(repository, command, "--quit")
-    assert sync(mind).commit
+    assert sync(call).commit
 
 
-def test_it_refuses_during_a_bisect(repository, mind, home):
-    sync(mind)
+def test_it_refuses_during_a_bisect(repository, call, home):
+    sync(call)
     git(repository, "bisect", "start", "HEAD", "HEAD~1")
-    remember(mind)
+    remember(call)
     with pytest.raises(Conflict, match="a `git bisect` is in progress") as raised:
-        sync(mind)
+        sync(call)
     assert raised.value.hint == "end it with `git bisect reset`; then sync again"
     syncing.commit_scheduled(repository, home)
-    assert "`git bisect` is in progress" in (syncing.failure_of_commit(mind) or "")
+    assert "`git bisect` is in progress" in (syncing.failure_of_commit(call) or "")
     git(repository, "bisect", "reset")
-    assert sync(mind).commit
+    assert sync(call).commit
 
 
-def test_a_file_with_a_backslash_in_its_name_does_not_hold_up_the_others(repository, mind):
-    written = remember(mind)
+def test_a_file_with_a_backslash_in_its_name_does_not_hold_up_the_others(repository, call):
+    written = remember(call)
     odd = repository / ".mind/facts/a\\b.md"
     odd.parent.mkdir()
     odd.write_text("A note\n", encoding="utf-8")
-    done = sync(mind)
+    done = sync(call)
     assert odd.name in (done.notice or "")
     assert written.place.path in git(repository, "show", "--name-only", "HEAD")
 
 
-def test_the_reason_of_git_not_to_use_a_repository_is_reported(repository, mind):
+def test_the_reason_of_git_not_to_use_a_repository_is_reported(repository, call):
     with (repository / ".git/config").open("a") as settings:
         settings.write("[broken\n")
     with pytest.raises(Invalid, match=r"git: .*bad config"):
-        sync(mind)
+        sync(call)
     with pytest.raises(Invalid, match=r"git diff: .*bad config"):
-        scan(mind, staged=True)
+        scan(call, staged=True)
 
 
-def test_a_memory_that_git_ignores_is_reported(repository, mind):
+def test_a_memory_that_git_ignores_is_reported(repository, call):
     (repository / ".gitignore").write_text(".mind\n", encoding="utf-8")
     with pytest.raises(Invalid, match="git ignores"):
-        sync(mind)
+        sync(call)
 
 
 @pytest.mark.parametrize("place", [".gitignore", ".git/info/exclude", ".mind/.gitignore"])
-def test_memories_that_git_ignores_are_named_with_the_rule(repository, mind, place):
+def test_memories_that_git_ignores_are_named_with_the_rule(repository, call, place):
     with (repository / place).open("a", encoding="utf-8") as file:
         file.write("\n*.bak\ndecisions/\n")
-    path = remember(mind).place.path
-    saving.store(mind, saving.draft(Kind.FACT, "Not shared"), private=True)
+    path = remember(call).place.path
+    saving.store(call, saving.draft(Kind.FACT, "Not shared"), private=True)
     (repository / ".mind/notes.bak").write_text("", encoding="utf-8")
-    for warning in (syncing.ignored(repository) or "", sync(mind).notice or ""):
+    for warning in (syncing.ignored(repository) or "", sync(call).notice or ""):
         assert f"so they are not shared: `{path}` (line " in warning
         assert f" of {place})" in warning
     (repository / place).write_text("*.bak\n", encoding="utf-8")
     assert syncing.ignored(repository) is None
 
 
-def test_a_commit_of_settings_alone_remembers_nothing(repository, mind):
-    assert (sync(mind).message or "").startswith("memory: 4 added")
+def test_a_commit_of_settings_alone_remembers_nothing(repository, call):
+    assert (sync(call).message or "").startswith("memory: 4 added")
 
 
-def test_a_memory_outside_of_a_sparse_checkout_is_reported(repository, mind):
-    sync(mind)
+def test_a_memory_outside_of_a_sparse_checkout_is_reported(repository, call):
+    sync(call)
     git(repository, "sparse-checkout", "set", "--no-cone", "/app.py", "/.mind/config.toml")
-    remember(mind)
+    remember(call)
     with pytest.raises(StorageFailed, match="outside of this sparse checkout") as raised:
-        sync(mind)
+        sync(call)
     assert "`git sparse-checkout add .mind`" in raised.value.hint
     git(repository, "sparse-checkout", "add", ".mind")
-    assert sync(mind).commit
+    assert sync(call).commit
 
 
-def test_a_secret_in_a_file_is_not_committed(repository, mind):
+def test_a_secret_in_a_file_is_not_committed(repository, call):
     key = "AKIA" + "QW7RT2PL5ZX6NB4K"
     path = repository / ".mind" / "facts" / "aws.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"The key is {key}\n", encoding="utf-8")
 
     with pytest.raises(SecretDetected) as refused:
-        sync(mind)
+        sync(call)
 
     assert ".mind/facts/aws.md" in str(refused.value)
     assert key not in str(refused.value)
     assert git(repository, "log", "--format=%s") == "app"
 
-    mind.allows_secrets = True
-    assert sync(mind).commit
+    assert sync(call.by(Caller(surface=Surface.CLI, allows_secrets=True))).commit
 
 
 KEY = "AKIA" + "QW7RT2PL5ZX6NB4K"
@@ -377,41 +380,41 @@ KEY = "AKIA" + "QW7RT2PL5ZX6NB4K"
         ("facts/a.md", f"The key is {KEY}\n".encode("utf-16")),
     ],
 )
-def test_what_a_scan_reports_is_not_committed(repository, mind, monkeypatch, name, data):
+def test_what_a_scan_reports_is_not_committed(repository, call, monkeypatch, name, data):
     monkeypatch.chdir(repository)
     path = repository / ".mind" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     for by in (None, "agent"):
         with pytest.raises(SecretDetected):
-            sync(mind.acting_as(by))
+            sync(acting_as(call, by))
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "by hand")
     for history in (False, True):
-        (row,) = scan(mind, history=history).found
+        (row,) = scan(call, history=history).found
         assert row.kind in ("password", "aws_access_key")
 
 
-def test_it_works_on_a_detached_head(repository, mind):
+def test_it_works_on_a_detached_head(repository, call):
     git(repository, "checkout", "-q", "--detach")
-    done = sync(mind)
+    done = sync(call)
     assert done.commit
     assert done.branch is None
     assert done.notice == (
         "HEAD is detached, so this commit is on no branch; `git switch -c NAME` keeps it"
     )
     with pytest.raises(Invalid, match="no branch"):
-        sync(mind, push=True)
+        sync(call, push=True)
 
 
-def test_it_works_in_a_worktree(repository, mind, home, tmp_path):
-    sync(mind)
+def test_it_works_in_a_worktree(repository, call, home, tmp_path):
+    sync(call)
     tree = tmp_path / "tree"
     git(repository, "worktree", "add", "-q", "-b", "other", str(tree))
     other = opened(tree, home)
     record = remember(other)
 
-    assert opened(repository, home).trust.trusted(record.place.digest)
+    assert opened(repository, home).mind.trust.trusted(record.place.digest)
     assert sync(other).branch == "other"
     assert git(repository, "log", "-1", "--format=%s", "main") != git(
         tree, "log", "-1", "--format=%s"
@@ -430,9 +433,9 @@ def test_it_works_in_a_folder_of_the_repository_and_in_a_submodule(repository, h
 
 
 def test_it_works_in_a_shallow_clone_and_inside_a_hook(
-    repository, mind, home, tmp_path, monkeypatch
+    repository, call, home, tmp_path, monkeypatch
 ):
-    sync(mind)
+    sync(call)
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow))
     other = opened(shallow, home)
@@ -453,9 +456,9 @@ def test_it_works_in_a_shallow_clone_and_inside_a_hook(
 )
 @pytest.mark.parametrize("has_settings", [False, True])
 def test_a_sync_of_a_hook_takes_no_author_and_date_of_the_users_commit(
-    repository, mind, monkeypatch, hook, options, has_settings
+    repository, call, monkeypatch, hook, options, has_settings
 ):
-    remember(mind)
+    remember(call)
     if has_settings:
         for role in ("AUTHOR", "COMMITTER"):
             for name in ("NAME", "EMAIL"):
@@ -467,7 +470,7 @@ def test_a_sync_of_a_hook_takes_no_author_and_date_of_the_users_commit(
     command = f"'{sys.executable}' -m mimo sync"
     script.write_text(f"#!/bin/sh\nrm $0\n{command}\n", encoding="utf-8")
     script.chmod(0o755)
-    monkeypatch.setenv("MIND_HOME", str(mind.home))
+    monkeypatch.setenv("MIND_HOME", str(call.mind.home))
     others = ("--author=Eve <eve@example.com>", "--date=2020-01-01T00:00:00Z", "--allow-empty")
 
     git(repository, "commit", "-qm", "x", *others, *options, GIT_COMMITTER_DATE="@1 +0000")
@@ -479,9 +482,9 @@ def test_a_sync_of_a_hook_takes_no_author_and_date_of_the_users_commit(
 
 
 @pytest.fixture
-def bob(repository, mind, home, tmp_path):
+def bob(repository, call, home, tmp_path):
     """Another user's clone; both pull from, and push to, the same repository."""
-    sync(mind)
+    sync(call)
     hub = tmp_path / "hub.git"
     git(tmp_path, "clone", "-q", "--bare", str(repository), str(hub))
     git(repository, "remote", "add", "origin", str(hub))
@@ -491,12 +494,12 @@ def bob(repository, mind, home, tmp_path):
     return opened(tmp_path / "bob", home)
 
 
-def test_two_users_share_their_memories(bob, mind, tmp_path):
+def test_two_users_share_their_memories(bob, call, tmp_path):
     remember(bob, "Bob's")
     assert sync(bob, push=True).pushed
-    remember(mind, "Ann's")
+    remember(call, "Ann's")
 
-    done = sync(mind, pull=True, push=True)
+    done = sync(call, pull=True, push=True)
 
     assert done.pulled
     assert done.pushed
@@ -508,53 +511,53 @@ def test_two_users_share_their_memories(bob, mind, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["pull.rebase", "branch.main.rebase"])
-def test_a_pull_rebases_if_git_is_set_so(bob, mind, repository, key):
+def test_a_pull_rebases_if_git_is_set_so(bob, call, repository, key):
     remember(bob, "Bob's")
     sync(bob, push=True)
-    remember(mind, "Ann's")
+    remember(call, "Ann's")
     git(repository, "config", key, "true")
 
-    sync(mind, pull=True)
+    sync(call, pull=True)
 
     assert git(repository, "log", "--merges", "--format=%h") == ""
     assert git(repository, "log", "--format=%h", "HEAD..@{upstream}") == ""
 
 
-def conflicting(bob, mind, repository, names):
+def conflicting(bob, call, repository, names):
     """Ann and Bob commit different texts of the same files; Bob has pushed his."""
-    for user, root in (("Bob", bob.project.root), ("Ann", repository)):
+    for user, root in (("Bob", bob.mind.project.root), ("Ann", repository)):
         for name in names:
             (root / name).write_text(f"{user}'s\n", encoding="utf-8")
         git(root, "add", *names)
         git(root, "commit", "-qm", user)
-    git(bob.project.root, "push", "-q")
+    git(bob.mind.project.root, "push", "-q")
 
 
 @pytest.mark.parametrize(("rebases", "command"), [("false", "merge"), ("true", "rebase")])
 def test_a_pull_with_conflicts_names_the_files_and_the_next_step(
-    bob, mind, repository, capsys, rebases, command
+    bob, call, repository, capsys, rebases, command
 ):
     names = ["größe.txt", "a b.txt", "c.txt", "d.txt"]
-    conflicting(bob, mind, repository, names)
+    conflicting(bob, call, repository, names)
     git(repository, "config", "pull.rebase", rebases)
-    remember(mind, "Ann's")
+    remember(call, "Ann's")
 
     with pytest.raises(Conflict) as raised:
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
     shown = "`a b.txt`, `c.txt`, `d.txt` and 1 more"
     assert raised.value.message == f"the pulled commits conflict in {shown}"
     assert raised.value.details["files"] == sorted(names)
     for word in ("--continue", "--abort"):
         assert f"`git {command} {word}`" in raised.value.hint
-    assert main(["sync"], open=lambda _: mind) != 0
+    assert main(["sync"], open=lambda _: call.mind) != 0
     assert f"cancel it with `git {command} --abort`" in capsys.readouterr().err
     git(repository, command, "--abort")
-    assert sync(mind).commit is None
+    assert sync(call).commit is None
 
 
-def test_a_merge_of_the_program_that_conflicts_names_the_files(bob, mind, repository):
-    conflicting(bob, mind, repository, ["a b.txt", "c.txt"])
+def test_a_merge_of_the_program_that_conflicts_names_the_files(bob, call, repository):
+    conflicting(bob, call, repository, ["a b.txt", "c.txt"])
     commit.fetch(repository)
     expected = "can't be merged: they conflict in `a b.txt`, `c.txt`"
     with pytest.raises(Conflict, match=re.escape(expected)):
@@ -562,65 +565,65 @@ def test_a_merge_of_the_program_that_conflicts_names_the_files(bob, mind, reposi
     assert not git(repository, "status", "--porcelain", "--untracked-files=no")
 
 
-def test_a_pull_that_git_refuses_shows_its_reason(bob, mind, repository):
+def test_a_pull_that_git_refuses_shows_its_reason(bob, call, repository):
     names = ["a.txt"]
-    conflicting(bob, mind, repository, names)
+    conflicting(bob, call, repository, names)
     git(repository, "reset", "-q", "--hard", "HEAD~1")
     (repository / "a.txt").write_text("not committed\n", encoding="utf-8")
 
     with pytest.raises(StorageFailed, match="git pull: The following untracked") as raised:
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
     assert raised.value.hint == "`a.txt`; Please move or remove them before you merge."
 
 
-def test_a_pull_is_summarised_by_the_number_of_its_files(bob, mind, capsys):
+def test_a_pull_is_summarised_by_the_number_of_its_files(bob, call, capsys):
     remember(bob, "Bob's")
     sync(bob, push=True)
-    assert main(["sync", "--pull"], open=lambda _: mind) == 0
+    assert main(["sync", "--pull"], open=lambda _: call.mind) == 0
     assert "pulled: 1 file changed, " in capsys.readouterr().out
 
 
-def test_the_advice_of_git_is_whole(bob, repository, mind):
-    remember(mind)
+def test_the_advice_of_git_is_whole(bob, repository, call):
+    remember(call)
     git(repository, "checkout", "-q", "-b", "idea")
     with pytest.raises(StorageFailed) as raised:
-        sync(mind, push=True)
+        sync(call, push=True)
     assert "use `git push --set-upstream origin idea`" in raised.value.hint
 
     git(repository, "remote", "remove", "origin")
     with pytest.raises(StorageFailed) as raised:
-        sync(mind, push=True)
+        sync(call, push=True)
     assert "using `git remote add <name> <url>` and then push using" in raised.value.hint
     assert raised.value.hint.endswith("the remote name `git push <name>`")
 
 
 @pytest.mark.parametrize("empty", ["hint:", "hint: "])
-def test_empty_lines_in_the_advice_of_git_are_left_out(repository, mind, empty):
+def test_empty_lines_in_the_advice_of_git_are_left_out(repository, call, empty):
     # As git 2.41 and later print it for a pull with `pull.ff` set to `only`.
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     advice = f"hint: you need to either:\n{empty}\nhint:   git merge --no-ff\n{empty}\nhint: or:"
     hook.write_text(f"#!/bin/sh\necho '{advice}\nfatal: not possible' >&2\nexit 1\n", "utf-8")
     hook.chmod(0o755)
-    remember(mind)
+    remember(call)
 
     with pytest.raises(StorageFailed, match="git commit: not possible") as raised:
-        sync(mind)
+        sync(call)
 
     assert raised.value.hint == "you need to either: `git merge --no-ff` or:"
 
 
-def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):
+def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, call):
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho no commit today >&2\nexit 1\n", encoding="utf-8")
     hook.chmod(0o755)
     git(repository, "config", "core.autocrlf", "true")
-    remember(mind)
+    remember(call)
 
     with pytest.raises(StorageFailed, match="git commit: no commit today"):
-        sync(mind)
+        sync(call)
 
 
 @pytest.mark.parametrize(
@@ -650,16 +653,16 @@ def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):
         ),
     ],
 )
-def test_the_reason_of_the_program_pre_commit_is_reported(repository, mind, lines, reason, hint):
+def test_the_reason_of_the_program_pre_commit_is_reported(repository, call, lines, reason, hint):
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     printed = "\n".join(lines)
     hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{printed}\nEND\nexit 1\n", encoding="utf-8")
     hook.chmod(0o755)
-    remember(mind)
+    remember(call)
 
     with pytest.raises(StorageFailed) as raised:
-        sync(mind)
+        sync(call)
 
     assert (raised.value.message, raised.value.hint) == (reason, hint)
 
@@ -671,16 +674,16 @@ def test_long_lines_of_a_hook_are_read_without_backtracking():
 
 
 @pytest.mark.parametrize("path", ["", None])
-def test_without_a_repository_or_git_sync_is_refused_with_the_reason(mind, monkeypatch, path):
+def test_without_a_repository_or_git_sync_is_refused_with_the_reason(call, monkeypatch, path):
     if path is not None:
         monkeypatch.setenv("PATH", path)
     with pytest.raises(Invalid, match=r"not in a git repository|git is not installed"):
-        sync(mind)
+        sync(call)
 
 
-def test_a_memory_that_is_removed_meanwhile_is_left_out(repository, mind, monkeypatch):
-    sync(mind)
-    kept, lost = remember(mind, "Use JWT"), remember(mind, "Use sessions")
+def test_a_memory_that_is_removed_meanwhile_is_left_out(repository, call, monkeypatch):
+    sync(call)
+    kept, lost = remember(call, "Use JWT"), remember(call, "Use sessions")
     do = commit._do
 
     def overtaken(root, *words, **rest):
@@ -688,16 +691,16 @@ def test_a_memory_that_is_removed_meanwhile_is_left_out(repository, mind, monkey
         return do(root, *words, **rest)
 
     monkeypatch.setattr(commit, "_do", overtaken)
-    assert sync(mind).commit
+    assert sync(call).commit
     committed = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
     assert committed == [kept.place.path]
 
 
 def test_a_sync_of_files_that_are_all_removed_meanwhile_commits_nothing(
-    repository, mind, monkeypatch
+    repository, call, monkeypatch
 ):
-    sync(mind)
-    before, lost = git(repository, "rev-parse", "HEAD"), remember(mind)
+    sync(call)
+    before, lost = git(repository, "rev-parse", "HEAD"), remember(call)
     do = commit._do
 
     def overtaken(root, *words, **rest):
@@ -705,64 +708,64 @@ def test_a_sync_of_files_that_are_all_removed_meanwhile_commits_nothing(
         return do(root, *words, **rest)
 
     monkeypatch.setattr(commit, "_do", overtaken)
-    assert sync(mind).commit is None
+    assert sync(call).commit is None
     assert git(repository, "rev-parse", "HEAD") == before
 
 
-def test_a_sync_waits_for_another_process_that_uses_git(repository, mind):
-    remember(mind)
+def test_a_sync_waits_for_another_process_that_uses_git(repository, call):
+    remember(call)
     lock = repository / ".git" / "index.lock"
     lock.write_bytes(b"")
     timer = threading.Timer(0.3, lock.unlink)
     timer.start()
-    assert sync(mind).commit
+    assert sync(call).commit
     timer.join()
 
 
-def test_a_sync_names_a_lock_of_git_that_stays(repository, mind, monkeypatch):
-    remember(mind)
+def test_a_sync_names_a_lock_of_git_that_stays(repository, call, monkeypatch):
+    remember(call)
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.2)
     lock = repository / ".git" / "index.lock"
     lock.write_bytes(b"")
     with pytest.raises(StorageFailed, match=r"index\.lock` is held") as caught:
-        sync(mind)
+        sync(call)
     assert caught.value.details["path"] == str(lock)
     assert "remove the file" in (caught.value.hint or "")
 
 
-def test_a_removal_that_is_staged_already_is_committed(repository, mind):
-    record = remember(mind)
-    sync(mind)
+def test_a_removal_that_is_staged_already_is_committed(repository, call):
+    record = remember(call)
+    sync(call)
     git(repository, "rm", "--quiet", record.place.path)
-    kept = remember(mind, "Use sessions")
+    kept = remember(call, "Use sessions")
 
-    assert sync(mind).commit
+    assert sync(call).commit
     committed = git(repository, "show", "--name-status", "--format=", "HEAD").splitlines()
     assert {*committed} == {f"A\t{kept.place.path}", f"D\t{record.place.path}"}
-    assert sync(mind).commit is None
+    assert sync(call).commit is None
 
 
-def test_links_and_files_too_large_to_search_are_left_out_and_named(repository, mind):
-    record = remember(mind)
+def test_links_and_files_too_large_to_search_are_left_out_and_named(repository, call):
+    record = remember(call)
     (repository / "AGENTS.md").write_text("Run make\n", "utf-8")
-    (mind.folder / "AGENTS.md").symlink_to("../AGENTS.md")
-    with (mind.folder / "dump.bin").open("wb") as file:
+    (call.mind.folder / "AGENTS.md").symlink_to("../AGENTS.md")
+    with (call.mind.folder / "dump.bin").open("wb") as file:
         file.truncate(disk.STATE_BYTES + 1)
 
-    done = sync(mind)
+    done = sync(call)
     assert record.place.path in git(repository, "ls-files", ".mind")
     left_out = "`.mind/AGENTS.md`, `.mind/dump.bin` can't be committed by mind"
     assert left_out in str(done.notice)
-    again = sync(mind)
+    again = sync(call)
     assert again.commit is None
     assert left_out in str(again.notice)
 
 
 def test_a_file_that_another_process_takes_out_of_the_index_is_left_out(
-    repository, mind, monkeypatch
+    repository, call, monkeypatch
 ):
-    sync(mind)
-    kept, lost = remember(mind, "Use JWT"), remember(mind, "Use sessions")
+    sync(call)
+    kept, lost = remember(call, "Use JWT"), remember(call, "Use sessions")
     do = commit._do
 
     def overtaken(root, *words, **rest):
@@ -773,16 +776,16 @@ def test_a_file_that_another_process_takes_out_of_the_index_is_left_out(
         return do(root, *words, **rest)
 
     monkeypatch.setattr(commit, "_do", overtaken)
-    assert sync(mind).commit
+    assert sync(call).commit
     committed = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
     assert committed == [kept.place.path]
 
 
 @pytest.fixture
-def pulled(repository, mind):
+def pulled(repository, call):
     """A memory that came with a file of another author, and is not approved."""
     git(repository, "config", "user.email", "ann@example.com")
-    mind.trust.follow(False)
+    call.mind.trust.follow(False)
     path = repository / ".mind" / "facts" / "theirs.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("---\nid: theirs\n---\nTheirs\n", encoding="utf-8")
@@ -790,63 +793,63 @@ def pulled(repository, mind):
 
 
 def is_approved(root, home, path):
-    mind = opened(root, home)
-    return mind.trust.trusted(mind.store.digest(path))
+    call = opened(root, home)
+    return call.mind.trust.trusted(call.mind.store.digest(path))
 
 
-def test_what_a_person_commits_is_approved_which_is_reported(repository, mind, home, pulled):
+def test_what_a_person_commits_is_approved_which_is_reported(repository, call, home, pulled):
     assert not is_approved(repository, home, pulled)
-    notice = sync(mind).notice
+    notice = sync(call).notice
     assert notice == "this commit approves 1 memory; `mind untrust ID` ends that"
     assert is_approved(repository, home, pulled)
 
 
-def test_the_statements_of_a_log_count_as_approved_memories(repository, mind, pulled):
+def test_the_statements_of_a_log_count_as_approved_memories(repository, call, pulled):
     log = repository / ".mind" / "MEMORY.md"
     log.write_text("- Decided to use llamas\n- TIL goats climb\n", encoding="utf-8")
-    assert "this commit approves 3 memories;" in (sync(mind).notice or "")
+    assert "this commit approves 3 memories;" in (sync(call).notice or "")
 
 
-def test_a_log_without_a_statement_counts_as_none(repository, mind, pulled):
+def test_a_log_without_a_statement_counts_as_none(repository, call, pulled):
     (repository / ".mind" / "MEMORY.md").write_text("# Memory\n\nPlain words.\n")
-    assert "this commit approves 1 memory;" in (sync(mind).notice or "")
+    assert "this commit approves 1 memory;" in (sync(call).notice or "")
 
 
-def test_only_a_commit_that_was_made_approves(repository, mind, monkeypatch, pulled):
-    assert sync(mind, dry_run=True).notice is None
+def test_only_a_commit_that_was_made_approves(repository, call, monkeypatch, pulled):
+    assert sync(call, dry_run=True).notice is None
     monkeypatch.setattr(commit, "commit", lambda *_: None)
-    assert sync(mind).notice is None
+    assert sync(call).notice is None
 
 
-def test_what_a_pull_changes_is_not_counted_as_approved(bob, mind, repository):
+def test_what_a_pull_changes_is_not_counted_as_approved(bob, call, repository):
     git(repository, "config", "user.email", "ann@example.com")
     git(repository, "config", "pull.rebase", "true")
-    mind.trust.follow(False)
+    call.mind.trust.follow(False)
     path = repository / ".mind" / "facts" / "long.md"
     path.parent.mkdir(exist_ok=True)
     lines = ["---", "id: long", "type: fact", "---", *(f"Line {n}" for n in range(30))]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    sync(mind, push=True)
-    git(bob.project.root, "pull", "-q")
-    theirs = bob.project.root / ".mind" / "facts" / "long.md"
+    sync(call, push=True)
+    git(bob.mind.project.root, "pull", "-q")
+    theirs = bob.mind.project.root / ".mind" / "facts" / "long.md"
     theirs.write_text(theirs.read_text("utf-8").replace("Line 2\n", "Theirs\n"), encoding="utf-8")
     sync(bob, push=True)
     path.write_text(path.read_text("utf-8").replace("Line 25\n", "Ours\n"), encoding="utf-8")
 
-    notice = sync(mind, pull=True).notice
+    notice = sync(call, pull=True).notice
 
     assert notice == "this commit approves 1 memory; `mind untrust ID` ends that"
 
 
 @pytest.mark.parametrize("words", [{"pull": True}, {"push": True}])
 def test_a_failed_pull_or_push_names_the_commit_and_what_it_approves(
-    bob, mind, repository, pulled, words
+    bob, call, repository, pulled, words
 ):
     names = ["a.txt"]
-    conflicting(bob, mind, repository, names)
+    conflicting(bob, call, repository, names)
 
     with pytest.raises((Conflict, StorageFailed)) as raised:
-        sync(mind, **words)
+        sync(call, **words)
 
     last = git(repository, "log", "-1", "--format=%h", "--", ".mind")
     assert raised.value.hint.startswith(
@@ -866,15 +869,15 @@ def test_a_failed_pull_or_push_names_the_commit_and_what_it_approves(
         ("git rm -q --cached -f $f; rm $f", ""),
     ],
 )
-def test_git_has_staged_what_a_hook_staged(repository, mind, hook, expected):
-    sync(mind)
-    path = remember(mind, "Use maps").place.path
+def test_git_has_staged_what_a_hook_staged(repository, call, hook, expected):
+    sync(call)
+    path = remember(call, "Use maps").place.path
     (repository / ".git/hooks").mkdir(exist_ok=True)
     script = repository / ".git/hooks/pre-commit"
     script.write_text(f"#!/bin/sh\nf={path}\n{hook}\n", encoding="utf-8")
     script.chmod(0o755)
 
-    assert sync(mind).commit
+    assert sync(call).commit
 
     assert git(repository, "diff", "--cached", "--name-only") == ""
     assert git(repository, "status", "--short", ".mind").strip() == expected.strip().replace(
@@ -882,33 +885,33 @@ def test_git_has_staged_what_a_hook_staged(repository, mind, hook, expected):
     )
 
 
-def test_what_is_staged_after_the_commit_stays_staged(repository, mind):
-    sync(mind)
-    path = remember(mind).place.path
+def test_what_is_staged_after_the_commit_stays_staged(repository, call):
+    sync(call)
+    path = remember(call).place.path
     (repository / ".git/hooks").mkdir(exist_ok=True)
     script = repository / ".git/hooks/post-commit"
     script.write_text(f"#!/bin/sh\necho more >> {path}\ngit add {path}\n", encoding="utf-8")
     script.chmod(0o755)
-    assert sync(mind).commit
+    assert sync(call).commit
     assert git(repository, "status", "--short", ".mind") == f"M  {path}"
 
 
-def test_a_message_that_begins_with_the_sign_of_a_comment_is_kept(repository, mind):
+def test_a_message_that_begins_with_the_sign_of_a_comment_is_kept(repository, call):
     git(repository, "config", "commit.cleanup", "strip")
-    sync(mind, message="#12 fix")
+    sync(call, message="#12 fix")
     assert git(repository, "log", "-1", "--format=%s") == "#12 fix"
 
 
 @pytest.mark.parametrize("stages", [False, True])
 def test_a_file_that_a_hook_changes_is_approved_only_as_it_was_committed(
-    repository, mind, home, pulled, stages
+    repository, call, home, pulled, stages
 ):
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\necho more >> {pulled}\n{f'git add {pulled}' * stages}\n", "utf-8")
     hook.chmod(0o755)
 
-    notice = sync(mind).notice or ""
+    notice = sync(call).notice or ""
 
     approves = "this commit approves 1 memory; `mind untrust ID` ends that"
     changed = f"a git hook changed `{pulled}` without staging the change, which is not committed"
@@ -918,9 +921,9 @@ def test_a_file_that_a_hook_changes_is_approved_only_as_it_was_committed(
 
 
 @pytest.mark.parametrize("message", [None, "A message\n\nMind-Reviewed: yes"])
-def test_what_an_agent_commits_is_not_approved(repository, mind, home, pulled, message):
-    remember(mind, "Ours", by="claude-code")
-    done = sync(mind.acting_as("claude-code"), message=message)
+def test_what_an_agent_commits_is_not_approved(repository, call, home, pulled, message):
+    remember(call, "Ours", by="claude-code")
+    done = sync(acting_as(call, "claude-code"), message=message)
 
     assert done.notice is None
     assert not is_approved(repository, home, pulled)
@@ -929,14 +932,14 @@ def test_what_an_agent_commits_is_not_approved(repository, mind, home, pulled, m
     assert ("Remembered-by" in trailers) == (message is None)
 
 
-def test_what_is_committed_automatically_is_not_approved(repository, mind, home, pulled):
+def test_what_is_committed_automatically_is_not_approved(repository, call, home, pulled):
     syncing.commit_scheduled(repository, home)
     assert git(repository, "ls-files", pulled) == pulled
     assert not is_approved(repository, home, pulled)
 
 
 def test_a_person_who_amends_an_automatic_commit_approves_the_changes(
-    repository, mind, home, pulled
+    repository, call, home, pulled
 ):
     syncing.commit_scheduled(repository, home)
     path = repository / ".mind" / "facts" / "own.md"

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from mimo import disk
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.config import load
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.failures import failure
-from mimo.guard.policy import Call, Operation
+from mimo.guard.policy import Operation, Request
 from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
@@ -38,18 +38,18 @@ from tests.conftest import NOW, Clock, git
 COMMANDS = all_commands()
 
 
-def run(mind: Mind, path: str, by: str | None = None, /, **arguments: object) -> Any:
+def run(call: Call, path: str, by: str | None = None, /, **arguments: object) -> Any:
     surface = Surface.MCP if by else Surface.CLI
-    return invoke(COMMANDS.at(path), mind, Caller(surface=surface, name=by), arguments)
+    return invoke(COMMANDS.at(path), call.by(Caller(surface=surface, name=by)), arguments)
 
 
-def added(mind: Mind, content: str = "Staging is reset", **fields: object) -> str:
-    return str(run(mind, "add", content=content, **fields).id)
+def added(call: Call, content: str = "Staging is reset", **fields: object) -> str:
+    return str(run(call, "add", content=content, **fields).id)
 
 
-def contents(mind: Mind) -> dict[str, bytes]:
+def contents(call: Call) -> dict[str, bytes]:
     """Returns every file that people can see, by its path."""
-    root = mind.project.root
+    root = call.mind.project.root
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in root.rglob("*")
@@ -57,44 +57,44 @@ def contents(mind: Mind) -> dict[str, bytes]:
     }
 
 
-def path_of(mind: Mind, id: str) -> Path:
-    return mind.project.root / lookup.one(mind, id).place.path
+def path_of(call: Call, id: str) -> Path:
+    return call.mind.project.root / lookup.one(call, id).place.path
 
 
-def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
-    id_ = added(mind)
-    before = contents(mind)
-    removed = run(mind, "rm", id=id_)
+def test_a_removed_memory_comes_back_and_goes_again(call: Call) -> None:
+    id_ = added(call)
+    before = contents(call)
+    removed = run(call, "rm", id=id_)
     assert removed.undo is not None
 
-    undone = run(mind, "undo")
+    undone = run(call, "undo")
     assert [(record.action, record.changed) for record in undone.files] == [(Action.RESTORE, False)]
-    assert contents(mind) == before
-    assert lookup.one(mind, id_).memory.content == "Staging is reset"
-    run(mind, "undo")
+    assert contents(call) == before
+    assert lookup.one(call, id_).memory.content == "Staging is reset"
+    run(call, "undo")
     with pytest.raises(NotFound):
-        lookup.one(mind, id_)
-    run(mind, "undo")
-    assert contents(mind) == before
+        lookup.one(call, id_)
+    run(call, "undo")
+    assert contents(call) == before
 
 
 def test_an_undo_ends_the_approval_that_a_decision_supersedes_and_a_redo_restores_it(
-    mind: Mind,
+    call: Call,
 ) -> None:
-    mind.trust.follow(follow=False)
+    call.mind.trust.follow(follow=False)
     first, second = (
-        run(mind, "save decision", topic="queue", decision=text, reasoning="Known").id
+        run(call, "save decision", topic="queue", decision=text, reasoning="Known").id
         for text in ("Use Redis", "Use Rabbit")
     )
-    path = path_of(mind, second)
+    path = path_of(call, second)
     text = path.read_text("utf-8").replace("Use Rabbit", "Use nothing")
-    run(mind, "undo")
+    run(call, "undo")
     path.write_text(text, "utf-8")  # As a pull could.
-    assert run(mind, "show", id=first).superseded_by is None
+    assert run(call, "show", id=first).superseded_by is None
     path.unlink()
-    run(mind, "undo")
+    run(call, "undo")
     path.write_text(text, "utf-8")
-    assert run(mind, "show", id=first).superseded_by == second
+    assert run(call, "show", id=first).superseded_by == second
 
 
 @pytest.mark.parametrize(
@@ -123,44 +123,44 @@ def test_an_undo_ends_the_approval_that_a_decision_supersedes_and_a_redo_restore
     ids=lambda words: f"{words[0]} {' '.join(words[1])}",
 )
 def test_every_command_is_undone_and_redone(
-    mind: Mind, words: Any, monkeypatch: pytest.MonkeyPatch
+    call: Call, words: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, arguments = words
-    root = mind.project.root
+    root = call.mind.project.root
     monkeypatch.chdir(root)
     (root / "doc.md").write_text("# One\n\nA first section.\n\n# Two\n\nA second one.\n", "utf-8")
     (root / "CLAUDE.md").write_text("# Ours\n", "utf-8")
-    ingested = run(mind, "ingest", path=str(root / "doc.md"))
-    names = {"OLD": added(mind), "SOURCE": ingested.source_id, "CHUNK": ingested.ids[0]}
+    ingested = run(call, "ingest", path=str(root / "doc.md"))
+    names = {"OLD": added(call), "SOURCE": ingested.source_id, "CHUNK": ingested.ids[0]}
     names["FIRST"] = run(
-        mind, "save decision", topic="queue", decision="Use Redis", reasoning="Known"
+        call, "save decision", topic="queue", decision="Use Redis", reasoning="Known"
     ).id
     names["MIDDLE"] = run(
-        mind, "save decision", topic="queue", decision="Use Rabbit", reasoning="Known"
+        call, "save decision", topic="queue", decision="Use Rabbit", reasoning="Known"
     ).id
     names["NEW"] = run(
-        mind, "save decision", topic="queue", decision="Use SQS", reasoning="Known"
+        call, "save decision", topic="queue", decision="Use SQS", reasoning="Known"
     ).id
     names["DOC"] = str(root / "doc.md")
-    names["FILE"] = path_of(mind, names["OLD"]).read_text("utf-8").replace("is reset", "is wiped")
-    run(mind, "value put", namespace="agent.build", key="last", value=1)
+    names["FILE"] = path_of(call, names["OLD"]).read_text("utf-8").replace("is reset", "is wiped")
+    run(call, "value put", namespace="agent.build", key="last", value=1)
     (root / "doc.md").write_text("# One\n\nA section that changed.\n", "utf-8")
-    mind.trust.follow(follow=False)
-    mind.trust.revoke([lookup.one(mind, names["OLD"]).place.digest])
+    call.mind.trust.follow(follow=False)
+    call.mind.trust.revoke([lookup.one(call, names["OLD"]).place.digest])
     kept = reviews(root)
     arguments = {k: names.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
-    before = contents(mind)
+    before = contents(call)
 
-    run(mind, path, **arguments)
-    after = contents(mind)
+    run(call, path, **arguments)
+    after = contents(call)
     reviewed = reviews(root)
     assert (after, reviewed) != (before, kept)
 
-    run(mind, "undo")
-    assert contents(mind) == before
+    run(call, "undo")
+    assert contents(call) == before
     assert reviews(root) == kept
-    run(mind, "undo")
-    assert contents(mind) == after
+    run(call, "undo")
+    assert contents(call) == after
     assert reviews(root) == reviewed
 
 
@@ -171,68 +171,68 @@ def reviews(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 
-def test_a_restored_value_replaces_the_temporary_one(mind: Mind) -> None:
+def test_a_restored_value_replaces_the_temporary_one(call: Call) -> None:
     place = {"namespace": "agent.u", "key": "K"}
-    run(mind, "value put", **place, value="permanent")
-    run(mind, "value put", **place, value="temporary", ttl_seconds=600)
-    run(mind, "value put", **place | {"key": "other"}, value="stays", ttl_seconds=600)
+    run(call, "value put", **place, value="permanent")
+    run(call, "value put", **place, value="temporary", ttl_seconds=600)
+    run(call, "value put", **place | {"key": "other"}, value="stays", ttl_seconds=600)
 
-    run(mind, "undo")
+    run(call, "undo")
 
-    assert run(mind, "value get", **place).value == "permanent"
-    assert run(mind, "value get", **place | {"key": "other"}).value == "stays"
+    assert run(call, "value get", **place).value == "permanent"
+    assert run(call, "value get", **place | {"key": "other"}).value == "stays"
 
 
-def test_an_import_and_its_rollback_are_undone(mind: Mind, tmp_path: Path) -> None:
+def test_an_import_and_its_rollback_are_undone(call: Call, tmp_path: Path) -> None:
     from tests.mama_databases import example
 
     database = example(tmp_path / "mama.db")
-    before = contents(mind)
-    run(mind, "import mama", db=str(database))
-    imported = contents(mind)
-    run(mind, "import mama", db=str(database), rollback=True)
-    assert contents(mind) == before
+    before = contents(call)
+    run(call, "import mama", db=str(database))
+    imported = contents(call)
+    run(call, "import mama", db=str(database), rollback=True)
+    assert contents(call) == before
 
-    run(mind, "undo")
-    assert contents(mind) == imported
-    run(mind, "import mama", db=str(database), rollback=True)
-    assert contents(mind) == before
+    run(call, "undo")
+    assert contents(call) == imported
+    run(call, "import mama", db=str(database), rollback=True)
+    assert contents(call) == before
 
 
-def test_one_command_is_one_change_newest_first(mind: Mind, clock: Clock) -> None:
-    first, second = added(mind, "One"), added(mind, "Two")
+def test_one_command_is_one_change_newest_first(call: Call, clock: Clock) -> None:
+    first, second = added(call, "One"), added(call, "Two")
     clock.forward(minutes=1)
-    run(mind, "rm", id=first)
-    rows = run(mind, "undo", list=True).changes
+    run(call, "rm", id=first)
+    rows = run(call, "undo", list=True).changes
 
     assert [(row.command, len(row.files), row.undone) for row in rows] == [
         ("rm", 1, False),
         ("add", 1, False),
         ("add", 1, False),
     ]
-    run(mind, "undo", id=rows[0].id)
-    rows = run(mind, "undo", list=True).changes
+    run(call, "undo", id=rows[0].id)
+    rows = run(call, "undo", list=True).changes
     assert [(row.command, row.undone) for row in rows[:2]] == [("undo", False), ("rm", True)]
     assert rows[0].undoes == rows[1].id
-    assert second in run(mind, "undo", list=True, limit=4).changes[-2].files[0]
+    assert second in run(call, "undo", list=True, limit=4).changes[-2].files[0]
 
 
-def test_a_file_that_changed_since_is_not_overwritten(mind: Mind) -> None:
-    id_ = added(mind)
-    run(mind, "edit", id=id_, importance=0.9)
-    change = run(mind, "undo", list=True).changes[0].id
-    path = path_of(mind, id_)
+def test_a_file_that_changed_since_is_not_overwritten(call: Call) -> None:
+    id_ = added(call)
+    run(call, "edit", id=id_, importance=0.9)
+    change = run(call, "undo", list=True).changes[0].id
+    path = path_of(call, id_)
     by_hand = path.read_bytes() + b"By hand.\n"
     path.write_bytes(by_hand)
 
     with pytest.raises(Conflict, match="has changed since `mind edit`") as refused:
-        run(mind, "undo")
+        run(call, "undo")
     assert "--force" in (refused.value.hint or "")
     assert path.read_bytes() == by_hand
 
-    run(mind, "undo", id=change, force=True)
+    run(call, "undo", id=change, force=True)
     assert b"By hand" not in path.read_bytes()
-    run(mind, "undo")
+    run(call, "undo")
     assert path.read_bytes() == by_hand
 
 
@@ -252,10 +252,10 @@ def refusing_second(asked: list[Path], fail: Callable[[], None]) -> Callable[...
 
 @pytest.mark.parametrize("error", [OSError(errno.EPERM, "not permitted"), KeyboardInterrupt()])
 def test_an_undo_that_fails_at_a_file_undoes_none(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    call: Call, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    _ingested(mind)
-    before = contents(mind)
+    _ingested(call)
+    before = contents(call)
     asked = list[Path]()
 
     def fail() -> None:
@@ -264,22 +264,22 @@ def test_an_undo_that_fails_at_a_file_undoes_none(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refusing_second(asked, fail))
         with pytest.raises((StorageFailed, KeyboardInterrupt)) as caught:
-            run(mind, "undo")
+            run(call, "undo")
 
     if isinstance(caught.value, StorageFailed):
         assert caught.value.hint.endswith("it was not changed; nothing was undone")
     assert len(asked) == 2
-    assert contents(mind) == before
-    assert [each.undone for each in undoing.changes(mind, 9)] == [False]
-    run(mind, "undo")
-    assert not any(path.startswith(".mind/sources/") for path in contents(mind))
+    assert contents(call) == before
+    assert [each.undone for each in undoing.changes(call, 9)] == [False]
+    run(call, "undo")
+    assert not any(path.startswith(".mind/sources/") for path in contents(call))
 
 
 def test_an_undo_that_can_not_be_put_back_names_the_file(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _ingested(mind)
-    before = contents(mind)
+    _ingested(call)
+    before = contents(call)
     asked = list[Path]()
 
     def fail() -> None:
@@ -291,62 +291,62 @@ def test_an_undo_that_can_not_be_put_back_names_the_file(
 
     monkeypatch.setattr(Path, "unlink", refusing_second(asked, fail))
     with pytest.raises(StorageFailed, match="no space left") as caught:
-        run(mind, "undo")
+        run(call, "undo")
     monkeypatch.undo()
 
-    first = asked[0].relative_to(mind.project.root)
+    first = asked[0].relative_to(call.mind.project.root)
     assert caught.value.hint.endswith(f"`{first}` stays undone; `mind undo` puts it back")
-    run(mind, "undo")
-    assert contents(mind) == before
+    run(call, "undo")
+    assert contents(call) == before
 
 
-def _ingested(mind: Mind) -> None:
+def _ingested(call: Call) -> None:
     """Ingests two files, as the last change."""
-    folder = mind.project.root / "notes"
+    folder = call.mind.project.root / "notes"
     folder.mkdir()
     for name in ("one", "two"):
         (folder / f"{name}.md").write_text(f"# {name}\n\nThe text of {name}.\n", "utf-8")
-    run(mind, "ingest", path=str(folder))
+    run(call, "ingest", path=str(folder))
 
 
-def test_a_later_change_of_the_file_is_named(mind: Mind) -> None:
-    id_ = added(mind)
-    run(mind, "edit", id=id_, importance=0.9)
-    run(mind, "edit", id=id_, importance=0.1)
-    later, first, _ = run(mind, "undo", list=True).changes
+def test_a_later_change_of_the_file_is_named(call: Call) -> None:
+    id_ = added(call)
+    run(call, "edit", id=id_, importance=0.9)
+    run(call, "edit", id=id_, importance=0.1)
+    later, first, _ = run(call, "undo", list=True).changes
 
     with pytest.raises(Conflict) as refused:
-        run(mind, "undo", id=first.id)
+        run(call, "undo", id=first.id)
     assert f"mind undo {later.id}" in (refused.value.hint or "")
-    run(mind, "undo", id=later.id)
-    run(mind, "undo", id=first.id)
-    assert lookup.one(mind, id_).memory.importance == 0.5
+    run(call, "undo", id=later.id)
+    run(call, "undo", id=first.id)
+    assert lookup.one(call, id_).memory.importance == 0.5
 
 
-def test_an_empty_id_names_no_change(mind: Mind) -> None:
-    run(mind, "add", content="Tea is green")
+def test_an_empty_id_names_no_change(call: Call) -> None:
+    run(call, "add", content="Tea is green")
 
     with pytest.raises(NotFound, match="trash has no ``"):
-        run(mind, "undo", id="")
+        run(call, "undo", id="")
 
 
-def test_a_dry_run_changes_nothing(mind: Mind) -> None:
-    id_ = added(mind)
-    run(mind, "rm", id=id_)
-    before = contents(mind)
-    shown = run(mind, "undo", dry_run=True)
+def test_a_dry_run_changes_nothing(call: Call) -> None:
+    id_ = added(call)
+    run(call, "rm", id=id_)
+    before = contents(call)
+    shown = run(call, "undo", dry_run=True)
 
     assert (shown.dry_run, shown.redo, shown.files[0].action) == (True, None, Action.RESTORE)
-    assert contents(mind) == before
-    assert len(run(mind, "undo", list=True).changes) == 2
+    assert contents(call) == before
+    assert len(run(call, "undo", list=True).changes) == 2
 
 
-def test_a_change_is_not_undone_twice(mind: Mind) -> None:
-    run(mind, "rm", id=added(mind))
-    change = run(mind, "undo", list=True).changes[0].id
-    run(mind, "undo", id=change)
+def test_a_change_is_not_undone_twice(call: Call) -> None:
+    run(call, "rm", id=added(call))
+    change = run(call, "undo", list=True).changes[0].id
+    run(call, "undo", id=change)
     with pytest.raises(NotFound, match="has nothing to undo"):
-        run(mind, "undo", id=change)
+        run(call, "undo", id=change)
 
 
 def last_note(result: Any, capsys: pytest.CaptureFixture[str]) -> str:
@@ -360,257 +360,257 @@ def last_note(result: Any, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.usefixtures("ann")
 @pytest.mark.parametrize("is_source", [False, True])
 def test_the_note_of_a_restore_states_the_effect_of_an_undo(
-    mind: Mind, capsys: pytest.CaptureFixture[str], is_source: bool
+    call: Call, capsys: pytest.CaptureFixture[str], is_source: bool
 ) -> None:
-    git(mind.project.root, "init", "-q")
-    guide = mind.project.root / "guide.md"
+    git(call.mind.project.root, "init", "-q")
+    guide = call.mind.project.root / "guide.md"
     guide.write_text("# Guide\n\nTea is hot and served at four.\n", "utf-8")
 
     def store() -> str:
-        return str(run(mind, "ingest", path=str(guide)).source_id)
+        return str(run(call, "ingest", path=str(guide)).source_id)
 
-    id_ = store() if is_source else added(mind)
-    run(mind, "sync")
-    committed = contents(mind)
-    unchanged = run(mind, "restore", id=id_)
+    id_ = store() if is_source else added(call)
+    run(call, "sync")
+    committed = contents(call)
+    unchanged = run(call, "restore", id=id_)
     assert (unchanged.replaced, unchanged.undo) == (None, None)
     assert last_note(unchanged, capsys) == ""
 
-    run(mind, "rm", id=id_)
-    before = contents(mind)
-    brought = run(mind, "restore", id=id_)
-    assert contents(mind) == committed
+    run(call, "rm", id=id_)
+    before = contents(call)
+    brought = run(call, "restore", id=id_)
+    assert contents(call) == committed
     assert last_note(brought, capsys) == "note: `mind undo` removes it again\n"
-    run(mind, "undo")
-    assert contents(mind) == before
+    run(call, "undo")
+    assert contents(call) == before
 
-    run(mind, "undo")
+    run(call, "undo")
     if is_source:
         guide.write_text("# Guide\n\nTea is cold and served at five.\n", "utf-8")
         store()
     else:
-        run(mind, "edit", id=id_, content="Staging is reset at night")
-    before = contents(mind)
-    replaced = run(mind, "restore", id=id_)
+        run(call, "edit", id=id_, content="Staging is reset at night")
+    before = contents(call)
+    replaced = run(call, "restore", id=id_)
     assert replaced.replaced
     expected = "note: the text before is in the trash; `mind undo` brings it back\n"
     assert last_note(replaced, capsys) == expected
-    run(mind, "undo")
-    assert contents(mind) == before
+    run(call, "undo")
+    assert contents(call) == before
 
 
 @pytest.mark.usefixtures("ann")
-def test_restore_keeps_uncommitted_edits(mind: Mind) -> None:
-    git(mind.project.root, "init", "-q")
-    id_ = added(mind)
-    run(mind, "sync")
-    run(mind, "edit", id=id_, content="Never committed")
-    restored = run(mind, "restore", id=id_)
+def test_restore_keeps_uncommitted_edits(call: Call) -> None:
+    git(call.mind.project.root, "init", "-q")
+    id_ = added(call)
+    run(call, "sync")
+    run(call, "edit", id=id_, content="Never committed")
+    restored = run(call, "restore", id=id_)
 
-    assert lookup.one(mind, id_).memory.content == "Staging is reset"
-    run(mind, "undo", id=restored.undo)
-    assert lookup.one(mind, id_).memory.content == "Never committed"
+    assert lookup.one(call, id_).memory.content == "Staging is reset"
+    run(call, "undo", id=restored.undo)
+    assert lookup.one(call, id_).memory.content == "Never committed"
 
 
-def test_approvals_stay_as_they_were(mind: Mind) -> None:
-    mind.trust.follow(follow=False)
-    id_ = added(mind)
-    path = path_of(mind, id_)
+def test_approvals_stay_as_they_were(call: Call) -> None:
+    call.mind.trust.follow(follow=False)
+    id_ = added(call)
+    path = path_of(call, id_)
     path.write_bytes(path.read_bytes() + b"By another user.\n")
-    foreign = lookup.one(mind, id_).place.digest
-    run(mind, "edit", "claude-code", id=id_, importance=0.9)
-    run(mind, "undo")
-    assert lookup.one(mind, id_).place.digest == foreign
-    assert not mind.trust.trusted(foreign)
+    foreign = lookup.one(call, id_).place.digest
+    run(call, "edit", "claude-code", id=id_, importance=0.9)
+    run(call, "undo")
+    assert lookup.one(call, id_).place.digest == foreign
+    assert not call.mind.trust.trusted(foreign)
 
-    own = added(mind, "Approved text")
-    approved = lookup.one(mind, own).place.digest
-    run(mind, "rm", id=own)
-    run(mind, "undo")
-    assert mind.trust.trusted(approved)
-    run(mind, "rm", id=own)
-    mind.trust.revoke([approved])
-    run(mind, "undo")
-    assert not mind.trust.trusted(approved)
+    own = added(call, "Approved text")
+    approved = lookup.one(call, own).place.digest
+    run(call, "rm", id=own)
+    run(call, "undo")
+    assert call.mind.trust.trusted(approved)
+    run(call, "rm", id=own)
+    call.mind.trust.revoke([approved])
+    run(call, "undo")
+    assert not call.mind.trust.trusted(approved)
 
 
-def test_a_private_memory_is_private_in_the_trash_and_after(mind: Mind) -> None:
-    id_ = added(mind, private=True)
-    path = path_of(mind, id_)
+def test_a_private_memory_is_private_in_the_trash_and_after(call: Call) -> None:
+    id_ = added(call, private=True)
+    path = path_of(call, id_)
     path.chmod(0o600)
-    run(mind, "rm", id=id_)
+    run(call, "rm", id=id_)
     (entry,) = [
         p
-        for p in (mind.folder / ".local" / "trash").iterdir()
+        for p in (call.mind.folder / ".local" / "trash").iterdir()
         if b"Staging is reset" in p.read_bytes()
     ]
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600
 
-    run(mind, "undo")
+    run(call, "undo")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert lookup.one(mind, id_).place.private
+    assert lookup.one(call, id_).place.private
 
 
-def test_purge_leaves_nothing_in_the_trash(mind: Mind) -> None:
-    other, id_ = added(mind, "Harmless"), added(mind, "Hunter2 and more")
-    run(mind, "edit", id=id_, content="Hunter2 and much more")
-    removed = run(mind, "rm", id=id_, purge=True)
+def test_purge_leaves_nothing_in_the_trash(call: Call) -> None:
+    other, id_ = added(call, "Harmless"), added(call, "Hunter2 and more")
+    run(call, "edit", id=id_, content="Hunter2 and much more")
+    removed = run(call, "rm", id=id_, purge=True)
 
     assert removed.undo is None
-    trash = mind.folder / ".local" / "trash"
+    trash = call.mind.folder / ".local" / "trash"
     assert all(b"Hunter2" not in path.read_bytes() for path in trash.iterdir())
-    assert run(mind, "undo", list=True).changes[0].files == (f".mind/facts/{other}.md",)
+    assert run(call, "undo", list=True).changes[0].files == (f".mind/facts/{other}.md",)
 
 
 @pytest.mark.attack("undo copies of other files lost")
-def test_purge_keeps_the_copies_of_other_files_of_that_name(mind: Mind) -> None:
+def test_purge_keeps_the_copies_of_other_files_of_that_name(call: Call) -> None:
     for folder in ("facts", "decisions"):
-        (mind.folder / folder).mkdir(exist_ok=True)
-    (mind.folder / "facts" / "auth.md").write_text("Hunter2", "utf-8")
-    other = mind.folder / "decisions" / "auth.md"
+        (call.mind.folder / folder).mkdir(exist_ok=True)
+    (call.mind.folder / "facts" / "auth.md").write_text("Hunter2", "utf-8")
+    other = call.mind.folder / "decisions" / "auth.md"
     other.write_text("---\nid: other\n---\nKeep this\n", "utf-8")
-    run(mind, "value put", namespace="agent.x", key="auth", value="important: auth")
-    run(mind, "value rm", namespace="agent.x", key="auth")
-    run(mind, "rm", id="other")
-    run(mind, "rm", id="auth", purge=True)
+    run(call, "value put", namespace="agent.x", key="auth", value="important: auth")
+    run(call, "value rm", namespace="agent.x", key="auth")
+    run(call, "rm", id="other")
+    run(call, "rm", id="auth", purge=True)
 
-    run(mind, "undo", id=run(mind, "undo", list=True).changes[0].id)
+    run(call, "undo", id=run(call, "undo", list=True).changes[0].id)
     assert "Keep this" in other.read_text("utf-8")
-    run(mind, "undo", id=run(mind, "undo", list=True).changes[2].id)
-    assert run(mind, "value get", namespace="agent.x", key="auth").value == "important: auth"
+    run(call, "undo", id=run(call, "undo", list=True).changes[2].id)
+    assert run(call, "value get", namespace="agent.x", key="auth").value == "important: auth"
 
 
-def test_purge_finds_the_copies_at_an_earlier_path(mind: Mind) -> None:
-    id_ = added(mind, "Hunter2 and more")
+def test_purge_finds_the_copies_at_an_earlier_path(call: Call) -> None:
+    id_ = added(call, "Hunter2 and more")
     old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
-    tool = MemoryTool(mind.project.root)
+    tool = MemoryTool(call.mind.project.root)
     assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
-    assert path_of(mind, id_).name == "b.md"
-    run(mind, "rm", id=id_, purge=True)
+    assert path_of(call, id_).name == "b.md"
+    run(call, "rm", id=id_, purge=True)
 
-    assert run(mind, "undo", list=True).changes == ()
-    assert not list((mind.folder / ".local" / "trash").iterdir())
+    assert run(call, "undo", list=True).changes == ()
+    assert not list((call.mind.folder / ".local" / "trash").iterdir())
 
 
-def test_purge_reports_another_file_with_the_id(mind: Mind) -> None:
-    id_ = added(mind, "Hunter2 and more")
+def test_purge_reports_another_file_with_the_id(call: Call) -> None:
+    id_ = added(call, "Hunter2 and more")
     place = f".mind/private/facts/{id_}.md"
-    (copy := mind.project.root / place).parent.mkdir(parents=True)
-    copy.write_bytes(path_of(mind, id_).read_bytes())
+    (copy := call.mind.project.root / place).parent.mkdir(parents=True)
+    copy.write_bytes(path_of(call, id_).read_bytes())
 
-    notice = run(mind, "rm", id=id_, purge=True).notice
+    notice = run(call, "rm", id=id_, purge=True).notice
     assert notice == f"{place} has the same id: repeat the command to purge it too"
-    assert run(mind, "rm", id=id_, purge=True).notice is None
+    assert run(call, "rm", id=id_, purge=True).notice is None
     assert not copy.exists()
 
 
-def holding(mind: Mind, *words: bytes) -> list[Path]:
+def holding(call: Call, *words: bytes) -> list[Path]:
     """Returns the files in the project and in $MIND_HOME that contain one of these words."""
-    every = [path for top in (mind.project.root, mind.home) for path in top.rglob("*")]
+    every = [path for top in (call.mind.project.root, call.mind.home) for path in top.rglob("*")]
     texts = {path: path.read_bytes().lower() for path in every if path.is_file()}
     return [path for path, text in texts.items() if any(word in text for word in words)]
 
 
-def test_purge_leaves_no_copy_in_any_file(mind: Mind) -> None:
-    id_ = added(mind, "Swordfish opens the door\n\nand the cellar")
-    point = run(mind, "save checkpoint", summary="Stopped at the swordfish").id
-    tea = added(mind, "Tea is at five")
-    run(mind, "edit", id=id_, content="Swordfish opens the door\n\nand the cellar, too")
-    (sessions := mind.folder / ".local" / "sessions").mkdir()
+def test_purge_leaves_no_copy_in_any_file(call: Call) -> None:
+    id_ = added(call, "Swordfish opens the door\n\nand the cellar")
+    point = run(call, "save checkpoint", summary="Stopped at the swordfish").id
+    tea = added(call, "Tea is at five")
+    run(call, "edit", id=id_, content="Swordfish opens the door\n\nand the cellar, too")
+    (sessions := call.mind.folder / ".local" / "sessions").mkdir()
     (sessions / "a.json").write_text(f'{{"shown": ["{id_}#12ab", "{tea}#12ab"]}}', "utf-8")
     for query in ("swordfish cellar", "tea"):
-        assert run(mind, "search", query=query).results
-    mind.accesses.flush()
-    assert {path.name for path in holding(mind, b"swordfish")} >= {
+        assert run(call, "search", query=query).results
+    call.mind.accesses.flush()
+    assert {path.name for path in holding(call, b"swordfish")} >= {
         "accesses.log", "trust.db", "a.json", "events.jsonl",
     }  # fmt: skip
 
-    other = mind.reopened()  # As another process that has the index open.
+    other = Call(call.mind.reopened())  # As another process that has the index open.
     assert len(run(other, "list").memories) == 3
-    run(mind, "rm", id=id_, purge=True)
-    run(mind, "rm", id=point, purge=True)
-    assert holding(mind, b"swordfish", b"cellar") == []
-    for each in (mind, other, mind.reopened()):
+    run(call, "rm", id=id_, purge=True)
+    run(call, "rm", id=point, purge=True)
+    assert holding(call, b"swordfish", b"cellar") == []
+    for each in (call, other, Call(call.mind.reopened())):
         assert [row.id for row in run(each, "search", query="tea five").results] == [tea]
-    assert tea in mind.accesses.uses()
+    assert tea in call.mind.accesses.uses()
     assert tea in (sessions / "a.json").read_text("utf-8")
 
 
-def test_purge_reports_what_may_be_left(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    id_ = added(mind, "Swordfish opens the door")
-    assert run(mind, "search", query="swordfish").results
-    (mind.folder / ".local" / "accesses.lock").unlink(missing_ok=True)
-    (mind.folder / ".local" / "accesses.lock").mkdir()
+def test_purge_reports_what_may_be_left(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = added(call, "Swordfish opens the door")
+    assert run(call, "search", query="swordfish").results
+    (call.mind.folder / ".local" / "accesses.lock").unlink(missing_ok=True)
+    (call.mind.folder / ".local" / "accesses.lock").mkdir()
 
     def full(index: Index) -> None:
         raise StorageFailed("no space left")
 
     monkeypatch.setattr(Index, "purge", full)
-    notice = run(mind, "rm", id=id_, purge=True).notice
+    notice = run(call, "rm", id=id_, purge=True).notice
     assert notice.startswith("a file in `.mind/.local` may still have its id (")
     assert notice.endswith(
-        f"the index may still have its words (no space left): remove `{mind.index_folder}`"
+        f"the index may still have its words (no space left): remove `{call.mind.index_folder}`"
     )
-    assert run(mind, "list").memories == ()
+    assert run(call, "list").memories == ()
 
 
 def test_purge_reports_that_another_process_reads_the_index(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id_ = added(mind, "Swordfish opens the door")
-    assert run(mind, "search", query="swordfish").results
+    id_ = added(call, "Swordfish opens the door")
+    assert run(call, "search", query="swordfish").results
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.01)
-    (path,) = mind.index_folder.glob("index-v*.db")
+    (path,) = call.mind.index_folder.glob("index-v*.db")
     with closing(sqlite3.connect(path)) as reader:
         reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM memories").fetchone() == (1,)
-        notice = run(mind, "rm", id=id_, purge=True).notice
+        notice = run(call, "rm", id=id_, purge=True).notice
     assert notice.startswith("the index may still have its words (another process is reading")
-    run(mind, "undo", id="all", purge=True)
-    assert holding(mind, b"swordfish") == []
+    run(call, "undo", id="all", purge=True)
+    assert holding(call, b"swordfish") == []
 
 
-def test_a_purged_change_leaves_no_copy_in_any_file(mind: Mind) -> None:
-    added(mind, "Swordfish opens the door")
-    run(mind, "undo")
-    kept = added(mind, "Harmless")
-    run(mind, "edit", id=kept, content="Harmless without a herring")
-    run(mind, "undo")
-    run(mind, "undo", id="all", purge=True)
-    assert holding(mind, b"swordfish", b"herring") == []
-    assert kept in (mind.folder / ".local" / "events.jsonl").read_text("utf-8")
+def test_a_purged_change_leaves_no_copy_in_any_file(call: Call) -> None:
+    added(call, "Swordfish opens the door")
+    run(call, "undo")
+    kept = added(call, "Harmless")
+    run(call, "edit", id=kept, content="Harmless without a herring")
+    run(call, "undo")
+    run(call, "undo", id="all", purge=True)
+    assert holding(call, b"swordfish", b"herring") == []
+    assert kept in (call.mind.folder / ".local" / "events.jsonl").read_text("utf-8")
 
 
-def test_purge_removes_the_note_from_claude_md_and_its_copies(mind: Mind) -> None:
-    notes = mind.project.root / "CLAUDE.md"
+def test_purge_removes_the_note_from_claude_md_and_its_copies(call: Call) -> None:
+    notes = call.mind.project.root / "CLAUDE.md"
     notes.write_text("Our rules\n", "utf-8")
-    swordfish, kept = added(mind, "Swordfish opens the door. Ask Ann"), added(mind, "Tea at five")
-    run(mind, "context write")
-    run(mind, "edit", id=kept, content="Tea is at six")
-    run(mind, "context write")
-    notice = run(mind, "rm", id=swordfish, purge=True).notice
+    swordfish, kept = added(call, "Swordfish opens the door. Ask Ann"), added(call, "Tea at five")
+    run(call, "context write")
+    run(call, "edit", id=kept, content="Tea is at six")
+    run(call, "context write")
+    notice = run(call, "rm", id=swordfish, purge=True).notice
     assert notice.startswith("its lines in CLAUDE.md were removed")
     assert "Tea is at six" in notes.read_text("utf-8")
     assert notes.read_text("utf-8").endswith("Our rules\n")
-    run(mind, "edit", id=kept, content="Tea is at seven")
-    assert run(mind, "context write").files[0].changed
-    assert holding(mind, b"swordfish") == []
+    run(call, "edit", id=kept, content="Tea is at seven")
+    assert run(call, "context write").files[0].changed
+    assert holding(call, b"swordfish") == []
 
-    other = added(mind, "Herring opens the cellar")
+    other = added(call, "Herring opens the cellar")
     notes.write_text(notes.read_text("utf-8") + "Remember: HERRING opens the *cellar*!\n", "utf-8")
-    notice = run(mind, "rm", id=other, purge=True).notice
+    notice = run(call, "rm", id=other, purge=True).notice
     assert notice == "CLAUDE.md may still have its text: remove it by hand"
 
 
-def test_purge_removes_quotes_of_an_earlier_version_and_in_any_language(mind: Mind) -> None:
-    notes = mind.project.root / "CLAUDE.md"
-    id_, korean = added(mind, "Swordfish opens the door"), added(mind, "비밀번호")
-    run(mind, "context write")
-    run(mind, "edit", id=id_, content="The door is shut")
-    assert run(mind, "rm", id=korean, purge=True).notice
-    assert run(mind, "rm", id=id_, purge=True).notice
+def test_purge_removes_quotes_of_an_earlier_version_and_in_any_language(call: Call) -> None:
+    notes = call.mind.project.root / "CLAUDE.md"
+    id_, korean = added(call, "Swordfish opens the door"), added(call, "비밀번호")
+    run(call, "context write")
+    run(call, "edit", id=id_, content="The door is shut")
+    assert run(call, "rm", id=korean, purge=True).notice
+    assert run(call, "rm", id=id_, purge=True).notice
     assert "Swordfish" not in notes.read_text("utf-8")
-    assert holding(mind, b"swordfish", "비밀번호".encode()) == []
+    assert holding(call, b"swordfish", "비밀번호".encode()) == []
 
 
 @pytest.fixture
@@ -628,34 +628,34 @@ def published(repository: Path) -> str:
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_purge_unstages_the_text(repository: Path, mind: Mind, is_first: bool) -> None:
+def test_purge_unstages_the_text(repository: Path, call: Call, is_first: bool) -> None:
     if not is_first:
         git(repository, "commit", "-qm", "app")
-    id_, other = added(mind, "Hunter2 and more"), added(mind, "Harmless")
+    id_, other = added(call, "Hunter2 and more"), added(call, "Harmless")
     git(repository, "add", "-A")
-    removed = run(mind, "rm", id=id_, purge=True)
+    removed = run(call, "rm", id=id_, purge=True)
     assert removed.notice == f"git had the text staged; it was unstaged: .mind/facts/{id_}.md"
     changes = published(repository)
     assert "Hunter2" not in changes
     assert other in changes
     last = git(repository, "rev-parse", "--short", "HEAD")
-    notice = run(mind, "rm", id=other, purge=True).notice
+    notice = run(call, "rm", id=other, purge=True).notice
     assert notice == f"git's history keeps it, such as in {last}: revoke a secret"
-    assert run(mind, "rm", id=added(mind, "New"), purge=True).notice is None
+    assert run(call, "rm", id=added(call, "New"), purge=True).notice is None
 
 
 def test_purge_unstages_a_later_text_and_the_text_at_another_path(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
-    id_ = added(mind, "Harmless")
+    id_ = added(call, "Harmless")
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "memory")
-    run(mind, "edit", id=id_, content="Hunter2 and more")
+    run(call, "edit", id=id_, content="Hunter2 and more")
     git(repository, "add", "-A")
     old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
-    tool = MemoryTool(mind.project.root)
+    tool = MemoryTool(call.mind.project.root)
     assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
-    run(mind, "rm", id=id_, purge=True)
+    run(call, "rm", id=id_, purge=True)
     assert "Hunter2" not in published(repository)
     assert git(repository, "status", "--short") == f"D .mind/facts/{id_}.md"
 
@@ -664,13 +664,13 @@ def test_purge_in_a_folder_of_a_repository_unstages_the_text(repository: Path, h
     inner = repository / "services" / "api"
     inner.mkdir(parents=True)
     init(inner, home, now=NOW)
-    mind = Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={})
-    id_ = added(mind, "Harmless")
+    call = Call(Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={}))
+    id_ = added(call, "Harmless")
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "memory")
-    run(mind, "edit", id=id_, content="Hunter2 and more")
+    run(call, "edit", id=id_, content="Hunter2 and more")
     git(repository, "add", "-A")
-    run(mind, "rm", id=id_, purge=True)
+    run(call, "rm", id=id_, purge=True)
     assert "Hunter2" not in published(repository)
     assert git(repository, "ls-files").count("/.mind/facts/") == 1
 
@@ -683,17 +683,17 @@ def test_purge_unstages_the_notes_that_quote_the_memory(
     inner = repository / folder
     inner.mkdir(parents=True, exist_ok=True)
     init(inner, home, now=NOW)
-    mind = Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={})
+    call = Call(Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={}))
     notes = inner / "CLAUDE.md"
     if not is_first:
         notes.write_text("Our rules\n", "utf-8")
         git(repository, "add", "-A")
         git(repository, "commit", "-qm", "rules")
-    id_ = added(mind, "Swordfish opens the door")
-    run(mind, "context write")
+    id_ = added(call, "Swordfish opens the door")
+    run(call, "context write")
     (repository / "app.py").write_text("x = 2\n", "utf-8")
     git(repository, "add", "-A")
-    notice = run(mind, "rm", id=id_, purge=True).notice
+    notice = run(call, "rm", id=id_, purge=True).notice
     assert "git had the text staged; it was unstaged: CLAUDE.md" in notice
     shown = published(repository)
     assert "Swordfish" not in shown
@@ -702,131 +702,131 @@ def test_purge_unstages_the_notes_that_quote_the_memory(
 
 
 def test_purge_keeps_notes_staged_that_do_not_quote_the_memory(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
-    added(mind, "Tea is at five")
-    run(mind, "context write")
+    added(call, "Tea is at five")
+    run(call, "context write")
     git(repository, "add", "-A")
-    id_ = added(mind, "Swordfish opens the door")
-    assert run(mind, "rm", id=id_, purge=True).notice is None
+    id_ = added(call, "Swordfish opens the door")
+    assert run(call, "rm", id=id_, purge=True).notice is None
     assert "Tea is at five" in git(repository, "show", ":CLAUDE.md")
 
 
-def test_a_purged_change_unstages_its_text_in_the_notes(repository: Path, mind: Mind) -> None:
-    id_ = added(mind, "Swordfish opens the door")
-    run(mind, "context write")
+def test_a_purged_change_unstages_its_text_in_the_notes(repository: Path, call: Call) -> None:
+    id_ = added(call, "Swordfish opens the door")
+    run(call, "context write")
     git(repository, "add", "-A")
-    run(mind, "rm", id=id_)
-    run(mind, "context write")
-    run(mind, "undo", id="all", purge=True)
+    run(call, "rm", id=id_)
+    run(call, "context write")
+    run(call, "undo", id="all", purge=True)
     assert "Swordfish" not in published(repository)
 
 
 def test_purge_warns_if_the_text_cannot_be_unstaged(
-    repository: Path, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    repository: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id_ = added(mind, "Hunter2 and more")
+    id_ = added(call, "Hunter2 and more")
     git(repository, "add", "-A")
     (repository / ".git" / "index.lock").touch()
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.2)
-    notice = run(mind, "rm", id=id_, purge=True).notice
+    notice = run(call, "rm", id=id_, purge=True).notice
     assert notice.startswith("git may still have the text staged")
     assert f"`git rm -r --cached -- .mind/facts/{id_}.md`" in notice
 
 
 def test_a_purged_change_unstages_its_text_unless_it_is_on_the_disk(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
-    added(mind, "Hunter2 and more")
-    run(mind, "value put", namespace="agent.x", key="key", value="Hunter2")
-    kept = added(mind, "Harmless")
-    run(mind, "edit", id=kept, content="Tea")
+    added(call, "Hunter2 and more")
+    run(call, "value put", namespace="agent.x", key="key", value="Hunter2")
+    kept = added(call, "Harmless")
+    run(call, "edit", id=kept, content="Tea")
     git(repository, "add", "-A")
-    changes = run(mind, "undo", list=True).changes
-    run(mind, "undo", id=changes[-1].id)
-    run(mind, "value rm", namespace="agent.x", key="key")
-    run(mind, "undo", id="all", purge=True)
+    changes = run(call, "undo", list=True).changes
+    run(call, "undo", id=changes[-1].id)
+    run(call, "value rm", namespace="agent.x", key="key")
+    run(call, "undo", id="all", purge=True)
     shown = published(repository)
     assert "Hunter2" not in shown
     assert "Tea" in shown
 
 
 @pytest.mark.attack("undo copies of other files lost")
-def test_purge_keeps_the_copies_of_another_memory_at_an_earlier_path(mind: Mind) -> None:
-    id_ = added(mind, "Hunter2 and more")
+def test_purge_keeps_the_copies_of_another_memory_at_an_earlier_path(call: Call) -> None:
+    id_ = added(call, "Hunter2 and more")
     old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
-    tool = MemoryTool(mind.project.root)
+    tool = MemoryTool(call.mind.project.root)
     assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
-    (mind.folder / f"facts/{id_}.md").write_text("---\nid: other\n---\nTea\n", "utf-8")
-    run(mind, "rm", id="other")
-    run(mind, "rm", id=id_, purge=True)
+    (call.mind.folder / f"facts/{id_}.md").write_text("---\nid: other\n---\nTea\n", "utf-8")
+    run(call, "rm", id="other")
+    run(call, "rm", id=id_, purge=True)
 
-    assert len(run(mind, "undo", list=True).changes) == 1
-    run(mind, "undo")
-    assert b"Tea" in path_of(mind, "other").read_bytes()
+    assert len(run(call, "undo", list=True).changes) == 1
+    run(call, "undo")
+    assert b"Tea" in path_of(call, "other").read_bytes()
 
 
-def test_single_changes_and_all_are_purged(mind: Mind) -> None:
+def test_single_changes_and_all_are_purged(call: Call) -> None:
     for text in ("One", "Two", "Three"):
-        added(mind, text)
-    newest = run(mind, "undo", list=True).changes[0].id
-    assert run(mind, "undo", id=newest, purge=True).purged == 1
-    assert run(mind, "undo", id="all", purge=True).purged == 2
-    assert run(mind, "undo", list=True).changes == ()
+        added(call, text)
+    newest = run(call, "undo", list=True).changes[0].id
+    assert run(call, "undo", id=newest, purge=True).purged == 1
+    assert run(call, "undo", id="all", purge=True).purged == 2
+    assert run(call, "undo", list=True).changes == ()
     with pytest.raises(NotFound, match="no change to undo"):
-        run(mind, "undo")
+        run(call, "undo")
 
 
-def test_scan_looks_into_the_trash(mind: Mind) -> None:
+def test_scan_looks_into_the_trash(call: Call) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-    id_ = added(mind)
-    path = path_of(mind, id_)
+    id_ = added(call)
+    path = path_of(call, id_)
     path.write_text(path.read_text("utf-8") + f"The token is {token}\n", "utf-8")
-    run(mind, "rm", id=id_)
+    run(call, "rm", id=id_)
 
-    (secret,) = run(mind, "scan").found
+    (secret,) = run(call, "scan").found
     assert (secret.kind, secret.file) == ("github_token", f".mind/facts/{id_}.md")
-    run(mind, "undo", id=secret.trash, purge=True)
-    assert run(mind, "scan").clean
+    run(call, "undo", id=secret.trash, purge=True)
+    assert run(call, "scan").clean
 
 
-def test_nothing_in_the_trash_is_found_or_staged(mind: Mind) -> None:
-    git(mind.project.root, "init", "-q")
-    run(mind, "rm", id=added(mind, "Xylophone in the trash"))
+def test_nothing_in_the_trash_is_found_or_staged(call: Call) -> None:
+    git(call.mind.project.root, "init", "-q")
+    run(call, "rm", id=added(call, "Xylophone in the trash"))
 
     assert not [
-        row for row in run(mind, "search", query="xylophone").results if "Xylo" in row.title
+        row for row in run(call, "search", query="xylophone").results if "Xylo" in row.title
     ]
     listed = subprocess.run(
-        ["git", "status", "--porcelain", "-uall"], cwd=mind.project.root, check=True,
+        ["git", "status", "--porcelain", "-uall"], cwd=call.mind.project.root, check=True,
         capture_output=True, encoding="utf-8",
     ).stdout  # fmt: skip
     assert ".local" not in listed
 
 
-def test_the_oldest_changes_go_when_the_trash_is_full_or_old(mind: Mind, clock: Clock) -> None:
-    config = mind.home / "config.toml"
+def test_the_oldest_changes_go_when_the_trash_is_full_or_old(call: Call, clock: Clock) -> None:
+    config = call.mind.home / "config.toml"
     config.parent.mkdir(exist_ok=True)
     config.write_text("[trash]\nmegabytes = 1\ndays = 10\n", "utf-8")
-    mind = mind.reopened()
+    call = Call(call.mind.reopened())
     assert load(user=config, project=None)["trash.days"] == 10
-    ids = [added(mind, f"{n} " + "word" * 22_500) for n in range(14)]
+    ids = [added(call, f"{n} " + "word" * 22_500) for n in range(14)]
     for id_ in ids:
         clock.forward(minutes=1)
-        run(mind, "rm", id=id_)
-    rows = run(mind, "undo", list=True).changes
+        run(call, "rm", id=id_)
+    rows = run(call, "undo", list=True).changes
     assert [row.command for row in rows] == ["rm"] * 12
 
     clock.forward(days=11)
-    added(mind, "Much later")
-    assert [row.command for row in run(mind, "undo", list=True).changes] == ["add", "rm"]
+    added(call, "Much later")
+    assert [row.command for row in run(call, "undo", list=True).changes] == ["add", "rm"]
 
 
 def test_a_command_killed_before_its_change_has_nothing_to_undo(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id_ = added(mind)
-    before = contents(mind)
+    id_ = added(call)
+    before = contents(call)
     announce = files._announce
 
     def killed(results: Any) -> None:
@@ -837,49 +837,49 @@ def test_a_command_killed_before_its_change_has_nothing_to_undo(
         patched.setattr(files, "_announce", killed)
         patched.setattr("mimo.store.trash.Recorder.forget_if", lambda *_: None)
         with pytest.raises(SystemExit):
-            run(mind, "rm", id=id_)
-    assert contents(mind) == before
-    assert len(run(mind, "undo", list=True).changes) == 2
+            run(call, "rm", id=id_)
+    assert contents(call) == before
+    assert len(run(call, "undo", list=True).changes) == 2
     with pytest.raises(NotFound, match="has nothing to undo"):
-        run(mind, "undo")
-    assert contents(mind) == before
+        run(call, "undo")
+    assert contents(call) == before
 
 
-def test_a_command_that_fails_leaves_no_entry(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    id_ = added(mind)
+def test_a_command_that_fails_leaves_no_entry(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = added(call)
     monkeypatch.setattr(Path, "unlink", _full)
     with pytest.raises(Exception, match="no space left"):
-        run(mind, "rm", id=id_)
+        run(call, "rm", id=id_)
     monkeypatch.undo()
-    monkeypatch.setenv("MIND_HOME", str(mind.home))
-    assert [row.command for row in run(mind, "undo", list=True).changes] in (["add"], ["rm", "add"])
-    assert lookup.one(mind, id_).memory.content == "Staging is reset"
+    monkeypatch.setenv("MIND_HOME", str(call.mind.home))
+    assert [row.command for row in run(call, "undo", list=True).changes] in (["add"], ["rm", "add"])
+    assert lookup.one(call, id_).memory.content == "Staging is reset"
 
 
 def _full(path: Path, **_: object) -> None:
     raise OSError(28, "No space left on device", str(path))
 
 
-def test_the_trash_works_without_git_and_for_another_process(mind: Mind, home: Path) -> None:
-    run(mind, "rm", id=added(mind))
-    other = Mind.open(mind.project.root, environ={"MIND_HOME": str(home), **os.environ})
-    assert not shutil.which("git") or not (mind.project.root / ".git").exists()
+def test_the_trash_works_without_git_and_for_another_process(call: Call, home: Path) -> None:
+    run(call, "rm", id=added(call))
+    other = Call(Mind.open(call.mind.project.root, environ={"MIND_HOME": str(home), **os.environ}))
+    assert not shutil.which("git") or not (call.mind.project.root / ".git").exists()
     assert run(other, "undo").files[0].action is Action.RESTORE
 
 
-def test_an_undo_is_in_the_events(mind: Mind) -> None:
-    run(mind, "rm", id=added(mind))
-    run(mind, "undo")
-    last = mind.events.read()[0][-1]
+def test_an_undo_is_in_the_events(call: Call) -> None:
+    run(call, "rm", id=added(call))
+    run(call, "undo")
+    last = call.mind.events.read()[0][-1]
     assert (last.name, last.metadata["command"], last.measurements["files"]) == (
         "mimo.undo", "rm", 1,
     )  # fmt: skip
 
 
-def test_outside_of_a_command_nothing_is_recorded(mind: Mind) -> None:
-    saving.store(mind, saving.draft(Kind.FACT, "By a hook"))
+def test_outside_of_a_command_nothing_is_recorded(call: Call) -> None:
+    saving.store(call, saving.draft(Kind.FACT, "By a hook"))
     with pytest.raises(NotFound):
-        run(mind, "undo")
+        run(call, "undo")
 
 
 @pytest.fixture
@@ -897,24 +897,24 @@ def named(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def test_an_undo_is_on_the_disk_even_if_it_only_restores_files(
-    mind: Mind, named: list[Path]
+    call: Call, named: list[Path]
 ) -> None:
-    id_ = added(mind)
-    trash = mind.project.root / ".mind/.local/trash"
-    run(mind, "rm", id=id_)
+    id_ = added(call)
+    trash = call.mind.project.root / ".mind/.local/trash"
+    run(call, "rm", id=id_)
     named.clear()
 
-    run(mind, "undo")
+    run(call, "undo")
     assert trash in named
 
 
 def test_a_replaced_text_is_on_the_disk_if_the_command_first_created_a_file(
-    mind: Mind, named: list[Path]
+    call: Call, named: list[Path]
 ) -> None:
-    root = mind.project.root
+    root = call.mind.project.root
     (root / "old.md").write_text("before")
-    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
-    with undoing.recorded(mind, call, command="import", is_tool=True):
+    request = Request(tool="mind_import", operation=Operation.WRITE, at=call.mind.now())
+    with undoing.recorded(call, request, command="import", is_tool=True):
         files.replace(root / "new.md", b"new")
         named.clear()
         files.replace(root / "old.md", b"after")
@@ -922,12 +922,12 @@ def test_a_replaced_text_is_on_the_disk_if_the_command_first_created_a_file(
     assert named[0] == root / ".mind/.local/trash"
 
 
-def test_the_name_of_an_entry_is_flushed_once(mind: Mind, named: list[Path]) -> None:
-    root = mind.project.root
+def test_the_name_of_an_entry_is_flushed_once(call: Call, named: list[Path]) -> None:
+    root = call.mind.project.root
     for name in ("a.md", "b.md", "c.md"):
         (root / name).write_text("before")
-    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
-    with undoing.recorded(mind, call, command="import", is_tool=True):
+    request = Request(tool="mind_import", operation=Operation.WRITE, at=call.mind.now())
+    with undoing.recorded(call, request, command="import", is_tool=True):
         files.replace(root / "new.md", b"new")
         named.clear()
         for name in ("a.md", "b.md", "c.md"):
@@ -937,17 +937,17 @@ def test_the_name_of_an_entry_is_flushed_once(mind: Mind, named: list[Path]) -> 
 
 
 def test_texts_are_restored_after_a_failed_flush_of_the_name(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = mind.project.root
+    root = call.mind.project.root
     for name in ("a.md", "b.md"):
         (root / name).write_text("before")
-    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
+    request = Request(tool="mind_import", operation=Operation.WRITE, at=call.mind.now())
 
     def broken(folder: Path) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), f"{folder}")
 
-    with undoing.recorded(mind, call, command="import", is_tool=True) as recorder:
+    with undoing.recorded(call, request, command="import", is_tool=True) as recorder:
         files.replace(root / "new.md", b"new")
         with monkeypatch.context() as patched:
             patched.setattr(disk, "flush_folder", broken)
@@ -957,29 +957,29 @@ def test_texts_are_restored_after_a_failed_flush_of_the_name(
         files.replace(root / "b.md", b"after")
 
     assert recorder.id
-    kept = {copy.path: copy.before for copy in mind.trash.kept(recorder.id)}
+    kept = {copy.path: copy.before for copy in call.mind.trash.kept(recorder.id)}
     assert kept == {"new.md": None, "b.md": b"before"}
 
 
 def test_a_later_change_does_not_hide_that_an_earlier_one_cannot_be_undone(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = mind.project.root
-    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
+    root = call.mind.project.root
+    request = Request(tool="mind_import", operation=Operation.WRITE, at=call.mind.now())
 
     def full(*_: object, **__: object) -> None:
         raise StorageFailed("the disk is full")
 
-    with undoing.recorded(mind, call, command="import", is_tool=True):
+    with undoing.recorded(call, request, command="import", is_tool=True):
         with monkeypatch.context() as patched:
             patched.setattr(Trash, "append", full)
             files.replace(root / "first.md", b"1")
         files.replace(root / "second.md", b"2")
-    assert "can't undo this: the disk is full" in (mind.notice or "")
+    assert "can't undo this: the disk is full" in (call.notice or "")
 
-    with undoing.recorded(mind, call, command="import", is_tool=True):
+    with undoing.recorded(call, request, command="import", is_tool=True):
         files.replace(root / "third.md", b"3")
-    assert not mind.notice
+    assert not call.notice
 
 
 @pytest.fixture
@@ -994,16 +994,16 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[object], str]:
 
 
 def test_a_change_of_a_tool_without_a_command_is_not_called_a_command(
-    mind: Mind, printed: Callable[[object], str]
+    call: Call, printed: Callable[[object], str]
 ) -> None:
-    tool = MemoryTool(mind.project.root)
+    tool = MemoryTool(call.mind.project.root)
     tool.handle({"command": "create", "path": "/memories/a.md", "file_text": "Tea"})
     tool.handle(
         {"command": "str_replace", "path": "/memories/a.md", "old_str": "Tea", "new_str": "Mate"}
     )
 
-    listed = printed(run(mind, "undo", list=True))
-    undone = printed(run(mind, "undo"))
+    listed = printed(run(call, "undo", list=True))
+    undone = printed(run(call, "undo"))
 
     assert "  memory tool: str_replace  " in listed
     assert "  memory tool: create  " in listed
@@ -1013,85 +1013,85 @@ def test_a_change_of_a_tool_without_a_command_is_not_called_a_command(
 
 
 def test_people_do_not_read_of_the_list_that_an_import_keeps(
-    mind: Mind, tmp_path: Path, printed: Callable[[object], str]
+    call: Call, tmp_path: Path, printed: Callable[[object], str]
 ) -> None:
     notes = tmp_path / "notes"
     (notes / ".obsidian").mkdir(parents=True)
     (notes / "Tea.md").write_text("# Tea\nBrew it.\n", "utf-8")
-    run(mind, "import", source=str(notes))
-    first = run(mind, "undo", list=True).changes[0]
+    run(call, "import", source=str(notes))
+    first = run(call, "undo", list=True).changes[0]
     assert any("/.local/" in path for path in first.files)
     (notes / "Water.md").write_text("# Water\nFilter it.\n", "utf-8")
-    run(mind, "import", source=str(notes))
+    run(call, "import", source=str(notes))
 
     with pytest.raises(Conflict) as refused:
-        run(mind, "undo", id=first.id)
-    texts = printed(run(mind, "undo", list=True)), printed(run(mind, "undo"))
+        run(call, "undo", id=first.id)
+    texts = printed(run(call, "undo", list=True)), printed(run(call, "undo"))
 
     assert ".local" not in refused.value.message
     assert ".local" not in "".join(texts)
     assert "facts/fact_water" in texts[1]
 
 
-def chained(mind: Mind, clock: Clock) -> list[str]:
+def chained(call: Call, clock: Clock) -> list[str]:
     """Returns the ids of three decisions, of which each supersedes the one before."""
     chain = []
     for text in ("Use sessions", "Use JWT zebra", "Use PASETO"):
-        written = run(mind, "save decision", topic="auth", decision=text, reasoning="r")
+        written = run(call, "save decision", topic="auth", decision=text, reasoning="r")
         chain.append(str(written.id))
         clock.forward(days=1)
     return chain
 
 
 def test_a_purge_whose_successor_cannot_be_changed_removes_nothing(
-    mind: Mind, clock: Clock
+    call: Call, clock: Clock
 ) -> None:
-    chain = chained(mind, clock)
-    run(mind, "edit", id=chain[1], content="Use JWT, the zebra")
-    path_of(mind, chain[2]).write_text(
+    chain = chained(call, clock)
+    run(call, "edit", id=chain[1], content="Use JWT, the zebra")
+    path_of(call, chain[2]).write_text(
         f"---\n{{id: {chain[2]}, type: decision, topic: auth, # chosen by Ana\n"
         f"  links: [{{to: {chain[1]}, type: supersedes}}]}}\n---\nUse PASETO\n"
     )
-    before, kept = contents(mind), mind.trash.ids()
+    before, kept = contents(call), call.mind.trash.ids()
 
     for purge in (True, False):
         with pytest.raises(Invalid, match="in braces"):
-            run(mind, "rm", id=chain[1], purge=purge)
+            run(call, "rm", id=chain[1], purge=purge)
 
-    assert (contents(mind), mind.trash.ids()) == (before, kept)
+    assert (contents(call), call.mind.trash.ids()) == (before, kept)
 
 
-def test_a_purge_of_a_document_removes_nothing(mind: Mind) -> None:
-    document = mind.project.root / "docs" / "guide.md"
+def test_a_purge_of_a_document_removes_nothing(call: Call) -> None:
+    document = call.mind.project.root / "docs" / "guide.md"
     document.parent.mkdir()
     document.write_text("# Guide\n\nFirst\n")
-    run(mind, "config", key="include", value="docs/*.md")
-    mind = mind.reopened()
-    (row,) = run(mind, "list").memories
-    run(mind, "trust", ids=[row.id])
-    run(mind, "edit", id=row.id, content="Second")
-    kept = mind.trash.ids()
+    run(call, "config", key="include", value="docs/*.md")
+    call = Call(call.mind.reopened())
+    (row,) = run(call, "list").memories
+    run(call, "trust", ids=[row.id])
+    run(call, "edit", id=row.id, content="Second")
+    kept = call.mind.trash.ids()
 
     with pytest.raises(Invalid, match="does not remove"):
-        run(mind, "rm", id=row.id, purge=True)
+        run(call, "rm", id=row.id, purge=True)
 
-    assert mind.trash.ids() == kept
+    assert call.mind.trash.ids() == kept
 
 
 def test_a_chain_is_closed_also_if_its_end_changes_meanwhile(
-    mind: Mind, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    call: Call, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chain = chained(mind, clock)
-    end, delete = path_of(mind, chain[2]), mind.store.delete
+    chain = chained(call, clock)
+    end, delete = path_of(call, chain[2]), call.mind.store.delete
 
     def changing(record: Any) -> str | None:
         rest = delete(record)
         end.write_text(f"{end.read_text()}\nTokens last an hour.\n")
         return rest
 
-    monkeypatch.setattr(mind.store, "delete", changing)
-    run(mind, "rm", id=chain[1])
+    monkeypatch.setattr(call.mind.store, "delete", changing)
+    run(call, "rm", id=chain[1])
 
-    last = lookup.one(mind, chain[2]).memory
+    last = lookup.one(call, chain[2]).memory
     assert [link.to for link in last.links] == [chain[0]]
     assert "Tokens last an hour" in end.read_text()

@@ -8,29 +8,29 @@ import anyio
 import pytest
 from mcp.client import Client
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.commands import config
 from mimo.features.web import answers
-from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 from tests.conftest import Clock
 
 
 @pytest.fixture
-def seoul(mind: Mind, clock: Clock) -> Mind:
+def seoul(call: Call, clock: Clock) -> Call:
     """A memory of a user in Seoul, with a note of each side of the last midnight there.
 
     It is half past midnight on Saturday, 21 November in Seoul, and Friday afternoon in UTC.
     """
     clock.forward(hours=-1)
-    add(mind, "The deploy of Friday went well")
+    add(call, "The deploy of Friday went well")
     clock.forward(hours=1)
-    add(mind, "The deploy of Saturday began")
-    config(mind, "time.zone", "Asia/Seoul")
-    return mind.reopened()
+    add(call, "The deploy of Saturday began")
+    config(call, "time.zone", "Asia/Seoul")
+    return Call(call.mind.reopened())
 
 
 def titles(rows: Any) -> list[str]:
@@ -40,8 +40,8 @@ def titles(rows: Any) -> list[str]:
 FRIDAY, SATURDAY = "The deploy of Friday went well", "The deploy of Saturday began"
 
 
-def test_today_is_the_same_day_over_mcp(seoul: Mind) -> None:
-    app = App(Memory(lambda: seoul), all_commands(), toolsets=["all"], naming="underscore")
+def test_today_is_the_same_day_over_mcp(seoul: Call) -> None:
+    app = App(Memory(lambda: seoul.mind), all_commands(), toolsets=["all"], naming="underscore")
     calls: list[tuple[str, dict[str, Any]]] = [
         ("mind_list", {"time_filter": "today"}),
         ("mind_list", {"from_date": "2026-11-21"}),
@@ -72,10 +72,10 @@ def test_today_is_the_same_day_over_mcp(seoul: Mind) -> None:
 
 
 def test_today_is_the_same_day_on_the_command_line(
-    seoul: Mind, capsys: pytest.CaptureFixture[str]
+    seoul: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def say(*words: str) -> tuple[str, str]:
-        assert main(list(words), open=lambda _: seoul) == 0
+        assert main(list(words), open=lambda _: seoul.mind) == 0
         return tuple(capsys.readouterr())  # type: ignore[return-value]
 
     out, err = say("list", "--when", "today")
@@ -89,32 +89,32 @@ def test_today_is_the_same_day_on_the_command_line(
     assert "2026-11-21 00:30:00" in say("audit", "show", "--when", "today")[0]
 
 
-def test_files_stay_in_utc(seoul: Mind) -> None:
+def test_files_stay_in_utc(seoul: Call) -> None:
     made = add(seoul, "Written after midnight in Seoul")
 
-    text = (seoul.project.root / made.file).read_text(encoding="utf-8")
+    text = (seoul.mind.project.root / made.file).read_text(encoding="utf-8")
     assert "created: 2026-11-20T15:30:00Z" in text
     assert "_20261120_" in made.id
 
 
 def test_a_browser_and_a_report_get_the_name_of_the_zone(
-    seoul: Mind, monkeypatch: pytest.MonkeyPatch
+    seoul: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert answers.overview(seoul).zone == "Asia/Seoul"
     config(seoul, "time.zone", "local")
     monkeypatch.setattr("mimo.zones.system_name", lambda _: "Europe/Berlin")
-    assert answers.overview(seoul.reopened()).zone == "Europe/Berlin"
+    assert answers.overview(Call(seoul.mind.reopened())).zone == "Europe/Berlin"
 
 
-def test_the_zone_of_another_project_is_the_users(seoul: Mind, tmp_path: Path) -> None:
-    assert str(seoul.outside().zone) == "Asia/Seoul"
+def test_the_zone_of_another_project_is_the_users(seoul: Call, tmp_path: Path) -> None:
+    assert str(seoul.mind.outside().zone) == "Asia/Seoul"
 
 
-def test_the_months_of_the_viewer_are_those_of_its_lists(seoul: Mind) -> None:
-    (seoul.folder / "facts").mkdir(exist_ok=True)
+def test_the_months_of_the_viewer_are_those_of_its_lists(seoul: Call) -> None:
+    (seoul.mind.folder / "facts").mkdir(exist_ok=True)
     for hour in (14, 15):  # Midnight in Seoul is between the two.
         text = f"---\nid: fact_{hour}\ncreated: 2026-10-31T{hour}:30:00Z\n---\nWritten then\n"
-        (seoul.folder / "facts" / f"fact_{hour}.md").write_text(text, encoding="utf-8")
+        (seoul.mind.folder / "facts" / f"fact_{hour}.md").write_text(text, encoding="utf-8")
 
     months = answers.overview(seoul).months
 
@@ -124,9 +124,9 @@ def test_the_months_of_the_viewer_are_those_of_its_lists(seoul: Mind) -> None:
 
 
 @pytest.mark.parametrize("created", ["9999-12-31T23:59:00Z", "0001-01-01T00:00:00Z"])
-def test_a_memory_at_an_end_of_the_calendar_has_a_month(seoul: Mind, created: str) -> None:
-    (seoul.folder / "facts").mkdir(exist_ok=True)
+def test_a_memory_at_an_end_of_the_calendar_has_a_month(seoul: Call, created: str) -> None:
+    (seoul.mind.folder / "facts").mkdir(exist_ok=True)
     text = f"---\nid: fact_end\ntype: fact\ncreated: {created}\n---\nThe end\n"
-    (seoul.folder / "facts" / "fact_end.md").write_text(text, encoding="utf-8")
+    (seoul.mind.folder / "facts" / "fact_end.md").write_text(text, encoding="utf-8")
 
     assert answers.overview(seoul).months[created[:7]] == 1

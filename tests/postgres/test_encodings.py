@@ -53,7 +53,7 @@ def test_an_error_of_a_push_leaves_the_local_index(
     shop = opened("ana", "shop")
     add(shop, TEXT)
     index(shop)
-    before = sorted(shop.index_folder.glob("index*.db"))
+    before = sorted(shop.mind.index_folder.glob("index*.db"))
 
     def fails(*_: object) -> None:
         raise error
@@ -62,5 +62,5 @@ def test_an_error_of_a_push_leaves_the_local_index(
     with pytest.raises(type(error), match=str(error)):
         index(shop, push=True)
 
-    assert sorted(shop.index_folder.glob("index*.db")) == before
+    assert sorted(shop.mind.index_folder.glob("index*.db")) == before
     assert len(search(shop, "kafka").results) == 1

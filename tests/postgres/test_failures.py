@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import StorageFailed
 from mimo.features.notes.commands import add
@@ -18,9 +19,9 @@ from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.indexing import index
 from mimo.index.postgres import watched
 from mimo.index.postgres.connection import SharedIndexFailed
-from mimo.mind import Mind
 from mimo.operations import sharing
 from mimo.store import projects
+from tests.calls import with_console
 from tests.conftest import NOW
 from tests.postgres.conftest import Open, Postgres
 
@@ -43,12 +44,12 @@ def repaired(postgres: Postgres) -> Iterator[None]:
 
 
 @pytest.fixture
-def shared(opened: Open) -> tuple[Mind, Mind]:
+def shared(opened: Open) -> tuple[Call, Call]:
     """Ana's shop, which is shared with all, and Ben's orders."""
     shop, orders = opened("ana", "shop"), opened("ben", "orders")
     add(shop, THERE[1])
     add(orders, HERE[1])
-    projects.register(orders.home, orders.project, now=NOW)
+    projects.register(orders.mind.home, orders.mind.project, now=NOW)
     index(shop, push=True, readers=("everyone",))
     return shop, orders
 
@@ -57,30 +58,30 @@ def rows(answer: SearchResults) -> list[tuple[str, str]]:
     return sorted((row.project, row.title) for row in answer.results)
 
 
-def asked(mind: Mind) -> SearchResults:
-    return search(mind, "kafka brokers events", scope=Scope.ORG)
+def asked(call: Call) -> SearchResults:
+    return search(call, "kafka brokers events", scope=Scope.ORG)
 
 
-def fails(mind: Mind, reason: str) -> None:
+def fails(call: Call, reason: str) -> None:
     """Asserts that a search falls back, and that a push fails with the reason and a hint."""
-    mind = mind.reopened()
-    answer = asked(mind)
+    call = Call(call.mind.reopened())
+    answer = asked(call)
     assert rows(answer) == [HERE]
     assert answer.notice
     assert f"can't be used: {reason}; {INSTEAD}" in answer.notice
     with pytest.raises(SharedIndexFailed, match=f"can't be used: {reason}$") as caught:
-        index(mind, push=True)
+        index(call, push=True)
     assert "your files and the local index are complete" in caught.value.hint
-    assert sharing.pushed_here(mind) is None
+    assert sharing.pushed_here(call) is None
 
 
-def works(mind: Mind) -> None:
+def works(call: Call) -> None:
     """Asserts that a push and a search work."""
-    mind = mind.reopened()
-    pushed = index(mind, push=True, readers=("everyone",)).shared
+    call = Call(call.mind.reopened())
+    pushed = index(call, push=True, readers=("everyone",)).shared
     assert pushed
     assert pushed.memories
-    assert rows(asked(mind)) == [HERE, THERE]
+    assert rows(asked(call)) == [HERE, THERE]
 
 
 @contextmanager
@@ -129,18 +130,18 @@ FAULTS = {
 
 
 def test_a_search_falls_back_and_a_push_fails_until_the_server_is_back(
-    shared: tuple[Mind, Mind], postgres: Postgres, database: str
+    shared: tuple[Call, Call], postgres: Postgres, database: str
 ) -> None:
     _, orders = shared
     for name, (begin, reason) in FAULTS.items():
         with begin(postgres, database):
             fails(orders, reason)
-        assert rows(asked(orders.reopened())) == [HERE, THERE], name
+        assert rows(asked(Call(orders.mind.reopened()))) == [HERE, THERE], name
     works(orders)
 
 
 def test_a_server_that_is_paused_between_two_calls_is_given_up_once(
-    shared: tuple[Mind, Mind], postgres: Postgres
+    shared: tuple[Call, Call], postgres: Postgres
 ) -> None:
     _, orders = shared
     assert rows(asked(orders)) == [HERE, THERE]
@@ -152,7 +153,7 @@ def test_a_server_that_is_paused_between_two_calls_is_given_up_once(
 
 
 def test_a_restart_between_two_calls_is_not_noticed(
-    shared: tuple[Mind, Mind], postgres: Postgres
+    shared: tuple[Call, Call], postgres: Postgres
 ) -> None:
     _, orders = shared
     for how in (signal.SIGINT, signal.SIGQUIT):
@@ -177,15 +178,15 @@ def test_a_wrong_url_is_explained(opened: Open, postgres: Postgres, database: st
             sql.execute("CREATE ROLE locked LOGIN PASSWORD 'right'")
     orders = opened("ben", "orders")
     add(orders, HERE[1])
-    projects.register(orders.home, orders.project, now=NOW)
+    projects.register(orders.mind.home, orders.mind.project, now=NOW)
     for role, name, reason in PROBLEMS:
         url = postgres.url(database if name == "mind" else name, role)
-        orders.environ = {**orders.environ, "MIND_INDEX_URL": url}
+        orders.mind.environ = {**orders.mind.environ, "MIND_INDEX_URL": url}
         fails(orders, reason)
 
 
 def test_a_server_that_can_only_be_read_is_searched(
-    shared: tuple[Mind, Mind], postgres: Postgres, database: str
+    shared: tuple[Call, Call], postgres: Postgres, database: str
 ) -> None:
     _, orders = shared
     with psycopg.connect(postgres.url(), autocommit=True) as sql:
@@ -212,13 +213,13 @@ def caught_up(standby: Postgres, primary: Postgres) -> bool:
 
 
 def test_a_standby_is_searched_and_follows_a_withdrawal(
-    shared: tuple[Mind, Mind], postgres: Postgres, standby: Postgres, database: str
+    shared: tuple[Call, Call], postgres: Postgres, standby: Postgres, database: str
 ) -> None:
     shop, orders = shared
     assert caught_up(standby, postgres)
     url = standby.url(database, "ben")
-    orders.environ = {**orders.environ, "MIND_INDEX_URL": url}
-    orders = orders.reopened()
+    orders.mind.environ = {**orders.mind.environ, "MIND_INDEX_URL": url}
+    orders = Call(orders.mind.reopened())
     assert rows(asked(orders)) == [HERE, THERE]
     with pytest.raises(SharedIndexFailed, match="it can only be read"):
         index(orders, push=True)
@@ -228,7 +229,7 @@ def test_a_standby_is_searched_and_follows_a_withdrawal(
 
 
 def test_tables_of_another_version_are_neither_searched_nor_changed(
-    shared: tuple[Mind, Mind], postgres: Postgres, database: str
+    shared: tuple[Call, Call], postgres: Postgres, database: str
 ) -> None:
     _, orders = shared
     with psycopg.connect(postgres.url(database), autocommit=True) as sql:
@@ -245,17 +246,17 @@ def test_tables_of_another_version_are_neither_searched_nor_changed(
     works(orders)
 
     empty = postgres.url(postgres.database(), "ben")
-    orders.environ = {**orders.environ, "MIND_INDEX_URL": empty}
-    orders = orders.reopened()
+    orders.mind.environ = {**orders.mind.environ, "MIND_INDEX_URL": empty}
+    orders = Call(orders.mind.reopened())
     answer = asked(orders)
     assert rows(answer) == [HERE]
     assert "has no tables of this version of mind" in (answer.notice or "")
     assert "has no tables of this version of mind" in doctor_of(orders)
 
 
-def doctor_of(mind: Mind) -> str:
+def doctor_of(call: Call) -> str:
     """Returns what `mind doctor` reports of the shared index."""
-    (check,) = [check for check in doctor(mind).checks if check.name == "shared"]
+    (check,) = [check for check in doctor(call).checks if check.name == "shared"]
     return check.message
 
 
@@ -287,7 +288,7 @@ ENDS: dict[str, Callable[[Postgres], object]] = {
 
 
 def test_a_push_that_the_server_ends_is_completed_by_the_next(
-    shared: tuple[Mind, Mind], postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+    shared: tuple[Call, Call], postgres: Postgres
 ) -> None:
     _, orders = shared
     for name, end in ENDS.items():
@@ -301,10 +302,9 @@ def test_a_push_that_the_server_ends_is_completed_by_the_next(
             if step == "Sending memories":
                 end(postgres)
 
-        with monkeypatch.context() as patched:
-            patched.setattr(Mind, "advance", staticmethod(advance))
-            with pytest.raises(SharedIndexFailed) as caught:
-                index(orders.reopened(), push=True)
+        pushing = with_console(Call(orders.mind.reopened()), progress=advance)
+        with pytest.raises(SharedIndexFailed) as caught:
+            index(pushing, push=True)
         assert "Sending memories" in steps  # It may take another step to notice the end.
         assert caught.value.message.partition("can't be used: ")[2] in REASONS, name
         if name == "paused":
@@ -337,8 +337,8 @@ def test_no_text_has_the_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     orders = opened("ben", "orders")
-    monkeypatch.chdir(orders.project.root)
-    monkeypatch.setenv("MIND_HOME", str(orders.home))
+    monkeypatch.chdir(orders.mind.project.root)
+    monkeypatch.setenv("MIND_HOME", str(orders.mind.home))
     monkeypatch.setenv("MIND_BACKGROUND", "off")
     for form in FORMS:
         url = form.format(port=postgres.port)
@@ -355,8 +355,8 @@ def test_no_text_has_the_password(
             main(words)
     texts = "".join(capfd.readouterr())
     assert "the shared index" in texts
-    kept = [path.read_bytes() for path in orders.home.rglob("*") if path.is_file()]
-    kept += [path.read_bytes() for path in orders.project.root.rglob("*") if path.is_file()]
+    kept = [path.read_bytes() for path in orders.mind.home.rglob("*") if path.is_file()]
+    kept += [path.read_bytes() for path in orders.mind.project.root.rglob("*") if path.is_file()]
     for written in (SECRET, "hunter%2F2"):
         assert written not in texts
         assert not any(written.encode() in content for content in kept)

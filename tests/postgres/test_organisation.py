@@ -8,6 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.features.decisions.commands import decision
@@ -17,6 +18,7 @@ from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.indexing import index
 from mimo.mind import Mind
 from mimo.operations import lookup, refresh, sharing
+from tests.calls import from_shell
 from tests.conftest import NOW, git
 from tests.postgres.conftest import Open, Postgres
 
@@ -55,9 +57,9 @@ def test_others_find_a_project_from_when_it_is_shared_until_it_is_withdrawn(open
 
 def test_the_own_project_is_answered_from_its_files_beside_the_others(opened: Open) -> None:
     shop, billing = opened("ana", "shop"), opened("ben", "billing")
-    for mind in (shop, billing):
-        add(mind, f"The {mind.project.name} queue is Kafka with three brokers")
-        index(mind, push=True, readers=("everyone",))
+    for call in (shop, billing):
+        add(call, f"The {call.mind.project.name} queue is Kafka with three brokers")
+        index(call, push=True, readers=("everyone",))
     add(billing, "Another Kafka queue, not pushed yet, with five brokers")
 
     answer = search(billing, "kafka queue brokers", scope=Scope.ORG)
@@ -76,7 +78,7 @@ def test_a_result_of_another_project_is_printed_with_the_project(
     add(shop, "Use Kafka for the order events", type="decision")
     index(shop, push=True, readers=("everyone",))
 
-    assert main(["search", "--scope", "org", "kafka events"], open=lambda _: billing) == 0
+    assert main(["search", "--scope", "org", "kafka events"], open=lambda _: billing.mind) == 0
 
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "Use Kafka" in line]
     assert line.endswith("  org  shop")
@@ -113,7 +115,7 @@ POLICIES = (
 def test_a_projects_policy_binds_those_who_search_it_from_elsewhere(opened: Open) -> None:
     shop, billing = opened("ana", "shop"), opened("ben", "billing")
     add(shop, "Use Kafka for the order events")
-    policy = shop.folder / "policy.yaml"
+    policy = shop.mind.folder / "policy.yaml"
     policy.write_text("tool_permissions:\n  mind_search: {operations: [read]}\n", encoding="utf-8")
     index(shop, push=True, readers=("everyone",))
     assert len(rows(search(billing, "kafka events", scope=Scope.ORG))) == 1
@@ -129,9 +131,9 @@ def test_a_projects_policy_binds_those_who_search_it_from_elsewhere(opened: Open
 
 def test_a_result_is_trusted_if_the_user_who_pushed_it_had_approved_it(opened: Open) -> None:
     shop, billing, orders = opened("ana", "shop"), opened("ana", "billing"), opened("ben", "orders")
-    for mind in (shop, billing):
-        add(mind, f"The {mind.project.name} queue is Kafka")
-        index(mind, push=True, readers=("everyone",))
+    for call in (shop, billing):
+        add(call, f"The {call.mind.project.name} queue is Kafka")
+        index(call, push=True, readers=("everyone",))
     for change, label in ((untrust, "untrusted"), (trust, "trusted")):
         change(shop)
         index(shop, push=True)
@@ -144,7 +146,7 @@ def test_others_do_not_get_a_decision_whose_successor_was_changed_by_a_pull(open
     shop, billing = opened("ana", "shop"), opened("ben", "billing")
     old = decision(shop, topic="queue", decision="The shop queue is Kafka", reasoning="fast")
     new = decision(shop, topic="queue", decision="The shop queue is NATS", reasoning="small")
-    path = shop.project.root / lookup.one(shop, new.id).place.path
+    path = shop.mind.project.root / lookup.one(shop, new.id).place.path
     path.write_text(path.read_text("utf-8") + "\nA line of another author.\n", "utf-8")
     index(shop, push=True, readers=("everyone",))
 
@@ -158,13 +160,13 @@ def test_others_do_not_get_a_decision_whose_successor_was_changed_by_a_pull(open
 def test_an_agent_neither_starts_sharing_nor_changes_it(opened: Open) -> None:
     shop = opened("ana", "shop")
     add(shop, "Use Kafka")
-    shop.agent = "claude-code"
+    shop = from_shell(shop, "claude-code")
     for asked in ({"push": True}, {"readers": ("everyone",)}, {"withdraw": True}):
         with pytest.raises(Denied):
             index(shop, **asked)
-    shop.agent = None
+    shop = from_shell(shop, None)
     index(shop, push=True)
-    shop.agent = "claude-code"
+    shop = from_shell(shop, "claude-code")
     assert index(shop, push=True).shared
 
 
@@ -173,18 +175,18 @@ def test_clones_of_a_repository_are_one_project_and_a_shallow_one_is_refused(
 ) -> None:
     shop = opened("ana", "shop")
     add(shop, "Use Kafka for the order events")
-    git(shop.project.root, "add", ".")
-    git(shop.project.root, "commit", "-q", "-m", "Remember")
-    git(shop.project.root, "commit", "-q", "--allow-empty", "-m", "More")
+    git(shop.mind.project.root, "add", ".")
+    git(shop.mind.project.root, "commit", "-q", "-m", "Remember")
+    git(shop.mind.project.root, "commit", "-q", "--allow-empty", "-m", "More")
     index(shop, push=True, writers=("ben",), readers=("everyone",))
 
-    clone = opened("ben", "shop-of-ben", clone_of=shop.project.root)
+    clone = opened("ben", "shop-of-ben", clone_of=shop.mind.project.root)
     pushed = index(clone, push=True).shared
     assert pushed
     assert (pushed.memories, pushed.added) == (1, 0)
     assert sharing.working_copy(clone).identity == sharing.working_copy(shop).identity
 
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.project.root}", "ben/shallow")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.mind.project.root}", "ben/shallow")
     with pytest.raises(Invalid, match="shallow"):
         index(opened("ben", "shallow"), push=True)
 
@@ -194,11 +196,14 @@ def test_without_the_server_the_projects_on_this_machine_answer(
 ) -> None:
     shop, orders = opened("ben", "shop"), opened("ben", "orders")
     add(shop, "Use Kafka for the order events")
-    for mind in (shop, orders):
+    for call in (shop, orders):
         from mimo.store import projects
 
-        projects.register(mind.home, mind.project, now=NOW)
-    orders.environ = {**orders.environ, "MIND_INDEX_URL": "postgresql://ben@127.0.0.1:1/none"}
+        projects.register(call.mind.home, call.mind.project, now=NOW)
+    orders.mind.environ = {
+        **orders.mind.environ,
+        "MIND_INDEX_URL": "postgresql://ben@127.0.0.1:1/none",
+    }
 
     answer = search(orders, "kafka events", scope=Scope.ORG)
 
@@ -215,11 +220,11 @@ def test_vectors_that_another_user_has_made_are_not_made_again(
     shop = opened("ana", "shop")
     for name in ("Kafka has three brokers", "Invoices have no gaps", "Refunds are made by hand"):
         add(shop, name)
-    git(shop.project.root, "add", ".")
-    git(shop.project.root, "commit", "-q", "-m", "Remember")
+    git(shop.mind.project.root, "add", ".")
+    git(shop.mind.project.root, "commit", "-q", "-m", "Remember")
     index(shop, push=True)
-    clone = opened("ben", "shop-of-ben", clone_of=shop.project.root)
-    encoder = clone.encoder
+    clone = opened("ben", "shop-of-ben", clone_of=shop.mind.project.root)
+    encoder = clone.mind.encoder
     assert encoder is not None
     made: list[str] = []
 
@@ -236,14 +241,14 @@ def test_vectors_that_another_user_has_made_are_not_made_again(
 
     assert made == []
     theirs, ours = (
-        mind.index.meanings.vectors.all() for mind in (shop, clone) if mind.index.meanings
+        call.mind.index.meanings.vectors.all() for call in (shop, clone) if call.mind.index.meanings
     )
     assert sorted(theirs) == sorted(ours)
 
 
-def test_without_a_setting_the_hint_names_it(mind: Mind) -> None:
+def test_without_a_setting_the_hint_names_it(call: Call) -> None:
     with pytest.raises(Invalid) as caught:
-        search(mind, "kafka", scope=Scope.ORG)
+        search(call, "kafka", scope=Scope.ORG)
     assert caught.value.hint
     assert "mind config index.url" in caught.value.hint
 
@@ -253,10 +258,11 @@ def test_outside_of_projects_the_shared_ones_are_searched(opened: Open, tmp_path
     add(shop, "Use Kafka for the order events", type="decision")
     index(shop, push=True)
     (tmp_path / "home-of-cleo").mkdir()
-    environ = {**shop.environ, "MIND_HOME": str(tmp_path / "home-of-cleo")}
+    environ = {**shop.mind.environ, "MIND_HOME": str(tmp_path / "home-of-cleo")}
 
-    with closing(Mind.open(tmp_path, environ=environ, clock=lambda: NOW)) as outside:
-        assert not outside.has_project
+    with closing(Mind.open(tmp_path, environ=environ, clock=lambda: NOW)) as mind:
+        outside = Call(mind)
+        assert not outside.mind.has_project
         assert rows(search(outside, "kafka", scope=Scope.ORG)) == [
             ("shop", "Use Kafka for the order events")
         ]
@@ -268,12 +274,12 @@ def test_a_shallow_clone_searches_and_lists_its_own_memories_once(
     shop, billing = opened("ana", "shop"), opened("ben", "billing")
     add(shop, "Use Kafka for the order events", type="decision")
     add(billing, "Kafka keeps the invoices for a year")
-    git(shop.project.root, "add", ".")
-    git(shop.project.root, "commit", "-q", "-m", "Remember")
+    git(shop.mind.project.root, "add", ".")
+    git(shop.mind.project.root, "commit", "-q", "-m", "Remember")
     index(shop, push=True)
     index(billing, push=True, readers=("ana",))
     clone = tmp_path / "ana" / "shallow"
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.project.root}", str(clone))
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.mind.project.root}", str(clone))
 
     answer = search(opened("ana", "shallow"), "kafka", scope=Scope.ORG)
 
@@ -349,7 +355,7 @@ def test_a_vector_of_another_length_does_not_stop_the_index_by_nearness(
 ) -> None:
     from mimo.index.postgres import schema
 
-    embedder = opened("ana", "shop").embedder
+    embedder = opened("ana", "shop").mind.embedder
     assert embedder is not None
     foreign("UPDATE mind.vectors SET vector = '[1,2,3]'")
 
@@ -391,18 +397,18 @@ def test_a_notice_summarises_the_skipped_projects(
 def test_a_withdrawn_project_is_shared_again_by_a_person_only(opened: Open) -> None:
     shop, billing = opened("ana", "shop"), opened("ben", "billing")
     add(shop, "Use Kafka for the order events", type="decision")
-    git(shop.project.root, "add", ".")
-    git(shop.project.root, "commit", "-q", "-m", "Remember")
-    clone = opened("ana", "shop-on-a-laptop", clone_of=shop.project.root)
+    git(shop.mind.project.root, "add", ".")
+    git(shop.mind.project.root, "commit", "-q", "-m", "Remember")
+    clone = opened("ana", "shop-on-a-laptop", clone_of=shop.mind.project.root)
     index(clone, push=True)
     index(shop, push=True, readers=("everyone",))
     index(shop, withdraw=True)
 
-    clone.agent = "claude-code"
+    clone = from_shell(clone, "claude-code")
     with pytest.raises(Denied):
         index(clone, push=True)
-    clone.agent = None
-    git(clone.project.root, "commit", "-q", "--allow-empty", "-m", "Go on")
+    clone = from_shell(clone, None)
+    git(clone.mind.project.root, "commit", "-q", "--allow-empty", "-m", "Go on")
     sharing.push_if_behind(clone)
 
     assert rows(search(billing, "kafka", scope=Scope.ORG)) == []

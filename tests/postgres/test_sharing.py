@@ -45,8 +45,8 @@ def test_a_memory_that_becomes_private_leaves_the_server_with_the_next_push(
     index(shop)
     index(shop, push=True)
     assert "zanzi" in dump(postgres, database)["frequencies"]
-    (file,) = [path for path in shop.folder.rglob("*.md") if code in path.read_text("utf-8")]
-    private = shop.folder / "private" / file.name
+    (file,) = [path for path in shop.mind.folder.rglob("*.md") if code in path.read_text("utf-8")]
+    private = shop.mind.folder / "private" / file.name
     private.parent.mkdir(exist_ok=True)
     file.rename(private)
     index(shop, push=True)
@@ -63,14 +63,16 @@ def test_a_memory_that_becomes_private_without_a_commit_leaves_in_the_background
     code = add(shop, "Zanzibar is the code name")
     index(shop, push=True)
     assert not sharing.is_behind(shop)
-    (file,) = [path for path in shop.folder.rglob("*.md") if code.id in path.read_text("utf-8")]
-    (shop.folder / "private").mkdir(exist_ok=True)
-    file.rename(shop.folder / "private" / file.name)
+    (file,) = [
+        path for path in shop.mind.folder.rglob("*.md") if code.id in path.read_text("utf-8")
+    ]
+    (shop.mind.folder / "private").mkdir(exist_ok=True)
+    file.rename(shop.mind.folder / "private" / file.name)
     assert sharing.is_behind(shop)
 
     program = [sys.executable, "-m", "mimo.operations.sharing"]
-    environ = {**os.environ, **shop.environ}
-    subprocess.run([*program, shop.project.root, shop.home], env=environ, check=True)
+    environ = {**os.environ, **shop.mind.environ}
+    subprocess.run([*program, shop.mind.project.root, shop.mind.home], env=environ, check=True)
 
     assert "Kafka" in dump(postgres, database)["memories"]
     assert "zanzibar" not in str(dump(postgres, database)).lower()
@@ -102,7 +104,7 @@ def test_the_states_of_worktrees_share_rows_and_others_read_the_main_branch(
     opened: Open, postgres: Postgres, database: str
 ) -> None:
     shop, billing = opened("ana", "shop"), opened("ana", "billing")
-    root = shop.project.root
+    root = shop.mind.project.root
     add(shop, "Kafka is what we use")
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "Remember")
@@ -162,10 +164,10 @@ def test_a_writer_whose_right_is_revoked_changes_nothing_more(
 ) -> None:
     shop, billing = opened("ana", "shop"), opened("ana", "billing")
     add(shop, "Kafka is what we use")
-    git(shop.project.root, "add", ".")
-    git(shop.project.root, "commit", "-q", "-m", "Remember")
+    git(shop.mind.project.root, "add", ".")
+    git(shop.mind.project.root, "commit", "-q", "-m", "Remember")
     index(shop, push=True, writers=("ben",))
-    clone = opened("ben", "shop-of-ben", clone_of=shop.project.root)
+    clone = opened("ben", "shop-of-ben", clone_of=shop.mind.project.root)
     index(clone, push=True)
     add(clone, "Kafka was replaced by NATS")
 
@@ -190,8 +192,8 @@ def test_a_project_that_moves_or_is_renamed_has_one_state(
     add(shop, "Kafka is what we use")
     index(shop, push=True)
     moved = tmp_path / "ana" / "store"
-    shop.close()
-    shop.project.root.rename(moved)
+    shop.mind.close()
+    shop.mind.project.root.rename(moved)
     store = opened("ana", "store")
     index(store, push=True)
     with psycopg.connect(postgres.url(database)) as sql:
@@ -229,7 +231,7 @@ def test_a_project_without_git_keeps_its_identity_until_it_has_commits(
 
 def test_projects_in_folders_of_one_repository_are_several(opened: Open, tmp_path: Path) -> None:
     shop = opened("ana", "shop")
-    roots = [shop.project.root / name for name in ("web", "app")]
+    roots = [shop.mind.project.root / name for name in ("web", "app")]
     identities = {sharing.working_copy(shop).identity}
     for root in roots:
         root.mkdir()
@@ -241,10 +243,10 @@ def test_projects_in_folders_of_one_repository_are_several(opened: Open, tmp_pat
 def test_names_that_are_not_unicode_do_not_stop_a_push(opened: Open) -> None:
     shop = opened("ana", os.fsdecode(b"caf\xe9"))
     add(shop, "Kafka is what we use")
-    heads = shop.project.root / ".git" / "refs" / "heads"
+    heads = shop.mind.project.root / ".git" / "refs" / "heads"
     (heads / "main").rename(heads / os.fsdecode(b"caf\xe9"))
-    (shop.project.root / ".git/HEAD").write_bytes(b"ref: refs/heads/caf\xe9\n")
-    (shop.folder / "policy.yaml").write_bytes(b"tools: {}\n# \x00\xff\n")
+    (shop.mind.project.root / ".git/HEAD").write_bytes(b"ref: refs/heads/caf\xe9\n")
+    (shop.mind.folder / "policy.yaml").write_bytes(b"tools: {}\n# \x00\xff\n")
     done = index(shop, push=True).shared
     assert done
     assert done.memories == 1
@@ -260,8 +262,8 @@ def test_a_killed_push_is_completed_by_the_next(
     add(shop, "Zanzibar is the code name")
     index(shop)
     with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(shop.project.root)],
-        env={**os.environ, **shop.environ},
+        [sys.executable, "-c", KILLED, str(shop.mind.project.root)],
+        env={**os.environ, **shop.mind.environ},
     ) as process:
         assert process.wait() == -signal.SIGKILL
     after = dump(postgres, database)
@@ -276,15 +278,14 @@ def test_a_killed_push_is_completed_by_the_next(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from mimo.call import Call, Console
 from mimo.mind import Mind
 from mimo.index.postgres import schema
 from mimo.operations import refresh, sharing
-mind = Mind.open(Path(sys.argv[1]))
 def advance(step, done, of):
     if step == "Sending memories":
         os.kill(os.getpid(), signal.SIGKILL)
-mind.advance = advance
-sharing.push(mind)
+sharing.push(Call(Mind.open(Path(sys.argv[1])), console=Console(progress=advance)))
 """
 
 
@@ -297,7 +298,7 @@ def test_status_reports_what_was_not_pushed_without_asking_the_server(
     def shown() -> str:
         with monkeypatch.context() as patch:
             patch.setattr("mimo.index.postgres.connection.Server._connection", None)
-            main(["status"], open=lambda _: shop)
+            main(["status"], open=lambda _: shop.mind)
         lines = capsys.readouterr().out.splitlines()
         return "".join(line.partition(":")[2].strip() for line in lines if "shared index" in line)
 

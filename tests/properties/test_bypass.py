@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import to_json
 from mimo.errors import Denied, Invalid, MindError, RateLimited
 from mimo.guard.policy import FILE
 from mimo.memory.ids import covers
@@ -36,40 +37,40 @@ tool_permissions:
 """
 
 
-def call(mind: Mind, tool: str, **arguments: Any) -> Any:
+def call_tool(call: Call, tool: str, **arguments: Any) -> Any:
     """Returns what a tool answers, as an MCP client gets it."""
-    return to_json(invoke(TOOLS[tool][0], mind, CALLER, arguments))
+    return to_json(invoke(TOOLS[tool][0], call.by(CALLER), arguments))
 
 
-def forward(mind: Mind) -> None:
+def forward(call: Call) -> None:
     """Lets a second pass, so that no limit is what refuses the next call."""
-    assert isinstance(mind.clock, Clock)
-    mind.clock.forward(seconds=1)
+    assert isinstance(call.mind.clock, Clock)
+    call.mind.clock.forward(seconds=1)
 
 
 @pytest.fixture
-def guarded(mind: Mind) -> Mind:
+def guarded(call: Call) -> Call:
     """A memory with something that the policy keeps to itself."""
-    path = mind.project.root / FILE
+    path = call.mind.project.root / FILE
     path.write_text(OPEN, encoding="utf-8")
     for namespace in ("vault.codes", "public.news", "sessionevil", "agentx.y"):
-        call(mind, "putMemory", namespace=namespace, key="hidden", value=SECRET)
+        call_tool(call, "putMemory", namespace=namespace, key="hidden", value=SECRET)
     path.unlink()
-    return mind
+    return call
 
 
-def paths_of(mind: Mind) -> Iterator[Path]:
+def paths_of(call: Call) -> Iterator[Path]:
     """Yields the files in and around the project, except those that count or record calls."""
-    root = mind.project.root.parent
+    root = call.mind.project.root.parent
     for path in sorted(root.rglob("*")):
         counts = path.name.startswith(("limits-", "values.lock", "index-owner", "audit."))
         if path.is_file() and not counts and "audit" not in path.relative_to(root).parts:
             yield path
 
 
-def files_of(mind: Mind) -> dict[Path, bytes]:
+def files_of(call: Call) -> dict[Path, bytes]:
     """Returns the contents of these files."""
-    return {path: path.read_bytes() for path in paths_of(mind)}
+    return {path: path.read_bytes() for path in paths_of(call)}
 
 
 def looks_like(word: str) -> Iterator[str]:
@@ -110,7 +111,7 @@ def looks_like(word: str) -> Iterator[str]:
 )
 @pytest.mark.req("002-34", "002-35", "002-36", "002-63")
 def test_no_odd_name_is_taken_for_one_that_is_permitted(
-    guarded: Mind, tool: str, word: str
+    guarded: Call, tool: str, word: str
 ) -> None:
     """Each is refused before anything is read or written."""
     before = files_of(guarded)
@@ -121,7 +122,7 @@ def test_no_odd_name_is_taken_for_one_that_is_permitted(
     assert len(names) > 80
     for name in names:
         with pytest.raises((Denied, Invalid)) as caught:
-            call(guarded, tool, namespace=name, **more)
+            call_tool(guarded, tool, namespace=name, **more)
         assert SECRET not in json.dumps(caught.value.wire())
     assert files_of(guarded) == before
 
@@ -145,13 +146,13 @@ KEYS = [
 
 @pytest.mark.parametrize("tool", ["getMemory", "putMemory"])
 @pytest.mark.req("002-36", "002-63")
-def test_no_odd_key_leads_anywhere(guarded: Mind, tool: str) -> None:
+def test_no_odd_key_leads_anywhere(guarded: Call, tool: str) -> None:
     before = files_of(guarded)
     more = {"value": None} if tool == "putMemory" else {}
 
     for key in KEYS:
         with pytest.raises(Invalid):
-            call(guarded, tool, namespace="agent.a", key=key, **more)
+            call_tool(guarded, tool, namespace="agent.a", key=key, **more)
     assert files_of(guarded) == before
 
 
@@ -159,12 +160,12 @@ def test_no_odd_key_leads_anywhere(guarded: Mind, tool: str) -> None:
 @settings(max_examples=200, derandomize=True)
 @pytest.mark.req("002-36", "002-63")
 def test_whatever_the_name_only_what_is_permitted_is_read(
-    guarded: Mind, namespace: str, key: str, tool: str
+    guarded: Call, namespace: str, key: str, tool: str
 ) -> None:
     forward(guarded)
     arguments = {"namespace": namespace} | ({"key": key} if tool == "getMemory" else {})
     try:
-        answer = call(guarded, tool, **arguments)
+        answer = call_tool(guarded, tool, **arguments)
     except MindError as error:
         answer = error.wire()
     else:
@@ -175,11 +176,11 @@ def test_whatever_the_name_only_what_is_permitted_is_read(
 @given(st.from_regex(r"(session|agent)\.?[a-zA-Z._%/-]{0,12}", fullmatch=True))
 @settings(max_examples=200, derandomize=True)
 @pytest.mark.req("002-35", "002-36", "002-63")
-def test_whatever_the_name_only_what_is_permitted_is_written(guarded: Mind, namespace: str) -> None:
+def test_whatever_the_name_only_what_is_permitted_is_written(guarded: Call, namespace: str) -> None:
     forward(guarded)
     before = list(paths_of(guarded))
     try:
-        call(guarded, "putMemory", namespace=namespace, key="k", value=1)
+        call_tool(guarded, "putMemory", namespace=namespace, key="k", value=1)
     except (Denied, Invalid):
         assert list(paths_of(guarded)) == before
     else:
@@ -187,12 +188,12 @@ def test_whatever_the_name_only_what_is_permitted_is_written(guarded: Mind, name
 
 
 @pytest.fixture
-def listed(mind: Mind) -> tuple[Mind, str]:
+def listed(call: Call) -> tuple[Call, str]:
     """A memory with many keys, and the cursor of the second page."""
     for number in range(6):
         for namespace in ("agent.a", "agent.b"):
-            call(mind, "putMemory", namespace=namespace, key=f"key{number}", value=number)
-    return mind, call(mind, "listMemory", namespace="agent.a", prefix="k", limit=2)["cursor"]
+            call_tool(call, "putMemory", namespace=namespace, key=f"key{number}", value=number)
+    return call, call_tool(call, "listMemory", namespace="agent.a", prefix="k", limit=2)["cursor"]
 
 
 def forged(cursor: str) -> Iterator[str]:
@@ -206,8 +207,8 @@ def forged(cursor: str) -> Iterator[str]:
 
 
 @pytest.mark.req("002-08", "002-36", "002-63")
-def test_a_cursor_is_good_for_its_own_listing_and_nothing_else(listed: tuple[Mind, str]) -> None:
-    mind, cursor = listed
+def test_a_cursor_is_good_for_its_own_listing_and_nothing_else(listed: tuple[Call, str]) -> None:
+    call, cursor = listed
     attempts: list[dict[str, str]] = [
         {"namespace": "agent.b", "prefix": "k", "cursor": cursor},
         {"namespace": "agent.a", "cursor": cursor},
@@ -221,11 +222,11 @@ def test_a_cursor_is_good_for_its_own_listing_and_nothing_else(listed: tuple[Min
     ]
     assert len(attempts) > 60
     for attempt in attempts:
-        forward(mind)
+        forward(call)
         with pytest.raises(Invalid) as caught:
-            call(mind, "listMemory", **attempt)
+            call_tool(call, "listMemory", **attempt)
         assert caught.value.details["field"] == "cursor"
-    good = call(mind, "listMemory", namespace="agent.a", prefix="k", limit=2, cursor=cursor)
+    good = call_tool(call, "listMemory", namespace="agent.a", prefix="k", limit=2, cursor=cursor)
     assert good["keys"] == ["key2", "key3"]
 
 
@@ -258,59 +259,61 @@ POLICIES = [
 
 
 @pytest.mark.req("002-36", "002-63")
-def test_a_policy_that_is_not_understood_opens_nothing(mind: Mind) -> None:
+def test_a_policy_that_is_not_understood_opens_nothing(call: Call) -> None:
     for text in POLICIES:
-        (mind.project.root / FILE).write_text(text, encoding="utf-8")
+        (call.mind.project.root / FILE).write_text(text, encoding="utf-8")
         for namespace in ("public.a", "agent.a"):
             with pytest.raises(Denied):
-                call(mind, "putMemory", namespace=namespace, key="k", value=1)
+                call_tool(call, "putMemory", namespace=namespace, key="k", value=1)
 
 
-def test_what_a_clone_brings_along_is_not_taken_for_ours(mind: Mind, tmp_path: Path) -> None:
+def test_what_a_clone_brings_along_is_not_taken_for_ours(call: Call, tmp_path: Path) -> None:
     """Its policy can only narrow, and its local databases are not opened."""
-    local = mind.project.root / ".mind" / ".local"
-    call(mind, "putMemory", namespace="session.a", key="k", value=SECRET)
-    mind.close()
-    (mind.project.root / FILE).write_text(OPEN, encoding="utf-8")
-    Trust(mind.home, mind.project.root).forget()
+    local = call.mind.project.root / ".mind" / ".local"
+    call_tool(call, "putMemory", namespace="session.a", key="k", value=SECRET)
+    call.mind.close()
+    (call.mind.project.root / FILE).write_text(OPEN, encoding="utf-8")
+    Trust(call.mind.home, call.mind.project.root).forget()
 
-    stranger = Mind(home=tmp_path / "other", project=mind.project, clock=mind.clock, environ={})
+    stranger = Call(
+        Mind(home=tmp_path / "other", project=call.mind.project, clock=call.mind.clock, environ={})
+    )
     assert list(local.glob("values-*.db"))
-    assert call(stranger, "listMemory", namespace="session.a")["total"] == 0
+    assert call_tool(stranger, "listMemory", namespace="session.a")["total"] == 0
     with pytest.raises(Denied):
-        call(stranger, "putMemory", namespace="public.a", key="k", value=1)
+        call_tool(stranger, "putMemory", namespace="public.a", key="k", value=1)
 
 
 @pytest.mark.parametrize("where", ["values", "values/agent.a", "values/agent.a/k.md", ".local"])
 @pytest.mark.attack("symbolic link")
-def test_nothing_is_read_or_written_through_a_link(mind: Mind, tmp_path: Path, where: str) -> None:
+def test_nothing_is_read_or_written_through_a_link(call: Call, tmp_path: Path, where: str) -> None:
     outside = tmp_path / "outside"
     (outside / "agent.a").mkdir(parents=True)
     target = outside / "k.md"
     target.write_text("---\nvalue: 1\n---\n", encoding="utf-8")
-    link = mind.project.root / ".mind" / where
+    link = call.mind.project.root / ".mind" / where
     link.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(link, ignore_errors=True)  # `.local` holds the mark of who trusts the project
     link.symlink_to(target if where.endswith(".md") else outside)
-    before = files_of(mind)
+    before = files_of(call)
 
     attempts: list[tuple[str, dict[str, Any]]] = [("getMemory", {}), ("putMemory", {"value": 2})]
     for tool, more in attempts:
         with pytest.raises(MindError) as caught:
-            call(mind, tool, namespace="agent.a", key="k", **more)
+            call_tool(call, tool, namespace="agent.a", key="k", **more)
         assert caught.value.code == "STORAGE_ERROR"
-    assert files_of(mind) == before
+    assert files_of(call) == before
 
 
 @pytest.mark.parametrize("jump", [-3600, -86_400 * 365, 0])
 @pytest.mark.req("002-49", "002-63")
 def test_neither_other_spellings_nor_another_clock_give_more_calls(
-    mind: Mind, clock: Clock, jump: int
+    call: Call, clock: Clock, jump: int
 ) -> None:
     done = 0
     for number in range(120):
         try:
-            call(mind, "getMemory", namespace=f"agent.n{number % 7}", key=f"k{number}")
+            call_tool(call, "getMemory", namespace=f"agent.n{number % 7}", key=f"k{number}")
         except RateLimited:
             clock.forward(seconds=jump)
         except MindError:

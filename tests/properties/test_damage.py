@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import MindError
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
 from mimo.index.catalog import open_catalog
 from mimo.index.embedding.encoder import Encoder
 from mimo.memory.model import Filter, Problem, Record
-from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import projects
 from mimo.store.files import safe_name
@@ -54,10 +54,10 @@ def _texts_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Encoder, "encode_many", remembered)
 
 
-def write(mind: Mind, numbers: Sequence[int], ending: str = "") -> None:
+def write(call: Call, numbers: Sequence[int], ending: str = "") -> None:
     for number in numbers:
         text = f"Memory {number} says the {WORDS[number % 5]} of team {number * 7 % 13}{ending}\n"
-        (mind.folder / "facts" / f"n{number}.md").write_text(text)
+        (call.mind.folder / "facts" / f"n{number}.md").write_text(text)
 
 
 class World:
@@ -66,22 +66,22 @@ class World:
     A search makes the encoder's vectors of so few short texts at once, if they are lost.
     """
 
-    def __init__(self, mind: Mind, aside: Path) -> None:
-        self.mind, self.index, self._aside = mind, mind.folder / ".index", aside
-        (mind.folder / "facts").mkdir(exist_ok=True)
-        (mind.folder / "MEMORY.md").write_text("## Gotchas\n- Tea stains the interface\n")
-        write(mind, range(30))
-        answers(mind)
-        mind.close()
+    def __init__(self, call: Call, aside: Path) -> None:
+        self.call, self.index, self._aside = call, call.mind.folder / ".index", aside
+        (call.mind.folder / "facts").mkdir(exist_ok=True)
+        (call.mind.folder / "MEMORY.md").write_text("## Gotchas\n- Tea stains the interface\n")
+        write(call, range(30))
+        answers(call)
+        call.mind.close()
         self._save("earlier")
-        write(mind, range(25, 36), " of the year")
-        mind = mind.reopened()
-        answers(mind)
+        write(call, range(25, 36), " of the year")
+        call = Call(call.mind.reopened())
+        answers(call)
         self._save("left open")
-        mind.close()
+        call.mind.close()
         self._save("closed")
-        self.expected = answers(mind.reopened())
-        self.records = records(mind)
+        self.expected = answers(Call(call.mind.reopened()))
+        self.records = records(call)
 
     def _save(self, name: str) -> None:
         shutil.copytree(self.index, self._aside / name)
@@ -97,45 +97,45 @@ class World:
         return self._aside / "earlier" / path.relative_to(self.index)
 
 
-def answers(mind: Mind) -> list[object]:
+def answers(call: Call) -> list[object]:
     """Returns the answers of a process that is opened now."""
-    mind = mind.reopened()
+    call = Call(call.mind.reopened())
     try:
-        matches: list[object] = [search(mind, query).results for query in QUERIES]
-        return [*matches, list_(mind).memories, details(mind), mind.index.count(Filter())]
+        matches: list[object] = [search(call, query).results for query in QUERIES]
+        return [*matches, list_(call).memories, details(call), call.mind.index.count(Filter())]
     finally:
-        mind.close()
+        call.mind.close()
 
 
-def details(mind: Mind) -> object:
+def details(call: Call) -> object:
     """Returns a memory with its links; the error if it is left out."""
     try:
-        return show(mind, id="n3")
+        return show(call, id="n3")
     except MindError as error:
         return error.code
 
 
-def records(mind: Mind) -> dict[str, Record]:
+def records(call: Call) -> dict[str, Record]:
     """Returns the memories by id, as they are in their files."""
     every: dict[str, Record] = {}
-    for path in mind.store.stamps():
-        parsed = mind.store.read(path)
+    for path in call.mind.store.stamps():
+        parsed = call.mind.store.read(path)
         assert not isinstance(parsed, Problem)
         every |= {record.memory.id: record for record in parsed}
     return every
 
 
-def shown(mind: Mind) -> Iterator[Record]:
+def shown(call: Call) -> Iterator[Record]:
     """Yields the memories that the answers of a process show."""
     from mimo.operations import finding
 
-    mind = mind.reopened()
+    call = Call(call.mind.reopened())
     try:
         for query in QUERIES:
-            yield from (hit.record for hit in finding.search(mind, query, finding.EVERYTHING).hits)
-        yield from finding.listing(mind).records
+            yield from (hit.record for hit in finding.search(call, query, finding.EVERYTHING).hits)
+        yield from finding.listing(call).records
     finally:
-        mind.close()
+        call.mind.close()
 
 
 def place(data: bytearray, chance: random.Random) -> int:
@@ -229,8 +229,8 @@ def damage(world: World, seed: int) -> str:
 
 
 @pytest.fixture
-def world(mind: Mind, tmp_path: Path) -> World:
-    return World(mind, tmp_path / "aside")
+def world(call: Call, tmp_path: Path) -> World:
+    return World(call, tmp_path / "aside")
 
 
 @pytest.mark.attack("damaged index stops or misleads a search")
@@ -245,18 +245,18 @@ def test_answers_after_any_damage_are_those_of_a_fresh_index(
         if seed % 4 == 0:
             hook(world)
         if seed % 2:
-            for record in shown(world.mind):
+            for record in shown(world.call):
                 assert record == world.records[record.memory.id], what
-        now = answers(world.mind)
+        now = answers(world.call)
         is_equal = now == world.expected
         is_replaced = identity(world) != before
         # Of two damaged files, SQLite may report one alone.
         assert is_equal or not is_replaced or what.count(",") > 1, what
         happened["equal" if is_equal else f"other order: {what.partition(', ')[2]}"] += 1
         happened["made again" if is_replaced else "not noticed, or harmless"] += 1
-        for record in shown(world.mind):
+        for record in shown(world.call):
             assert record == world.records[record.memory.id], what
-        assert answers(world.mind) == now, what
+        assert answers(world.call) == now, what
     record_property("tried", sum(happened.values()))
     print(*happened.items(), sep="\n")  # noqa: T201
 
@@ -270,11 +270,11 @@ def identity(world: World) -> tuple[Any, ...]:
 
 def hook(world: World) -> None:
     """Reads as hooks do: a note is that of its file, and nothing fails but with mind's errors."""
-    owner = projects.known_owner(world.mind.home)
+    owner = projects.known_owner(world.call.mind.home)
     assert owner
     with (
         suppress(MindError),
-        open_catalog(world.index, owner, lambda _: True, world.mind.project.root) as catalog,
+        open_catalog(world.index, owner, lambda _: True, world.call.mind.project.root) as catalog,
     ):
         for note in catalog.facts(5) if catalog else ():
             assert note.text == world.records[note.id].memory.content
@@ -282,15 +282,15 @@ def hook(world: World) -> None:
 
 def test_changed_file_is_read_again(world: World) -> None:
 
-    path = safe_name(world.mind.project.root, ".mind/facts/n3.md")
+    path = safe_name(world.call.mind.project.root, ".mind/facts/n3.md")
     assert path
-    mind = world.mind.reopened()
-    refresh.refresh(mind)
-    record = mind.index.get("n3")
+    call = Call(world.call.mind.reopened())
+    refresh.refresh(call)
+    record = call.mind.index.get("n3")
     assert record == world.records["n3"]
-    (world.mind.folder / "facts" / "n3.md").write_text("Something else\n")
-    assert refresh.reread(mind, [record])
-    again = mind.index.get("n3")
+    (world.call.mind.folder / "facts" / "n3.md").write_text("Something else\n")
+    assert refresh.reread(call, [record])
+    again = call.mind.index.get("n3")
     assert again
-    assert not refresh.reread(mind, [again])
-    mind.close()
+    assert not refresh.reread(call, [again])
+    call.mind.close()

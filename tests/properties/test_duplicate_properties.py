@@ -22,10 +22,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
     st.none() | TEXT,
 )
 @settings(max_examples=40)
-def test_a_stored_text_is_not_stored_again(mind, kind, content, title, topic):
+def test_a_stored_text_is_not_stored_again(call, kind, content, title, topic):
     """However its file had to put it, be it with a heading, a link or half a header in it."""
     first, again = (
-        saving.store_once(mind, saving.draft(kind, content, title=title, topic=topic))
+        saving.store_once(call, saving.draft(kind, content, title=title, topic=topic))
         for _ in range(2)
     )
     assert again.already

@@ -7,10 +7,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mimo.call import Call
 from mimo.features.importing.commands import mama
 from mimo.features.importing.mama import convert
 from mimo.memory.model import Problem
-from mimo.mind import Mind
 from tests import mama_databases
 from tests.conftest import NOW
 
@@ -98,13 +98,17 @@ def bare(text: str) -> str:
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_every_text_is_in_the_files_and_a_second_import_changes_nothing(mind, tmp_path, tables):
+def test_every_text_is_in_the_files_and_a_second_import_changes_nothing(call, tmp_path, tables):
     path = tmp_path / "m.db"
-    for file in (*tmp_path.glob("m.db*"), *mind.folder.rglob("*.md"), *mind.folder.rglob("*.json")):
+    for file in (
+        *tmp_path.glob("m.db*"),
+        *call.mind.folder.rglob("*.md"),
+        *call.mind.folder.rglob("*.json"),
+    ):
         file.unlink()
     mama_databases.make(path, tables)
 
-    result = mama(mind, db=str(path))
+    result = mama(call, db=str(path))
 
     assert result.verified, result.lost
     assert all(left.reason == "the row is empty" for left in result.skipped)
@@ -112,20 +116,20 @@ def test_every_text_is_in_the_files_and_a_second_import_changes_nothing(mind, tm
     links = result.links
     assert links is not None
     assert links.found == links.written + links.repeated + links.kept_aside + links.left_out
-    before = files_of(mind.folder)
-    stored = stored_texts(mind)
+    before = files_of(call.mind.folder)
+    stored = stored_texts(call)
     for text in texts_of(path):
         assert bare(text) in stored, text
 
-    again = mama(mind, db=str(path))
+    again = mama(call, db=str(path))
 
-    assert files_of(mind.folder) == before
+    assert files_of(call.mind.folder) == before
     assert again.verified
     assert sum(row.written for row in again.tables) == 0
     assert not [note for note in again.notes if "differ from the database" in note]
-    back = mama(mind, db=str(path), rollback=True)
+    back = mama(call, db=str(path), rollback=True)
     assert back.removed == sum(row.written for row in result.tables)
-    assert files_of(mind.folder) == {}
+    assert files_of(call.mind.folder) == {}
 
 
 def files_of(store: Path) -> dict[str, bytes]:
@@ -134,11 +138,11 @@ def files_of(store: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in paths}
 
 
-def stored_texts(mind: Mind) -> str:
+def stored_texts(call: Call) -> str:
     """Returns the letters of all memories, as they are read from their files."""
     texts = []
-    for path in mind.store.stamps():
-        read = mind.store.read(path)
+    for path in call.mind.store.stamps():
+        read = call.mind.store.read(path)
         assert not isinstance(read, Problem), read
         texts += [f"{record.memory.topic} {record.memory.text}" for record in read]
     return bare(" ".join(texts))

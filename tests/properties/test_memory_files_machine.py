@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mimo import disk
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared
+from mimo.call import Call, Caller, Surface
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import declared
 from mimo.features.notes.undo import undo
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
@@ -142,10 +143,11 @@ class Files(RuleBasedStateMachine):
     @rule()
     def undo(self):
         with closing(Mind.open(None, project=self.root)) as mind:
-            newest = [change.undoes for change in undo(mind, list_=True).changes or ()][:1]
+            call = Call(mind)
+            newest = [change.undoes for change in undo(call, list_=True).changes or ()][:1]
             if newest != [None]:
                 return  # Undoing an undo redoes it.
-            invoke(declared(undo), mind, Caller(surface=Surface.CLI), {})
+            invoke(declared(undo), call.by(Caller(surface=Surface.CLI)), {})
         self.texts, self.ids = self.before.pop()
         self.before.clear()
 
@@ -164,7 +166,8 @@ class Files(RuleBasedStateMachine):
     @invariant()
     def the_index_has_the_same_memories(self):
         with closing(Mind.open(None, project=self.root)) as mind:
-            records = finding.listing(mind).records
+            call = Call(mind)
+            records = finding.listing(call).records
         assert sorted(record.memory.id for record in records) == sorted(self.ids.values())
 
 

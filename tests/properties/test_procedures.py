@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mimo.call import Call
 from mimo.errors import NotFound, StorageFailed
 from mimo.features.procedures import calling, executing
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Execution
-from mimo.mind import Mind
 from mimo.store import append_log
 from tests.sample_procedures import Time, begun, path_of, put
 
@@ -167,7 +167,7 @@ class Commands:
         self._execution = execution
         self.moves: list[int] = []
 
-    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         moves = failures = 0
         for record in Execution(self._execution._folder).records():
             if record["kind"] == "transition":
@@ -184,20 +184,20 @@ class Commands:
                 raise NotFound("nothing there")
 
 
-def start(mind: Mind, machine: Machine) -> tuple[Execution, Commands]:
-    name = f"m{len(executing.executions(mind).ids())}"
+def start(call: Call, machine: Machine) -> tuple[Execution, Commands]:
+    name = f"m{len(executing.executions(call).ids())}"
     block = json.dumps({"initial_state": "s0", "states": machine.states}) + "\n"
-    put(mind, name, block, timeout_ms=LIMIT_MS, max_retries=machine.retries)
-    execution = begun(mind, name)
+    put(call, name, block, timeout_ms=LIMIT_MS, max_retries=machine.retries)
+    execution = begun(call, name)
     for event in machine.sent:
         execution.send(event, turn=None)
-    mind.timer = Time().timer()
+    call.mind.timer = Time().timer()
     return execution, Commands(machine, execution)
 
 
-def carried_out(mind: Mind, execution: Execution, commands: Commands) -> executing.Report:
-    with patch.object(calling, "call", commands.call):
-        return executing.carry_out(mind, execution)
+def carried_out(call: Call, execution: Execution, commands: Commands) -> executing.Report:
+    with patch.object(calling, "run_command", commands.call):
+        return executing.carry_out(call, execution)
 
 
 def ended(report: executing.Report) -> End:
@@ -205,21 +205,21 @@ def ended(report: executing.Report) -> End:
 
 
 @pytest.fixture
-def mind(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
+def call(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setattr("mimo.features.procedures.machine.MOST_TRANSITIONS", MOST)
     # What is flushed is the subject of tests of the store; here it would only cost time.
     monkeypatch.setattr("os.fsync", lambda _: None)
-    return mind
+    return call
 
 
 @pytest.mark.req("000-01")
 @pytest.mark.req("000-28")
 @settings(max_examples=60)
 @given(machine=machines())
-def test_a_procedure_behaves_as_documented(mind: Mind, machine: Machine) -> None:
-    execution, commands = start(mind, machine)
+def test_a_procedure_behaves_as_documented(call: Call, machine: Machine) -> None:
+    execution, commands = start(call, machine)
 
-    assert ended(carried_out(mind, execution, commands)) == expected(machine)
+    assert ended(carried_out(call, execution, commands)) == expected(machine)
 
 
 class Killed(BaseException):
@@ -248,21 +248,21 @@ class Killing:
             raise Killed
 
 
-def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
+def killed_at(call: Call, machine: Machine, number: int, how: str) -> bool:
     """Kills a run at one of its writes and resumes it; returns whether it came to that write."""
-    execution, commands = start(mind, machine)
+    execution, commands = start(call, machine)
     with patch.object(append_log, "append", Killing(number, how)), suppress(Killed):
-        carried_out(mind, execution, commands)
+        carried_out(call, execution, commands)
         return False
-    again = executing.executions(mind).find(execution.id)
+    again = executing.executions(call).find(execution.id)
     before = again.records()
-    report = executing.report(mind, again)
+    report = executing.report(call, again)
     acknowledged = len(report.run.history)
     if report.run.status is Status.RUNNING:
         assert report.status is Status.INTERRUPTED
         done = len(commands.moves)
-        mind.timer = Time().timer()
-        report = carried_out(mind, again, commands)
+        call.mind.timer = Time().timer()
+        report = carried_out(call, again, commands)
         assert all(moves >= acknowledged for moves in commands.moves[done:])
     assert again.records()[: len(before)] == before
     assert ended(report) == expected(machine)
@@ -273,8 +273,8 @@ def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
 @settings(max_examples=15)
 @given(machine=machines(), how=st.sampled_from(["before", "torn", "after"]))
 def test_a_run_killed_at_any_write_resumes_to_the_same_end(
-    mind: Mind, machine: Machine, how: str
+    call: Call, machine: Machine, how: str
 ) -> None:
     number = 1
-    while killed_at(mind, machine, number, how):
+    while killed_at(call, machine, number, how):
         number += 1

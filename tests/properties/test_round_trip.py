@@ -7,8 +7,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared
+from mimo.call import Call, Caller, Surface
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import declared
 from mimo.errors import Invalid
 from mimo.features.exporting.commands import ExportWritten, export
 from mimo.features.importing.commands import import_
@@ -24,22 +25,22 @@ from tests.properties.test_codec_properties import MEMORIES
 CALLER = Caller(surface=Surface.CLI)
 
 
-def project(root: Path, home: Path) -> Mind:
+def project(root: Path, home: Path) -> Call:
     root.mkdir()
     init(root, home, now=NOW)
     Trust(home, root).follow(True)
-    return Mind.open(root, environ={"MIND_HOME": str(home)}, clock=lambda: NOW)
+    return Call(Mind.open(root, environ={"MIND_HOME": str(home)}, clock=lambda: NOW))
 
 
-def contents(mind: Mind) -> dict[str, tuple[Memory, bool]]:
-    records = finding.listing(mind.reopened()).records
+def contents(call: Call) -> dict[str, tuple[Memory, bool]]:
+    records = finding.listing(Call(call.mind.reopened())).records
     return {record.memory.id: (record.memory, record.place.private) for record in records}
 
 
-def stored(mind: Mind, memories: list[Memory]) -> None:
+def stored(call: Call, memories: list[Memory]) -> None:
     for number, memory in enumerate(memories):
         try:
-            mind.store.create(memory, private=number % 3 == 2)
+            call.mind.store.create(memory, private=number % 3 == 2)
         except Invalid:
             continue  # Text that no file can hold.
 
@@ -50,12 +51,12 @@ def check(root: Path, memories: list[Memory], format: str, output: str) -> None:
         stored(first, memories)
         path = root / output
         options = {"format": format, "output": str(path), "private": True}
-        result = invoke(declared(export), first, CALLER, options)
+        result = invoke(declared(export), first.by(CALLER), options)
         assert isinstance(result, ExportWritten)
         before = contents(first)
         assert result.memories == len(before)
         if before:
-            invoke(declared(import_), second, CALLER, {"source": str(path), "trust": True})
+            invoke(declared(import_), second.by(CALLER), {"source": str(path), "trust": True})
         hidden = {id for id, (_, private) in before.items() if private}
         assert contents(second) == {
             id: (memory, private)
@@ -64,8 +65,8 @@ def check(root: Path, memories: list[Memory], format: str, output: str) -> None:
             if private or not any(link.to in hidden for link in memory.links)
         }
     finally:
-        first.close()
-        second.close()
+        first.mind.close()
+        second.mind.close()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.errors import Invalid
@@ -153,12 +154,12 @@ def program(tmp_path: Path, canary: Path) -> Path:
 
 
 @pytest.fixture
-def hostile(mind: Mind, tmp_path: Path, program: Path) -> tuple[Path, str]:
+def hostile(call: Call, tmp_path: Path, program: Path) -> tuple[Path, str]:
     """A project with history whose settings name the program at every key, and a memory's id."""
-    root = mind.project.root
+    root = call.mind.project.root
     git(root, "init", "-q", "-b", "main")
     (root / ".gitattributes").write_text("* diff=evil\n", encoding="utf-8")
-    record = saving.store(mind, saving.draft(Kind.DECISION, "Use JWT, see `app.py`"))
+    record = saving.store(call, saving.draft(Kind.DECISION, "Use JWT, see `app.py`"))
     (root / "app.py").write_text("x = 1\n", encoding="utf-8")
     for name in ("a.mdc", "b.markdown"):
         (root / ".mind" / "facts").mkdir(exist_ok=True)
@@ -174,7 +175,7 @@ def hostile(mind: Mind, tmp_path: Path, program: Path) -> tuple[Path, str]:
     lost = git(root, "rev-parse", "HEAD:.mind/MEMORY.md")
     for name in ("a.mdc", "b.markdown"):
         (root / ".mind" / "facts" / name).write_text("Tea is cold\n", encoding="utf-8")
-    saving.store(mind, saving.draft(Kind.FACT, "Not committed"))
+    saving.store(call, saving.draft(Kind.FACT, "Not committed"))
     (root / "app.py").write_text("x = 333\n", encoding="utf-8")
     (root / ".mind" / "MEMORY.md").write_text("## Gotchas\n- old -> one\n", encoding="utf-8")
     hooks = tmp_path / "hooks"
@@ -218,16 +219,21 @@ def _signed(root: Path) -> None:
     git(root, "reset", "-q", git(root, "hash-object", "-t", "commit", "-w", "--stdin", input=made))
 
 
-def _hooks(mind: Mind) -> None:
+def _hooks(call: Call) -> None:
     """Answers a client's hooks at the start of a session and beside a prompt."""
-    common = {"session_id": "s", "cwd": str(mind.project.root)}
+    common = {"session_id": "s", "cwd": str(call.mind.project.root)}
     for fields in (
         {"hook_event_name": "SessionStart", "source": "startup"},
         {"hook_event_name": "UserPromptSubmit", "prompt": "why did we choose JWT?"},
     ):
         event = recognised(common | fields)
         assert event is not None
-        react(event, home=mind.home, now=mind.now(), environ={"MIND_HOME": str(mind.home)})
+        react(
+            event,
+            home=call.mind.home,
+            now=call.mind.now(),
+            environ={"MIND_HOME": str(call.mind.home)},
+        )
 
 
 NOT_RUN = (
@@ -252,7 +258,7 @@ def _lines() -> list[str]:
 @pytest.mark.attack("program named by a repository's settings")
 def test_no_command_runs_a_program_that_the_repositorys_settings_name(
     hostile: tuple[Path, str],
-    mind: Mind,
+    call: Call,
     canary: Path,
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
@@ -265,10 +271,10 @@ def test_no_command_runs_a_program_that_the_repositorys_settings_name(
 
     lines = _lines()
     for line in lines:
-        main(shlex.split(line.replace("k3v7mq", id_)), open=lambda _: mind.reopened())
+        main(shlex.split(line.replace("k3v7mq", id_)), open=lambda _: call.mind.reopened())
         assert not canary.exists(), (line, canary.read_text("utf-8"))
-    files.write_untracked(mind.reopened())
-    _hooks(mind)
+    files.write_untracked(Call(call.mind.reopened()))
+    _hooks(call)
 
     assert not canary.exists(), canary.read_text("utf-8")
     record_property("tried", len(lines) + 2)
@@ -276,9 +282,9 @@ def test_no_command_runs_a_program_that_the_repositorys_settings_name(
 
 @pytest.mark.attack("program named by a repository's settings")
 def test_a_filter_whose_name_cannot_be_overridden_is_refused(
-    mind: Mind, program: Path, canary: Path
+    call: Call, program: Path, canary: Path
 ) -> None:
-    root = mind.project.root
+    root = call.mind.project.root
     git(root, "init", "-q")
     git(root, "add", ".")
     (root / ".git" / "config").write_text(
@@ -347,9 +353,9 @@ def test_a_committed_bare_repository_runs_nothing(
 
 @pytest.mark.attack("repository named by the environment")
 def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_repository(
-    mind: Mind, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT"))
+    saving.store(call, saving.draft(Kind.DECISION, "Use JWT"))
     (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
     git(project, "init", "-q")
     git(project, "add", "CLAUDE.md")
@@ -363,7 +369,7 @@ def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_r
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(project))
 
-    written = files.write_untracked(mind.reopened())
+    written = files.write_untracked(Call(call.mind.reopened()))
 
     assert "CLAUDE.md" not in written
     assert (project / "CLAUDE.md").read_text("utf-8") == "# Ours\n"
@@ -430,9 +436,9 @@ def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
-    mind: Mind, home: Path, tmp_path: Path
+    call: Call, home: Path, tmp_path: Path
 ) -> None:
-    root = mind.project.root
+    root = call.mind.project.root
     git(root, "init", "-q", "-b", "main")
     git(root, "config", "uploadpack.allowFilter", "true")
     for number in range(2):
@@ -443,7 +449,9 @@ def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
         git(root, "commit", "-qm", str(number))
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--filter=blob:none", root.as_uri(), str(clone))
-    partial = Mind(home=home, project=projects.explicit(clone, home), clock=mind.now, environ={})
+    partial = Call(
+        Mind(home=home, project=projects.explicit(clone, home), clock=call.mind.now, environ={})
+    )
 
     assert review(partial).counts.get("stale", 0) == 0
     for looking in (lambda: scan(partial, history=True), lambda: list_(partial, at="HEAD~1")):
@@ -499,21 +507,21 @@ def test_one_module_alone_starts_git() -> None:
 
 @pytest.mark.attack("special file hangs a command")
 def test_a_named_pipe_in_the_place_of_head_is_named_by_what_needs_git(
-    mind: Mind, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+    call: Call, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
 ) -> None:
-    root = mind.project.root
-    saving.store(mind, saving.draft(Kind.FACT, "Tea is at four"))
+    root = call.mind.project.root
+    saving.store(call, saving.draft(Kind.FACT, "Tea is at four"))
     git(root, "init", "-q")
     (root / ".git" / "HEAD").unlink()
     os.mkfifo(root / ".git" / "HEAD")
 
     needing = ("sync", "sync --dry-run", "log", "diff HEAD~1", "list --at HEAD")
     for line in needing:
-        assert main(line.split(), open=lambda _: mind.reopened()) == 2, line
+        assert main(line.split(), open=lambda _: call.mind.reopened()) == 2, line
         error = capsys.readouterr().err
         assert "`: not a regular file" in error, line
         assert f"{root / '.git' / 'HEAD'}" in error, line
         assert "git can't read it: remove it" in error, line
     for line in ("status", "search tea", "doctor", "add Milk"):
-        assert main(line.split(), open=lambda _: mind.reopened()) == 0, line
+        assert main(line.split(), open=lambda _: call.mind.reopened()) == 0, line
     record_property("tried", len(needing) + 4)

@@ -13,15 +13,15 @@ from mcp import MCPError
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from mimo.call import Call, Caller, Surface
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Spec, Surface, command, specs_in, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import Spec, command, specs_in, to_json
 from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import audit
 from mimo.features.policy.commands import REQUESTS, policy_explain
 from mimo.guard.policy import FAMILIES, LEADERS, Operation, folded
-from mimo.mind import Mind
 from mimo.server import completions, prompts, resources
 
 SPECS = {spec.key: spec for spec in all_commands().all()}
@@ -35,16 +35,16 @@ KEY = "redacted key shown elsewhere"
 RAW = "call_212-234-5678"
 
 
-def call(mind: Mind, key: str, caller: Caller = AGENT, /, **arguments: Any) -> Any:
-    return to_json(invoke(SPECS[key], mind, caller, arguments))
+def call_tool(call: Call, key: str, caller: Caller = AGENT, /, **arguments: Any) -> Any:
+    return to_json(invoke(SPECS[key], call.by(caller), arguments))
 
 
-def policy(mind: Mind, text: str) -> None:
-    (mind.folder / "policy.yaml").write_text(text, encoding="utf-8")
+def policy(call: Call, text: str) -> None:
+    (call.mind.folder / "policy.yaml").write_text(text, encoding="utf-8")
 
 
-def events(mind: Mind) -> list[dict[str, Any]]:
-    return [link.event for link in audit.recorded(mind, None, None)]
+def events(call: Call) -> list[dict[str, Any]]:
+    return [link.event for link in audit.recorded(call, None, None)]
 
 
 def test_every_leader_member_and_family_is_a_tool() -> None:
@@ -58,27 +58,27 @@ def test_every_leader_member_and_family_is_a_tool() -> None:
 
 @pytest.mark.attack(MEMBER)
 @pytest.mark.parametrize(("member", "leader"), LEADERS.items())
-def test_a_rule_binds_the_tools_that_reach_the_same(mind: Mind, member: str, leader: str) -> None:
+def test_a_rule_binds_the_tools_that_reach_the_same(call: Call, member: str, leader: str) -> None:
     tool = next(spec.name for spec in SPECS.values() if folded(spec.name) == leader)
     spec = next(spec for spec in SPECS.values() if folded(spec.name) == member)
-    policy(mind, f"tool_permissions: {{{tool}: {{operations: []}}}}\n")
+    policy(call, f"tool_permissions: {{{tool}: {{operations: []}}}}\n")
     caller = AGENT if Surface.MCP in spec.surfaces else PERSON
 
     with pytest.raises(Denied) as denied:
-        invoke(spec, mind, caller, filled(spec))
+        invoke(spec, call.by(caller), filled(spec))
     assert "policy.yaml:1" in denied.value.hint
 
     policy(
-        mind,
+        call,
         f"tool_permissions: {{{tool}: {{operations: []}}, {member}: {{operations: [read]}}}}\n",
     )
     if spec.needs.operation is Operation.READ:
-        assert not is_denied(spec, mind, caller)
+        assert not is_denied(spec, call, caller)
 
 
-def is_denied(spec: Spec, mind: Mind, caller: Caller) -> bool:
+def is_denied(spec: Spec, call: Call, caller: Caller) -> bool:
     try:
-        invoke(spec, mind, caller, filled(spec))
+        invoke(spec, call.by(caller), filled(spec))
     except Denied:
         return True
     except MindError:
@@ -104,33 +104,33 @@ def filled(spec: Spec) -> dict[str, Any]:
 @pytest.mark.parametrize("needed", ["mind_show", "mind_list"])
 @pytest.mark.parametrize("key", ["mind_export", "mind_report"])
 def test_a_file_with_whole_memories_needs_both_tools_that_show_them(
-    mind: Mind, key: str, needed: str
+    call: Call, key: str, needed: str
 ) -> None:
-    policy(mind, f"tool_permissions: {{{needed}: {{operations: []}}}}\n")
+    policy(call, f"tool_permissions: {{{needed}: {{operations: []}}}}\n")
 
     with pytest.raises(Denied) as denied:
-        invoke(SPECS[key], mind, SHELL, filled(SPECS[key]))
+        invoke(SPECS[key], call.by(SHELL), filled(SPECS[key]))
 
     assert "policy.yaml:1" in denied.value.hint
-    assert not policy_explain(mind, key).permitted
+    assert not policy_explain(call, key).permitted
 
 
 @pytest.mark.attack(MEMBER)
-def test_events_need_the_permission_of_the_list_since_they_name_memories(mind: Mind) -> None:
-    policy(mind, "tool_permissions: {mind_list: {operations: []}}\n")
+def test_events_need_the_permission_of_the_list_since_they_name_memories(call: Call) -> None:
+    policy(call, "tool_permissions: {mind_list: {operations: []}}\n")
 
     with pytest.raises(Denied):
-        invoke(SPECS["mind_events"], mind, SHELL, {})
+        invoke(SPECS["mind_events"], call.by(SHELL), {})
 
-    assert not policy_explain(mind, "mind_events").permitted
+    assert not policy_explain(call, "mind_events").permitted
 
 
 @pytest.mark.attack(MEMBER)
-def test_narrowed_values_are_narrowed_for_reading_and_removing_too(mind: Mind) -> None:
+def test_narrowed_values_are_narrowed_for_reading_and_removing_too(call: Call) -> None:
     for namespace in ("agent.a", "session.b"):
-        call(mind, "putMemory", namespace=namespace, key="k", value=1)
+        call_tool(call, "putMemory", namespace=namespace, key="k", value=1)
     policy(
-        mind,
+        call,
         "tool_permissions:\n"
         "  putMemory: {allowed_namespaces: [agent.*]}\n"
         "  listMemory: {allowed_namespaces: [agent.*]}\n",
@@ -138,52 +138,52 @@ def test_narrowed_values_are_narrowed_for_reading_and_removing_too(mind: Mind) -
 
     for key in ("getMemory", "deleteMemory"):
         with pytest.raises(Denied):
-            call(mind, key, namespace="session.b", key="k")
-        call(mind, key, namespace="agent.a", key="k")
+            call_tool(call, key, namespace="session.b", key="k")
+        call_tool(call, key, namespace="agent.a", key="k")
 
 
 @pytest.mark.attack(MEMBER)
-def test_a_wider_rule_does_not_widen_what_removes(mind: Mind) -> None:
-    policy(mind, 'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n')
-    call(mind, "putMemory", namespace="docs.a", key="k", value=1)
+def test_a_wider_rule_does_not_widen_what_removes(call: Call) -> None:
+    policy(call, 'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n')
+    call_tool(call, "putMemory", namespace="docs.a", key="k", value=1)
 
     with pytest.raises(Denied):
-        call(mind, "deleteMemory", namespace="docs.a", key="k")
+        call_tool(call, "deleteMemory", namespace="docs.a", key="k")
 
 
 @pytest.mark.attack(MEMBER)
-def test_a_family_is_bound_as_a_whole(mind: Mind) -> None:
+def test_a_family_is_bound_as_a_whole(call: Call) -> None:
     policy(
-        mind,
+        call,
         "tool_permissions:\n  save/*: {operations: []}\n  save/insight: {operations: [write]}\n",
     )
 
     with pytest.raises(Denied):
-        call(mind, "save/checkpoint", summary="Half done")
-    call(mind, "save/insight", insight="Tea is hot")
-    assert main(["policy", "check"], open=lambda _: mind) == 0
+        call_tool(call, "save/checkpoint", summary="Half done")
+    call_tool(call, "save/insight", insight="Tea is hot")
+    assert main(["policy", "check"], open=lambda _: call.mind) == 0
 
 
 @pytest.mark.attack(MEMBER)
-def test_a_limit_binds_members_and_old_names(mind: Mind) -> None:
+def test_a_limit_binds_members_and_old_names(call: Call) -> None:
     policy(
-        mind,
+        call,
         "rate_limits:\n  tools:\n    putMemory: {sustained: 0.001, burst: 1}\n"
         "    memory: {sustained: 0.001, burst: 1}\n",
     )
-    call(mind, "putMemory", namespace="agent.a", key="k", value=1)
+    call_tool(call, "putMemory", namespace="agent.a", key="k", value=1)
 
-    call(mind, "deleteMemory", namespace="agent.a", key="k")
+    call_tool(call, "deleteMemory", namespace="agent.a", key="k")
     with pytest.raises(RateLimited):
-        call(mind, "deleteMemory", namespace="agent.a", key="k")
-    call(mind, "store_fact", content="Tea is hot", category="fact")
+        call_tool(call, "deleteMemory", namespace="agent.a", key="k")
+    call_tool(call, "store_fact", content="Tea is hot", category="fact")
     with pytest.raises(RateLimited):
-        call(mind, "memory.store", content="Tea is cold", category="fact")
+        call_tool(call, "memory.store", content="Tea is cold", category="fact")
 
 
-def asked(mind: Mind, ask: Callable[[Client], Any]) -> Any:
+def asked(call: Call, ask: Callable[[Client], Any]) -> Any:
     """Returns what the SDK's client gets from `mind mcp` over a pipe."""
-    mind.close()
+    call.mind.close()
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "mimo", "mcp"],
@@ -191,7 +191,7 @@ def asked(mind: Mind, ask: Callable[[Client], Any]) -> Any:
             **{name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")},
             "PYTHONPATH": os.pathsep.join(sys.path),
         },
-        cwd=mind.project.root,
+        cwd=call.mind.project.root,
     )
 
     async def talk() -> Any:
@@ -203,10 +203,10 @@ def asked(mind: Mind, ask: Callable[[Client], Any]) -> Any:
 
 @pytest.mark.attack(REQUEST)
 def test_resources_and_prompts_obey_the_policy_and_are_recorded(
-    mind: Mind, record_property: Callable[[str, object], None]
+    call: Call, record_property: Callable[[str, object], None]
 ) -> None:
-    written = call(mind, "mind_add", content="Tea is served at four")
-    call(mind, "save/checkpoint", summary="The teapot is half full")
+    written = call_tool(call, "mind_add", content="Tea is served at four")
+    call_tool(call, "save/checkpoint", summary="The teapot is half full")
     uri = f"mind://memory/{written['id']}"
     requests: list[tuple[str, Callable[[Client], Any]]] = [
         ("resources/list", lambda client: client.list_resources()),
@@ -238,17 +238,17 @@ def test_resources_and_prompts_obey_the_policy_and_are_recorded(
     async def under_each_policy(client: Client) -> list[list[str]]:
         answers = [await each(client)]
         for text in policies:
-            policy(mind, text)
+            policy(call, text)
             answers.append(await each(client))
         return answers
 
-    start = len(events(mind))
-    permitted, *denied = asked(mind, under_each_policy)
+    start = len(events(call))
+    permitted, *denied = asked(call, under_each_policy)
     assert all("tea" in text.lower() for text in permitted[:-1])
     assert denied == [["PERMISSION_DENIED"] * len(requests)] * len(policies)
     record_property("tried", len(policies) * len(requests))
 
-    added = events(mind)[start:]
+    added = events(call)[start:]
     names = [name for name, _ in requests]
     assert [event["tool"] for event in added] == names * (1 + len(policies))
     assert [event["status"] for event in added] == ["ok"] * 5 + ["denied"] * 5 * len(policies)
@@ -257,30 +257,30 @@ def test_resources_and_prompts_obey_the_policy_and_are_recorded(
 
 
 @pytest.mark.attack(REQUEST)
-def test_notes_that_the_policy_withholds_are_not_in_a_prompt(mind: Mind) -> None:
-    call(mind, "save/decision", topic="tea", decision="Tea is served at four", reasoning="x")
-    shown = prompts.prompt(mind, AGENT, "resume_work", {})
-    policy(mind, "tool_permissions: {mind_context: {operations: []}}\n")
+def test_notes_that_the_policy_withholds_are_not_in_a_prompt(call: Call) -> None:
+    call_tool(call, "save/decision", topic="tea", decision="Tea is served at four", reasoning="x")
+    shown = prompts.prompt(call.by(AGENT), "resume_work", {})
+    policy(call, "tool_permissions: {mind_context: {operations: []}}\n")
 
-    withheld = prompts.prompt(mind, AGENT, "resume_work", {})
+    withheld = prompts.prompt(call.by(AGENT), "resume_work", {})
 
     assert "Tea is served" in repr(shown)
     assert "Tea is served" not in repr(withheld)
 
 
 @pytest.mark.attack(REQUEST)
-def test_a_limit_counts_resources_and_prompts(mind: Mind) -> None:
+def test_a_limit_counts_resources_and_prompts(call: Call) -> None:
     policy(
-        mind,
+        call,
         "rate_limits: {tools: {mind_list: {sustained: 0.001, burst: 1},"
         " prompts/get: {sustained: 0.001, burst: 1}}}\n",
     )
-    resources.newest(mind, AGENT)
+    resources.newest(call.by(AGENT))
     with pytest.raises(RateLimited):
-        call(mind, "mind_list")
-    prompts.prompt(mind, AGENT, "record_decision", {})
+        call_tool(call, "mind_list")
+    prompts.prompt(call.by(AGENT), "record_decision", {})
     with pytest.raises(RateLimited):
-        prompts.prompt(mind, AGENT, "record_decision", {})
+        prompts.prompt(call.by(AGENT), "record_decision", {})
 
 
 FREE = {
@@ -319,53 +319,53 @@ def test_each_command_of_the_command_line_alone_declares_what_it_needs() -> None
 
 @pytest.mark.attack(COMMAND)
 def test_a_policy_binds_what_writes_memory_whatever_the_surface(
-    mind: Mind, record_property: Callable[[str, object], None]
+    call: Call, record_property: Callable[[str, object], None]
 ) -> None:
-    policy(mind, 'tool_permissions: {"*": {operations: []}}\n')
+    policy(call, 'tool_permissions: {"*": {operations: []}}\n')
     bound = [spec for spec in SPECS.values() if not spec.needs.person]
 
     for spec in bound:
         caller = PERSON if Surface.CLI in spec.surfaces else AGENT
         with pytest.raises(Denied):
-            invoke(spec, mind, caller, filled(spec))
+            invoke(spec, call.by(caller), filled(spec))
     record_property("tried", len(bound))
 
 
 @pytest.mark.attack(COMMAND)
 def test_an_agent_with_a_shell_is_bound_by_every_rule(
-    mind: Mind,
+    call: Call,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     record_property: Callable[[str, object], None],
 ) -> None:
-    policy(mind, 'tool_permissions: {"*": {operations: []}}\n')
+    policy(call, 'tool_permissions: {"*": {operations: []}}\n')
     for name in FREE:
         spec = next(spec for spec in SPECS.values() if spec.name == name)
         with pytest.raises(Denied):
-            invoke(spec, mind, SHELL, filled(spec))
+            invoke(spec, call.by(SHELL), filled(spec))
     record_property("tried", len(FREE) + 1)
 
-    assert main(["trust"], open=lambda _: mind) == 0
+    assert main(["trust"], open=lambda _: call.mind) == 0
     monkeypatch.setenv("CLAUDECODE", "1")
-    assert main(["trust"], open=lambda _: mind) == Denied.exit_status
+    assert main(["trust"], open=lambda _: call.mind) == Denied.exit_status
     assert "mind_trust" in capsys.readouterr().err
-    assert (events(mind)[-1]["tool"], events(mind)[-1]["agent"]) == ("mind_trust", "claude-code")
+    assert (events(call)[-1]["tool"], events(call)[-1]["agent"]) == ("mind_trust", "claude-code")
 
 
-def test_without_a_rule_an_agent_with_a_shell_is_only_recorded(mind: Mind) -> None:
-    call(mind, "mind_trust", SHELL)
-    call(mind, "mind_trust", PERSON)
+def test_without_a_rule_an_agent_with_a_shell_is_only_recorded(call: Call) -> None:
+    call_tool(call, "mind_trust", SHELL)
+    call_tool(call, "mind_trust", PERSON)
 
-    assert [event["tool"] for event in events(mind)] == ["mind_trust"]
+    assert [event["tool"] for event in events(call)] == ["mind_trust"]
 
 
 @pytest.mark.parametrize("words", [["policy", "check"], ["audit", "verify"], ["policy", "show"]])
 def test_what_explains_a_broken_policy_runs_under_it(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch, words: list[str]
+    call: Call, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    policy(mind, "not a policy\n")
+    policy(call, "not a policy\n")
     monkeypatch.setenv("CLAUDECODE", "1")
-    assert main(words, open=lambda _: mind) != Denied.exit_status
+    assert main(words, open=lambda _: call.mind) != Denied.exit_status
 
 
 def test_every_request_of_a_client_is_known_to_the_policy() -> None:
@@ -380,51 +380,51 @@ def test_every_request_of_a_client_is_known_to_the_policy() -> None:
 
 
 def test_explain_covers_every_command_and_request(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    policy(mind, "tool_permissions: {mind_trust: {operations: []}}\n")
-    assert main(["policy", "explain", "mind_trust"], open=lambda _: mind) == Denied.exit_status
+    policy(call, "tool_permissions: {mind_trust: {operations: []}}\n")
+    assert main(["policy", "explain", "mind_trust"], open=lambda _: call.mind) == Denied.exit_status
     assert "applies only to agents" in capsys.readouterr().out
     for name in REQUESTS:
-        assert main(["policy", "explain", name], open=lambda _: mind) == 0
-    policy(mind, "tool_permissions: {mind_show: {operations: []}}\n")
+        assert main(["policy", "explain", name], open=lambda _: call.mind) == 0
+    policy(call, "tool_permissions: {mind_show: {operations: []}}\n")
     explain = ["policy", "explain", "resources/read"]
-    assert main(explain, open=lambda _: mind) == Denied.exit_status
+    assert main(explain, open=lambda _: call.mind) == Denied.exit_status
     rules = ", ".join(f"{name}: {{operations: [read]}}" for name in REQUESTS)
-    policy(mind, f"tool_permissions: {{{rules}, load/*: {{}}}}\n")
-    assert main(["policy", "check"], open=lambda _: mind) == 0
+    policy(call, f"tool_permissions: {{{rules}, load/*: {{}}}}\n")
+    assert main(["policy", "check"], open=lambda _: call.mind) == 0
 
 
 @pytest.mark.attack("free text in the record of calls")
 @pytest.mark.parametrize("tool", ["getMemory", "putMemory", "deleteMemory"])
-def test_a_text_that_is_not_a_key_is_not_recorded(mind: Mind, tool: str) -> None:
+def test_a_text_that_is_not_a_key_is_not_recorded(call: Call, tool: str) -> None:
     more = {"value": 1} if tool == "putMemory" else {}
     with pytest.raises(Invalid, match="`key` is not a name of a key"):
-        call(mind, tool, namespace="agent.x", key="Where does Bob live?", **more)
-    assert "Bob" not in json.dumps(events(mind))
-    assert events(mind)[-1]["status"] == "failed"
+        call_tool(call, tool, namespace="agent.x", key="Where does Bob live?", **more)
+    assert "Bob" not in json.dumps(events(call))
+    assert events(call)[-1]["status"] == "failed"
 
 
 @pytest.mark.attack(KEY)
 def test_a_redacted_key_is_redacted_wherever_it_is_named(
-    mind: Mind, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+    call: Call, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
 ) -> None:
-    policy(mind, "pii: {on_write: allow}\n")
-    call(mind, "mind_trust", PERSON)
+    policy(call, "pii: {on_write: allow}\n")
+    call_tool(call, "mind_trust", PERSON)
     tried = 0
     for key in (RAW, RAW.title(), f"x.{RAW}.y", "to_bob@example.com".replace("@", "-at-") + RAW):
-        put = call(mind, "putMemory", namespace="agent.x", key=key, value=1)
-        (shown,) = call(mind, "listMemory", namespace="agent.x")["keys"]
-        got = call(mind, "getMemory", namespace="agent.x", key=shown)
-        path = mind.folder / "values" / "agent.x"
+        put = call_tool(call, "putMemory", namespace="agent.x", key=key, value=1)
+        (shown,) = call_tool(call, "listMemory", namespace="agent.x")["keys"]
+        got = call_tool(call, "getMemory", namespace="agent.x", key=shown)
+        path = call.mind.folder / "values" / "agent.x"
         (file,) = path.glob("*.md")
-        answers = [put, got, shown, call(mind, "getMemory", namespace="agent.x", key=key)]
+        answers = [put, got, shown, call_tool(call, "getMemory", namespace="agent.x", key=key)]
 
         assert shown in put["file"]
         assert shown in got["file"]
 
         file.write_text("---\nvalue: [\n---\n", encoding="utf-8")
-        answers.append(call(mind, "listMemory", namespace="agent.x"))
+        answers.append(call_tool(call, "listMemory", namespace="agent.x"))
         calls: list[tuple[str, str, dict[str, Any]]] = [
             ("getMemory", key, {}),
             ("getMemory", shown, {}),
@@ -434,15 +434,15 @@ def test_a_redacted_key_is_redacted_wherever_it_is_named(
         ]
         for name, given, more in calls:
             with pytest.raises((StorageFailed, NotFound)) as failed:
-                call(mind, name, namespace="agent.x", key=given, **more)
+                call_tool(call, name, namespace="agent.x", key=given, **more)
             answers += [failed.value.wire(), str(failed.value), failed.value.hint]
         file.unlink()
         for given in (key, shown):
             with pytest.raises(MindError) as removed:
-                call(mind, "getMemory", namespace="agent.x", key=given)
+                call_tool(call, "getMemory", namespace="agent.x", key=given)
             answers += [removed.value.wire(), removed.value.hint]
-        main(["doctor"], open=lambda _: mind)
-        answers += [*capsys.readouterr(), *events(mind)]
+        main(["doctor"], open=lambda _: call.mind)
+        answers += [*capsys.readouterr(), *events(call)]
         answered = json.dumps(answers).lower()
         assert "234-5678" not in answered
         tried += len(answers)

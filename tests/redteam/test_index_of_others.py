@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import MindError
 from mimo.features.edges import sources
 from mimo.features.search.commands import search
@@ -14,40 +15,40 @@ from mimo.features.upkeep.indexing import index
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.index.schema import SCHEMA
-from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import projects
 from mimo.store.locks import holding
+from tests.calls import with_console
 
 DAMAGE = "damaged index stops or misleads a search"
 OTHERS = "another process's indexing blocks a search"
 
 
 @pytest.fixture
-def filled(mind: Mind) -> Mind:
+def filled(call: Call) -> Call:
     """A store of 30 memories whose index is closed; a search encodes so many at once."""
-    folder = mind.folder / "facts"
+    folder = call.mind.folder / "facts"
     folder.mkdir(exist_ok=True)
     for number in range(30):
         words = ("tea", "limit", "interface", "decision", "word")[number % 5]
         text = f"Memory {number} says the {words} of team {number * 7 % 13} is {number * 31 % 17}\n"
         (folder / f"n{number}.md").write_text(text)
-    while refresh.refresh(mind) != refresh.Refreshed():
+    while refresh.refresh(call) != refresh.Refreshed():
         pass  # A file that was written just before it was indexed is compared once more.
-    mind.close()
-    return mind
+    call.mind.close()
+    return call
 
 
-def late(mind: Mind, number: int) -> None:
+def late(call: Call, number: int) -> None:
     for each in range(number):
-        (mind.folder / "facts" / f"late{each}.md").write_text(f"late tea {each}\n")
+        (call.mind.folder / "facts" / f"late{each}.md").write_text(f"late tea {each}\n")
 
 
 @pytest.mark.attack(OTHERS)
-def test_held_write_lock_delays_no_search(filled: Mind) -> None:
+def test_held_write_lock_delays_no_search(filled: Call) -> None:
     before = search(filled, "tea").results
-    (filled.folder / "facts" / "new.md").write_text("A tea that is not indexed yet\n")
-    writer = Index.open(filled.index_folder, None, filled.index._owner)
+    (filled.mind.folder / "facts" / "new.md").write_text("A tea that is not indexed yet\n")
+    writer = Index.open(filled.mind.index_folder, None, filled.mind.index._owner)
     with writer._tables.writing():
         answer = search(filled, "tea")
         verdicts = {check.verdict.value for check in doctor(filled).checks}
@@ -62,12 +63,12 @@ def test_held_write_lock_delays_no_search(filled: Mind) -> None:
 
 @pytest.mark.attack(OTHERS)
 def test_many_missing_files_are_left_to_the_process_that_indexes_them(
-    filled: Mind, monkeypatch: pytest.MonkeyPatch
+    filled: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refresh, "_FEW", 5)
     search(filled, "tea")
     late(filled, 9)
-    with holding(filled.index_folder / "building"):
+    with holding(filled.mind.index_folder / "building"):
         answer = search(filled, "late tea")
         index(filled, rebuild=True)
         assert len(search(filled, "tea").results) > 0
@@ -78,17 +79,17 @@ def test_many_missing_files_are_left_to_the_process_that_indexes_them(
 
 @pytest.mark.attack(OTHERS)
 def test_answer_while_another_process_fills_a_damaged_index_reports_what_is_missing(
-    filled: Mind, monkeypatch: pytest.MonkeyPatch
+    filled: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refresh, "_FEW", 5)
-    SCHEMA.path(filled.index_folder, filled.index._owner).write_bytes(b"damaged" * 1000)
-    other = Index.open(filled.index_folder, filled.embedder, filled.index._owner)
-    records = filled.store.read(".mind/facts/n0.md")
+    SCHEMA.path(filled.mind.index_folder, filled.mind.index._owner).write_bytes(b"damaged" * 1000)
+    other = Index.open(filled.mind.index_folder, filled.mind.embedder, filled.mind.index._owner)
+    records = filled.mind.store.read(".mind/facts/n0.md")
     assert isinstance(records, tuple)
-    stamp = filled.store.stamp(".mind/facts/n0.md")
+    stamp = filled.mind.store.stamp(".mind/facts/n0.md")
     change = Change(path=".mind/facts/n0.md", stamp=stamp, records=records)
     other.apply([change], now_ns=1)
-    with holding(filled.index_folder / "building"):
+    with holding(filled.mind.index_folder / "building"):
         answer = search(filled, "tea")
     other.close()
 
@@ -100,37 +101,37 @@ def test_answer_while_another_process_fills_a_damaged_index_reports_what_is_miss
 @pytest.mark.req("003-41")
 @pytest.mark.attack(OTHERS)
 def test_first_index_that_takes_too_long_is_an_error(
-    filled: Mind, monkeypatch: pytest.MonkeyPatch
+    filled: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.rmtree(filled.folder / ".index")
+    shutil.rmtree(filled.mind.folder / ".index")
     monkeypatch.setattr(refresh, "_FEW", 5)
     monkeypatch.setattr(refresh, "WAIT_SECONDS", 0.0)
-    mind = filled.reopened()
-    with holding(mind.index_folder / "building"), pytest.raises(MindError) as caught:
-        search(mind, "tea")
+    call = Call(filled.mind.reopened())
+    with holding(call.mind.index_folder / "building"), pytest.raises(MindError) as caught:
+        search(call, "tea")
 
     assert caught.value.code == "INDEX_NOT_READY"
-    assert len(search(mind, "tea").results) > 0
+    assert len(search(call, "tea").results) > 0
 
 
 def test_interrupted_first_index_keeps_what_is_done(
-    filled: Mind, monkeypatch: pytest.MonkeyPatch
+    filled: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.rmtree(filled.folder / ".index")
+    shutil.rmtree(filled.mind.folder / ".index")
     monkeypatch.setattr("mimo.index.writing.BATCH", 10)
-    mind = filled.reopened()
+    call = Call(filled.mind.reopened())
 
     def interrupted(_: str, done: int, total: int) -> None:
         if done == 25:
             raise KeyboardInterrupt
 
-    mind.progress = interrupted
+    call = with_console(call, progress=interrupted)
     with pytest.raises(KeyboardInterrupt):
-        refresh.refresh(mind)
-    mind.progress = None
+        refresh.refresh(call)
+    call = with_console(call, progress=None)
 
-    assert len(mind.index.stamps()) == 20
-    assert refresh.refresh(mind).added == 31 - 20  # The log of the project is a file, too.
+    assert len(call.mind.index.stamps()) == 20
+    assert refresh.refresh(call).added == 31 - 20  # The log of the project is a file, too.
 
 
 @pytest.mark.attack(DAMAGE)
@@ -143,25 +144,25 @@ def test_interrupted_first_index_keeps_what_is_done(
         "UPDATE memories SET rest = '{'",
     ],
 )
-def test_change_of_a_row_that_is_shown_is_noticed(filled: Mind, damage: str) -> None:
+def test_change_of_a_row_that_is_shown_is_noticed(filled: Call, damage: str) -> None:
     before = search(filled, "tea").results
-    path = SCHEMA.path(filled.index_folder, filled.index._owner)
-    filled.close()
+    path = SCHEMA.path(filled.mind.index_folder, filled.mind.index._owner)
+    filled.mind.close()
     with closing(sqlite3.connect(path)) as sql, sql:
         sql.execute(damage)
 
-    assert search(filled.reopened(), "tea").results == before
+    assert search(Call(filled.mind.reopened()), "tea").results == before
 
 
 @pytest.mark.attack("doctor fails")
-def test_check_that_fails_is_a_finding(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: Mind) -> None:
+def test_check_that_fails_is_a_finding(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Call) -> None:
         raise KeyError("x")
 
     monkeypatch.setattr(projects, "registered", broken)
     monkeypatch.setattr(sources, "everything", broken)
 
-    report = doctor(mind)
+    report = doctor(call)
 
     faults = {check.name for check in report.checks if check.verdict.value == "fault"}
     assert faults == {"projects", "edges"}

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from mimo import disk, sqlite
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.errors import MindError, StorageFailed
 from mimo.memory.model import Kind
 from mimo.mind import Mind
@@ -29,35 +29,35 @@ from mimo.store.files import digest
 COMMANDS = all_commands()
 
 
-def run(mind: Mind, path: str, /, **arguments: object) -> Any:
-    return invoke(COMMANDS.at(path), mind, Caller(surface=Surface.CLI), arguments)
+def run(call: Call, path: str, /, **arguments: object) -> Any:
+    return invoke(COMMANDS.at(path), call.by(Caller(surface=Surface.CLI)), arguments)
 
 
-def texts(mind: Mind) -> dict[str, str]:
+def texts(call: Call) -> dict[str, str]:
     """Returns the digests of the files that need approval."""
     return {
         path.name: digest(path.read_bytes())
         for folder in ("facts", "decisions", "sources", "values", "private")
-        for path in (mind.folder / folder).rglob("*.md")
+        for path in (call.mind.folder / folder).rglob("*.md")
     }
 
 
 @pytest.mark.attack("killed before the approval")
 def test_a_text_is_approved_before_it_appears(
-    mind: Mind,
+    call: Call,
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    guide = mind.project.root / "guide.md"
+    guide = call.mind.project.root / "guide.md"
     guide.write_text("# Tea\n\nTea is served at four.\n\n# Milk\n\nMilk goes in first.\n", "utf-8")
-    monkeypatch.chdir(mind.project.root)
-    first = run(mind, "add", content="Tea is served at four")
-    decision = run(mind, "save decision", topic="tea", decision="Use pots", reasoning="They hold")
+    monkeypatch.chdir(call.mind.project.root)
+    first = run(call, "add", content="Tea is served at four")
+    decision = run(call, "save decision", topic="tea", decision="Use pots", reasoning="They hold")
     flush, tried = disk.flush_folder, 0
 
     def killed(folder: Path) -> None:
         flush(folder)
-        if texts(mind) != before:
+        if texts(call) != before:
             raise SystemExit  # as if the process ended right after the file appeared
 
     for path, arguments in (
@@ -69,47 +69,47 @@ def test_a_text_is_approved_before_it_appears(
         ("ingest", {"path": "guide.md"}),
         ("value put", {"namespace": "agent.tea", "key": "pot", "value": 1}),
     ):
-        before = texts(mind)
+        before = texts(call)
         with monkeypatch.context() as patched:
             patched.setattr(disk, "flush_folder", killed)
             with pytest.raises(SystemExit):
-                run(mind, path, **arguments)
-        new = {name: made for name, made in texts(mind).items() if before.get(name) != made}
+                run(call, path, **arguments)
+        new = {name: made for name, made in texts(call).items() if before.get(name) != made}
         assert new, path
-        assert [mind.reopened().trust.trusted(made) for made in new.values()] == [True], path
+        assert [call.mind.reopened().trust.trusted(made) for made in new.values()] == [True], path
         tried += 1
     record_property("tried", tried)
 
 
 @pytest.mark.attack("home that can't be written")
 def test_what_only_creates_files_goes_on_without_a_home(
-    mind: Mind, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+    call: Call, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
 ) -> None:
-    kept = run(mind, "add", content="Tea is served at four")
-    blocked = mind.project.root.parent / "a-file"
+    kept = run(call, "add", content="Tea is served at four")
+    blocked = call.mind.project.root.parent / "a-file"
     blocked.write_text("", "utf-8")
     for home in (Path("/dev/null/home"), blocked):
-        view = Mind(home=home, project=mind.project, environ={})
+        view = Call(Mind(home=home, project=call.mind.project, environ={}))
         made = run(view, "add", content=f"The kettle of {home.name} holds two litres")
-        assert (mind.project.root / made.file).exists()
+        assert (call.mind.project.root / made.file).exists()
         assert "can't undo this" in (view.notice or made.notice)
         # What removes or replaces text needs the trash.
         with pytest.raises(StorageFailed):
             run(view, "rm", id=kept.id)
         with pytest.raises(MindError):
             run(view, "edit", id=kept.id, importance=0.9)
-        assert (mind.project.root / kept.file).exists()
+        assert (call.mind.project.root / kept.file).exists()
     record_property("tried", 6)
 
 
 @pytest.mark.attack("lock held for ever")
 def test_all_waits_of_a_command_have_one_limit(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+    call: Call, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    folder = mind.folder / ".local"
+    folder = call.mind.folder / ".local"
     names = ("one.lock", "two.lock", "three.lock", "some.log")
     held = [locks.hold(folder / name, wait=0) for name in names]
     assert None not in held
@@ -130,9 +130,9 @@ def test_all_waits_of_a_command_have_one_limit(
 
 
 @pytest.mark.attack("lock held for ever")
-def test_a_database_that_is_held_is_named(mind: Mind) -> None:
+def test_a_database_that_is_held_is_named(call: Call) -> None:
     schema = "CREATE TABLE t (a INTEGER)"
-    first, second = (Database(mind.folder / ".local" / "held.db", schema) for _ in range(2))
+    first, second = (Database(call.mind.folder / ".local" / "held.db", schema) for _ in range(2))
     with disk.shared(), first.writing():
         disk.current()._left = 0.0
         with (
@@ -236,9 +236,9 @@ def test_all_waits_for_databases_share_the_limit_of_a_command(
 
 @pytest.mark.attack("killed while accesses are summed up")
 def test_accesses_are_counted_once_if_killed_while_they_are_summed_up(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted, root = Accesses(mind.project.root), mind.project.root
+    counted, root = Accesses(call.mind.project.root), call.mind.project.root
     monkeypatch.setattr("mimo.store.accesses._LONGEST_LOG", 10)
 
     def killed(path: Path, *, expect: str | None = None) -> None:
@@ -249,23 +249,23 @@ def test_accesses_are_counted_once_if_killed_while_they_are_summed_up(
             patched.setattr(files, "remove", killed)
             counted = Accesses(root)
             with pytest.raises(SystemExit):
-                counted.note(["tea", "milk", "sugar"], mind.now())
+                counted.note(["tea", "milk", "sugar"], call.mind.now())
         assert Accesses(root).uses()["tea"].times == turn + 1
-    Accesses(root).note(["tea", "milk", "sugar"], mind.now())
+    Accesses(root).note(["tea", "milk", "sugar"], call.mind.now())
     assert Accesses(root).uses()["tea"].times == 4
-    assert len(list((mind.folder / ".local").glob("accesses*.log"))) == 0
+    assert len(list((call.mind.folder / ".local").glob("accesses*.log"))) == 0
 
 
 @pytest.mark.attack("unreadable file is written")
 def test_a_change_that_could_not_be_read_back_is_not_written(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = saving.store(mind, saving.draft(Kind.FACT, "Tea is served at four"))
-    path = mind.project.root / record.place.path
+    record = saving.store(call, saving.draft(Kind.FACT, "Tea is served at four"))
+    path = call.mind.project.root / record.place.path
     before = path.read_bytes()
     monkeypatch.setattr(
         "mimo.memory.codec.splice.splice", lambda *_, **__: b"---\nid: [\n---\nTea\n"
     )
     with pytest.raises(MindError, match="could not be read"):
-        saving.edit(mind, record, importance=0.9)
+        saving.edit(call, record, importance=0.9)
     assert path.read_bytes() == before

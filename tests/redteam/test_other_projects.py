@@ -12,10 +12,11 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from mimo.call import Call, Caller, Surface
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import to_json
 from mimo.errors import Denied, Invalid
 from mimo.features import audit
 from mimo.mind import Mind
@@ -34,50 +35,52 @@ POLICY = "another project searched past its policy"
 SECRET = "the launch code is 4711"
 
 
-def call(mind: Mind, tool: str, caller: Caller = AGENT, /, **arguments: Any) -> Any:
-    return to_json(invoke(TOOLS[tool][0], mind, caller, arguments))
+def call_tool(call: Call, tool: str, caller: Caller = AGENT, /, **arguments: Any) -> Any:
+    return to_json(invoke(TOOLS[tool][0], call.by(caller), arguments))
 
 
 @pytest.fixture
-def other(mind: Mind, tmp_path: Path, home: Path) -> Mind:
+def other(call: Call, tmp_path: Path, home: Path) -> Call:
     """Another registered project, with a memory that is shared and one that is private."""
     root = tmp_path / "diary"
     root.mkdir()
     init(root, home, now=NOW)
-    other = Mind(home=home, project=projects.explicit(root, home), clock=mind.clock, environ={})
-    call(other, "mind_add", PERSON, content="The launch is on Monday")
-    call(other, "mind_add", PERSON, content=f"Launch: {SECRET}", private=True)
+    other = Call(
+        Mind(home=home, project=projects.explicit(root, home), clock=call.mind.clock, environ={})
+    )
+    call_tool(other, "mind_add", PERSON, content="The launch is on Monday")
+    call_tool(other, "mind_add", PERSON, content=f"Launch: {SECRET}", private=True)
     return other
 
 
-def everywhere(mind: Mind, caller: Caller = AGENT, /, **more: Any) -> Any:
-    return call(mind, "mind_search", caller, query="launch code", scope="all", **more)
+def everywhere(call: Call, caller: Caller = AGENT, /, **more: Any) -> Any:
+    return call_tool(call, "mind_search", caller, query="launch code", scope="all", **more)
 
 
-def events(mind: Mind) -> list[dict[str, Any]]:
-    return [link.event for link in audit.recorded(mind, None, None)]
+def events(call: Call) -> list[dict[str, Any]]:
+    return [link.event for link in audit.recorded(call, None, None)]
 
 
-def forbid(mind: Mind, text: str) -> None:
-    (mind.folder / "policy.yaml").write_text(text, encoding="utf-8")
+def forbid(call: Call, text: str) -> None:
+    (call.mind.folder / "policy.yaml").write_text(text, encoding="utf-8")
 
 
 @pytest.mark.req("003-06")
 @pytest.mark.attack(PRIVATE)
 def test_an_agent_finds_what_another_project_shares_and_nothing_private(
-    mind: Mind, other: Mind
+    call: Call, other: Call
 ) -> None:
-    answer = everywhere(mind, threshold=0.0, limit=50)
+    answer = everywhere(call, threshold=0.0, limit=50)
 
     assert [row["content"] for row in answer["results"]] == ["The launch is on Monday"]
     assert SECRET not in json.dumps(answer)
     with pytest.raises(Invalid):
-        everywhere(mind, private=True)
+        everywhere(call, private=True)
 
 
 @pytest.mark.attack(PRIVATE)
-def test_no_id_of_a_private_memory_of_another_project_is_named(mind: Mind, other: Mind) -> None:
-    first = call(
+def test_no_id_of_a_private_memory_of_another_project_is_named(call: Call, other: Call) -> None:
+    first = call_tool(
         other,
         "save/decision",
         PERSON,
@@ -85,7 +88,7 @@ def test_no_id_of_a_private_memory_of_another_project_is_named(mind: Mind, other
         decision="Launch code on paper",
         reasoning="x",
     )
-    call(
+    call_tool(
         other,
         "save/decision",
         PERSON,
@@ -95,16 +98,16 @@ def test_no_id_of_a_private_memory_of_another_project_is_named(mind: Mind, other
         private=True,
     )
     for folder, name in (("decisions", "paper"), ("private/decisions", "4711-hidden")):
-        path = other.folder / folder / f"{name}.md"
+        path = other.mind.folder / folder / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         header = "type: decision\ntopic: code\ncreated: 2026-11-01T08:00:00Z"
         path.write_text(f"---\n{header}\n---\nLaunch code on {name}\n", encoding="utf-8")
 
-    own = call(other, "mind_search", query="launch code", threshold=0.0, limit=50)["results"]
+    own = call_tool(other, "mind_search", query="launch code", threshold=0.0, limit=50)["results"]
     rows = {row["id"]: row for row in own}
     private = [row["id"] for row in own if row.get("private")]
-    matches = everywhere(mind, threshold=0.0, limit=50)
-    shown = everywhere(mind, PERSON, threshold=0.0, limit=50)
+    matches = everywhere(call, threshold=0.0, limit=50)
+    shown = everywhere(call, PERSON, threshold=0.0, limit=50)
 
     assert rows[first["id"]]["superseded_by"] in private
     assert rows["paper"]["competing"] == ["4711-hidden"]
@@ -115,7 +118,7 @@ def test_no_id_of_a_private_memory_of_another_project_is_named(mind: Mind, other
 
 @pytest.mark.attack(PRIVATE)
 def test_a_shared_successor_is_named_although_a_private_one_is_newer(
-    mind: Mind, other: Mind
+    call: Call, other: Call
 ) -> None:
     """The first was superseded twice, on two branches; only the private successor is hidden."""
     for folder, name, date in (
@@ -123,19 +126,19 @@ def test_a_shared_successor_is_named_although_a_private_one_is_newer(
         ("decisions", "second", "02"),
         ("private/decisions", "4711-hidden", "03"),
     ):
-        path = other.folder / folder / f"{name}.md"
+        path = other.mind.folder / folder / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         links = "" if name == "first" else "links:\n  - {to: first, type: supersedes}\n"
         header = f"type: decision\ntopic: {name}\ncreated: 2026-11-{date}T08:00:00Z\n{links}"
         path.write_text(f"---\n{header}---\nLaunch code, {name}\n", encoding="utf-8")
-    other.trust.approve(
-        other.store.digest(path) for path in other.store.stamps() if path.endswith(".md")
+    other.mind.trust.approve(
+        other.mind.store.digest(path) for path in other.mind.store.stamps() if path.endswith(".md")
     )
 
-    own = {row["id"]: row for row in call(other, "mind_list")["memories"]}
-    listed = call(mind, "mind_list", PERSON, all_projects=True)["memories"]
-    assert not call(mind, "mind_list", PERSON, all_projects=True, offset=2**63 - 1)["memories"]
-    matches = everywhere(mind, threshold=0.0, limit=50)["results"]
+    own = {row["id"]: row for row in call_tool(other, "mind_list")["memories"]}
+    listed = call_tool(call, "mind_list", PERSON, all_projects=True)["memories"]
+    assert not call_tool(call, "mind_list", PERSON, all_projects=True, offset=2**63 - 1)["memories"]
+    matches = everywhere(call, threshold=0.0, limit=50)["results"]
 
     assert own["first"]["superseded_by"] == "4711-hidden"
     for rows in (listed, matches):
@@ -145,11 +148,11 @@ def test_a_shared_successor_is_named_although_a_private_one_is_newer(
 
 
 def test_a_person_finds_private_memories_elsewhere_only_if_asked_for(
-    mind: Mind, other: Mind
+    call: Call, other: Call
 ) -> None:
-    assert SECRET not in json.dumps(everywhere(mind, PERSON, threshold=0.0))
+    assert SECRET not in json.dumps(everywhere(call, PERSON, threshold=0.0))
 
-    answer = everywhere(mind, PERSON, threshold=0.0, private=True)
+    answer = everywhere(call, PERSON, threshold=0.0, private=True)
 
     (row,) = [row for row in answer["results"] if SECRET in row["content"]]
     assert (row["private"], row["project"]) == (True, "diary")
@@ -157,28 +160,28 @@ def test_a_person_finds_private_memories_elsewhere_only_if_asked_for(
 
 @pytest.mark.attack(PRIVATE)
 def test_an_agent_with_a_shell_is_not_taken_for_a_person(
-    mind: Mind,
-    other: Mind,
+    call: Call,
+    other: Call,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     record_property: Callable[[str, object], None],
 ) -> None:
     words = ["search", "--scope", "all", "--private", "launch", "code"]
-    assert main(words, open=lambda _: mind) == 0
+    assert main(words, open=lambda _: call.mind) == 0
     assert SECRET in capsys.readouterr().out
 
     for mark in (NAMED, *MARKS):
         monkeypatch.setenv(mark, "1")
-        assert main(words, open=lambda _: mind) == Denied.exit_status
+        assert main(words, open=lambda _: call.mind) == Denied.exit_status
         out, err = capsys.readouterr()
         assert SECRET not in out + err
         monkeypatch.delenv(mark)
     record_property("tried", 1 + len(MARKS))
-    assert events(mind)[-1]["agent"] == "goose"
+    assert events(call)[-1]["agent"] == "goose"
 
 
-def test_the_own_private_memories_are_found_as_before(mind: Mind, other: Mind) -> None:
-    assert SECRET in json.dumps(call(other, "mind_search", query="launch code"))
+def test_the_own_private_memories_are_found_as_before(call: Call, other: Call) -> None:
+    assert SECRET in json.dumps(call_tool(other, "mind_search", query="launch code"))
     assert SECRET in json.dumps(everywhere(other))
 
 
@@ -202,14 +205,14 @@ def test_the_own_private_memories_are_found_as_before(mind: Mind, other: Mind) -
     ],
 )
 def test_another_project_is_searched_as_its_own_policy_permits(
-    mind: Mind, other: Mind, policy: str, reason: str
+    call: Call, other: Call, policy: str, reason: str
 ) -> None:
-    call(mind, "mind_add", PERSON, content="The launch pad is clean")
+    call_tool(call, "mind_add", PERSON, content="The launch pad is clean")
     forbid(other, policy)
     if "rate_limits" in policy:
-        everywhere(mind)
+        everywhere(call)
 
-    answer = everywhere(mind, threshold=0.0)
+    answer = everywhere(call, threshold=0.0)
 
     assert {row["project"] for row in answer["results"]} == {"shop"}
     assert f"diary was skipped: {reason}" in answer["notice"]
@@ -219,22 +222,22 @@ def test_another_project_is_searched_as_its_own_policy_permits(
 
 
 @pytest.mark.attack(POLICY)
-def test_a_search_of_all_projects_is_in_the_record_of_each(mind: Mind, other: Mind) -> None:
+def test_a_search_of_all_projects_is_in_the_record_of_each(call: Call, other: Call) -> None:
     before = len(events(other))
 
-    everywhere(mind)
-    call(mind, "mind_status")
+    everywhere(call)
+    call_tool(call, "mind_status")
 
     added = events(other)[before:]
     assert [(event["tool"], event["status"]) for event in added] == [
         ("mind_search", "ok"),
         ("mind_status", "ok"),
     ]
-    assert {event["session"] for event in added} == {mind.guard.session.id}
+    assert {event["session"] for event in added} == {call.mind.guard.session.id}
     assert "launch" not in json.dumps(added)
 
 
-def test_a_status_looks_at_no_file_of_other_projects(mind: Mind, other: Mind, monkeypatch):
+def test_a_status_looks_at_no_file_of_other_projects(call: Call, other: Call, monkeypatch):
     walked: list[MemoryStore] = []
     walk = MemoryStore.walk
 
@@ -242,43 +245,43 @@ def test_a_status_looks_at_no_file_of_other_projects(mind: Mind, other: Mind, mo
         walked.append(store)
         return walk(store)
 
-    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+    assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 1
     monkeypatch.setattr(MemoryStore, "walk", noted)
-    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+    assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 1
     assert len(walked) == 1
 
 
-def test_the_status_counts_other_projects_without_private_memories(mind: Mind, other: Mind) -> None:
-    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+def test_the_status_counts_other_projects_without_private_memories(call: Call, other: Call) -> None:
+    assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 1
     forbid(other, "tool_permissions: {mind_status: {operations: []}}\n")
-    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 0
+    assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 0
 
 
 @pytest.mark.parametrize("broken", ["error", "fault"])
 def test_a_broken_project_is_skipped_and_named(
-    mind: Mind, other: Mind, monkeypatch: pytest.MonkeyPatch, broken: str
+    call: Call, other: Call, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
-    call(mind, "mind_add", PERSON, content="The launch pad is clean")
+    call_tool(call, "mind_add", PERSON, content="The launch pad is clean")
     kinds = {"error": OSError(5, "EIO", f"/private/{SECRET}"), "fault": RecursionError(SECRET)}
     at = Mind.at
 
-    def fail(self: Mind, target: Any) -> Any:
+    def fail(self: Call, target: Any) -> Any:
         if target.name == "diary":
             raise kinds[broken]
-        return at(self, target)
+        return at(self.mind, target)
 
     monkeypatch.setattr(Mind, "at", fail)
 
-    answer = everywhere(mind)
+    answer = everywhere(call)
 
     assert [row["project"] for row in answer["results"]] == ["shop"]
     assert "diary was skipped: it can't be read" in answer["notice"]
     assert "4711" not in json.dumps(answer)
-    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+    assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 1
 
 
 @pytest.mark.attack(PRIVATE)
-def test_nothing_private_of_another_project_comes_over_the_pipe(mind: Mind, other: Mind) -> None:
+def test_nothing_private_of_another_project_comes_over_the_pipe(call: Call, other: Call) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "mimo", "mcp", "--toolsets", "all"],
@@ -286,7 +289,7 @@ def test_nothing_private_of_another_project_comes_over_the_pipe(mind: Mind, othe
             **{name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")},
             "PYTHONPATH": os.pathsep.join(sys.path),
         },
-        cwd=mind.project.root,
+        cwd=call.mind.project.root,
     )
 
     async def talk() -> Any:

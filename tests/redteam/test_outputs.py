@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from mimo import rendering
+from mimo.call import Call
 from mimo.commands import all_commands
 from mimo.features.exporting import documents, madr
 from mimo.features.history import revisions
@@ -16,7 +17,6 @@ from mimo.features.history.revisions import DiffRow, markdown
 from mimo.memory import note
 from mimo.memory.changes import VERBS
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from tests.conftest import git
 from tests.fuzz import outputs
 from tests.fuzz.choices import Choices
@@ -36,10 +36,10 @@ def test_no_output_of_a_command_leaves_its_format() -> None:
     for spec in outputs.commands():
         for form, more in outputs.formats(spec):
             choices = Choices(draw.randbytes(4000))
-            with a_project("outputs") as mind:
-                outputs.fill(mind, choices)
+            with a_project("outputs") as call:
+                outputs.fill(call, choices)
                 words = outputs.line(spec, choices, more, **form)
-                reached += outputs.check_line(mind, words, form)
+                reached += outputs.check_line(call, words, form)
     assert reached > 60
 
 
@@ -49,14 +49,14 @@ def test_no_other_output_leaves_its_format() -> None:
     injected = 0
     for _ in range(8):
         choices = Choices(draw.randbytes(4000))
-        with a_project("outputs") as mind:
-            outputs.fill(mind, choices)
-            outputs.check_agents(mind, choices)
-            injected += outputs.check_hooks(mind, choices)
-            outputs.check_block(mind)
-            outputs.check_exports(mind)
-            outputs.check_report(mind)
-            outputs.check_completions(mind)
+        with a_project("outputs") as call:
+            outputs.fill(call, choices)
+            outputs.check_agents(call, choices)
+            injected += outputs.check_hooks(call, choices)
+            outputs.check_block(call)
+            outputs.check_exports(call)
+            outputs.check_report(call)
+            outputs.check_completions(call)
     assert injected > 5
 
 
@@ -64,11 +64,11 @@ def test_no_other_output_leaves_its_format() -> None:
 def test_no_output_about_commits_leaves_its_format() -> None:
     draw = Random(11)
     for _ in range(3):
-        with a_project("outputs") as mind:
-            root, choices = mind.project.root, Choices(draw.randbytes(4000))
+        with a_project("outputs") as call:
+            root, choices = call.mind.project.root, Choices(draw.randbytes(4000))
             git(root, "init", "-q")
             for number in range(2):
-                outputs.fill(mind, choices)
+                outputs.fill(call, choices)
                 git(root, "add", "-A")
                 # A name in a commit has no line end and no NUL.
                 odd = (re.sub(r"[\n\0<>]", " ", hostile(choices)) for _ in range(3))
@@ -84,8 +84,8 @@ def test_no_output_about_commits_leaves_its_format() -> None:
                 ["status"], ["trust", "--follow"], ["scan", "--history"], ["list", "--at=HEAD~1"],
             ):  # fmt: skip
                 is_page = "--format=markdown" in words
-                outputs.check_line(mind, words, {"format": "markdown"} if is_page else {})
-                outputs.check_line(mind, [*words, "--json"], {})
+                outputs.check_line(call, words, {"format": "markdown"} if is_page else {})
+                outputs.check_line(call, [*words, "--json"], {})
 
 
 def _compared(times: int) -> None:
@@ -102,20 +102,20 @@ def _compared(times: int) -> None:
         check_page(markdown([row, row]))
 
 
-def _filled(check: Callable[[Mind, Choices], object]) -> Callable[[int], None]:
+def _filled(check: Callable[[Call, Choices], object]) -> Callable[[int], None]:
     def tried(times: int) -> None:
         for number in range(times):
             choices = Choices(Random(number).randbytes(4000))
-            with a_project("outputs") as mind:
-                outputs.fill(mind, choices)
-                check(mind, choices)
+            with a_project("outputs") as call:
+                outputs.fill(call, choices)
+                check(call, choices)
 
     return tried
 
 
-_exported = _filled(lambda mind, _: outputs.check_exports(mind))
-_noted = _filled(lambda mind, _: outputs.check_block(mind))
-_listed = _filled(lambda mind, _: outputs.check_line(mind, ["list"], {}))
+_exported = _filled(lambda call, _: outputs.check_exports(call))
+_noted = _filled(lambda call, _: outputs.check_block(call))
+_listed = _filled(lambda call, _: outputs.check_line(call, ["list"], {}))
 _injected = _filled(outputs.check_hooks)
 
 

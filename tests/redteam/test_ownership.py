@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from mimo import disk
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import Untrusted
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.mind import Mind
 from mimo.store import files, projects
 from mimo.store import projects as place
 from mimo.store.trust import Trust
@@ -144,7 +144,7 @@ def test_a_new_project_past_a_planted_one_is_still_inside_the_one_further_up(
 
 
 def test_hooks_inject_nothing_from_another_users_project(
-    mind: Mind, project: Path, home: Path, plant: Plant
+    call: Call, project: Path, home: Path, plant: Plant
 ) -> None:
     event = recognised(
         {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(project)}, "claude-code"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.index.schema import SCHEMA
 from mimo.index.vectors import SCHEMA as VECTORS
-from mimo.mind import Mind
 from tests.redteam.hostile import plant_journal
 
 PLANTED = "planted database obeyed"
@@ -41,15 +41,15 @@ def mind(home: Path, root: Path, *words: str, data: str = "") -> str:
 
 
 @pytest.fixture
-def clone(mind: Mind, tmp_path: Path) -> Path:
+def clone(call: Call, tmp_path: Path) -> Path:
     """A project with an index that its author's mind has made."""
-    (mind.folder / "facts").mkdir(exist_ok=True)
-    (mind.folder / "facts" / "tea.md").write_text("Tea is served at four\n")
+    (call.mind.folder / "facts").mkdir(exist_ok=True)
+    (call.mind.folder / "facts" / "tea.md").write_text("Tea is served at four\n")
     from mimo.operations.refresh import refresh
 
-    refresh(mind)
-    mind.close()
-    shutil.copytree(mind.project.root, tmp_path / "clone")
+    refresh(call)
+    call.mind.close()
+    shutil.copytree(call.mind.project.root, tmp_path / "clone")
     return tmp_path / "clone"
 
 

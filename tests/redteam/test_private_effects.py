@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.features.exporting.commands import Format as ExportFormat
 from mimo.features.graph.commands import Format
 from mimo.mind import Mind
@@ -24,71 +24,71 @@ WORD = "zanzibar"
 """In each private memory, and nowhere else."""
 
 
-def run(mind: Mind, path: str, /, **arguments: Any) -> Any:
-    return invoke(all_commands().at(path), mind, PERSON, arguments)
+def run(call: Call, path: str, /, **arguments: Any) -> Any:
+    return invoke(all_commands().at(path), call.by(PERSON), arguments)
 
 
-def decide(mind: Mind, topic: str, decision: str, **more: Any) -> str:
-    saved = run(mind, "save decision", topic=topic, decision=decision, reasoning="r", **more)
+def decide(call: Call, topic: str, decision: str, **more: Any) -> str:
+    saved = run(call, "save decision", topic=topic, decision=decision, reasoning="r", **more)
     return str(saved.id)
 
 
 @pytest.fixture
-def other(tmp_path: Path, home: Path, clock: Clock) -> Iterator[Mind]:
+def other(tmp_path: Path, home: Path, clock: Clock) -> Iterator[Call]:
     """Another project on this machine."""
     root = tmp_path / "other"
     root.mkdir()
     init(root, home, now=NOW)
-    opened = Mind(home=home, project=projects.explicit(root, home), clock=clock, environ={})
+    opened = Call(Mind(home=home, project=projects.explicit(root, home), clock=clock, environ={}))
     yield opened
-    opened.close()
+    opened.mind.close()
 
 
 @pytest.fixture
-def ids(mind: Mind, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def ids(call: Call, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The shared memories, one in each role that a private memory may touch, by name."""
-    git(mind.project.root, "init")
-    monkeypatch.chdir(mind.project.root)
-    made = {"cache": decide(mind, "cache", "Use Redis")}
-    made["queue"] = decide(mind, "queue", "Use Kafka")
-    made["rival"] = decide(mind, "queue", "Use Rabbit", keep_current=True)
-    made["old"] = decide(mind, "login", "Use sessions")
+    git(call.mind.project.root, "init")
+    monkeypatch.chdir(call.mind.project.root)
+    made = {"cache": decide(call, "cache", "Use Redis")}
+    made["queue"] = decide(call, "queue", "Use Kafka")
+    made["rival"] = decide(call, "queue", "Use Rabbit", keep_current=True)
+    made["old"] = decide(call, "login", "Use sessions")
     clock.forward(minutes=1)
-    made["new"] = decide(mind, "login", "Use tokens")
-    run(mind, "evolve outcome", id=made["old"], outcome="FAILED", reason="they were lost")
-    run(mind, "evolve outcome", id=made["cache"], outcome="FAILED", reason="it evicted too much")
-    made["plain"] = decide(mind, "plain", "Use tabs", links=[f"builds_on:{made['queue']}"])
-    made["fact"] = run(mind, "add", content="The deploy is on Tuesdays", tags=["ops"]).id
-    made["alone"] = run(mind, "add", content="Grafana has the dashboards").id
-    made["kept"] = run(mind, "add", content="Never delete the bucket", importance=0.9).id
-    run(mind, "keep", id=made["kept"])
+    made["new"] = decide(call, "login", "Use tokens")
+    run(call, "evolve outcome", id=made["old"], outcome="FAILED", reason="they were lost")
+    run(call, "evolve outcome", id=made["cache"], outcome="FAILED", reason="it evicted too much")
+    made["plain"] = decide(call, "plain", "Use tabs", links=[f"builds_on:{made['queue']}"])
+    made["fact"] = run(call, "add", content="The deploy is on Tuesdays", tags=["ops"]).id
+    made["alone"] = run(call, "add", content="Grafana has the dashboards").id
+    made["kept"] = run(call, "add", content="Never delete the bucket", importance=0.9).id
+    run(call, "keep", id=made["kept"])
     for kind in ("issue", "edge", "context", "observation"):
-        made[kind] = run(mind, "add", content=f"A shared {kind}", type=kind).id
+        made[kind] = run(call, "add", content=f"A shared {kind}", type=kind).id
     for name in ("Zulu", "Yankee"):
-        made[name] = run(mind, "add", content=f"{name} has the keys", title=name).id
-        made[f"to {name}"] = run(mind, "add", content=f"Ask [[{name}]] for the keys").id
-    made["checkpoint"] = run(mind, "save checkpoint", summary="Half done", next_steps="Go on").id
-    (mind.project.root / "guide.md").write_text("# Deploying\n\nRun make deploy.\n", "utf-8")
-    run(mind, "ingest", path="guide.md")
+        made[name] = run(call, "add", content=f"{name} has the keys", title=name).id
+        made[f"to {name}"] = run(call, "add", content=f"Ask [[{name}]] for the keys").id
+    made["checkpoint"] = run(call, "save checkpoint", summary="Half done", next_steps="Go on").id
+    (call.mind.project.root / "guide.md").write_text("# Deploying\n\nRun make deploy.\n", "utf-8")
+    run(call, "ingest", path="guide.md")
     clock.forward(minutes=1)
     return made
 
 
-def plant(mind: Mind, clock: Clock, ids: dict[str, str]) -> None:
+def plant(call: Call, clock: Clock, ids: dict[str, str]) -> None:
     """Adds private memories that replace, link, repeat and outnumber the shared ones."""
     for name in ("cache", "rival", "old", "plain", "fact", "kept", "issue", "edge", "observation"):
         clock.forward(minutes=1)
         link = [f"supersedes:{ids[name]}"]
-        made = decide(mind, f"{WORD}_{name}", f"Use {WORD} {name}", private=True, links=link)
-        run(mind, "evolve outcome", id=made, outcome="FAILED", reason=f"{WORD} was wrong")
+        made = decide(call, f"{WORD}_{name}", f"Use {WORD} {name}", private=True, links=link)
+        run(call, "evolve outcome", id=made, outcome="FAILED", reason=f"{WORD} was wrong")
     for start, end in (("alone", "new"), ("fact", "alone"), ("queue", "alone")):
         link = [f"builds_on:{ids[start]}", f"contradicts:{ids[end]}"]
         text = f"{WORD} between {start} and {end}"
-        run(mind, "save insight", insight=text, private=True, links=link)
-    decide(mind, "queue", f"Use {WORD}", private=True, keep_current=True)
+        run(call, "save insight", insight=text, private=True, links=link)
+    decide(call, "queue", f"Use {WORD}", private=True, keep_current=True)
     for kind in ("fact", "issue", "edge", "context", "observation", "plan"):
         run(
-            mind,
+            call,
             "add",
             content=f"A private {kind}, {WORD}",
             type=kind,
@@ -99,13 +99,13 @@ def plant(mind: Mind, clock: Clock, ids: dict[str, str]) -> None:
     # A link leads to an id before a title, and to the first id of several with one title.
     for id, title in (("0", "Zulu"), ("Yankee", WORD)):
         text = f"---\nid: {id}\ntype: fact\ntitle: {title}\n---\n{WORD} has the keys\n"
-        file = mind.project.root / f".mind/private/facts/{id}.md"
+        file = call.mind.project.root / f".mind/private/facts/{id}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
-        run(mind, "trust", ids=[id])
-    run(mind, "save checkpoint", summary=f"In {WORD}", next_steps="Stop", private=True)
-    (mind.project.root / f"{WORD}.md").write_text(f"# {WORD}\n\nRun {WORD}.\n", "utf-8")
-    run(mind, "ingest", path=f"{WORD}.md", private=True)
+        run(call, "trust", ids=[id])
+    run(call, "save checkpoint", summary=f"In {WORD}", next_steps="Stop", private=True)
+    (call.mind.project.root / f"{WORD}.md").write_text(f"# {WORD}\n\nRun {WORD}.\n", "utf-8")
+    run(call, "ingest", path=f"{WORD}.md", private=True)
 
 
 def contents(place: Path) -> dict[str, str]:
@@ -114,29 +114,29 @@ def contents(place: Path) -> dict[str, str]:
     return {str(path.relative_to(place)): path.read_text("utf-8") for path in files}
 
 
-def written(mind: Mind, ids: dict[str, str], place: Path) -> dict[str, object]:
+def written(call: Call, ids: dict[str, str], place: Path) -> dict[str, object]:
     """Returns everything that commands write for others, by command."""
     place.mkdir()
     texts: dict[str, object] = {}
-    run(mind, "context write")
-    texts["CLAUDE.md"] = (mind.project.root / "CLAUDE.md").read_text("utf-8")
-    texts["context"] = run(mind, "context show").text
+    run(call, "context write")
+    texts["CLAUDE.md"] = (call.mind.project.root / "CLAUDE.md").read_text("utf-8")
+    texts["context"] = run(call, "context show").text
     for format in ExportFormat:
         output = place / format.value
-        run(mind, "export", format=format.value, output=str(output))
+        run(call, "export", format=format.value, output=str(output))
         texts[f"export {format}"] = contents(output)
-    run(mind, "report", file=str(place / "report.html"))
+    run(call, "report", file=str(place / "report.html"))
     texts["report"] = contents(place / "report.html")
     for drawn in set(Format) - {Format.TREE}:
         for name, id in {"everything": None, **ids}.items():
             for types in ((), ("builds_on",)):
                 for limit in (3, 100):
-                    answer = run(mind, "graph", id=id, format=drawn, types=types, limit=limit)
+                    answer = run(call, "graph", id=id, format=drawn, types=types, limit=limit)
                     texts[f"{drawn} of {name}, {types}, {limit}"] = answer.drawing
     return texts
 
 
-def from_elsewhere(other: Mind) -> dict[str, object]:
+def from_elsewhere(other: Call) -> dict[str, object]:
     """Returns what a question in another project is answered with."""
     listed = run(other, "list", all_projects=True, limit=1000).memories
     matches = run(other, "search", query="use", scope="all", threshold=0.0, limit=100).results
@@ -145,13 +145,13 @@ def from_elsewhere(other: Mind) -> dict[str, object]:
 
 
 def test_private_memories_change_nothing_that_is_written_for_others(
-    mind: Mind, clock: Clock, ids: dict[str, str], other: Mind, tmp_path: Path
+    call: Call, clock: Clock, ids: dict[str, str], other: Call, tmp_path: Path
 ) -> None:
-    before, before_elsewhere = written(mind, ids, tmp_path / "1"), from_elsewhere(other)
+    before, before_elsewhere = written(call, ids, tmp_path / "1"), from_elsewhere(other)
 
-    plant(mind, clock, ids)
+    plant(call, clock, ids)
 
-    after, after_elsewhere = written(mind, ids, tmp_path / "2"), from_elsewhere(other)
+    after, after_elsewhere = written(call, ids, tmp_path / "2"), from_elsewhere(other)
     assert WORD not in json.dumps([after, *after_elsewhere.items()], default=str).casefold()
     for name, text in before.items():
         assert after[name] == text, name
@@ -159,11 +159,11 @@ def test_private_memories_change_nothing_that_is_written_for_others(
 
 
 def test_a_commit_has_and_names_no_private_memory(
-    mind: Mind, clock: Clock, ids: dict[str, str]
+    call: Call, clock: Clock, ids: dict[str, str]
 ) -> None:
-    plant(mind, clock, ids)
-    run(mind, "context write")
+    plant(call, clock, ids)
+    run(call, "context write")
 
-    run(mind, "sync")
+    run(call, "sync")
 
-    assert WORD not in git(mind.project.root, "log", "-p", "--all", "--stat").casefold()
+    assert WORD not in git(call.mind.project.root, "log", "-p", "--all", "--stat").casefold()

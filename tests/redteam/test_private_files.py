@@ -180,19 +180,20 @@ def test_a_memory_for_everyone_follows_the_umask(run: Run, project: Path) -> Non
 def test_the_files_beside_an_open_database_are_private(
     run: Run, project: Path, home: Path, umask: int
 ) -> None:
+    from mimo.call import Call
     from mimo.mind import Mind
 
     run("add", "The staging database is reset every night")
-    mind = Mind.open(project)
+    call = Call(Mind.open(project))
     try:
-        with mind.index._tables.writing() as sql:
+        with call.mind.index._tables.writing() as sql:
             sql.execute("CREATE TABLE IF NOT EXISTS probe (x)")
             names = {path.suffix for path in (project / ".mind" / ".index").iterdir()}
             assert {".db-wal", ".db-shm"} <= names
             assert exposed(*private_folders(project, home)) == {}
             sql.execute("DROP TABLE probe")
     finally:
-        mind.close()
+        call.mind.close()
 
 
 def test_a_hook_leaves_nothing_open_to_others(project: Path, home: Path, umask: int) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import OPERATION, Spec, Surface, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import OPERATION, Spec, to_json
 from mimo.errors import Conflict, Denied, MindError, Untrusted
 from mimo.features import audit
 from mimo.features.procedures import calling, executing
@@ -41,8 +42,8 @@ states:
 """
 
 
-def call(mind: Mind, tool: str, caller: Caller, /, **arguments: Any) -> Any:
-    return to_json(invoke(TOOLS[tool][0], mind, caller, arguments))
+def call_tool(call: Call, tool: str, caller: Caller, /, **arguments: Any) -> Any:
+    return to_json(invoke(TOOLS[tool][0], call.by(caller), arguments))
 
 
 def member(name: str = "sam", scope: Scope = Scope.WRITE, **fields: Any) -> Member:
@@ -50,53 +51,55 @@ def member(name: str = "sam", scope: Scope = Scope.WRITE, **fields: Any) -> Memb
     return Member(name=name, email=f"{name}@example.org", scope=scope, digest=digest, **fields)
 
 
-def user(mind: Mind, file: Path, name: str = "sam") -> Caller:
+def user(call: Call, file: Path, name: str = "sam") -> Caller:
     """The caller of a user, whose token is in the file."""
     members = {each.name: each for each in tokens.Tokens(file).members()}
     return Caller(surface=Surface.MCP, name="cursor", member=members[name])
 
 
 @pytest.fixture
-def mind(mind: Mind, tmp_path: Path, home: Path) -> Mind:
+def call(call: Call, tmp_path: Path, home: Path) -> Call:
     """A memory beside another project and a memory for all projects, each with a secret."""
-    mind.timer = Time().timer()
+    call.mind.timer = Time().timer()
     root = tmp_path / "diary"
     root.mkdir()
     init(root, home, now=NOW)
-    other = Mind(home=home, project=projects.explicit(root, home), clock=mind.clock, environ={})
-    call(other, "mind_add", PERSON, content=f"{SECRET} of the diary")
-    call(mind, "mind_add", PERSON, content=f"{SECRET} of the account", user=True)
-    return mind
+    other = Call(
+        Mind(home=home, project=projects.explicit(root, home), clock=call.mind.clock, environ={})
+    )
+    call_tool(other, "mind_add", PERSON, content=f"{SECRET} of the diary")
+    call_tool(call, "mind_add", PERSON, content=f"{SECRET} of the account", user=True)
+    return call
 
 
 @pytest.fixture
-def file(tmp_path: Path, mind: Mind) -> Path:
+def file(tmp_path: Path, call: Call) -> Path:
     """The tokens of two users, who may open this project only."""
-    path, name = tmp_path / "tokens.toml", mind.project.root
+    path, name = tmp_path / "tokens.toml", call.mind.project.root
     tokens.write(path, [member(each, projects=(str(name),)) for each in ("sam", "sue")])
     return path
 
 
-def started(mind: Mind, name: str, caller: Caller) -> Execution:
+def started(call: Call, name: str, caller: Caller) -> Execution:
     """A run that a caller has begun, and that waits for an event if the procedure does."""
-    answer = call(mind, "run_procedure", caller, name=name, timeout=1)
-    return executing.executions(mind).find(answer["execution_id"])
+    answer = call_tool(call, "run_procedure", caller, name=name, timeout=1)
+    return executing.executions(call).find(answer["execution_id"])
 
 
-def continued(mind: Mind, execution: Execution, caller: Caller, event: str = "yes") -> Any:
-    call(mind, "send_event", caller, execution_id=execution.id, event=event)
-    return call(mind, "resume_procedure", caller, execution_id=execution.id)
+def continued(call: Call, execution: Execution, caller: Caller, event: str = "yes") -> Any:
+    call_tool(call, "send_event", caller, execution_id=execution.id, event=event)
+    return call_tool(call, "resume_procedure", caller, execution_id=execution.id)
 
 
-def signed(mind: Mind) -> str | None:
+def signed(call: Call) -> str | None:
     """The agent that signed the only memory of the project; None for a person."""
-    (path,) = (mind.folder / "facts").glob("*.md")
+    (path,) = (call.mind.folder / "facts").glob("*.md")
     lines = path.read_text(encoding="utf-8").splitlines()
     return next((line.partition(": ")[2] for line in lines if line.startswith("by: ")), None)
 
 
-def journal(mind: Mind, execution: Execution) -> Path:
-    return mind.folder / ".local" / "executions" / execution.id / "journal.jsonl"
+def journal(call: Call, execution: Execution) -> Path:
+    return call.mind.folder / ".local" / "executions" / execution.id / "journal.jsonl"
 
 
 # The limits of a user of a team.
@@ -126,20 +129,19 @@ def outcome(act: Any) -> str:
 
 @pytest.mark.attack(KIND)
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.WRITE])
-def test_a_procedure_permits_a_user_no_more_than_a_direct_call(mind: Mind, scope: Scope) -> None:
+def test_a_procedure_permits_a_user_no_more_than_a_direct_call(call: Call, scope: Scope) -> None:
     caller = Caller(
         surface=Surface.MCP, name="cursor", member=member(scope=scope, projects=("shop",))
     )
-    run = mind.acting_as(caller.name)
-    run.member = caller.member
+    run = call.by(caller)
     specs = [each for group in TOOLS.values() for each in group if each.toolset != "procedures"]
     compared: dict[str, tuple[str, str]] = {}
     for spec in specs:
         arguments = given(spec)
         direct = {key: value for key, value in arguments.items() if key != OPERATION}
         compared[spec.key] = (
-            outcome(lambda s=spec, a=direct: to_json(invoke(s, mind, caller, a))),
-            outcome(lambda s=spec, a=arguments: calling.call(run, s.name, a)),
+            outcome(lambda s=spec, a=direct: to_json(invoke(s, call.by(caller), a))),
+            outcome(lambda s=spec, a=arguments: calling.run_command(run, s.name, a)),
         )
 
     denied = {key for key, both in compared.items() if both[0].startswith(Denied.code)}
@@ -166,7 +168,7 @@ def test_a_procedure_permits_a_user_no_more_than_a_direct_call(mind: Mind, scope
     ],
 )
 def test_a_run_of_a_user_reaches_no_other_project_and_no_account(
-    mind: Mind, file: Path, tool: str, arguments: Mapping[str, Any]
+    call: Call, file: Path, tool: str, arguments: Mapping[str, Any]
 ) -> None:
     states = f"""\
 initial_state: act
@@ -176,64 +178,64 @@ states:
     transitions: [{{event: success, target: done}}, {{event: error, target: done}}]
   done: {{}}
 """
-    caller = user(mind, file)
-    call(mind, "register_procedure", caller, text=text("act", states))
+    caller = user(call, file)
+    call_tool(call, "register_procedure", caller, text=text("act", states))
 
-    shown = json.dumps(call(mind, "run_procedure", caller, name="act"))
+    shown = json.dumps(call_tool(call, "run_procedure", caller, name="act"))
 
     assert SECRET not in shown
     assert "diary" not in shown
-    assert len(call(mind, "mind_list", PERSON, user=True)["memories"]) == 1
-    events = [link.event for link in audit.recorded(mind, None, None)]
+    assert len(call_tool(call, "mind_list", PERSON, user=True)["memories"]) == 1
+    events = [link.event for link in audit.recorded(call, None, None)]
     assert {event.get("user") for event in events if event["tool"] == tool} >= {"sam"}
 
 
 @pytest.mark.attack(KIND)
 @pytest.mark.parametrize("begun_by", ["sam", None])
 def test_a_run_of_a_user_is_answered_stopped_and_continued_by_that_user_only(
-    mind: Mind, file: Path, begun_by: str | None
+    call: Call, file: Path, begun_by: str | None
 ) -> None:
-    put(mind, "add", ADD)
-    owner = user(mind, file, begun_by) if begun_by else PERSON
-    execution, sue = started(mind, "add", owner), user(mind, file, "sue")
+    put(call, "add", ADD)
+    owner = user(call, file, begun_by) if begun_by else PERSON
+    execution, sue = started(call, "add", owner), user(call, file, "sue")
 
     with pytest.raises(Denied, match="another user"):
-        call(mind, "send_event", sue, execution_id=execution.id, event="yes")
+        call_tool(call, "send_event", sue, execution_id=execution.id, event="yes")
     with pytest.raises(Denied, match="another user"):
-        call(mind, "cancel_procedure", sue, execution_id=execution.id)
+        call_tool(call, "cancel_procedure", sue, execution_id=execution.id)
     if begun_by:
         with pytest.raises(Denied, match="another user"):
-            call(mind, "resume_procedure", sue, execution_id=execution.id)
+            call_tool(call, "resume_procedure", sue, execution_id=execution.id)
 
-    assert continued(mind, execution, owner)["status"] == "completed"
+    assert continued(call, execution, owner)["status"] == "completed"
 
 
 @pytest.mark.attack(KIND)
 def test_another_process_continues_a_run_of_a_user_with_the_rights_of_the_token(
-    mind: Mind, file: Path
+    call: Call, file: Path
 ) -> None:
-    put(mind, "add", ADD.replace("{content:", "{user: true, content:"))
-    execution = started(mind, "add", user(mind, file))
-    done = continued(mind, execution, PERSON)
+    put(call, "add", ADD.replace("{content:", "{user: true, content:"))
+    execution = started(call, "add", user(call, file))
+    done = continued(call, execution, PERSON)
     assert done["status"] == "failed"
     assert "memory for all projects" in done["error"]
 
     tokens.write(file, [member(projects=("diary",))])
-    narrowed = started(mind, "add", user(mind, file))
+    narrowed = started(call, "add", user(call, file))
     with pytest.raises(Denied):
-        continued(mind, narrowed, PERSON)
+        continued(call, narrowed, PERSON)
     tokens.write(file, [])
     with pytest.raises(Denied):
-        call(mind, "resume_procedure", PERSON, execution_id=narrowed.id)
+        call_tool(call, "resume_procedure", PERSON, execution_id=narrowed.id)
 
 
 @pytest.mark.attack(KIND)
-def test_a_run_ends_with_the_token_of_its_user(mind: Mind, file: Path) -> None:
-    put(mind, "wait", WAIT)
-    execution = started(mind, "wait", user(mind, file))
-    mind.timer = mind.timer._replace(sleep=lambda _: tokens.write(file, []))
+def test_a_run_ends_with_the_token_of_its_user(call: Call, file: Path) -> None:
+    put(call, "wait", WAIT)
+    execution = started(call, "wait", user(call, file))
+    call.mind.timer = call.mind.timer._replace(sleep=lambda _: tokens.write(file, []))
 
-    stopped = executing.carry_out(mind, execution)
+    stopped = executing.carry_out(call, execution)
 
     assert stopped.status is Status.INTERRUPTED
     assert "the token of its user is no longer valid" in str(stopped.run.error)
@@ -252,45 +254,45 @@ def test_a_run_ends_with_the_token_of_its_user(mind: Mind, file: Path) -> None:
     ],
 )
 def test_a_run_acts_as_an_agent_if_one_began_or_continued_it(
-    mind: Mind, first: Caller, second: Caller, by: str | None
+    call: Call, first: Caller, second: Caller, by: str | None
 ) -> None:
-    put(mind, "add", ADD)
+    put(call, "add", ADD)
 
-    assert continued(mind, started(mind, "add", first), second)["status"] == "completed"
+    assert continued(call, started(call, "add", first), second)["status"] == "completed"
 
-    assert signed(mind) == by
+    assert signed(call) == by
 
 
 @pytest.mark.attack(KIND)
 @pytest.mark.parametrize("callers", [(PERSON, AGENT, PERSON), (AGENT, PERSON, PERSON)])
-def test_a_run_stays_that_of_an_agent(mind: Mind, callers: Sequence[Caller]) -> None:
-    put(mind, "add", ADD)
+def test_a_run_stays_that_of_an_agent(call: Call, callers: Sequence[Caller]) -> None:
+    put(call, "add", ADD)
     first, second, third = callers
-    execution = started(mind, "add", first)
-    call(mind, "resume_procedure", second, execution_id=execution.id, timeout=1)
+    execution = started(call, "add", first)
+    call_tool(call, "resume_procedure", second, execution_id=execution.id, timeout=1)
 
-    continued(mind, execution, third)
+    continued(call, execution, third)
 
-    assert signed(mind) == "claude-code"
+    assert signed(call) == "claude-code"
 
 
 @pytest.mark.attack(KIND)
-def test_a_rollback_acts_for_the_agent_that_began_the_run(mind: Mind) -> None:
-    put(mind, "boom", BOOM, rollback_procedure="add")
-    put(mind, "add", ADD)
-    execution = started(mind, "boom", AGENT)
+def test_a_rollback_acts_for_the_agent_that_began_the_run(call: Call) -> None:
+    put(call, "boom", BOOM, rollback_procedure="add")
+    put(call, "add", ADD)
+    execution = started(call, "boom", AGENT)
 
-    undone = continued(mind, execution, PERSON)
+    undone = continued(call, execution, PERSON)
 
     assert undone["rollback_status"] == "completed"
-    assert signed(mind) == "claude-code"
+    assert signed(call) == "claude-code"
 
 
 @pytest.mark.attack(KIND)
-def test_a_changed_caller_is_not_trusted(mind: Mind) -> None:
-    put(mind, "add", ADD)
-    execution = started(mind, "add", AGENT)
-    path = journal(mind, execution)
+def test_a_changed_caller_is_not_trusted(call: Call) -> None:
+    put(call, "add", ADD)
+    execution = started(call, "add", AGENT)
+    path = journal(call, execution)
     first, *rest = path.read_text(encoding="utf-8").splitlines()
     start = json.loads(first)
     blank = dict.fromkeys(start[CALLER])
@@ -298,32 +300,32 @@ def test_a_changed_caller_is_not_trusted(mind: Mind) -> None:
     for changed in (start | {CALLER: blank}, without):
         path.write_text("\n".join([json.dumps(changed), *rest, ""]), encoding="utf-8")
         with pytest.raises(Untrusted):
-            call(mind, "resume_procedure", PERSON, execution_id=execution.id)
+            call_tool(call, "resume_procedure", PERSON, execution_id=execution.id)
 
     later = [json.loads(line) | {CALLER: blank} for line in rest]
     path.write_text("\n".join([first, *map(json.dumps, later), ""]), encoding="utf-8")
-    continued(mind, execution, PERSON)
-    assert signed(mind) == "claude-code"
+    continued(call, execution, PERSON)
+    assert signed(call) == "claude-code"
 
 
-def test_a_run_that_an_earlier_version_began_acts_as_an_agent(mind: Mind) -> None:
-    put(mind, "add", ADD)
-    execution = started(mind, "add", PERSON)
-    path = journal(mind, execution)
+def test_a_run_that_an_earlier_version_began_acts_as_an_agent(call: Call) -> None:
+    put(call, "add", ADD)
+    execution = started(call, "add", PERSON)
+    path = journal(call, execution)
     first, *rest = path.read_text(encoding="utf-8").splitlines()
     old = {key: value for key, value in json.loads(first).items() if key != CALLER}
-    mark = executing.executions(mind)._mark(execution.id, old)
+    mark = executing.executions(call)._mark(execution.id, old)
     path.write_text("\n".join([json.dumps(old | {"mark": mark}), *rest, ""]), encoding="utf-8")
 
-    assert continued(mind, execution, PERSON)["status"] == "completed"
+    assert continued(call, execution, PERSON)["status"] == "completed"
 
-    assert signed(mind) == "mcp"
+    assert signed(call) == "mcp"
 
 
-def test_a_run_that_has_ended_is_not_continued_by_anyone(mind: Mind, file: Path) -> None:
-    put(mind, "add", ADD)
-    execution = started(mind, "add", user(mind, file))
-    continued(mind, execution, user(mind, file), "no")
+def test_a_run_that_has_ended_is_not_continued_by_anyone(call: Call, file: Path) -> None:
+    put(call, "add", ADD)
+    execution = started(call, "add", user(call, file))
+    continued(call, execution, user(call, file), "no")
 
     with pytest.raises(Conflict):
-        call(mind, "resume_procedure", PERSON, execution_id=execution.id)
+        call_tool(call, "resume_procedure", PERSON, execution_id=execution.id)

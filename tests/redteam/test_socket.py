@@ -72,7 +72,7 @@ SERVERS: dict[str, Server] = {
     "silent": lambda peer: Event().wait(0.5),
     "hangs up": lambda peer: peer.close(),
     "garbage": lambda peer: peer.sendall(b"\xff\x00{{\n"),
-    "other version": lambda peer: peer.sendall(greeting(mind="0.1")),
+    "other version": lambda peer: peer.sendall(greeting(call="0.1")),
     "other build": lambda peer: peer.sendall(greeting(build="1 2 /usr/lib")),
     "other protocol": lambda peer: peer.sendall(greeting(protocol=1)),
     "deep": lambda peer: peer.sendall(b"[" * 900 + b"\n"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.disk import shared
 from mimo.errors import Conflict, Invalid, StorageFailed
@@ -40,22 +41,22 @@ def write(root: Path, path: str, text: str = "mine\n") -> None:
 
 
 @pytest.fixture
-def repository(mind: Mind) -> Path:
+def repository(call: Call) -> Path:
     """A project in git with private memories, an index and local files."""
-    root = mind.project.root
+    root = call.mind.project.root
     git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
     git(root, "commit", "-qm", "begin")
-    saving.store(mind, saving.draft(Kind.FACT, "The safe opens with marmot"), private=True)
-    saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
+    saving.store(call, saving.draft(Kind.FACT, "The safe opens with marmot"), private=True)
+    saving.store(call, saving.draft(Kind.FACT, "Tea is hot"))
     write(root, ".mind/.local/audit.jsonl")
     write(root, ".mind/.index/old.db")
     return root
 
 
-def faults(mind: Mind) -> list[Check]:
+def faults(call: Call) -> list[Check]:
     """Returns what the doctor finds about private files in git."""
-    return [check for check in doctor(mind).checks if check.name == "private"]
+    return [check for check in doctor(call).checks if check.name == "private"]
 
 
 @pytest.mark.attack(KIND)
@@ -121,16 +122,16 @@ RULES_LOST: list[Callable[[Path], None]] = [
 @pytest.mark.parametrize("lose", RULES_LOST)
 @pytest.mark.parametrize("by_itself", [False, True])
 def test_what_is_private_is_not_committed_without_ignore_rules(
-    repository: Path, mind: Mind, lose: Callable[[Path], None], by_itself: bool
+    repository: Path, call: Call, lose: Callable[[Path], None], by_itself: bool
 ) -> None:
     lose(repository)
     write(repository, ".mind/facts/.mind-1-ab.tmp")
 
-    assert all(is_shared(file.file) for file in sync(mind, dry_run=True).files)
+    assert all(is_shared(file.file) for file in sync(call, dry_run=True).files)
     if by_itself:
-        syncing.commit_scheduled(repository, mind.home)
+        syncing.commit_scheduled(repository, call.mind.home)
     else:
-        notice = sync(mind).notice or ""
+        notice = sync(call).notice or ""
         assert "lacks rules" in notice
 
     assert any(path.startswith(".mind/facts/") for path in committed(repository))
@@ -146,7 +147,7 @@ PLANTED = (
 @pytest.mark.attack(KIND)
 @pytest.mark.parametrize("remove", [False, True])
 def test_changes_of_tracked_private_files_are_not_committed(
-    repository: Path, mind: Mind, remove: bool, record_property: Callable[[str, object], None]
+    repository: Path, call: Call, remove: bool, record_property: Callable[[str, object], None]
 ) -> None:
     for path in PLANTED:
         write(repository, path, "planted\n")
@@ -158,7 +159,7 @@ def test_changes_of_tracked_private_files_are_not_committed(
         if remove:
             (repository / path).unlink()
 
-    done = sync(mind)
+    done = sync(call)
 
     changed = git(repository, "diff", "--name-only", before, "HEAD").splitlines()
     assert changed
@@ -170,37 +171,37 @@ def test_changes_of_tracked_private_files_are_not_committed(
 
 @pytest.mark.attack(KIND)
 def test_a_private_file_that_is_staged_already_is_not_committed(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
     private = next((repository / ".mind" / "private").rglob("*.md"))
     git(repository, "add", "-f", str(private))
 
-    sync(mind)
+    sync(call)
 
     assert all(is_shared(path) for path in committed(repository))
 
 
 @pytest.mark.attack(KIND)
 def test_another_name_of_a_private_folder_is_known_by_its_identity(
-    repository: Path, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    repository: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(repository, ".mind/PRIVAT~1/x.md")
     identity = commit._identity
     alias, real = repository / ".mind" / "PRIVAT~1", repository / ".mind" / "private"
     monkeypatch.setattr(commit, "_identity", lambda path: identity(real if path == alias else path))
-    sync(mind)
+    sync(call)
     assert not [path for path in committed(repository) if "PRIVAT~1" in path]
 
 
 @pytest.mark.attack(KIND)
-def test_file_names_are_taken_literally(repository: Path, mind: Mind) -> None:
+def test_file_names_are_taken_literally(repository: Path, call: Call) -> None:
     (repository / RULES).unlink()
     names = ("*.md", "[x].md", ":(top)x.md", ":!a.md", "a\tb.md", "ü.md", "-x.md")
     for name in names:
         write(repository, f".mind/{name}")
     write(repository, ".mind/library/.git/HEAD", "ref: refs/heads/main\n")
     git(repository / ".mind" / "library", "init", "-q")
-    sync(mind)
+    sync(call)
     raw = git(repository, "ls-files", "-z", "--", ".mind").split("\0")
     assert {f".mind/{name}" for name in names} <= set(raw)
     assert all(is_shared(path) for path in raw if path)
@@ -209,7 +210,7 @@ def test_file_names_are_taken_literally(repository: Path, mind: Mind) -> None:
 
 @pytest.mark.attack("private text in shared output")
 def test_past_states_and_their_differences_do_not_show_planted_private_files(
-    repository: Path, mind: Mind, capsys: pytest.CaptureFixture[str]
+    repository: Path, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [".mind/private/facts/x.md", ".mind/Private/facts/y.md"]
     for path in paths:
@@ -218,7 +219,7 @@ def test_past_states_and_their_differences_do_not_show_planted_private_files(
     git(repository, "commit", "-qm", "planted")
     lines = ("log", "diff HEAD~1", "diff HEAD~1 --format markdown", "list --at HEAD")
     for line in (*lines, "search safe --at HEAD", "context show"):
-        main(line.split(), open=lambda _: mind.reopened())
+        main(line.split(), open=lambda _: call.mind.reopened())
         shown = capsys.readouterr().out
         assert "walrus" not in shown, line
         assert not any(path in shown for path in paths), line
@@ -230,7 +231,7 @@ REFERENCES = "@ann", "@acme/owners", "#12", "!12", "~bug", "acme/shop#12", "&9",
 @pytest.mark.attack("mention in a review that notifies others")
 def test_a_difference_for_a_forge_mentions_and_refers_to_nothing(
     repository: Path,
-    mind: Mind,
+    call: Call,
     capsys: pytest.CaptureFixture[str],
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -239,7 +240,7 @@ def test_a_difference_for_a_forge_mentions_and_refers_to_nothing(
         write(repository, f".mind/facts/{number} `{words.replace('/', '')}.md", f"# {title}\n")
     git(repository, "add", ".mind")
     git(repository, "commit", "-qm", "titles")
-    main(["diff", "HEAD~1", "--format", "markdown"], open=lambda _: mind.reopened())
+    main(["diff", "HEAD~1", "--format", "markdown"], open=lambda _: call.mind.reopened())
     shown = capsys.readouterr().out
     outside_code = re.sub(r"`[^`\n]*`", "", shown)
     assert shown.count("Ask ") == len(REFERENCES)
@@ -250,20 +251,20 @@ def test_a_difference_for_a_forge_mentions_and_refers_to_nothing(
 
 @pytest.mark.attack("mention in a review that notifies others")
 def test_the_message_of_a_commit_mentions_nobody_and_closes_no_issue(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
     for title in ("Fixes #12, thanks @ann", "Closes acme/shop#7 and GH-9"):
-        saving.store(mind, saving.draft(Kind.FACT, title))
-    sync(mind)
+        saving.store(call, saving.draft(Kind.FACT, title))
+    sync(call)
     message = git(repository, "log", "-1", "--format=%B")
     assert "Fixes # 12, thanks @ ann" in message
     assert "Closes acme/shop# 7 and GH- 9" in message
 
 
-def test_a_memory_that_supersedes_a_private_one_is_private(mind: Mind) -> None:
-    old = saving.store(mind, saving.draft(Kind.DECISION, "Leave in May"), private=True)
+def test_a_memory_that_supersedes_a_private_one_is_private(call: Call) -> None:
+    old = saving.store(call, saving.draft(Kind.DECISION, "Leave in May"), private=True)
     new = decisions.supersede(
-        mind, old.memory.id, saving.draft(Kind.DECISION, "Leave in June"), reason=None
+        call, old.memory.id, saving.draft(Kind.DECISION, "Leave in June"), reason=None
     )
     assert new.record.place.private
 
@@ -271,13 +272,13 @@ def test_a_memory_that_supersedes_a_private_one_is_private(mind: Mind) -> None:
 @pytest.mark.attack(KIND)
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_commit_to_which_a_hook_adds_private_files_is_taken_back(
-    repository: Path, mind: Mind, *, is_first: bool
+    repository: Path, call: Call, *, is_first: bool
 ) -> None:
     _negated(repository)
     if is_first:
         git(repository, "symbolic-ref", "HEAD", "refs/heads/new")
-    fact = saving.store(mind, saving.draft(Kind.FACT, "Coffee is hot")).place.path
-    intended = saving.store(mind, saving.draft(Kind.FACT, "Milk is cold")).place.path
+    fact = saving.store(call, saving.draft(Kind.FACT, "Coffee is hot")).place.path
+    intended = saving.store(call, saving.draft(Kind.FACT, "Milk is cold")).place.path
     write(repository, fact, "staged\n")
     git(repository, "add", fact)
     write(repository, fact, "more\n")
@@ -298,7 +299,7 @@ def test_a_commit_to_which_a_hook_adds_private_files_is_taken_back(
 @pytest.mark.attack(KIND)
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_private_file_of_a_hook_is_found_below_the_commit_of_another_hook(
-    repository: Path, mind: Mind, *, is_first: bool
+    repository: Path, call: Call, *, is_first: bool
 ) -> None:
     clone_of_bob(repository)
     if is_first:
@@ -312,15 +313,15 @@ def test_a_private_file_of_a_hook_is_found_below_the_commit_of_another_hook(
     published = git(repository, "rev-parse", "origin/main")
 
     with pytest.raises(StorageFailed, match="can't be undone because another commit followed") as e:
-        sync(mind, push=True)
+        sync(call, push=True)
 
     first, last = git(repository, "log", "--format=%s", "-2").splitlines()
     assert (first, last.startswith("memory: ")) == ("log", True)
     # What the commits have is still on the disk, and a later push does not publish it either.
     for _ in range(2):
-        saving.store(mind, saving.draft(Kind.FACT, "Milk"))
+        saving.store(call, saving.draft(Kind.FACT, "Milk"))
         with pytest.raises(Invalid, match="the commits to push contain the private file"):
-            sync(mind, push=True)
+            sync(call, push=True)
     git(repository, "fetch", "-q")
     assert git(repository, "rev-parse", "origin/main") == published
     undo = re.findall("`git (.*?)`", e.value.hint or "")[0]
@@ -330,7 +331,7 @@ def test_a_private_file_of_a_hook_is_found_below_the_commit_of_another_hook(
 
 @pytest.mark.attack(KIND)
 def test_a_private_file_in_a_commit_that_no_remote_has_is_not_pushed(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
     clone_of_bob(repository)
     git(repository, "add", "-f", ".mind/private")
@@ -338,111 +339,113 @@ def test_a_private_file_in_a_commit_that_no_remote_has_is_not_pushed(
     git(repository, "rm", "-qr", "--cached", ".mind/private")
     git(repository, "commit", "-qm", "the text is still in the commit before")
     with pytest.raises(Invalid, match="the commits to push contain the private file"):
-        sync(mind, push=True)
+        sync(call, push=True)
     git(repository, "push", "-q")
-    assert sync(mind, push=True).pushed
+    assert sync(call, push=True).pushed
 
 
 LINKED = "private memory named in a shared file"
 
 
-def shared_text(mind: Mind) -> str:
-    every = (mind.project.root / ".mind").glob("[a-oq-z]*/*.md")
+def shared_text(call: Call) -> str:
+    every = (call.mind.project.root / ".mind").glob("[a-oq-z]*/*.md")
     return "".join(path.read_text(encoding="utf-8") for path in every)
 
 
 @pytest.mark.attack(LINKED)
-def test_a_shared_decision_does_not_name_a_private_one_on_its_topic(mind: Mind) -> None:
+def test_a_shared_decision_does_not_name_a_private_one_on_its_topic(call: Call) -> None:
     draft = saving.draft(Kind.DECISION, "Buy them", topic="shop")
     two = saving.draft(Kind.DECISION, "Stay friends", topic="shop")
-    hidden = decisions.save(mind, draft, private=True).record.memory.id
-    saved = decisions.save(mind, two)
+    hidden = decisions.save(call, draft, private=True).record.memory.id
+    saved = decisions.save(call, two)
     assert saved.supersedes == ()
     assert f"`{hidden}` is not superseded: it is private" in (saved.notice or "")
-    assert hidden not in shared_text(mind)
+    assert hidden not in shared_text(call)
     three = saving.draft(Kind.DECISION, "Wait", topic="shop")
-    last = decisions.save(mind, three, private=True)
+    last = decisions.save(call, three, private=True)
     assert set(last.supersedes) == {hidden, saved.record.memory.id}
 
 
 @pytest.mark.attack(LINKED)
-def test_no_link_of_a_shared_memory_leads_to_a_private_one(mind: Mind) -> None:
-    hidden = saving.store(mind, saving.draft(Kind.FACT, "A party at four"), private=True)
+def test_no_link_of_a_shared_memory_leads_to_a_private_one(call: Call) -> None:
+    hidden = saving.store(call, saving.draft(Kind.FACT, "A party at four"), private=True)
     links = (Link(to=hidden.memory.id, type="relates_to"),)
     with pytest.raises(Invalid, match="is private"):
-        saving.store(mind, saving.draft(Kind.FACT, "Tea", links=links))
-    tea = saving.store(mind, saving.draft(Kind.FACT, "Tea"))
+        saving.store(call, saving.draft(Kind.FACT, "Tea", links=links))
+    tea = saving.store(call, saving.draft(Kind.FACT, "Tea"))
     with pytest.raises(Invalid, match="is private"):
-        saving.edit(mind, tea, links=links)
-    assert hidden.memory.id not in shared_text(mind)
-    saving.store(mind, saving.draft(Kind.FACT, "Tea for two", links=links), private=True)
+        saving.edit(call, tea, links=links)
+    assert hidden.memory.id not in shared_text(call)
+    saving.store(call, saving.draft(Kind.FACT, "Tea for two", links=links), private=True)
 
 
 @pytest.mark.attack(LINKED)
 @pytest.mark.parametrize("indexed", [True, False])
 def test_no_text_of_a_shared_memory_names_a_private_one(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch, indexed: bool
+    call: Call, monkeypatch: pytest.MonkeyPatch, indexed: bool
 ) -> None:
-    hidden = saving.store(mind, saving.draft(Kind.FACT, "A party"), private=True).memory.id
-    tea = saving.store(mind, saving.draft(Kind.FACT, "Tea"))
+    hidden = saving.store(call, saving.draft(Kind.FACT, "A party"), private=True).memory.id
+    tea = saving.store(call, saving.draft(Kind.FACT, "Tea"))
     if not indexed:
-        monkeypatch.setattr(type(mind.index), "get", lambda *_: None)
-    text, more = saving.file_text(mind, tea), f"more [[{hidden}|here]]"
+        monkeypatch.setattr(type(call.mind.index), "get", lambda *_: None)
+    text, more = saving.file_text(call, tea), f"more [[{hidden}|here]]"
     with pytest.raises(Invalid, match="is private"):
-        saving.store(mind, saving.draft(Kind.FACT, more))
+        saving.store(call, saving.draft(Kind.FACT, more))
     for changes in ({"content": more}, {"sections": {Section.REASONING: more}}):
         with pytest.raises(Invalid, match="is private"):
-            saving.edit(mind, tea, **changes)
+            saving.edit(call, tea, **changes)
     for new in (f"{text}{more}\n", text.replace("\n", f"\nlinks: [{{to: {hidden}}}]\n", 1)):
         with pytest.raises(Invalid, match="is private"):
-            saving.rewrite(mind, tea, new)
-    assert hidden not in shared_text(mind)
-    saving.store(mind, saving.draft(Kind.FACT, more), private=True)
+            saving.rewrite(call, tea, new)
+    assert hidden not in shared_text(call)
+    saving.store(call, saving.draft(Kind.FACT, more), private=True)
 
 
 @pytest.mark.attack(LINKED)
-def test_an_earlier_link_to_a_private_memory_does_not_prevent_a_change(mind: Mind) -> None:
-    hidden = saving.store(mind, saving.draft(Kind.FACT, "A party"), private=True).memory.id
-    write(mind.project.root, ".mind/facts/a.md", f"---\nid: a\ntype: fact\n---\n[[{hidden}]]\n")
-    record = lookup.one(mind, "a")
-    changed = saving.edit(mind, record, title="Tea")
-    saving.rewrite(mind, changed, saving.file_text(mind, changed) + "and cake\n")
-    assert "and cake" in shared_text(mind)
+def test_an_earlier_link_to_a_private_memory_does_not_prevent_a_change(call: Call) -> None:
+    hidden = saving.store(call, saving.draft(Kind.FACT, "A party"), private=True).memory.id
+    write(
+        call.mind.project.root, ".mind/facts/a.md", f"---\nid: a\ntype: fact\n---\n[[{hidden}]]\n"
+    )
+    record = lookup.one(call, "a")
+    changed = saving.edit(call, record, title="Tea")
+    saving.rewrite(call, changed, saving.file_text(call, changed) + "and cake\n")
+    assert "and cake" in shared_text(call)
 
 
 @pytest.mark.attack(LINKED)
-def test_a_removal_leaves_no_link_to_a_private_memory(mind: Mind) -> None:
+def test_a_removal_leaves_no_link_to_a_private_memory(call: Call) -> None:
     """Links of a merge or an earlier version are not passed on to a shared file."""
-    first = saving.store(mind, saving.draft(Kind.FACT, "One"), private=True)
+    first = saving.store(call, saving.draft(Kind.FACT, "One"), private=True)
     links = (Link(to=first.memory.id, type="supersedes"),)
-    second = saving.store(mind, saving.draft(Kind.FACT, "Two", links=links), private=True)
-    path = mind.project.root / ".mind" / "facts" / "three.md"
+    second = saving.store(call, saving.draft(Kind.FACT, "Two", links=links), private=True)
+    path = call.mind.project.root / ".mind" / "facts" / "three.md"
     path.parent.mkdir(exist_ok=True)
     link = f"links: [{{to: {second.memory.id}, type: supersedes}}]"
     path.write_text(f"---\nid: three\ntype: fact\n{link}\n---\nThree\n", encoding="utf-8")
-    removing.remove(mind, second.memory.id)
-    assert first.memory.id not in shared_text(mind)
+    removing.remove(call, second.memory.id)
+    assert first.memory.id not in shared_text(call)
 
 
 @pytest.mark.parametrize("lose", RULES_LOST)
 def test_missing_ignore_rules_are_a_fault_that_the_doctor_mends(
-    repository: Path, mind: Mind, lose: Callable[[Path], None]
+    repository: Path, call: Call, lose: Callable[[Path], None]
 ) -> None:
-    sync(mind)
-    doctor(mind, fix=True)
-    assert not faults(mind)
-    assert not [warning for warning in status(mind).warnings if "private" in warning]
+    sync(call)
+    doctor(call, fix=True)
+    assert not faults(call)
+    assert not [warning for warning in status(call).warnings if "private" in warning]
 
     lose(repository)
 
-    assert any("lacks rules" in warning for warning in status(mind).warnings)
-    (fault,) = faults(mind)
+    assert any("lacks rules" in warning for warning in status(call).warnings)
+    (fault,) = faults(call)
     assert (fault.verdict, fault.file) == ("fault", RULES)
     if lose is _linked:  # Another program put a link there, through which nothing is written.
-        assert "repair" in {check.name for check in doctor(mind, fix=True).checks}
+        assert "repair" in {check.name for check in doctor(call, fix=True).checks}
         return
-    doctor(mind, fix=True)
-    assert not faults(mind)
+    doctor(call, fix=True)
+    assert not faults(call)
     for folder in ("private/x", ".local/x", ".index/x"):
         assert git(repository, "check-ignore", "--no-index", f".mind/{folder}")
 
@@ -450,22 +453,22 @@ def test_missing_ignore_rules_are_a_fault_that_the_doctor_mends(
 @pytest.mark.parametrize("version", ["2", "4"])
 @pytest.mark.parametrize("path", PLANTED)
 def test_tracked_private_files_are_a_fault_with_a_way_to_untrack_them(
-    repository: Path, mind: Mind, path: str, version: str
+    repository: Path, call: Call, path: str, version: str
 ) -> None:
     assert commit.unshared(repository) == ()
     write(repository, path)
     git(repository, "add", "-f", path)
     git(repository, "update-index", "--index-version", version)
 
-    (fault,) = faults(mind)
+    (fault,) = faults(call)
 
     assert fault.file == path
     assert path in fault.message
     folder = "/".join(path.split("/")[:2])
     assert f"`git rm -rf --cached -- {folder}`" in (fault.hint or "")
-    assert any(path in warning for warning in status(mind).warnings)
+    assert any(path in warning for warning in status(call).warnings)
     git(repository, "rm", "-rfq", "--cached", "--", folder)
-    assert not faults(mind)
+    assert not faults(call)
 
 
 def test_without_such_files_git_is_not_asked(
@@ -507,11 +510,11 @@ def staged_by_hand(root: Path) -> set[str]:
 @pytest.mark.attack(OWN_ADD)
 @pytest.mark.parametrize("lose", [_emptied, _missing, _negated, _by_attributes])
 def test_git_add_stages_nothing_private_without_the_rules_of_the_project(
-    repository: Path, mind: Mind, lose: Callable[[Path], None]
+    repository: Path, call: Call, lose: Callable[[Path], None]
 ) -> None:
     write(repository, ".mind/facts/private/nested.md", "The safe opens with walrus\n")
-    assert ".mind/facts/private/.gitignore" in {check.file for check in doctor(mind).checks}
-    doctor(mind, fix=True)
+    assert ".mind/facts/private/.gitignore" in {check.file for check in doctor(call).checks}
+    doctor(call, fix=True)
     lose(repository)
 
     staged = staged_by_hand(repository)
@@ -520,68 +523,68 @@ def test_git_add_stages_nothing_private_without_the_rules_of_the_project(
     assert {path for path in staged - {".gitattributes"} if not is_shared(path)} == set()
 
 
-def test_the_doctor_restores_the_rules_of_private_folders(repository: Path, mind: Mind) -> None:
-    doctor(mind, fix=True)
+def test_the_doctor_restores_the_rules_of_private_folders(repository: Path, call: Call) -> None:
+    doctor(call, fix=True)
     folders = ("private", ".local", ".index")
     for folder in folders:
         rules = repository / ".mind" / folder / ".gitignore"
         assert (rules.read_text("utf-8"), rules.stat().st_mode & 0o777) == ("*\n", 0o600)
         rules.write_text("*\n!*.md\n", encoding="utf-8")
 
-    named = {check.file for check in doctor(mind).checks if check.verdict == "warning"}
+    named = {check.file for check in doctor(call).checks if check.verdict == "warning"}
     assert {f".mind/{folder}/.gitignore" for folder in folders} <= named
 
-    doctor(mind, fix=True)
-    assert not {check.file for check in doctor(mind).checks if check.verdict != "ok"} & named
+    doctor(call, fix=True)
+    assert not {check.file for check in doctor(call).checks if check.verdict != "ok"} & named
     _missing(repository)
     assert all(is_shared(path) for path in staged_by_hand(repository))
 
 
-def test_the_rules_of_a_private_folder_are_no_memory(repository: Path, mind: Mind) -> None:
-    paths = {record.place.path for record in overview.everything(mind)}
+def test_the_rules_of_a_private_folder_are_no_memory(repository: Path, call: Call) -> None:
+    paths = {record.place.path for record in overview.everything(call)}
     assert not [path for path in paths if path.endswith(".gitignore")]
-    assert not [problem for problem in refresh.problems(mind) if ".gitignore" in problem.path]
+    assert not [problem for problem in refresh.problems(call) if ".gitignore" in problem.path]
 
 
 def test_a_folder_called_private_below_a_type_is_private_everywhere(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
     path = ".mind/facts/private/nested.md"
     write(repository, path, "The safe opens with walrus\n")
     record = next(
-        candidate for candidate in overview.everything(mind) if candidate.place.path == path
+        candidate for candidate in overview.everything(call) if candidate.place.path == path
     )
     assert record.place.private
-    assert [row.private for row in list_(mind).memories if row.id == record.memory.id] == [True]
-    assert path not in {file.file for file in sync(mind, dry_run=True).files}
+    assert [row.private for row in list_(call).memories if row.id == record.memory.id] == [True]
+    assert path not in {file.file for file in sync(call, dry_run=True).files}
     git(repository, "add", "-f", path)
-    (fault,) = faults(mind)
+    (fault,) = faults(call)
     assert "`git rm -rf --cached -- .mind/facts/private`" in (fault.hint or "")
-    doctor(mind, fix=True)
+    doctor(call, fix=True)
     assert (repository / path).stat().st_mode & 0o077 == 0
 
 
 def test_a_commit_under_way_is_not_disturbed(
-    repository: Path, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    repository: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.disk.WAIT_SECONDS", 1.0)
     (repository / ".git" / "index.lock").write_text("", encoding="utf-8")
     with shared(), pytest.raises(StorageFailed, match=r"index\.lock"):  # One wait, as a command.
-        sync(mind)
+        sync(call)
     (repository / ".git" / "index.lock").unlink()
-    assert sync(mind).commit
+    assert sync(call).commit
 
 
 def test_files_that_the_users_filter_makes_equal_are_not_a_commit(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
     git(repository, "config", "filter.upper.clean", "tr a-z A-Z")
     write(repository, ".git/info/attributes", "*.md filter=upper\n")
-    sync(mind)
+    sync(call)
     path = next((repository / ".mind" / "facts").glob("*.md"))
     path.write_text(path.read_text("utf-8").upper(), encoding="utf-8")
 
-    done = sync(mind)
+    done = sync(call)
 
     assert (done.commit, done.message, done.files) == (None, None, ())
 
@@ -603,7 +606,7 @@ def clone_of_bob(repository: Path) -> Path:
 @pytest.mark.attack(REPLACED)
 @pytest.mark.parametrize("folder", ["private/facts", ".local", ".index"])
 def test_a_pull_does_not_overwrite_a_private_file(
-    repository: Path, mind: Mind, folder: str
+    repository: Path, call: Call, folder: str
 ) -> None:
     bob, path = clone_of_bob(repository), f".mind/{folder}/x.md"
     write(bob, path, "theirs\n")
@@ -613,23 +616,23 @@ def test_a_pull_does_not_overwrite_a_private_file(
     write(repository, path, "mine\n")
 
     with pytest.raises(Conflict, match="would overwrite the private file"):
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
     assert (repository / path).read_text("utf-8") == "mine\n"
     (repository / path).unlink()
-    assert "git tracks files" in (sync(mind, pull=True).notice or "")
+    assert "git tracks files" in (sync(call, pull=True).notice or "")
 
 
 @pytest.mark.attack(REPLACED)
 @pytest.mark.parametrize("is_link", [False, True])
 @pytest.mark.parametrize("folder", [".mind", ".mind/private", ".mind/.local", ".mind/facts"])
 def test_a_pull_does_not_replace_a_folder_with_private_files(
-    repository: Path, mind: Mind, folder: str, is_link: bool
+    repository: Path, call: Call, folder: str, is_link: bool
 ) -> None:
     private = ".mind/facts/private/x.md" if folder == ".mind/facts" else ".mind/private/facts/x.md"
     write(repository, ".mind/facts/x.md", "shared\n")
     write(repository, private, "mine\n")
-    sync(mind)
+    sync(call)
     bob = clone_of_bob(repository)
     if (bob / folder).exists():
         git(bob, "mv", folder, "old")
@@ -642,13 +645,13 @@ def test_a_pull_does_not_replace_a_folder_with_private_files(
     git(bob, "push", "-q")
 
     with pytest.raises(Conflict, match=rf"would overwrite the private file `{folder}/") as raised:
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
     assert raised.value.hint.startswith(f"the upstream has a file at `{folder}`; remove it")
     assert (repository / private).read_text("utf-8") == "mine\n"
     git(bob, "revert", "--no-edit", "HEAD")
     git(bob, "push", "-q")
-    assert sync(mind, pull=True).pulled
+    assert sync(call, pull=True).pulled
 
 
 @pytest.mark.attack(REPLACED)
@@ -660,8 +663,8 @@ def test_a_pull_does_not_replace_a_folder_above_the_memory(
     inner.mkdir(parents=True)
     init(inner, home, now=NOW)
     write(inner, ".mind/private/facts/x.md", "mine\n")
-    mind = Mind(home=home, project=projects.explicit(inner, home), environ={})
-    sync(mind)
+    call = Call(Mind(home=home, project=projects.explicit(inner, home), environ={}))
+    sync(call)
     bob = clone_of_bob(repository)
     git(bob, "mv", folder, "old")
     write(bob, folder, "theirs\n")
@@ -670,14 +673,14 @@ def test_a_pull_does_not_replace_a_folder_above_the_memory(
     git(bob, "push", "-q")
 
     with pytest.raises(Conflict, match="would overwrite the private file"):
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
     assert (inner / ".mind/private/facts/x.md").read_text("utf-8") == "mine\n"
 
 
 @pytest.mark.attack(REPLACED)
 def test_a_pull_does_not_put_a_folder_in_place_of_a_private_file(
-    repository: Path, mind: Mind
+    repository: Path, call: Call
 ) -> None:
     bob = clone_of_bob(repository)
     write(bob, ".mind/private/x/y.md", "theirs\n")
@@ -687,7 +690,7 @@ def test_a_pull_does_not_put_a_folder_in_place_of_a_private_file(
     write(repository, ".mind/private/x", "mine\n")
 
     with pytest.raises(Conflict, match=r"the private file `\.mind/private/x`"):
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
     assert (repository / ".mind/private/x").read_text("utf-8") == "mine\n"
 
@@ -695,7 +698,7 @@ def test_a_pull_does_not_put_a_folder_in_place_of_a_private_file(
 @pytest.mark.attack(REPLACED)
 @pytest.mark.parametrize("settings", [(), ("config", "pull.rebase", "true")])
 def test_a_pull_takes_only_commits_that_were_checked(
-    repository: Path, mind: Mind, settings: tuple[str, ...]
+    repository: Path, call: Call, settings: tuple[str, ...]
 ) -> None:
     bob, path = clone_of_bob(repository), ".mind/private/facts/x.md"
     write(bob, "theirs.txt", "theirs\n")
@@ -716,16 +719,16 @@ def test_a_pull_takes_only_commits_that_were_checked(
         git(repository, *settings)
     write(repository, path, "mine\n")
 
-    assert sync(mind, pull=True).pulled
+    assert sync(call, pull=True).pulled
 
     assert (repository / "theirs.txt").exists()
     assert (repository / path).read_text("utf-8") == "mine\n"
     with pytest.raises(Conflict, match="would overwrite the private file"):
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
 
 @pytest.mark.attack(REPLACED)
-def test_a_pull_is_refused_if_its_commits_can_t_be_checked(repository: Path, mind: Mind) -> None:
+def test_a_pull_is_refused_if_its_commits_can_t_be_checked(repository: Path, call: Call) -> None:
     bob, path = clone_of_bob(repository), ".mind/private/facts/x.md"
     write(bob, path, "theirs\n")
     git(bob, "add", "-f", path)
@@ -736,17 +739,17 @@ def test_a_pull_is_refused_if_its_commits_can_t_be_checked(repository: Path, min
     git(repository, "update-ref", "-d", "refs/remotes/origin/main")
 
     with pytest.raises(Invalid, match="so its files can't be checked") as raised:
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
     assert (repository / path).read_text("utf-8") == "mine\n"
     assert "set-branches --add" in (raised.value.hint or "")
     git(repository, "remote", "set-branches", "--add", "origin", "main")
     with pytest.raises(Conflict, match="would overwrite the private file"):
-        sync(mind, pull=True)
+        sync(call, pull=True)
 
 
-def test_a_pull_that_removes_the_memory_keeps_private_files(repository: Path, mind: Mind) -> None:
-    sync(mind)
+def test_a_pull_that_removes_the_memory_keeps_private_files(repository: Path, call: Call) -> None:
+    sync(call)
     bob = clone_of_bob(repository)
     git(bob, "rm", "-rq", ".mind")
     git(bob, "commit", "-qm", "removed")

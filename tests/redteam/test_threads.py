@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.data.cache import CacheBusy
 from mimo.errors import Denied
 from mimo.features.notes.commands import add
 from mimo.guard import policy
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
-from mimo.guard.policy import ActivePolicies, Call, Operation, PolicyFile
+from mimo.guard.policy import ActivePolicies, Operation, PolicyFile, Request
 from mimo.index.tables import Tables
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
@@ -30,6 +30,7 @@ from mimo.store import approvals as stored
 from mimo.store import files, trust
 from mimo.store.trust import Trust
 from mimo.store.vouching import Vouching
+from tests.calls import with_console
 from tests.conftest import NOW, git
 
 ONE, TWO, THREE = ("a" * 64, "b" * 64, "c" * 64)
@@ -113,9 +114,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def call(mind: Mind, path: str, **arguments: object) -> Any:
+def call_tool(call: Call, path: str, **arguments: object) -> Any:
     """Returns the result of a command, as for a call of a server."""
-    return invoke(all_commands().at(path), mind.heard(None, None), AGENT, arguments)
+    return invoke(
+        all_commands().at(path), with_console(call, progress=None, halted=None).by(AGENT), arguments
+    )
 
 
 def test_a_call_is_judged_while_another_one_reads_the_policy_again(
@@ -136,7 +139,7 @@ def test_a_call_is_judged_while_another_one_reads_the_policy_again(
     held_up.at(policy, "parse", before=True)
     with others:
         active = read.active()
-    search = Call(tool="mind_search", operation=Operation.READ, agent="claude", at=NOW)
+    search = Request(tool="mind_search", operation=Operation.READ, agent="claude", at=NOW)
     assert not active.judge(search).permitted
 
 
@@ -159,7 +162,7 @@ def test_only_the_policy_that_was_approved_counts_as_approved(root: Path, held_u
 
 
 def test_a_verdict_of_an_earlier_policy_is_not_kept(root: Path, held_up: HeldUp) -> None:
-    asked = Call(tool="mind_search", operation=Operation.READ, agent="claude", at=NOW)
+    asked = Request(tool="mind_search", operation=Operation.READ, agent="claude", at=NOW)
     guard = Guard(root=root, trusted=lambda _: True, owner=lambda: "x", session=Session({}, NOW))
 
     def other() -> None:
@@ -172,24 +175,24 @@ def test_a_verdict_of_an_earlier_policy_is_not_kept(root: Path, held_up: HeldUp)
         guard.authorise(asked)
 
 
-def test_a_notice_belongs_to_the_call_that_it_is_about(mind: Mind, held_up: HeldUp) -> None:
-    add(mind, "tea is hot")
+def test_a_notice_belongs_to_the_call_that_it_is_about(call: Call, held_up: HeldUp) -> None:
+    add(call, "tea is hot")
     held_up.at(finding, "folded")
     first, second = held_up.run(
-        lambda: call(mind, "search recent"),
-        lambda: call(mind, "search recent", time_filter="yesterday"),
+        lambda: call_tool(call, "search recent"),
+        lambda: call_tool(call, "search recent", time_filter="yesterday"),
     )
     assert first.notice is None
     assert "yesterday" in second.notice
 
 
 @pytest.fixture
-def watched(mind: Mind) -> Iterator[Mind]:
+def watched(call: Call) -> Iterator[Call]:
     """A memory whose files a server watches."""
-    memory = Memory(lambda: mind)
-    opened = memory.mind()
-    assert opened.watched
-    call(opened, "list")
+    memory = Memory(lambda: call.mind)
+    opened = Call(memory.mind())
+    assert opened.mind.watched
+    call_tool(opened, "list")
     yield opened
     memory.close()
 
@@ -199,10 +202,12 @@ def edited(path: Path) -> None:
 
 
 def test_a_change_that_could_not_be_indexed_is_indexed_later(
-    watched: Mind, held_up: HeldUp, monkeypatch: pytest.MonkeyPatch
+    watched: Call, held_up: HeldUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = [watched.project.root / add(watched, f"{name} is hot").file for name in ("tea", "soup")]
-    call(watched, "list")
+    paths = [
+        watched.mind.project.root / add(watched, f"{name} is hot").file for name in ("tea", "soup")
+    ]
+    call_tool(watched, "list")
     apply, note, busy = refresh._apply, Mind.note, get_ident()
 
     def applied(*args: Any, **options: Any) -> None:
@@ -210,50 +215,51 @@ def test_a_change_that_could_not_be_indexed_is_indexed_later(
             raise CacheBusy("another process is writing")
         apply(*args, **options)
 
-    def noted(self: Mind, about: str, notice: str | None) -> None:
+    def noted(self: Mind, about: str, notice: str | None) -> bool:
         if about == "pending" and not notice:
             held_up.here()
-        note(self, about, notice)
+        is_noted = note(self, about, notice)
         if about == "pending" and notice:
             held_up.let_go()
+        return is_noted
 
     monkeypatch.setattr(refresh, "_apply", applied)
     monkeypatch.setattr(Mind, "note", noted)
     edited(paths[0])
-    with held_up.until_held_up(lambda: call(watched, "list")):
+    with held_up.until_held_up(lambda: call_tool(watched, "list")):
         edited(paths[1])
-        call(watched, "list")
+        call_tool(watched, "list")
     busy = 0
-    assert call(watched, "search", query="zebra").total == 2
+    assert call_tool(watched, "search", query="zebra").total == 2
 
 
-def test_a_rebuild_empties_the_index_for_no_other_call(watched: Mind, held_up: HeldUp) -> None:
+def test_a_rebuild_empties_the_index_for_no_other_call(watched: Call, held_up: HeldUp) -> None:
     for number in range(5):
         add(watched, f"Service {number} uses port {4000 + number}")
-    path = watched.project.root / add(watched, "tea is hot").file
-    call(watched, "list")
+    path = watched.mind.project.root / add(watched, "tea is hot").file
+    call_tool(watched, "list")
     held_up.at(refresh, "_scan", before=True)
-    with held_up.until_held_up(lambda: call(watched, "index", rebuild=True)):
+    with held_up.until_held_up(lambda: call_tool(watched, "index", rebuild=True)):
         edited(path)
-        assert call(watched, "list").total == 6
-    assert call(watched, "list").total == 6
+        assert call_tool(watched, "list").total == 6
+    assert call_tool(watched, "list").total == 6
 
 
 def test_a_search_of_a_removed_index_leaves_nothing_for_the_new_one(
-    watched: Mind, held_up: HeldUp
+    watched: Call, held_up: HeldUp
 ) -> None:
     names = "alpha bravo charlie delta echo foxtrot golf hotel india juliett".split()
     for name in reversed(names):
         add(watched, f"The service {name} is deployed with the tool {name}ctl")
 
     def found(name: str) -> str:
-        return str(call(watched, "search", query=f"how is {name} deployed").results[0].title)
+        return str(call_tool(watched, "search", query=f"how is {name} deployed").results[0].title)
 
     for name in names[:4]:
         found(name)  # Many searches keep what they read.
     held_up.at(Tables, "stored", before=True)
     with held_up.until_held_up(lambda: found("golf")):
-        shutil.rmtree(watched.folder / ".index")
+        shutil.rmtree(watched.mind.folder / ".index")
         found("charlie")
     for number in range(14):
         add(watched, f"Unrelated remark {number} about lunch place {number}")

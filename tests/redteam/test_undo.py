@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import Denied, MindError
-from mimo.mind import Mind
 from mimo.operations import lookup
 from tests.conftest import Clock
 from tests.operations.test_undo import added, contents, run
@@ -25,11 +25,11 @@ TARGETS = (
 
 @pytest.mark.attack("planted trash is restored")
 def test_a_planted_trash_is_not_restored(
-    mind: Mind, record_property: Callable[[str, object], None]
+    call: Call, record_property: Callable[[str, object], None]
 ) -> None:
-    folder = mind.folder / ".local" / "trash"
+    folder = call.mind.folder / ".local" / "trash"
     folder.mkdir(parents=True)
-    before, tried = contents(mind), 0
+    before, tried = contents(call), 0
     for target in TARGETS:
         line = {"path": target, "after": None, "mode": 0o755, "text": "#!/bin/sh\necho planted\n"}
         for code in ("", "0" * 64, "f" * 64):
@@ -39,137 +39,137 @@ def test_a_planted_trash_is_not_restored(
             (folder / f"{id_}.jsonl").write_text(data, "utf-8")
             for wanted in (None, id_):
                 with pytest.raises(MindError):
-                    run(mind, "undo", id=wanted, force=True)
+                    run(call, "undo", id=wanted, force=True)
     record_property("tried", 2 * tried)
-    assert run(mind, "undo", list=True).changes == ()
-    assert contents(mind) == before
-    assert not (mind.project.root.parent / "escaped.txt").exists()
+    assert run(call, "undo", list=True).changes == ()
+    assert contents(call) == before
+    assert not (call.mind.project.root.parent / "escaped.txt").exists()
 
 
 @pytest.mark.attack("local state planted by a clone")
-def test_a_planted_trash_neither_stops_a_command_nor_removes_its_copies(mind: Mind) -> None:
-    id_ = added(mind)
-    run(mind, "rm", id=id_)
-    folder = mind.folder / ".local" / "trash"
+def test_a_planted_trash_neither_stops_a_command_nor_removes_its_copies(call: Call) -> None:
+    id_ = added(call)
+    run(call, "rm", id=id_)
+    folder = call.mind.folder / ".local" / "trash"
     for number in range(1_000):
         (folder / f"99991231T235959999999_{number:06}.jsonl").touch()
     for name in ("99991231T235959999999", "~", "\udcff"):
         (folder / f"{name}.jsonl").write_text("not a record", "utf-8")
-    added(mind, "Another fact")
-    newest, removed, _ = run(mind, "undo", list=True).changes
+    added(call, "Another fact")
+    newest, removed, _ = run(call, "undo", list=True).changes
     assert newest.id < "9"
-    run(mind, "undo", id=removed.id)
-    assert lookup.one(mind, id_).memory.content == "Staging is reset"
+    run(call, "undo", id=removed.id)
+    assert lookup.one(call, id_).memory.content == "Staging is reset"
 
 
 @pytest.mark.attack("local state planted by a clone")
 @pytest.mark.parametrize(("number", "size"), [(1_000, 1), (2, 60_000_000)])
 def test_planted_entries_that_are_older_than_a_command_remove_no_copies(
-    mind: Mind, clock: Clock, number: int, size: int
+    call: Call, clock: Clock, number: int, size: int
 ) -> None:
-    run(mind, "rm", id=(id_ := added(mind)))
-    folder = mind.folder / ".local" / "trash"
+    run(call, "rm", id=(id_ := added(call)))
+    folder = call.mind.folder / ".local" / "trash"
     planted = max(folder.iterdir()).name.partition("_")[0]
     for count in range(number):
         with (folder / f"{planted}_{count:06}z.jsonl").open("wb") as file:
             file.truncate(size)
     clock.forward(minutes=1)
-    added(mind, "Another fact")
-    _, removed, _ = run(mind, "undo", list=True).changes
-    run(mind, "undo", id=removed.id)
-    assert lookup.one(mind, id_).memory.content == "Staging is reset"
+    added(call, "Another fact")
+    _, removed, _ = run(call, "undo", list=True).changes
+    run(call, "undo", id=removed.id)
+    assert lookup.one(call, id_).memory.content == "Staging is reset"
 
 
 @pytest.mark.attack("local state planted by a clone")
 @pytest.mark.parametrize("is_link", [False, True])
-def test_a_planted_folder_or_link_keeps_no_text_from_a_purge(mind: Mind, *, is_link: bool) -> None:
-    run(mind, "rm", id=added(mind))
-    folder = mind.folder / ".local" / "trash"
+def test_a_planted_folder_or_link_keeps_no_text_from_a_purge(call: Call, *, is_link: bool) -> None:
+    run(call, "rm", id=added(call))
+    folder = call.mind.folder / ".local" / "trash"
     planted = folder / "0planted.jsonl"
     if is_link:
         planted.symlink_to("x")
     else:
         planted.mkdir()
     with pytest.raises(MindError, match="0planted") as caught:
-        run(mind, "undo", id="all", purge=True)
+        run(call, "undo", id="all", purge=True)
     assert "the other changes were removed" in str(caught.value.hint)
     assert [path.name for path in folder.iterdir()] == [planted.name]
 
 
 @pytest.mark.attack("local state planted by a clone")
 @pytest.mark.parametrize("is_link", [False, True])
-def test_a_purge_with_a_planted_event_log_removes_the_memory(mind: Mind, *, is_link: bool) -> None:
-    id_ = added(mind)
-    log = mind.folder / ".local" / "events.jsonl"
+def test_a_purge_with_a_planted_event_log_removes_the_memory(call: Call, *, is_link: bool) -> None:
+    id_ = added(call)
+    log = call.mind.folder / ".local" / "events.jsonl"
     log.unlink()
     if is_link:
         log.symlink_to("x")
     else:
         log.mkdir()
-    removed = run(mind, "rm", id=id_, purge=True)
+    removed = run(call, "rm", id=id_, purge=True)
     assert "may still have its id" in removed.notice
     with pytest.raises(MindError):
-        lookup.one(mind, id_)
+        lookup.one(call, id_)
 
 
 @pytest.mark.attack("planted trash is restored")
-def test_lines_from_another_entry_or_changed_lines_are_not_restored(mind: Mind) -> None:
-    id_ = added(mind)
-    run(mind, "rm", id=id_)
-    folder = mind.folder / ".local" / "trash"
+def test_lines_from_another_entry_or_changed_lines_are_not_restored(call: Call) -> None:
+    id_ = added(call)
+    run(call, "rm", id=id_)
+    folder = call.mind.folder / ".local" / "trash"
     own = max(folder.iterdir())
     data = own.read_bytes()
     own.write_bytes(data.replace(b"Staging is reset", b"Staging is gone!"))
     with pytest.raises(MindError):
-        run(mind, "undo")
+        run(call, "undo")
     own.unlink()
     (folder / "20991120T153000000000_renamed.jsonl").write_bytes(data)
     with pytest.raises(MindError):
-        run(mind, "undo", id="20991120T153000000000_renamed")
+        run(call, "undo", id="20991120T153000000000_renamed")
     with pytest.raises(MindError):
-        lookup.one(mind, id_)
+        lookup.one(call, id_)
 
 
 @pytest.mark.attack("trash leads through a link")
-def test_a_trash_that_is_a_link_is_not_written_through(mind: Mind, tmp_path: Path) -> None:
-    id_ = added(mind)
+def test_a_trash_that_is_a_link_is_not_written_through(call: Call, tmp_path: Path) -> None:
+    id_ = added(call)
     outside = tmp_path / "outside"
     outside.mkdir()
-    folder = mind.folder / ".local" / "trash"
+    folder = call.mind.folder / ".local" / "trash"
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
     folder.symlink_to(outside)
     with pytest.raises(MindError):
-        run(mind, "rm", id=id_)
+        run(call, "rm", id=id_)
     assert not list(outside.iterdir())
-    assert lookup.one(mind, id_).memory.id == id_
+    assert lookup.one(call, id_).memory.id == id_
 
 
 @pytest.mark.attack("agent undoes a person's decision")
-def test_an_agent_can_not_undo_what_only_people_can_do(mind: Mind) -> None:
-    run(mind, "config", key="commits", value="7")
-    run(mind, "review keep", id=_unapproved(mind), kind="untrusted")
+def test_an_agent_can_not_undo_what_only_people_can_do(call: Call) -> None:
+    run(call, "config", key="commits", value="7")
+    run(call, "review keep", id=_unapproved(call), kind="untrusted")
     with pytest.raises(Denied, match="an agent can't undo"):
-        run(mind, "undo", "claude-code")
+        run(call, "undo", "claude-code")
 
 
-def _unapproved(mind: Mind) -> str:
-    id_ = added(mind)
-    mind.trust.follow(follow=False)
-    mind.trust.revoke([lookup.one(mind, id_).place.digest])
+def _unapproved(call: Call) -> str:
+    id_ = added(call)
+    call.mind.trust.follow(follow=False)
+    call.mind.trust.revoke([lookup.one(call, id_).place.digest])
     return id_
 
 
 @pytest.mark.attack("undo passes a policy")
-def test_an_undo_needs_the_permission_of_what_it_undoes(mind: Mind) -> None:
-    (mind.folder / "values").mkdir()
-    run(mind, "value put", namespace="agent.build", key="last", value=1)
-    policy = mind.folder / "policy.yaml"
+def test_an_undo_needs_the_permission_of_what_it_undoes(call: Call) -> None:
+    (call.mind.folder / "values").mkdir()
+    run(call, "value put", namespace="agent.build", key="last", value=1)
+    policy = call.mind.folder / "policy.yaml"
     policy.write_text("tools:\n  putMemory:\n    operations: []\n", "utf-8")
     with pytest.raises(Denied):
-        run(mind, "undo", "claude-code")
+        run(call, "undo", "claude-code")
     policy.write_text("tools:\n  mind_undo:\n    operations: []\n", "utf-8")
     os.utime(policy, ns=(1, 1))
     with pytest.raises(Denied):
-        run(mind, "undo", "claude-code")
+        run(call, "undo", "claude-code")

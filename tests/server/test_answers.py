@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller
 from mimo.commands.schema import output_schema
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import Spec
 from mimo.server.answers import formed
 from mimo.server.fitting import BYTES_PER_TOKEN, CEILING, Cut, continued, size
 from mimo.server.reading import Reader
@@ -151,7 +151,7 @@ def test_the_name_of_a_file_does_not_end_the_label_of_a_resource(agent: bench.Ag
     answer = agent.call("memory", operation="search", query="llamas")
     match = answer.structured_content["results"][0]
     uri = f"mind://memory/{match['id']}"
-    resource = read(agent.mind, Caller(surface=Surface.MCP), uri)
+    resource = read(Call(agent.mind, Caller(surface=Surface.MCP)), uri)
     (label,) = [line for line in resource.text.splitlines() if line.startswith("<!-- stale")]
 
     assert "now run.md" in label

@@ -40,14 +40,6 @@ class FakeMind(Unguarded):
     def watch(self) -> None:
         """A real one would be notified of changes."""
 
-    def heard(self, progress: Any, halted: Any) -> "FakeMind":
-        return self
-
-    def acting_as(self, author: str | None) -> "FakeMind":
-        other = type(self)()
-        other.author = author
-        return other
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
@@ -63,22 +55,22 @@ waiting = threading.Semaphore(0)
 
 
 @command("save/decision", effect=Effect.WRITE, toolset="save")
-def decide(mind: Any, decision: Annotated[str, Arg("What was decided")]) -> Said:
+def decide(call: Any, decision: Annotated[str, Arg("What was decided")]) -> Said:
     """Record a decision
 
     Use when one was made.
     """
-    return Said(text=decision, by=mind.author)
+    return Said(text=decision, by=call.author)
 
 
 @command("listMemory", effect=Effect.READ, toolset="values")
-def keys(mind: Any, *, prefix: Annotated[str | None, Arg("Start of the keys")] = None) -> Said:
+def keys(call: Any, *, prefix: Annotated[str | None, Arg("Start of the keys")] = None) -> Said:
     """List the keys"""
     return Said(text=str(prefix))
 
 
 @command("mind_rm", cli="rm", effect=Effect.DESTROY, toolset="extra", errors=(NotFound,))
-def rm(mind: Any, id: Annotated[str, Arg("Id")]) -> Said:
+def rm(call: Any, id: Annotated[str, Arg("Id")]) -> Said:
     """Remove a memory"""
     if id == "broken":
         raise RuntimeError("the secret text of a memory")
@@ -86,13 +78,13 @@ def rm(mind: Any, id: Annotated[str, Arg("Id")]) -> Said:
 
 
 @command("old_decide", effect=Effect.WRITE, toolset="legacy", instead="save/decision")
-def old(mind: Any, text: Annotated[str, Arg("Text")]) -> Said:
+def old(call: Any, text: Annotated[str, Arg("Text")]) -> Said:
     """Record a decision as before"""
     return Said(text=text)
 
 
 @command("mind_wait", effect=Effect.READ, toolset="edges", waits=True)
-def wait(mind: Any, *, async_: Annotated[bool, Arg("Do not wait", wire="async")] = False) -> Said:
+def wait(call: Any, *, async_: Annotated[bool, Arg("Do not wait", wire="async")] = False) -> Said:
     """Wait for the test"""
     if not async_:
         started.set()
@@ -105,13 +97,13 @@ BOX = Tool(name="box", description="Boxes: open and close them")
 
 
 @command(BOX, operation="open", effect=Effect.READ, toolset="memory")
-def open_box(mind: Any, *, width: Annotated[int, Arg("Width", ge=1)] = 1) -> Said:
+def open_box(call: Any, *, width: Annotated[int, Arg("Width", ge=1)] = 1) -> Said:
     """Open a box"""
     return Said(text=f"open {width}")
 
 
 @command(BOX, operation="shut", effect=Effect.WRITE, toolset="memory", idempotent=True)
-def shut_box(mind: Any, lock: Annotated[str, Arg("Lock")]) -> Said:
+def shut_box(call: Any, lock: Annotated[str, Arg("Lock")]) -> Said:
     """Shut a box"""
     return Said(text=f"shut with {lock}")
 

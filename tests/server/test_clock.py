@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mimo.mind import Mind
+from mimo.call import Call
 from mimo.store.init import init
 from tests.bench.soak import shims
 from tests.bench.soak.clients import MIND, Http, Pipe, outcome, token_of
@@ -26,11 +26,11 @@ HOUR, YEAR = 3_600, 365 * 86_400
 class Running:
     """The daemon, a server on a pipe and one over HTTP, of one project."""
 
-    def __init__(self, mind: Mind, clock: shims.Clock, stack: ExitStack) -> None:
-        self.mind, self.clock = mind, clock
-        self.environ = os.environ | clock.environ | {"MIND_HOME": str(mind.home)}
+    def __init__(self, call: Call, clock: shims.Clock, stack: ExitStack) -> None:
+        self.call, self.clock = call, clock
+        self.environ = os.environ | clock.environ | {"MIND_HOME": str(call.mind.home)}
         self.environ |= {"MIND_BACKGROUND": "off"}
-        self.errors = mind.home / "errors"
+        self.errors = call.mind.home / "errors"
         self.processes = [
             stack.enter_context(self._started(*words))
             for words in (["daemon", "run"], ["mcp"], ["mcp", "--http", "0"])
@@ -39,7 +39,7 @@ class Running:
         port = int(self.errors.read_text().partition("127.0.0.1:")[2].partition("/")[0])
         self.clients: tuple[Pipe, Http] = (
             Pipe(self.processes[1]),
-            Http(port, token_of(mind.home), mind.project.root.name),
+            Http(port, token_of(call.mind.home), call.mind.project.root.name),
         )
         stack.callback(self.clients[1].close)
 
@@ -48,7 +48,7 @@ class Running:
         with self.errors.open("ab") as errors:
             process = subprocess.Popen(
                 [*MIND, *words],
-                cwd=self.mind.project.root,
+                cwd=self.call.mind.project.root,
                 env=self.environ,
                 stdin=subprocess.PIPE,
                 stdout=errors if "mcp" not in words or "--http" in words else subprocess.PIPE,
@@ -60,7 +60,7 @@ class Running:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=20)
 
-    def call(self, client: Pipe | Http, tool: str, **arguments: Any) -> Any:
+    def ask(self, client: Pipe | Http, tool: str, **arguments: Any) -> Any:
         """Returns the structured result of a tool, which must succeed."""
         answer = client.ask("tools/call", {"name": tool, "arguments": arguments})
         assert outcome(answer) == "ok", answer
@@ -68,7 +68,7 @@ class Running:
 
     def store(self, text: str) -> str:
         """Stores a memory by the server on the pipe."""
-        stored = self.call(self.clients[0], "memory", operation="store", content=text)
+        stored = self.ask(self.clients[0], "memory", operation="store", content=text)
         return str(stored["id"])
 
     def newest(self, count: int) -> list[str]:
@@ -76,7 +76,7 @@ class Running:
         first, second = (
             [
                 row["id"]
-                for row in self.call(each, "memory", operation="list", limit=count)["memories"]
+                for row in self.ask(each, "memory", operation="list", limit=count)["memories"]
             ]
             for each in self.clients
         )
@@ -98,22 +98,22 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def running(mind: Mind, tmp_path: Path) -> Iterator[Running]:
+def running(call: Call, tmp_path: Path) -> Iterator[Running]:
     library = shims.built("clock", tmp_path)
     if library is None:
         pytest.skip("needs Linux and a C compiler")
-    mind.home.mkdir(exist_ok=True)
-    (mind.home / "config.toml").write_text('[embedding]\nencoder = "off"\n', encoding="utf-8")
-    init(mind.project.root, mind.home, now=mind.now())
+    call.mind.home.mkdir(exist_ok=True)
+    (call.mind.home / "config.toml").write_text('[embedding]\nencoder = "off"\n', encoding="utf-8")
+    init(call.mind.project.root, call.mind.home, now=call.mind.now())
     with ExitStack() as stack:
-        yield Running(mind, shims.Clock(library, tmp_path / "shift"), stack)
+        yield Running(call, shims.Clock(library, tmp_path / "shift"), stack)
 
 
 def test_all_keep_working_while_the_clock_is_set(running: Running) -> None:
     for seconds in (-HOUR, 3 * YEAR, -20 * YEAR):
         earlier = running.store(f"The kettle is old, {seconds}")
         put = {"namespace": "session.clock", "key": f"step{abs(seconds)}"}
-        running.call(running.clients[0], "putMemory", **put, value=1, ttl_seconds=HOUR)
+        running.ask(running.clients[0], "putMemory", **put, value=1, ttl_seconds=HOUR)
         for process in running.processes:
             process.send_signal(signal.SIGSTOP)
         running.clock.set(seconds)  # While they sleep.
@@ -128,13 +128,13 @@ def test_all_keep_working_while_the_clock_is_set(running: Running) -> None:
         # A date that is years ahead does not spread to later memories.
         assert (listed.index(first) < listed.index(earlier)) is (seconds > -YEAR)
         for client in running.clients:
-            answer = running.call(client, "mind_search", query=f"lantern lit {seconds}")
+            answer = running.ask(client, "mind_search", query=f"lantern lit {seconds}")
             assert answer["results"][0]["id"] == first
             value = outcome(client.ask("tools/call", {"name": "getMemory", "arguments": put}))
             assert value == ("NOT_FOUND" if seconds > HOUR else "ok")
         check_changes(running)
-        running.call(running.clients[0], "memory", operation="delete", id=second)
-        root = running.mind.project.root
+        running.ask(running.clients[0], "memory", operation="delete", id=second)
+        root = running.call.mind.project.root
         subprocess.run([*MIND, "undo"], cwd=root, env=running.environ, check=True)
         assert second in running.newest(20)
         assert running.idle() < 0.5
@@ -146,10 +146,10 @@ def test_all_keep_working_while_the_clock_is_set(running: Running) -> None:
 
 def check_changes(running: Running) -> None:
     """Checks that changes of a file are noticed whose times are in the future, and the same."""
-    path = running.mind.project.root / ".mind" / "facts" / "by_hand.md"
+    path = running.call.mind.project.root / ".mind" / "facts" / "by_hand.md"
     future = time.time_ns() + YEAR * 10**9
     for text in ("A quagga grazes.", "A quagga sleeps."):
         path.write_text(f"---\nid: by_hand\ntype: fact\n---\n{text}\n", encoding="utf-8")
         os.utime(path, ns=(future, future))
         for client in running.clients:
-            assert running.call(client, "mind_show", id="by_hand")["content"].strip() == text
+            assert running.ask(client, "mind_show", id="by_hand")["content"].strip() == text

@@ -23,7 +23,7 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from mimo.mind import Mind
+from mimo.call import Call
 from mimo.operations.listening import Memory
 from mimo.server import resources
 from mimo.server.app import listening
@@ -255,11 +255,11 @@ def test_progress_grows_through_all_parts_of_the_work() -> None:
 
 
 def test_a_subscription_does_not_read_what_others_follow(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
     monkeypatch.setattr(resources, "state", lambda _, uri: read.append(uri))
-    compared = _Compared(Memory(lambda: mind), None)
+    compared = _Compared(Memory(lambda: call.mind), None)
     uris = [f"mind://memory/{number}" for number in range(2 * SKIPPED)]
     changed: list[str] = []
 
@@ -277,19 +277,19 @@ def test_a_subscription_does_not_read_what_others_follow(
 
 
 def test_a_change_is_reported_though_the_request_that_found_it_was_cancelled(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = {"mind://memory/tea": "before"}
     looking, go_on = Event(), Event()
 
-    def state(_: Mind, uri: str) -> str | None:
+    def state(_: Call, uri: str) -> str | None:
         if states["mind://memory/tea"] == "after":
             looking.set()
             go_on.wait(10)
         return states.get(uri)
 
     monkeypatch.setattr(resources, "state", state)
-    compared = _Compared(Memory(lambda: mind), None)
+    compared = _Compared(Memory(lambda: call.mind), None)
     changed: list[str] = []
 
     async def report(uri: str) -> None:

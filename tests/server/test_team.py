@@ -16,9 +16,10 @@ from mcp_types import ListRootsResult, ResourceUpdatedNotification, Root
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import FileUrl
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Effect, Surface
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import Effect
 from mimo.features.notes.commands import add
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
@@ -267,9 +268,9 @@ def test_a_user_learns_nothing_of_other_projects_or_the_home_of_the_account(tmp_
         "detection": {"intent": ["swordfish"], "code": []},
     }
     spec = all_commands().tools()["mind_add_global_edge"][0]
-    account = Mind.open(tmp_path / "shop", environ={"MIND_HOME": str(home)})
-    invoke(spec, account, Caller(surface=Surface.MCP), edge)
-    account.close()
+    account = Call(Mind.open(tmp_path / "shop", environ={"MIND_HOME": str(home)}))
+    invoke(spec, account.by(Caller(surface=Surface.MCP)), edge)
+    account.mind.close()
     before = sorted((home / "edges").iterdir())
     tokens.write(tmp_path / "tokens.toml", USERS)
 
@@ -301,11 +302,11 @@ def test_a_user_is_not_notified_of_the_memory_of_the_account(tmp_path: Path) -> 
     (tmp_path / "shop").mkdir()
     init(tmp_path / "shop", home, now=NOW)
     tokens.write(tmp_path / "tokens.toml", USERS)
-    account = Mind.open(tmp_path / "shop", environ={"MIND_HOME": str(home)})
+    account = Call(Mind.open(tmp_path / "shop", environ={"MIND_HOME": str(home)}))
     users = account.user(make=True)
     assert users
     add(users, "Always use pnpm")
-    account.close()
+    account.mind.close()
     (theirs,) = (home / "memories").rglob("fact_*.md")
     followed = f"mind://memory/{theirs.stem}"
     reported: list[str] = []

@@ -11,14 +11,13 @@ import pytest
 from mcp.client import Client
 
 import mimo
+from mimo.call import Call, Surface
 from mimo.commands import all_commands
-from mimo.commands.spec import Surface
 from mimo.errors import NoProject, NotFound
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import add
 from mimo.features.notes.reading import list_ as mind_list
 from mimo.features.notes.reading import show
-from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 from mimo.server.prompts import PROMPTS
@@ -92,9 +91,11 @@ def test_a_missing_project_still_names_the_ways_to_one() -> None:
     assert reworded(NotFound("none", hint="see `mind log`")).hint == "see `mind_log`"
 
 
-def test_bad_calls_are_answered_without_commands(mind: Mind) -> None:
-    add(mind, "Tea is green, says `mind list --all`", type="decision", topic="tea")
-    app = App(Memory(lambda: mind), all_commands(), toolsets=["all", "legacy"], naming="underscore")
+def test_bad_calls_are_answered_without_commands(call: Call) -> None:
+    add(call, "Tea is green, says `mind list --all`", type="decision", topic="tea")
+    app = App(
+        Memory(lambda: call.mind), all_commands(), toolsets=["all", "legacy"], naming="underscore"
+    )
     tools = all_commands().tools()
 
     async def talk() -> list[Any]:
@@ -190,21 +191,23 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def test_no_answer_and_no_description_names_a_command(
-    mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
-    add(mind, "Tea is green", type="decision", topic="tea")
+    add(call, "Tea is green", type="decision", topic="tea")
     for name in ("changed.md", "missing.md"):
         (project / name).write_text("# Coffee\n\nBeans are roasted.\n", "utf-8")
-        ingest(mind, name)
-    mind.trust.follow(False)
+        ingest(call, name)
+    call.mind.trust.follow(False)
     (project / "changed.md").write_text("# Coffee\n\nBeans are ground.\n", "utf-8")
     (project / "missing.md").unlink()
     write_memory(project, "fact_new_20261101_k3v7mq", "fact", {}, "Not approved", created=NOW)
     (project / ".mind" / "facts" / "broken.md").write_text("---\nid: [\n---\n", "utf-8")
     (project / ".mind" / "private").mkdir(exist_ok=True)
-    app = App(Memory(lambda: mind), all_commands(), toolsets=["all", "legacy"], naming="underscore")
-    chunk = next(row.id for row in mind_list(mind, chunks=True).memories if row.id.endswith(".1"))
+    app = App(
+        Memory(lambda: call.mind), all_commands(), toolsets=["all", "legacy"], naming="underscore"
+    )
+    chunk = next(row.id for row in mind_list(call, chunks=True).memories if row.id.endswith(".1"))
     calls: list[tuple[str, dict[str, Any]]] = [
         ("mind_show", {"id": chunk}),
         ("mind_search", {"query": "coffee beans"}),
@@ -256,13 +259,13 @@ def test_no_answer_and_no_description_names_a_command(
     assert "the user's command `trust" in everything
 
 
-def test_the_text_of_a_memory_is_never_changed(mind: Mind) -> None:
+def test_the_text_of_a_memory_is_never_changed(call: Call) -> None:
     text = "Run `mind list --all` before --force"
-    made = add(mind, text)
-    app = App(Memory(lambda: mind), all_commands(), toolsets=["all"], naming="underscore")
+    made = add(call, text)
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all"], naming="underscore")
 
     async def talk() -> Any:
         async with Client(app.server()) as client:
             return await client.call_tool("mind_show", {"id": made.id})
 
-    assert anyio.run(talk).structured_content["content"] == show(mind, made.id).content == text
+    assert anyio.run(talk).structured_content["content"] == show(call, made.id).content == text

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import StorageFailed
 from mimo.mind import Mind
 from mimo.store.events import LARGEST, Event, EventLog, Place
@@ -239,20 +240,20 @@ def test_a_link_in_place_of_the_log_is_not_followed(root, tmp_path):
     assert victim.read_text(encoding="utf-8") == "precious"
 
 
-def test_events_have_the_time_of_the_memorys_clock(mind: Mind) -> None:
-    mind.tell("mimo.ingest.file", {"chunks": 3}, path="README.md")
+def test_events_have_the_time_of_the_memorys_clock(call: Call) -> None:
+    call.mind.tell("mimo.ingest.file", {"chunks": 3}, path="README.md")
 
-    (logged,) = mind.events.read()[0]
-    assert (logged.name, logged.time) == ("mimo.ingest.file", mind.now())
+    (logged,) = call.mind.events.read()[0]
+    assert (logged.name, logged.time) == ("mimo.ingest.file", call.mind.now())
     assert (logged.measurements, logged.metadata) == ({"chunks": 3}, {"path": "README.md"})
 
 
-def test_a_failing_event_log_does_not_stop_the_command(mind: Mind, home: Path) -> None:
-    local = mind.folder / ".local"
+def test_a_failing_event_log_does_not_stop_the_command(call: Call, home: Path) -> None:
+    local = call.mind.folder / ".local"
     local.mkdir(exist_ok=True)
     (local / "events.jsonl").mkdir()
-    mind.tell("mimo.test", {"count": 1})
+    call.mind.tell("mimo.test", {"count": 1})
 
-    Mind(home=home, project=None).tell("mimo.test", {"count": 1})
+    Call(Mind(home=home, project=None)).mind.tell("mimo.test", {"count": 1})
 
     assert (local / "events.jsonl").is_dir()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.commands.spec import to_json
 from mimo.errors import Invalid
@@ -15,7 +16,6 @@ from mimo.features.search.commands import search
 from mimo.features.upkeep.status import status
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import removing, saving
 
 ADR = "# Use Postgres\n\n## Status\n\nAccepted\n\nReports need joins.\n"
@@ -29,7 +29,7 @@ RECORD = "docs.decisions.0001-use-postgres"
 
 
 @pytest.fixture
-def documents(mind: Mind, project: Path) -> dict[str, str]:
+def documents(call: Call, project: Path) -> dict[str, str]:
     """Documents in the project and under `.mind/`, none of them written by mind."""
     every = {
         "docs/decisions/0001-use-postgres.md": ADR,
@@ -41,16 +41,16 @@ def documents(mind: Mind, project: Path) -> dict[str, str]:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
-    with (mind.folder / "config.toml").open("a", encoding="utf-8") as file:
+    with (call.mind.folder / "config.toml").open("a", encoding="utf-8") as file:
         file.write('include = ["docs/decisions/*.md"]\n')
     (project / "docs" / "other.md").write_text("Not named by any glob.\n", encoding="utf-8")
     return every
 
 
 def test_included_memories_are_listed_with_their_headers_and_places(
-    mind: Mind, documents: dict[str, str]
+    call: Call, documents: dict[str, str]
 ) -> None:
-    rows = {row.file: row for row in list_(mind).memories}
+    rows = {row.file: row for row in list_(call).memories}
     assert set(rows) == set(documents)
     note = rows[".mind/notes/cache.md"]
     assert (note.id, note.title, note.tags) == ("notes.cache", "Cache pages", ("perf",))
@@ -71,73 +71,73 @@ def test_included_memories_are_listed_with_their_headers_and_places(
     ],
 )
 def test_they_are_found_where_they_stand(
-    mind: Mind, documents: dict[str, str], query: str, file: str, line: int
+    call: Call, documents: dict[str, str], query: str, file: str, line: int
 ) -> None:
-    best = search(mind, query).results[0]
+    best = search(call, query).results[0]
     assert best.source_file == file
     assert best.source_line == line
-    assert not list(mind.folder.rglob("fact_*"))
+    assert not list(call.mind.folder.rglob("fact_*"))
 
 
-def test_nothing_is_copied_or_changed_by_looking(mind: Mind, documents: dict[str, str]) -> None:
-    search(mind, "cache")
-    show(mind, RECORD)
-    status(mind)
-    root = mind.project.root
+def test_nothing_is_copied_or_changed_by_looking(call: Call, documents: dict[str, str]) -> None:
+    search(call, "cache")
+    show(call, RECORD)
+    status(call)
+    root = call.mind.project.root
     assert {name: (root / name).read_bytes().decode() for name in documents} == documents
-    assert sorted(p.name for p in mind.folder.iterdir() if p.name[0] != ".") == [
+    assert sorted(p.name for p in call.mind.folder.iterdir() if p.name[0] != ".") == [
         "MEMORY.md", "config.toml", "notes",
     ]  # fmt: skip
 
 
 def test_show_prints_the_text_and_unknown_keys_of_an_included_memory(
-    mind: Mind, documents: dict[str, str]
+    call: Call, documents: dict[str, str]
 ) -> None:
-    shown = show(mind, "notes.cache")
+    shown = show(call, "notes.cache")
     assert "The page cache lacks the locale." in shown.content
     assert shown.extra["aliases"] == ["cachy"]
     assert shown.file == ".mind/notes/cache.md"
 
 
-def test_an_edit_changes_one_key_and_no_other_byte(mind: Mind, documents: dict[str, str]) -> None:
-    edit(mind, "notes.cache", importance=0.9)
-    changed = (mind.folder / "notes" / "cache.md").read_bytes().decode()
+def test_an_edit_changes_one_key_and_no_other_byte(call: Call, documents: dict[str, str]) -> None:
+    edit(call, "notes.cache", importance=0.9)
+    changed = (call.mind.folder / "notes" / "cache.md").read_bytes().decode()
     assert changed.replace("importance: 0.9\r\n", "") == NOTE
-    assert show(mind, "notes.cache").importance == 0.9
+    assert show(call, "notes.cache").importance == 0.9
 
 
-def test_rm_refuses_memories_outside_the_store(mind: Mind, documents: dict[str, str]) -> None:
+def test_rm_refuses_memories_outside_the_store(call: Call, documents: dict[str, str]) -> None:
     with pytest.raises(Invalid, match="does not remove"):
-        removing.remove(mind, RECORD)
-    removing.remove(mind, "notes.cache")
-    assert not (mind.folder / "notes" / "cache.md").exists()
+        removing.remove(call, RECORD)
+    removing.remove(call, "notes.cache")
+    assert not (call.mind.folder / "notes" / "cache.md").exists()
 
 
 def test_status_counts_included_and_ingested_memories_separately(
-    mind: Mind, documents: dict[str, str], project: Path, capsys: pytest.CaptureFixture[str],
+    call: Call, documents: dict[str, str], project: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(project)
     (project / "log.txt").write_text("first line of it\nsecond line of it\n", encoding="utf-8")
     by_lines = Chunking(strategy=Strategy.LINES, lines_per_chunk=1)
-    ingest_files(mind, ["log.txt"], Options(chunking=by_lines))
-    saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
+    ingest_files(call, ["log.txt"], Options(chunking=by_lines))
+    saving.store(call, saving.draft(Kind.FACT, "Tea is hot"))
 
-    shown = to_json(status(mind))["current_project"]
+    shown = to_json(status(call))["current_project"]
     assert shown["memories"] == 7
     assert shown["origins"] == {"in_place": 4, "included": 2, "ingested_files": 1, "chunks": 2}
-    assert main(["status"], open=lambda _: mind) == 0
+    assert main(["status"], open=lambda _: call.mind) == 0
     out = capsys.readouterr().out
     assert "in place:      4 memories read where they are, 2 of them by `include`" in out
     assert "ingested:      1 file, 2 chunks" in out
 
 
 def test_status_omits_included_memories_if_there_are_none(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
-    assert main(["status"], open=lambda _: mind) == 0
+    saving.store(call, saving.draft(Kind.FACT, "Tea is hot"))
+    assert main(["status"], open=lambda _: call.mind) == 0
     assert "in place" not in capsys.readouterr().out
-    assert main(["status", "--json"], open=lambda _: mind) == 0
+    assert main(["status", "--json"], open=lambda _: call.mind) == 0
     shown = json.loads(capsys.readouterr().out)["current_project"]
     assert set(shown["origins"].values()) == {0}

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import NoProject, StorageFailed
 from mimo.mind import Mind
 from mimo.store import projects
@@ -177,10 +178,10 @@ def test_a_store_that_cant_be_entered_is_an_error(tmp_path, home, monkeypatch):
         return lstat(path, **options)
 
     monkeypatch.setattr(os, "lstat", refused)
-    opened = Mind.open(inner, environ={"MIND_HOME": str(home), "HOME": str(tmp_path)})
-    assert not opened.is_outside
+    opened = Call(Mind.open(inner, environ={"MIND_HOME": str(home), "HOME": str(tmp_path)}))
+    assert not opened.mind.is_outside
     with pytest.raises(StorageFailed, match=r"inner/.mind"):
-        assert opened.project
+        assert opened.mind.project
     with pytest.raises(StorageFailed, match=r"inner/.mind"):
         projects.find(inner, home)
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Effect, Shape, Spec, Surface
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import Effect, Shape, Spec
 from mimo.config import FORMAT
 from mimo.errors import LaterFormat
 from mimo.features import ingest, values
@@ -252,7 +253,7 @@ def test_no_command_writes_into_a_project_of_a_later_format(
         closing(Mind(**opened(top))) as memory,
         pytest.raises(LaterFormat, match=REFUSED) as caught,
     ):
-        invoke(spec, memory, Caller(surface=surface), arguments)
+        invoke(spec, Call(memory, Caller(surface=surface)), arguments)
 
     assert caught.value.hint == "update mind; nothing was changed"
     assert contents(top) == before
@@ -292,7 +293,7 @@ def test_the_daemon_and_hooks_write_nothing_into_a_project_of_a_later_format(
 
     with closing(Mind(**opened(top))) as memory:
         with pytest.raises(LaterFormat, match=REFUSED):
-            ingest.update_changed(memory)
+            ingest.update_changed(Call(memory))
         loop = Loop(memory)
         loop._projects = {memory.project.root: memory}
         loop.active = {memory.project.root: LATER}
@@ -422,7 +423,7 @@ def test_expired_values_stay_in_a_project_of_a_later_format(store: Store) -> Non
     assert mind(top, then, "value", "list", "agent.build")["keys"] == ["last", "late"]
     assert mind(top, LATER - timedelta(days=1), "value", "get", "agent.build", "late")["value"] == 1
     with closing(Mind(**opened(top))) as memory:
-        assert values.expire(memory, then) == 0
+        assert values.expire(Call(memory), then) == 0
 
     assert contents(top) == before
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mimo.mind import Mind
+from mimo.call import Call
 from mimo.store.init import init
 
 LIMITED = ("unshare", "-Ur", "sh", "-c", 'echo "$0" > "/proc/sys/user/$1"; shift; exec "$@"')
@@ -39,19 +39,19 @@ pytestmark = pytest.mark.skipif(not is_possible(), reason="no user namespaces, o
 
 
 @pytest.fixture
-def environ(mind: Mind) -> dict[str, str]:
+def environ(call: Call) -> dict[str, str]:
     """The environment of processes, for a project with more folders than are watched."""
-    mind.home.mkdir(exist_ok=True)
-    (mind.home / "config.toml").write_text('[embedding]\nencoder = "off"\n', encoding="utf-8")
+    call.mind.home.mkdir(exist_ok=True)
+    (call.mind.home / "config.toml").write_text('[embedding]\nencoder = "off"\n', encoding="utf-8")
     for number in range(9):
-        (mind.folder / "facts" / f"f{number}").mkdir(parents=True)
-    init(mind.project.root, mind.home, now=mind.now())
-    return os.environ | {"MIND_HOME": str(mind.home), "MIND_BACKGROUND": "off"}
+        (call.mind.folder / "facts" / f"f{number}").mkdir(parents=True)
+    init(call.mind.project.root, call.mind.home, now=call.mind.now())
+    return os.environ | {"MIND_HOME": str(call.mind.home), "MIND_BACKGROUND": "off"}
 
 
-def add(mind: Mind, number: int) -> None:
+def add(call: Call, number: int) -> None:
     text = f"---\nid: n{number}\ntype: fact\n---\nThe kettle {number} is new.\n"
-    (mind.folder / "facts" / f"f{number}" / "note.md").write_text(text, encoding="utf-8")
+    (call.mind.folder / "facts" / f"f{number}" / "note.md").write_text(text, encoding="utf-8")
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -61,26 +61,26 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_the_daemon_compares_the_files(mind: Mind, environ: dict[str, str]) -> None:
+def test_the_daemon_compares_the_files(call: Call, environ: dict[str, str]) -> None:
     words = limited("max_inotify_instances", 1, *MIND, "daemon", "run")
-    log = mind.home / "logs" / "daemon.log"
+    log = call.mind.home / "logs" / "daemon.log"
     with subprocess.Popen(words, env=environ, stderr=subprocess.DEVNULL) as process:
         try:
             until(lambda: log.exists() and "can't be watched" in log.read_text())
             for number in (7, 8):
-                add(mind, number)
-                until(lambda: mind.index.file_count() > number - 7)  # noqa: B023 - called at once
+                add(call, number)
+                until(lambda: call.mind.index.file_count() > number - 7)  # noqa: B023 - called at once
         finally:
             process.send_signal(signal.SIGTERM)
     assert process.returncode == 0
     assert log.read_text().count("can't be watched") == 1
 
 
-def test_a_server_compares_the_files(mind: Mind, environ: dict[str, str]) -> None:
+def test_a_server_compares_the_files(call: Call, environ: dict[str, str]) -> None:
     client = {"name": "test", "version": "1"}
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
     words = limited("max_inotify_watches", 6, *MIND, "mcp")
-    pipe, root = subprocess.PIPE, mind.project.root
+    pipe, root = subprocess.PIPE, call.mind.project.root
     server = subprocess.Popen(words, cwd=root, env=environ, stdin=pipe, stdout=pipe, stderr=pipe)
 
     def ask(method: str, **params: object) -> Any:
@@ -93,7 +93,7 @@ def test_a_server_compares_the_files(mind: Mind, environ: dict[str, str]) -> Non
 
     ask("initialize", **hello)
     for number in range(1, 4):
-        add(mind, number)
+        add(call, number)
         listed = ask("tools/call", name="memory", arguments={"operation": "list"})
         assert listed["structuredContent"]["total"] == number
     _, errors = server.communicate()

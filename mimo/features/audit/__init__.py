@@ -7,24 +7,24 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mimo.call import Call
 from mimo.guard.audit import AuditLog
 from mimo.guard.chain import Fault, Link, Placed, faults
 from mimo.guard.totals import QUANTILES, Labels, Totals
-from mimo.mind import Mind
 from mimo.store.events import Event
 
 _PAUSE_SECONDS = 0.2
 
 
-def log_of(mind: Mind) -> AuditLog:
+def log_of(call: Call) -> AuditLog:
     """Returns the log of the project, or the log of calls outside of all projects."""
-    root = mind.project.root if mind.has_project else None
-    return AuditLog(mind.home, root, mind.randomness)
+    root = call.mind.project.root if call.mind.has_project else None
+    return AuditLog(call.mind.home, root, call.mind.randomness)
 
 
-def recorded(mind: Mind, since: datetime | None, until: datetime | None) -> Iterator[Link]:
+def recorded(call: Call, since: datetime | None, until: datetime | None) -> Iterator[Link]:
     """Yields the records from a span of time, oldest first."""
-    for placed in _placed(log_of(mind)):
+    for placed in _placed(log_of(call)):
         if placed.link is None:
             continue
         at = None
@@ -35,18 +35,18 @@ def recorded(mind: Mind, since: datetime | None, until: datetime | None) -> Iter
             yield placed.link
 
 
-def unreadable(mind: Mind) -> int:
+def unreadable(call: Call) -> int:
     """Returns how many lines of the log are not records."""
-    return sum(placed.link is None for placed in _placed(log_of(mind)))
+    return sum(placed.link is None for placed in _placed(log_of(call)))
 
 
-def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
+def broken(call: Call, *, newest: bool = False) -> tuple[int, list[Fault]]:
     """Returns the expected number of records, and the faults and notices of their chain.
 
     Records of another `$MIND_HOME` after the last one of this home count too. With `newest` only
     the newest file of the log is read. Raises `StorageFailed`.
     """
-    log = log_of(mind)
+    log = log_of(call)
     log.check_format()
     head = log.head
     count, last = (head.number, head.hash) if head else (0, None)
@@ -123,18 +123,18 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def newest(mind: Mind, name: str, limit: int) -> list[Event]:
+def newest(call: Call, name: str, limit: int) -> list[Event]:
     """Returns the newest events whose name begins with `name`, oldest first."""
-    return _named(mind.events.read()[0], name)[-limit:]
+    return _named(call.mind.events.read()[0], name)[-limit:]
 
 
-def followed(mind: Mind, name: str, limit: int) -> Iterator[Event]:
+def followed(call: Call, name: str, limit: int) -> Iterator[Event]:
     """Yields the newest events, and then each new event, without an end."""
-    events, place = mind.events.read()
+    events, place = call.mind.events.read()
     yield from _named(events, name)[-limit:]
     while True:
-        mind.timer.sleep(_PAUSE_SECONDS)
-        events, place = mind.events.since(place)
+        call.mind.timer.sleep(_PAUSE_SECONDS)
+        events, place = call.mind.events.since(place)
         yield from _named(events, name)
 
 

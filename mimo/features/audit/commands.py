@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo import when
+from mimo.call import Call, Surface
 from mimo.commands.common import FromDate, Limit, TimeFilter, ToDate
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import audit
 from mimo.frozen import frozen
@@ -17,7 +18,6 @@ from mimo.guard.chain import Link, line_of
 from mimo.guard.policy import Operation
 from mimo.guard.totals import number_of
 from mimo.index import survey
-from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
 from mimo.rendering.results import count, render, stamp
@@ -130,7 +130,7 @@ class Metrics:
     examples=("mind audit show", "mind audit show --status denied --when today"),
 )
 def show(
-    mind: Mind,
+    call: Call,
     *,
     tool: Annotated[str | None, Arg("Only calls of this tool")] = None,
     status: Annotated[Status | None, Arg("Only calls with this result")] = None,
@@ -145,11 +145,11 @@ def show(
 
     The record never contains stored or found texts: only names and times.
     """
-    span = when.window(time_filter, from_date, to_date, now=mind.local_now())
+    span = when.window(time_filter, from_date, to_date, now=call.mind.local_now())
     wanted = {"tool": tool, "status": status and status.value, "agent": agent, "user": user}
     newest: deque[AuditRow] = deque(maxlen=limit)
     total = 0
-    for link in audit.recorded(mind, span.since, span.until):
+    for link in audit.recorded(call, span.since, span.until):
         event = link.event
         if event.get("event_type") == "tool_call" and all(
             value is None or event.get(name) == value for name, value in wanted.items()
@@ -188,13 +188,13 @@ def _record_row(link: Link) -> AuditRow:
     errors=(StorageFailed,),
     examples=("mind audit verify",),
 )
-def verify(mind: Mind) -> AuditVerdict:
+def verify(call: Call) -> AuditVerdict:
     """Check that no record of a call was changed or removed
 
     The exit status is 1 if one was. Interrupted writes, and records that another `$MIND_HOME`
     sealed, are listed as notices.
     """
-    records, places = audit.broken(mind)
+    records, places = audit.broken(call)
     faults, notices = (
         tuple(
             AuditFault(file=place.file, line=place.line, what=place.what)
@@ -208,7 +208,7 @@ def verify(mind: Mind) -> AuditVerdict:
         records=records,
         faults=faults,
         notices=notices,
-        file=str(audit.log_of(mind).path),
+        file=str(audit.log_of(call).path),
     )
 
 
@@ -223,19 +223,19 @@ def verify(mind: Mind) -> AuditVerdict:
     examples=("mind audit export > calls.jsonl", "mind audit export --when 'last month'"),
 )
 def export(
-    mind: Mind,
+    call: Call,
     *,
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,
 ) -> AuditExport:
     """Write the records of calls as JSON lines, with their hashes"""
-    span = when.window(time_filter, from_date, to_date, now=mind.local_now())
-    links = list(audit.recorded(mind, span.since, span.until))
+    span = when.window(time_filter, from_date, to_date, now=call.mind.local_now())
+    links = list(audit.recorded(call, span.since, span.until))
     return AuditExport(
         records=tuple(dict(link._asdict()) for link in links),
         text=b"".join(map(line_of, links)).decode("utf-8", "replace"),
-        unreadable=audit.unreadable(mind),
+        unreadable=audit.unreadable(call),
     )
 
 
@@ -249,7 +249,7 @@ def export(
     examples=("mind metrics", "mind metrics --format prometheus > /var/lib/metrics/mind.prom"),
 )
 def metrics(
-    mind: Mind,
+    call: Call,
     *,
     format: Annotated[MetricsFormat, Arg("A table, or the text that Prometheus reads")] = (
         MetricsFormat.TABLE
@@ -259,8 +259,8 @@ def metrics(
 
     Denials and redactions are counted too. All processes of this project are counted together.
     """
-    totals = audit.log_of(mind).totals()
-    by_type = refresh.up_to_date(mind).ask(survey.by_type) if mind.has_project else {}
+    totals = audit.log_of(call).totals()
+    by_type = refresh.up_to_date(call).ask(survey.by_type) if call.mind.has_project else {}
     memories = {kind.value: number for kind, number in by_type.items()}
     text = audit.exposition(totals, memories) if format is MetricsFormat.PROMETHEUS else None
     rows = tuple(
@@ -309,18 +309,18 @@ class Events:
     ),
 )
 def events(
-    mind: Mind,
+    call: Call,
     name: Annotated[str, Arg("Only events whose name begins with this")] = "",
     *,
     limit: Limit = 20,
     follow: Annotated[bool, Arg("Continue with new events", surfaces=Surface.CLI)] = False,
 ) -> Events:
     """Show the events of this project, newest last"""
-    if follow and mind.partial:
-        for event in audit.followed(mind, name, limit):
-            mind.partial(_row(event))
+    if follow and call.console.partial:
+        for event in audit.followed(call, name, limit):
+            call.console.partial(_row(event))
         return Events(events=())
-    return Events(events=tuple(_row(event) for event in audit.newest(mind, name, limit)))
+    return Events(events=tuple(_row(event) for event in audit.newest(call, name, limit)))
 
 
 def _row(event: Event) -> EventRow:

@@ -17,11 +17,12 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
+from mimo.call import Call
 from mimo.errors import MindError
 from mimo.features.browse.changing import Changing
 from mimo.features.browse.lanes import Halted, Job, Lane
 from mimo.features.browse.model import KEYS, PAGE, SMALLEST, Listed, Page, Place, Row, View
-from mimo.features.browse.reading import Call, Reader, message_of
+from mimo.features.browse.reading import Reader, Run, message_of
 from mimo.features.browse.widgets import (
     STYLES,
     Footer,
@@ -34,7 +35,6 @@ from mimo.features.browse.widgets import (
 )
 from mimo.features.notes.reading import MemoryDetails
 from mimo.frozen import replace
-from mimo.mind import Mind
 from mimo.rendering import Part, bad, dim, good, strong
 from mimo.rendering.terminal import styled
 
@@ -93,10 +93,10 @@ class Browser(App[None]):
 
     CSS = STYLES
 
-    def __init__(self, mind: Mind, call: Call, query: str = "") -> None:
+    def __init__(self, call: Call, run: Run, query: str = "") -> None:
         """Takes an opened memory, the function that runs a command on it, and the first query."""
         super().__init__(ansi_color=True)
-        self.reader = Reader(mind, call, self._note_progress)
+        self.reader = Reader(call, run, self._note_progress)
         self.places = [Place(query=query)]
         self.rows = Rows(id="rows")
         self.preview = Preview(id="preview")
@@ -525,7 +525,7 @@ def _empty(place: Place) -> str:
     return "no memories; `mind add TEXT` stores one"
 
 
-def run(mind: Mind, call: Call, query: str, *, colour: bool) -> int:
+def run(call: Call, run: Run, query: str, *, colour: bool) -> int:
     """Runs the browser until the user quits; returns the number of changes.
 
     Raises the error that ended the browser, if one did.
@@ -534,7 +534,7 @@ def run(mind: Mind, call: Call, query: str, *, colour: bool) -> int:
         os.environ.pop("NO_COLOR", None)  # It may be empty, which counts as unset elsewhere.
     else:
         os.environ["NO_COLOR"] = "1"
-    browser = Browser(mind, call, query)
+    browser = Browser(call, run, query)
     browser.run()
     if browser.failure is not None:
         raise browser.failure

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from mimo.commands.spec import Arg, Effect, Out, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Out, command
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.mind import Mind
 from mimo.rendering import Screen, dim
 from mimo.rendering.results import count, render
 
@@ -28,7 +28,7 @@ class Browsed:
     examples=("mind browse", "mind browse rate limit"),
 )
 def browse(
-    mind: Mind,
+    call: Call,
     query: Annotated[str, Arg("First query", words=True)] = "",
 ) -> Browsed:
     """Browse the memories in a full-screen view
@@ -43,18 +43,18 @@ def browse(
 
 
 def opened(
-    mind: Mind,
-    call: Callable[[Mind, str, Mapping[str, Any]], object],
+    call: Call,
+    run: Callable[[Call, str, Mapping[str, Any]], object],
     arguments: Mapping[str, Any],
     *,
     colour: bool,
 ) -> Browsed:
-    """Runs the browser on the terminal until the user quits; `call` runs a command.
+    """Runs the browser on the terminal until the user quits; `run` runs a command.
 
     Raises `Invalid` if Textual is not installed, and `NoProject`.
     """
-    mind.check()
-    _ = mind.project
+    call.mind.check()
+    _ = call.mind.project
     try:
         import textual  # noqa: F401 - its absence is reported before the browser is loaded
     except ImportError as error:
@@ -62,10 +62,10 @@ def opened(
             "`mind browse` needs the package `textual`",
             hint="install it with `pip install textual`, or `pipx inject mimo textual`",
         ) from error
-    from mimo.features.browse.app import run
+    from mimo.features.browse import app
 
     words = arguments.get("query") or ""
-    return Browsed(changes=run(mind, call, words, colour=colour))
+    return Browsed(changes=app.run(call, run, words, colour=colour))
 
 
 @render.register

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.ansi import AnsiDecoder
 from rich.text import Text
 
+from mimo.call import Call, Console
 from mimo.errors import AmbiguousId, Conflict, MindError, NotFound
 from mimo.features.browse.lanes import Halted
 from mimo.features.browse.model import PAGE, Page, Place, Row, View
@@ -41,12 +42,11 @@ from mimo.rendering.results import (
 from mimo.rendering.terminal import MARK, TerminalScreen
 
 if TYPE_CHECKING:
-    from mimo.mind import Mind
     from mimo.surroundings import Progress
 
 T = TypeVar("T")
 
-Call = Callable[["Mind", str, Mapping[str, Any]], object]
+Run = Callable[[Call, str, Mapping[str, Any]], object]
 """Runs the command at a path of the command line; None if the user changed nothing."""
 
 MOST_MATCHES = 100
@@ -87,24 +87,24 @@ class Done:
 class Reader:
     """The memory that is browsed; may be used by several threads at once."""
 
-    def __init__(self, mind: Mind, call: Call, progress: Progress) -> None:
+    def __init__(self, call: Call, run: Run, progress: Progress) -> None:
         """Takes an opened memory, and the function that runs a command on it."""
-        self._mind = mind
         self._call = call
+        self._run = run
         self._progress = progress
         self._renewing = Lock()
         self.unapproved = ""
         """The digest of the texts that were not approved when the review was listed."""
-        use_zone(mind.zone)
+        use_zone(call.mind.zone)
 
     @property
     def name(self) -> str:
         """The name of the project."""
-        return self._mind.project.name
+        return self._call.mind.project.name
 
     def close(self) -> None:
         """Closes the memory."""
-        self._mind.close()
+        self._call.mind.close()
 
     def run(
         self,
@@ -119,24 +119,25 @@ class Reader:
         With `counted`, the memories in the answer count as used.
         """
         with self._renewing:
-            if self._mind.is_outdated:
-                before, self._mind = self._mind, self._mind.reopened()
+            if self._call.mind.is_outdated:
+                before = self._call.mind
+                self._call = self._call.on(before.reopened())
                 before.close()
-        view = self._mind.heard(self._progress, halted)
-        view.ask = view.partial = None  # Both belong to a command that writes to the terminal.
-        view.counts_uses = counted
-        return self._call(view, path, arguments)
+        # Questions and partial output belong to a command that writes to the terminal.
+        console = Console(progress=self._progress, halted=halted)
+        caller = replace(self._call.caller, counts_uses=counted)
+        return self._run(Call(self._call.mind, caller, console), path, arguments)
 
     def has_changed(self) -> bool:
         """Returns whether a file may have changed since it was last read."""
-        self._mind.watch()
-        return self._mind.watched is None or self._mind.watched.changed()
+        self._call.mind.watch()
+        return self._call.mind.watched is None or self._call.mind.watched.changed()
 
     # Lists.
 
     def page(self, place: Place, offset: int, halted: Halted) -> Page:
         """Returns the rows of a list from `offset`."""
-        use_zone(self._mind.zone)
+        use_zone(self._call.mind.zone)
         pane = self._pane(80)
         page = self._page(pane, place, offset, halted)
         rows = (replace(row, lead=tuple(map(pane.resolved, row.lead))) for row in page.rows)
@@ -245,7 +246,7 @@ class Reader:
         return self._pane(80).resolved(ident(id))
 
     def _pane(self, width: int) -> Pane:
-        return Pane(width, setting_of(self._mind))
+        return Pane(width, setting_of(self._call.mind))
 
     def _first_line(self, result: object) -> str:
         """Returns the first line that a command would print."""

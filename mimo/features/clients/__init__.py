@@ -16,6 +16,7 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
+from mimo.call import Call
 from mimo.commands.spec import Omitted, Out
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.clients import edits as editing
@@ -35,7 +36,6 @@ from mimo.features.clients.table import (
     places,
 )
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.mind import Mind
 from mimo.store import files
 
 NOT_OURS = f"the entry `{SERVER}` starts another program"
@@ -118,18 +118,18 @@ class Doubt(NamedTuple):
     hint: str
 
 
-def machine(mind: Mind) -> Machine:
+def machine(call: Call) -> Machine:
     """Returns this machine, according to the environment of `mind`."""
-    home = mind.environ.get("HOME") or str(Path.home())
-    path = mind.environ.get("PATH")
+    home = call.mind.environ.get("HOME") or str(Path.home())
+    path = call.mind.environ.get("PATH")
     beside = Path(sys.executable).with_name("mind")
     named = shutil.which("mind", path=path) or (str(beside) if beside.exists() else "mind")
     return Machine(
-        places=places(home, mind.environ, sys.platform),
-        project=mind.project.root if mind.has_project else None,
+        places=places(home, call.mind.environ, sys.platform),
+        project=call.mind.project.root if call.mind.has_project else None,
         path=path,
         executable=os.path.abspath(named) if os.sep in named else named,  # noqa: PTH100 - links stay
-        home=str(mind.home) if mind.environ.get("MIND_HOME") else None,
+        home=str(call.mind.home) if call.mind.environ.get("MIND_HOME") else None,
     )
 
 
@@ -146,32 +146,32 @@ def scope_of(client: Client, scope: Scope | None, here: Machine) -> Scope:
 
 
 def install(
-    mind: Mind, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
+    call: Call, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, after every plan has succeeded; yields the rows.
 
     Raises `Conflict` if another entry has the server's name, `Invalid` for a file that can't be
     read or changed in place, and `StorageFailed`.
     """
-    capture = mind.config["hook.capture"] == "on"
+    capture = call.mind.config["hook.capture"] == "on"
     every = targets(client, scope, here, capture=capture)
-    plans = [plan_install(mind, client, target, force=force) for target in every]
+    plans = [plan_install(call, client, target, force=force) for target in every]
     if client.adds_itself and scope is Scope.USER:
         command = "mind" if here.which("mind") else here.executable
         entry = client.server(Scope.USER, command, project=None, home=here.home)
-        yield _by_program(mind, client, here, entry.value, force=force, dry_run=dry_run)
-    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
+        yield _by_program(call, client, here, entry.value, force=force, dry_run=dry_run)
+    yield from (apply(call, plan, scope, dry_run=dry_run) for plan in plans)
 
 
 def uninstall(
-    mind: Mind, client: Client, scope: Scope, here: Machine, *, dry_run: bool
+    call: Call, client: Client, scope: Scope, here: Machine, *, dry_run: bool
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, and yields the rows. Raises as `install`."""
     every = targets(client, scope, here, capture=True, removing=True)
-    plans = [plan_uninstall(mind, client, target) for target in every]
+    plans = [plan_uninstall(call, client, target) for target in every]
     if client.adds_itself and scope is Scope.USER:
-        yield _by_program(mind, client, here, None, dry_run=dry_run)
-    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
+        yield _by_program(call, client, here, None, dry_run=dry_run)
+    yield from (apply(call, plan, scope, dry_run=dry_run) for plan in plans)
 
 
 def targets(
@@ -235,10 +235,10 @@ def place_of(file: Places, here: Machine) -> Path:
     return next((path for path in paths if path.exists()), next(some, paths[0]))
 
 
-def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
+def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> Plan:
     """Returns the plan that adds the missing edits to a file. Raises as `install` does."""
     file = storage.look(target.path, within=target.within)
-    note = storage.note_of(mind.home, target.path)
+    note = storage.note_of(call.mind.home, target.path)
     data = read(file)
     text = file.text
     for edit in target.edits:
@@ -294,14 +294,14 @@ def _made(file: FileState, target: Target, note: Note | None) -> tuple[tuple[str
     return editing.missing(file.format, text, target.edits)
 
 
-def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
+def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
     """Returns the plan that removes the edits from a file.
 
     A file that has not changed since is restored, unless it had some of our entries before. From
     any other, the entries are cut out.
     """
     file = storage.look(target.path, within=target.within)
-    note = storage.note_of(mind.home, target.path)
+    note = storage.note_of(call.mind.home, target.path)
     if note and (others := tuple(name for name in note.clients if name != client.name)):
         remark = f"{', '.join(others)} uses it too"
         return Plan(file, file.data, replace(note, clients=others), remark)
@@ -310,7 +310,7 @@ def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
     if note and note.after == files.digest(file.data):
         if note.before is None:
             return Plan(file, None)
-        before = storage.kept(mind.home, target.path, note.before)
+        before = storage.kept(call.mind.home, target.path, note.before)
         if before is not None and not _has_ours(replace(file, data=before), target):
             return Plan(file, before)
     data = read(file)
@@ -351,7 +351,7 @@ def _is_empty(text: str, file: FileState, target: Target) -> bool:
     return left in ({}, needed)
 
 
-def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:
+def apply(call: Call, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:
     """Carries out a plan, unless it is a dry run, and returns the change."""
     file, data = plan.file, plan.data
     action, diff, backup = Action.UNCHANGED, None, None
@@ -361,10 +361,10 @@ def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:
         if dry_run:
             diff = _diff(plan)
         else:
-            backup = None if file.data is None else str(storage.keep(mind.home, file))
-            storage.change(mind.home, file, data, private=scope is Scope.USER)
+            backup = None if file.data is None else str(storage.keep(call.mind.home, file))
+            storage.change(call.mind.home, file, data, private=scope is Scope.USER)
     if not dry_run:
-        storage.write_note(mind.home, file.path, plan.note)
+        storage.write_note(call.mind.home, file.path, plan.note)
     return FileRow(file=str(file.path), action=action, note=plan.remark, backup=backup, diff=diff)
 
 
@@ -400,7 +400,7 @@ def _with_path(error: MindError, path: Path, hint: str = "") -> MindError:
 
 
 def _by_program(
-    mind: Mind,
+    call: Call,
     client: Client,
     here: Machine,
     wanted: Mapping[str, Any] | None,
@@ -438,7 +438,7 @@ def _by_program(
     is_here = here.which(str(client.program)) is not None
     if file is None or present is None or dry_run or not is_here:
         return _run(client, here, path, add, dry_run=dry_run)
-    backup = str(storage.keep(mind.home, file))
+    backup = str(storage.keep(call.mind.home, file))
     _run(client, here, path, remove, dry_run=False)
     try:
         return replace(_run(client, here, path, add, dry_run=False), backup=backup)
@@ -502,9 +502,9 @@ def states(here: Machine) -> Iterator[ClientRow]:
         )
 
 
-def doubts(mind: Mind) -> Iterator[Doubt]:
+def doubts(call: Call) -> Iterator[Doubt]:
     """Yields problems: missing programs, and hooks that run twice or not at all."""
-    here = machine(mind)
+    here = machine(call)
     for candidate in CLIENTS:
         for scope, entry in _entries(candidate, here):
             if isinstance(entry, MindError) or not editing.is_ours(entry):
@@ -518,7 +518,7 @@ def doubts(mind: Mind) -> Iterator[Doubt]:
                     again if has_path else "put it on your PATH: pipx install CHECKOUT",
                 )
     yield from _doubtful_hooks(here)
-    capture = mind.config["hook.capture"] == "on"
+    capture = call.mind.config["hook.capture"] == "on"
     yield from _other_hooks(here, capture=capture)
     if capture:
         yield from _silent_hooks(here)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands import all_commands, listed
 from mimo.commands.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.config import DEFAULT, SEVERAL, setting
@@ -12,7 +13,6 @@ from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
 from mimo.features.clients.table import ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
-from mimo.mind import Mind
 from mimo.operations import settings
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
@@ -61,7 +61,7 @@ class Installation:
     ),
 )
 def install(
-    mind: Mind,
+    call: Call,
     client: Annotated[ClientName | None, Arg("Name of the client (default: list all)")] = None,
     *,
     scope: For = None,
@@ -79,7 +79,7 @@ def install(
     $MIND_HOME/clients. The tools that the server lists are your setting `mcp.toolsets`, for all
     clients; on a terminal, the first installation asks for it.
     """
-    here = machine(mind)
+    here = machine(call)
     if client is None:
         if toolsets is not None:
             raise Invalid("no client is named", hint="or run `mind config mcp.toolsets` for all")
@@ -87,7 +87,7 @@ def install(
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
     wanted = None if toolsets is None else _toolsets_of(toolsets)
-    rows = tuple(clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run))
+    rows = tuple(clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run))
     messages = []
     if here.which("mind") is None:
         messages.append(
@@ -99,14 +99,14 @@ def install(
             "if they are shared, use --scope user"
         )
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
-    shown = _chosen(mind, wanted, dry_run=dry_run)
+    shown = _chosen(call, wanted, dry_run=dry_run)
     return Installation(
         client=client,
         scope=for_scope,
         dry_run=dry_run,
         files=rows,
         then=chosen.after if changed else None,
-        capture=mind.config["hook.capture"] == "on" if chosen.can_ask else None,
+        capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask else None,
         toolsets=shown,
         tools=_count(shown),
         notice=notices(*messages),
@@ -130,25 +130,25 @@ def _toolsets_of(text: str) -> tuple[str, ...]:
     return names
 
 
-def _chosen(mind: Mind, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tuple[str, ...]:
+def _chosen(call: Call, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tuple[str, ...]:
     """Returns the groups that the server lists, after the user's choice was stored.
 
     Without a choice, the user is asked on a terminal, unless the setting has a value.
     """
-    current = tuple(mind.config[_TOOLSETS])
+    current = tuple(call.mind.config[_TOOLSETS])
     if dry_run:
         return current if wanted is None else wanted
     if wanted is None:
-        if mind.ask is None or mind.config.origins[_TOOLSETS] != "default":
+        if call.console.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
             return current
         sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in SEVERAL)
         question = Question(f"Which tools shall agents see: {sizes}?", SEVERAL)
-        answer = mind.ask(question, _ANSWER_SECONDS)
+        answer = call.console.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current
         wanted = _groups(answer)
-    if wanted != current or mind.config.origins[_TOOLSETS] == "default":
-        settings.change(mind, setting(_TOOLSETS), ",".join(wanted), user=True)
+    if wanted != current or call.mind.config.origins[_TOOLSETS] == "default":
+        settings.change(call, setting(_TOOLSETS), ",".join(wanted), user=True)
     return wanted
 
 
@@ -166,7 +166,7 @@ def _groups(name: str) -> tuple[str, ...]:
     examples=("mind uninstall claude-code", "mind uninstall zed --scope user --dry-run"),
 )
 def uninstall(
-    mind: Mind,
+    call: Call,
     client: Annotated[ClientName, Arg("Name of the client")],
     *,
     scope: For = None,
@@ -176,10 +176,10 @@ def uninstall(
 
     Removes only what `mind install` added. Memories are not changed.
     """
-    here = machine(mind)
+    here = machine(call)
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
-    rows = tuple(clients.uninstall(mind, chosen, for_scope, here, dry_run=dry_run))
+    rows = tuple(clients.uninstall(call, chosen, for_scope, here, dry_run=dry_run))
     return Installation(client=client, scope=for_scope, dry_run=dry_run, files=rows)
 
 

@@ -3,12 +3,12 @@
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Conflict, Denied, Invalid, RateLimited, StorageFailed
 from mimo.features.context import files as context
 from mimo.frozen import frozen
 from mimo.guard.policy import ALL, Operation
-from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, bad, dim, good
 from mimo.rendering.results import count, render, second, stamp
 from mimo.store.git import branch
@@ -40,14 +40,14 @@ class ContextWritten:
     errors=(Invalid,),
     examples=("mind context show", "mind context show --budget 1000"),
 )
-def show(mind: Mind, *, budget: Budget = None) -> context.ContextShown:
+def show(call: Call, *, budget: Budget = None) -> context.ContextShown:
     """Show the notes that `mind context write` writes
 
     Current decisions, open loops, gotchas, the most important facts, sessions and the last
     checkpoint, of memories that are approved and not private. If not all of it fits, the most
     important notes are kept.
     """
-    return context.shown(mind, budget)
+    return context.shown(call, budget)
 
 
 @command(
@@ -62,7 +62,7 @@ def show(mind: Mind, *, budget: Budget = None) -> context.ContextShown:
     examples=("mind context write", "mind context write AGENTS.md"),
 )
 def write(
-    mind: Mind,
+    call: Call,
     file: Annotated[
         tuple[str, ...],
         Arg("Files to write to (default `context.files`)", complete="path"),
@@ -76,12 +76,12 @@ def write(
     A new block is put at the top of the file. Everything outside the block stays byte for byte,
     and a block that was changed by hand is not replaced.
     """
-    done = context.write(mind, context.files_of(mind, file), force=force, budget=budget)
+    done = context.write(call, context.files_of(call, file), force=force, budget=budget)
     empty = [name for name, written in done.items() if written is None]
     notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
     return ContextWritten(
         files=tuple(filter(None, done.values())),
-        notice=notices(mind.notice, notice),
+        notice=notices(call.notice, notice),
     )
 
 
@@ -128,7 +128,7 @@ class WorkContext:
     "calls.",
 )
 def get_context(
-    mind: Mind,
+    call: Call,
     context_type: Annotated[
         Literal["session", "agent", "task", "all"], Arg("Type of context to retrieve", agents="")
     ] = "all",
@@ -142,9 +142,9 @@ def get_context(
     Clients set them in MIND_SESSION_ID, MIND_AGENT_ID and MIND_TASK_ID, and the usage in
     MIND_TOKENS_USED and MIND_USD_SPENT.
     """
-    session = mind.session
+    session = call.session
     wanted = PARTS if context_type == ALL else (context_type,)
-    allowed = mind.guard.contexts(wanted, "getContext")
+    allowed = call.mind.guard.contexts(wanted, "getContext")
     if not allowed:
         error = Denied(
             f"Access denied to context '{context_type}'",
@@ -153,25 +153,25 @@ def get_context(
         )
         error.reason = "context_type"
         raise error
-    key = (allowed, include_history, mind.author)
+    key = (allowed, include_history, call.author)
     state = session.calls if include_history else None
     if cached := session.answers.get(key):
         at, its_state, answer = cached
-        is_fresh = timedelta() <= mind.now() - at < _CACHED
+        is_fresh = timedelta() <= call.mind.now() - at < _CACHED
         if is_fresh and its_state == state and isinstance(answer, WorkContext):
             return answer
-    context = _gathered(mind, allowed, history=include_history)
-    session.answers[key] = (mind.now(), state, context)
+    context = _gathered(call, allowed, history=include_history)
+    session.answers[key] = (call.mind.now(), state, context)
     return context
 
 
-def _gathered(mind: Mind, parts: tuple[str, ...], *, history: bool) -> WorkContext:
-    session = mind.session
+def _gathered(call: Call, parts: tuple[str, ...], *, history: bool) -> WorkContext:
+    session = call.session
     agent = task = None
     if "agent" in parts:
-        agent = session.variable("MIND_AGENT_ID") or mind.author or "person"
+        agent = session.variable("MIND_AGENT_ID") or call.author or "person"
     if "task" in parts:
-        on = branch(mind.project.root) if mind.has_project else None
+        on = branch(call.mind.project.root) if call.mind.has_project else None
         task = session.variable("MIND_TASK_ID") or on or "default"
     calls = tuple(
         ToolUse(tool_name=used.tool, timestamp=used.at, success=used.success)
@@ -183,15 +183,15 @@ def _gathered(mind: Mind, parts: tuple[str, ...], *, history: bool) -> WorkConte
         agent_id=agent,
         task_id=task,
         start_time=session.started if of_session else None,
-        memory_usage=_usage(mind) if of_session else None,
+        memory_usage=_usage(call) if of_session else None,
         tool_history=calls if history else None,
     )
 
 
-def _usage(mind: Mind) -> MemoryUsage:
+def _usage(call: Call) -> MemoryUsage:
     """Returns the usage that the client reports in the environment."""
     tokens, usd = (
-        _number(mind.environ.get(f"MIND_{name}")) for name in ("TOKENS_USED", "USD_SPENT")
+        _number(call.mind.environ.get(f"MIND_{name}")) for name in ("TOKENS_USED", "USD_SPENT")
     )
     estimated = tokens is None and usd is None
     return MemoryUsage(tokens_used=int(tokens or 0), usd_spent=usd or 0.0, estimated=estimated)

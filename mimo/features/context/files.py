@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from mimo import disk
+from mimo.call import Call
 from mimo.commands.spec import Omitted, Out
 from mimo.errors import Invalid, MindError
 from mimo.failures import failure
 from mimo.features import context
 from mimo.frozen import frozen
 from mimo.index.catalog import Catalog
-from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import files, git, trash
 from mimo.store.files import LOCAL
@@ -51,14 +51,14 @@ class ContextFile:
     changed: Annotated[bool, Out("False if it was up to date")]
 
 
-def shown(mind: Mind, budget: int | None = None) -> ContextShown:
+def shown(call: Call, budget: int | None = None) -> ContextShown:
     """Returns the notes within a budget of characters (default: the setting).
 
     They depend on the memories alone, not on the clock, the machine or the branch.
     """
-    refresh.refresh(mind)
-    room = mind.config["context.budget"] if budget is None else budget
-    sections = context.sections(mind.index.ask(lambda sql: context.gather(Catalog(sql))))
+    refresh.refresh(call)
+    room = call.mind.config["context.budget"] if budget is None else budget
+    sections = context.sections(call.mind.index.ask(lambda sql: context.gather(Catalog(sql))))
     kept = context.within(sections, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in kept)
     text = f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}"
@@ -67,38 +67,38 @@ def shown(mind: Mind, budget: int | None = None) -> ContextShown:
         notes=lines,
         characters=len(text),
         tokens=-(-len(text) // _CHARACTERS_PER_TOKEN),
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 
-def shown_to_client(mind: Mind) -> str:
+def shown_to_client(call: Call) -> str:
     """Returns the notes for a client, with those of the user's memory for all projects.
 
     The user's are private: no file of a project gets them.
     """
-    text = shown(mind).text
-    user = mind.user()
+    text = shown(call).text
+    user = call.user()
     if user is None:
         return text
     sections: list[context.Section] = []
     with suppress(MindError):
         refresh.refresh(user)
-        sections = user.index.ask(lambda sql: context.of_user(Catalog(sql)))
+        sections = user.mind.index.ask(lambda sql: context.of_user(Catalog(sql)))
     return f"{text}\n\n{context.rendered(sections)}" if sections else text
 
 
 def write(
-    mind: Mind, names: Iterable[str], *, force: bool = False, budget: int | None = None
+    call: Call, names: Iterable[str], *, force: bool = False, budget: int | None = None
 ) -> dict[str, ContextFile | None]:
     """Writes the block into files of the project, or into none if one of them can't have it.
 
     The result of a file is None if there is nothing to write yet. The rest of a file stays as it
     is. Raises `Conflict` if a block was changed by hand (unless `force`), and `Invalid`.
     """
-    paths = {name: _path(mind.project.root, name) for name in names}
-    block = shown(mind, budget)
+    paths = {name: _path(call.mind.project.root, name) for name in names}
+    block = shown(call, budget)
     done: dict[str, ContextFile | None] = dict.fromkeys(paths)
-    with lock(files.local(mind.project.root, "context.lock")):
+    with lock(files.local(call.mind.project.root, "context.lock")):
         before = {name: _content(path) for name, path in paths.items()}
         after = {name: _with_block(name, before[name], block, force=force) for name in paths}
         for name, path in paths.items():
@@ -134,25 +134,27 @@ def _with_block(name: str, data: bytes | None, block: ContextShown, *, force: bo
         return context.replaced(data, block.text, force=force)
 
 
-def write_untracked(mind: Mind) -> dict[str, ContextFile | MindError]:
+def write_untracked(call: Call) -> dict[str, ContextFile | MindError]:
     """Writes the block into files that git does not track; returns the result for each.
 
     Instead of a CLAUDE.md that is tracked, or that git would list as new, a CLAUDE.local.md that
     git ignores is written.
     """
     done: dict[str, ContextFile | MindError] = {}
-    for name in mind.config["context.files"] if mind.config["context.daemon"] == "on" else ():
+    for name in (
+        call.mind.config["context.files"] if call.mind.config["context.daemon"] == "on" else ()
+    ):
         candidates = filter(None, (name, _LOCAL_FILE.get(name)))
-        chosen = next((file for file in candidates if _is_own(mind.project.root, file)), None)
+        chosen = next((file for file in candidates if _is_own(call.mind.project.root, file)), None)
         try:
-            if chosen and (written := write(mind, [chosen])[chosen]):
+            if chosen and (written := write(call, [chosen])[chosen]):
                 done[chosen] = written
         except MindError as error:
             done[chosen or name] = error
     return done
 
 
-def forget(mind: Mind, quoted: Callable[[str], bool]) -> str | None:
+def forget(call: Call, quoted: Callable[[str], bool]) -> str | None:
     """Removes the lines that quote a purged memory from the blocks; the trash keeps no copy.
 
     A staged file that quotes it is unstaged. Returns a notice that names the changed files, and
@@ -161,15 +163,15 @@ def forget(mind: Mind, quoted: Callable[[str], bool]) -> str | None:
     from mimo.operations.undoing import unstage_quotes
 
     changed, left = list[str](), list[str]()
-    names = [] if mind.is_users else mind.config["context.files"]
+    names = [] if call.mind.is_users else call.mind.config["context.files"]
     every = tuple(dict.fromkeys(filter(None, (*names, *map(_LOCAL_FILE.get, names)))))
     for name in every:
         try:
-            path = files.safe_path(mind.project.root, name)
+            path = files.safe_path(call.mind.project.root, name)
             data = _content(path)
             if data is None or not quoted(data.decode("utf-8", "replace")):
                 continue
-            with lock(files.safe_path(mind.project.root, f"{LOCAL}/context.lock")):
+            with lock(files.safe_path(call.mind.project.root, f"{LOCAL}/context.lock")):
                 written = context.without(data, quoted)
                 if written != data:
                     if recorder := trash.current():
@@ -182,18 +184,18 @@ def forget(mind: Mind, quoted: Callable[[str], bool]) -> str | None:
             left.append(name)
     done = f"its lines in {', '.join(changed)} were removed: if git had them, stage and commit that"
     more = f"{', '.join(left)} may still have its text: remove it by hand"
-    unstaged = unstage_quotes(mind, every, quoted) if every else None
+    unstaged = unstage_quotes(call, every, quoted) if every else None
     return notices(unstaged, done if changed else None, more if left else None)
 
 
-def files_of(mind: Mind, named: tuple[str, ...]) -> tuple[str, ...]:
+def files_of(call: Call, named: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the files to write, relative to the project: the named ones, or the setting.
 
     Raises `Invalid` for a file outside the project.
     """
-    root = mind.project.root
+    root = call.mind.project.root
     if not named:
-        return tuple(mind.config["context.files"])
+        return tuple(call.mind.config["context.files"])
     return tuple(_relative(root, name) for name in named)
 
 

@@ -10,9 +10,9 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+from mimo.call import Call
 from mimo.errors import Invalid
 from mimo.guard.privacy import redacted
-from mimo.mind import Mind
 from mimo.sqlite import Database
 from mimo.store import files
 from mimo.store.projects import index_owner, own_name
@@ -27,11 +27,11 @@ MOST_CHARACTERS = 20_000_000
 """The longest turn, as JSON: pictures are part of it."""
 
 
-def _database(mind: Mind) -> closing[Database]:
+def _database(call: Call) -> closing[Database]:
     # A clone may bring conversations, but not under this name.
-    owner = index_owner(mind.home, mind.randomness)
+    owner = index_owner(call.mind.home, call.mind.randomness)
     name = f"{own_name('conversations', owner)}.db"
-    return closing(Database(partial(files.local, mind.project.root, name), _SCHEMA))
+    return closing(Database(partial(files.local, call.mind.project.root, name), _SCHEMA))
 
 
 def _checked(conversation: str) -> str:
@@ -40,15 +40,15 @@ def _checked(conversation: str) -> str:
     return conversation
 
 
-def add(mind: Mind, conversation: str, turns: list[Any]) -> int:
+def add(call: Call, conversation: str, turns: list[Any]) -> int:
     """Adds turns at the end of a conversation, all or none, and returns their number.
 
     Secrets in them are masked first: the mark that permits one is not a person's here. Raises
     `Invalid` and `StorageFailed`.
     """
     texts = [_packed(turn) for turn in redacted(turns, allowing=False).value]
-    now = mind.now().timestamp()
-    with _database(mind) as database, database.writing() as connection:
+    now = call.mind.now().timestamp()
+    with _database(call) as database, database.writing() as connection:
         query = "SELECT COALESCE(MAX(place), 0) FROM turns WHERE conversation = ?"
         (last,) = connection.execute(query, (_checked(conversation),)).fetchone()
         rows = [(conversation, last + n, text, now) for n, text in enumerate(texts, 1)]
@@ -63,19 +63,19 @@ def _packed(turn: Any) -> str:
     return text
 
 
-def newest(mind: Mind, conversation: str, limit: int | None) -> list[Any]:
+def newest(call: Call, conversation: str, limit: int | None) -> list[Any]:
     """Returns the last turns of a conversation, all without a limit, in their order."""
     query = "SELECT turn FROM turns WHERE conversation = ? ORDER BY place DESC LIMIT ?"
     values = (_checked(conversation), -1 if limit is None else max(0, limit))
-    with _database(mind) as database, database.reading() as connection:
+    with _database(call) as database, database.reading() as connection:
         rows = connection.execute(query, values).fetchall() if connection else []
     return [json.loads(text) for (text,) in reversed(rows)]
 
 
-def pop(mind: Mind, conversation: str) -> Any:
+def pop(call: Call, conversation: str) -> Any:
     """Removes the last turn of a conversation and returns it; None if there is none."""
     query = "SELECT place, turn FROM turns WHERE conversation = ? ORDER BY place DESC LIMIT 1"
-    with _database(mind) as database, database.writing() as connection:
+    with _database(call) as database, database.writing() as connection:
         row = connection.execute(query, (_checked(conversation),)).fetchone()
         if row is None:
             return None
@@ -84,8 +84,8 @@ def pop(mind: Mind, conversation: str) -> Any:
     return json.loads(row[1])
 
 
-def clear(mind: Mind, conversation: str) -> int:
+def clear(call: Call, conversation: str) -> int:
     """Removes all turns of a conversation and returns their number."""
-    with _database(mind) as database, database.writing() as connection:
+    with _database(call) as database, database.writing() as connection:
         remove = "DELETE FROM turns WHERE conversation = ?"
         return connection.execute(remove, (_checked(conversation),)).rowcount

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Json, Tool, command
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import conversations
 from mimo.frozen import frozen
-from mimo.mind import Mind
 
 CONVERSATIONS = Tool(name="conversations", description="Turns of conversations")
 
@@ -35,13 +35,13 @@ class Counted:
     errors=(Invalid, StorageFailed),
 )
 def read(
-    mind: Mind,
+    call: Call,
     conversation: Name,
     *,
     limit: Annotated[int | None, Arg("Number of turns; all by default")] = None,
 ) -> Turns:
     """Return the last turns of a conversation"""
-    return Turns(turns=tuple(conversations.newest(mind, conversation, limit)))
+    return Turns(turns=tuple(conversations.newest(call, conversation, limit)))
 
 
 @command(
@@ -52,14 +52,14 @@ def read(
     errors=(Invalid, StorageFailed),
 )
 def add(
-    mind: Mind,
+    call: Call,
     conversation: Name,
     turns: Annotated[Json, Arg("List of turns; secrets are masked", compared=True)],
 ) -> Counted:
     """Add turns to a conversation"""
     if not isinstance(turns, list):
         raise Invalid("`turns` must be a list")
-    return Counted(count=conversations.add(mind, conversation, turns))
+    return Counted(count=conversations.add(call, conversation, turns))
 
 
 @command(
@@ -69,9 +69,9 @@ def add(
     toolset="adapters",
     errors=(Invalid, StorageFailed),
 )
-def pop(mind: Mind, conversation: Name) -> Turns:
+def pop(call: Call, conversation: Name) -> Turns:
     """Remove and return the last turn of a conversation"""
-    turn = conversations.pop(mind, conversation)
+    turn = conversations.pop(call, conversation)
     return Turns(turns=() if turn is None else (turn,))
 
 
@@ -82,6 +82,6 @@ def pop(mind: Mind, conversation: Name) -> Turns:
     toolset="adapters",
     errors=(Invalid, StorageFailed),
 )
-def clear(mind: Mind, conversation: Name) -> Counted:
+def clear(call: Call, conversation: Name) -> Counted:
     """Remove all turns of a conversation"""
-    return Counted(count=conversations.clear(mind, conversation))
+    return Counted(count=conversations.clear(call, conversation))

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mimo import disk, installation
+from mimo.call import Call
 from mimo.frozen import frozen
-from mimo.mind import Mind
 from mimo.store import locks
 from mimo.store.state import StateFile
 
@@ -80,21 +80,21 @@ def log_file(home: Path) -> Path:
     return home / "logs" / "daemon.log"
 
 
-def newest(mind: Mind, count: int) -> tuple[str, ...]:
+def newest(call: Call, count: int) -> tuple[str, ...]:
     """Returns the last lines, oldest first; none if there is no log."""
-    log = _opened(log_file(mind.home))
+    log = _opened(log_file(call.mind.home))
     if log is None:
         return ()
     with log:
         return tuple(line.decode("utf-8", "replace").rstrip("\n") for line in deque(log, count))
 
 
-def followed(mind: Mind, count: int) -> Iterator[tuple[str, ...]]:
+def followed(call: Call, count: int) -> Iterator[tuple[str, ...]]:
     """Yields the last lines and then new lines without an end, some at a time.
 
     When a full log is rotated, reading continues with the new file.
     """
-    path = log_file(mind.home)
+    path = log_file(call.mind.home)
     log = _opened(path)
     try:
         if log and (lines := _lines(log)[-count:]):
@@ -105,7 +105,7 @@ def followed(mind: Mind, count: int) -> Iterator[tuple[str, ...]]:
             if log and (lines := _lines(log)):
                 yield lines
             if not ended or (following := _opened(path)) is None:
-                mind.timer.sleep(_PAUSE_SECONDS)
+                call.mind.timer.sleep(_PAUSE_SECONDS)
                 continue
             if log:
                 log.close()

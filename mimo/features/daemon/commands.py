@@ -5,13 +5,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, for_people
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.features import daemon
 from mimo.features.daemon import process
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.mind import Mind
 from mimo.rendering import Screen, accent, dim, good
 from mimo.rendering.results import render
 
@@ -68,13 +68,13 @@ class DaemonLog:
     errors=(StorageFailed,),
     examples=("mind daemon start",),
 )
-def start(mind: Mind) -> DaemonStarted:
+def start(call: Call) -> DaemonStarted:
     """Start the daemon in the background
 
     It watches the registered projects and keeps their index and context fresh. Everything works
     without it.
     """
-    current, already = process.start(mind)
+    current, already = process.start(call.mind)
     return DaemonStarted(pid=current.pid, already=already, notice=_notice(current))
 
 
@@ -85,9 +85,9 @@ def start(mind: Mind) -> DaemonStarted:
     errors=(DaemonNotRunning, StorageFailed),
     examples=("mind daemon stop",),
 )
-def stop(mind: Mind) -> DaemonStopped:
+def stop(call: Call) -> DaemonStopped:
     """Stop the daemon"""
-    return DaemonStopped(pid=process.stop(mind).pid)
+    return DaemonStopped(pid=process.stop(call.mind).pid)
 
 
 @_command(
@@ -97,11 +97,11 @@ def stop(mind: Mind) -> DaemonStopped:
     errors=(StorageFailed,),
     examples=("mind daemon restart",),
 )
-def restart(mind: Mind) -> DaemonStarted:
+def restart(call: Call) -> DaemonStarted:
     """Stop the daemon if it runs, and start it again"""
     with suppress(DaemonNotRunning):
-        process.stop(mind)
-    return start(mind)
+        process.stop(call.mind)
+    return start(call)
 
 
 @_command(
@@ -111,16 +111,16 @@ def restart(mind: Mind) -> DaemonStarted:
     needs=Needs(Operation.READ, person=True, diagnosis=True),
     examples=("mind daemon status", "mind daemon status --json"),
 )
-def status(mind: Mind) -> DaemonReport:
+def status(call: Call) -> DaemonReport:
     """Show whether the daemon runs and which projects it watches"""
-    current = daemon.running(mind.home)
+    current = daemon.running(call.mind.home)
     started = current.started if current else None
     return DaemonReport(
         running=current is not None,
         pid=current.pid if current else None,
-        uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
+        uptime_seconds=int((call.mind.now() - started).total_seconds()) if started else None,
         projects=current.watching if current else (),
-        log=str(daemon.log_file(mind.home)),
+        log=str(daemon.log_file(call.mind.home)),
         notice=_notice(current),
     )
 
@@ -138,16 +138,16 @@ def _notice(current: daemon.Running | None) -> str | None:
     examples=("mind daemon logs -n 100", "mind daemon logs --follow"),
 )
 def logs(
-    mind: Mind,
+    call: Call,
     *,
     lines: Annotated[int, Arg("Number of lines", short="n", ge=1, le=100_000)] = 20,
     follow: Annotated[bool, Arg("Continue with new lines", surfaces=Surface.CLI)] = False,
 ) -> DaemonLog:
     """Show the end of the daemon's log"""
-    if follow and mind.partial:
-        for some in daemon.followed(mind, lines):
-            mind.partial(DaemonLog(lines=some))
-    return DaemonLog(lines=daemon.newest(mind, lines))
+    if follow and call.console.partial:
+        for some in daemon.followed(call, lines):
+            call.console.partial(DaemonLog(lines=some))
+    return DaemonLog(lines=daemon.newest(call, lines))
 
 
 @_command(
@@ -157,9 +157,9 @@ def logs(
     errors=(StorageFailed,),
     examples=("mind daemon run",),
 )
-def run(mind: Mind) -> DaemonStopped:
+def run(call: Call) -> DaemonStopped:
     """Run the daemon in the foreground until Ctrl-C or a signal"""
-    process.run(mind)
+    process.run(call)
     return DaemonStopped(pid=None)
 
 

@@ -14,13 +14,14 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from mimo import disk, installation
+from mimo.call import Answers, Call
 from mimo.config import Config
 from mimo.errors import DaemonNotRunning, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
 from mimo.features.context import files
 from mimo.features.daemon import Running
 from mimo.guard.audit import Ending
-from mimo.guard.policy import Call, Operation
+from mimo.guard.policy import Operation, Request
 from mimo.mind import Mind
 from mimo.operations import encoding, refresh
 from mimo.operations.listening import Listener, Memory
@@ -56,9 +57,9 @@ _NO_CHANGE = frozenset[Path]()
 class Loop:
     """Keeps every registered project fresh until `end` is called."""
 
-    def __init__(self, mind: Mind) -> None:
+    def __init__(self, mind: Mind, answers: Answers | None = None) -> None:
         """Nothing is watched before `run`."""
-        self._mind = mind
+        self._mind, self._answers = mind, answers
         self._started = mind.now()
         self._events: SimpleQueue[frozenset[Path]] = SimpleQueue()
         self._ended = threading.Event()
@@ -150,9 +151,9 @@ class Loop:
 
     def _listen(self, root: Path) -> None:
         """Lets commands and hooks in a project ask the daemon."""
-        if self._mind.answers and root not in self._asked:
+        if self._answers and root not in self._asked:
             memory = Memory(self._projects[root].reopened)
-            listener = Listener(self._mind.home, memory, self._mind.answers)
+            listener = Listener(self._mind.home, memory, self._answers)
             self._asked[root] = (listener, memory)
             listener.start()
 
@@ -213,10 +214,10 @@ class Loop:
     def _update(self, root: Path, mind: Mind) -> None:
         """Removes expired values, and ingests changed files again."""
         with _logged(root):
-            if count := values.expire(mind):
+            if count := values.expire(Call(mind)):
                 log.info("%s: %s values have expired", root, count)
         with _logged(root, "changed files were not ingested again: "):
-            report = ingest.update_changed(mind, self._refused_in(root))
+            report = ingest.update_changed(Call(mind), self._refused_in(root))
             for file in report.files if report else ():
                 if file.refusal:
                     message = "%s: %s was not ingested again: %s"
@@ -240,12 +241,12 @@ class Loop:
         is_enough = False
         with _logged(root):
             mind = self._projects[root]
-            changed = refresh.refresh_changed(mind, paths) if paths else None
-            done = refresh.refresh(mind) if changed is None else changed
+            changed = refresh.refresh_changed(Call(mind), paths) if paths else None
+            done = refresh.refresh(Call(mind)) if changed is None else changed
             if count := done.added + done.changed + done.removed:
                 log.info("%s: %s files indexed", root, count)
             if done.added + done.changed > _MANY:
-                encoding.encode_later(mind)
+                encoding.encode_later(Call(mind))
             if not done.is_whole:
                 self._unsettled[root] = time.monotonic() + _SETTLE_SECONDS
             is_enough = changed is not None
@@ -257,7 +258,7 @@ class Loop:
         """Refreshes the user's memory for all projects; commands do so too, but not hooks."""
         if self._user:
             with _logged(self._user.project.root):
-                refresh.refresh(self._user)
+                refresh.refresh(Call(self._user))
 
     def _end_session(self, root: Path) -> None:
         """Ends the session in a project, which writes the notes for agents."""
@@ -267,11 +268,11 @@ class Loop:
             mind = self._projects[root]
             mind.check_format()
             tool, writes = "mind_context_write", Operation.WRITE
-            call = Call(tool=tool, operation=writes, agent=ingest.DAEMON, at=mind.now())
-            mind.guard.authorise(call)
-            written = files.write_untracked(mind)
+            request = Request(tool=tool, operation=writes, agent=ingest.DAEMON, at=mind.now())
+            mind.guard.authorise(request)
+            written = files.write_untracked(Call(mind))
             if written:
-                mind.guard.record(call, Ending())
+                mind.guard.record(request, Ending())
             for name, result in written.items():
                 if isinstance(result, MindError):
                     log.warning("%s: no notes written to %s: %s", root, name, result.message)
@@ -350,7 +351,7 @@ def start(mind: Mind) -> tuple[Running, bool]:
         if current := daemon.running(mind.home):
             process.returncode = 0  # It continues after us: no wait, and no warning about a leak.
             return current, False
-        last = "; ".join(daemon.newest(mind, 3)) or f"exit status {process.returncode}"
+        last = "; ".join(daemon.newest(Call(mind), 3)) or f"exit status {process.returncode}"
         raise StorageFailed(f"the daemon stopped at once: {last}", hint="see `mind daemon logs`")
     process.kill()
     raise StorageFailed("the daemon did not start in time", hint="see `mind daemon logs`")
@@ -377,8 +378,9 @@ def stop(mind: Mind) -> Running:
     return current
 
 
-def run(mind: Mind) -> None:
+def run(call: Call) -> None:
     """Runs the daemon until a signal stops it. Raises `StorageFailed` if another one runs."""
+    mind = call.mind
     if current := daemon.running(mind.home):
         raise StorageFailed(
             f"a daemon is already running as process {current.pid}",
@@ -390,8 +392,7 @@ def run(mind: Mind) -> None:
     with daemon.held(mind.home), _logging(mind):
         # Without a project of its own: projects may be registered and removed while it runs.
         everywhere = Mind(home=mind.home, project=None, clock=mind.clock, environ=mind.environ)
-        everywhere.answers = mind.answers
-        loop = Loop(everywhere)
+        loop = Loop(everywhere, call.console.answers)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: loop.end())
         loop.run()

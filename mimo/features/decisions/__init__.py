@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from enum import StrEnum
 
+from mimo.call import Call
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
-from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.store import git
 from mimo.text.phrases import notices
@@ -27,48 +27,48 @@ class Saved:
     notice: str | None = None
 
 
-def current(mind: Mind, topic: str, *, shared: bool = False) -> tuple[Record, ...]:
+def current(call: Call, topic: str, *, shared: bool = False) -> tuple[Record, ...]:
     """Returns the current decisions on a topic, newest first.
 
     There is one, unless two branches of git made one each. Those that are not approved are only
     returned if none is approved. With `shared`, private decisions do not matter.
     """
-    return refresh.up_to_date(mind).current(topic, shared=shared)
+    return refresh.up_to_date(call).current(topic, shared=shared)
 
 
-def find(mind: Mind, wanted: str) -> Record:
+def find(call: Call, wanted: str) -> Record:
     """Returns the memory with that id, the current decision on that topic, or that of a cut id.
 
     Raises `AmbiguousId` if several decisions on the topic compete, and `NotFound`.
     """
-    exact = refresh.up_to_date(mind).get(wanted)
+    exact = refresh.up_to_date(call).get(wanted)
     if exact:
         return exact
-    on_topic = current(mind, wanted)
-    lookup.check_alone(mind, wanted, on_topic)
+    on_topic = current(call, wanted)
+    lookup.check_alone(call, wanted, on_topic)
     if on_topic:
         return on_topic[0]
     try:
-        return lookup.one(mind, wanted, surely=True)
+        return lookup.one(call, wanted, surely=True)
     except NotFound as error:
-        if not error.details["nearest"] and (near := lookup.like_topic(mind, wanted)):
+        if not error.details["nearest"] and (near := lookup.like_topic(call, wanted)):
             error.hint = near
         raise
 
 
-def newest(mind: Mind, wanted: str) -> Record:
+def newest(call: Call, wanted: str) -> Record:
     """Returns the memory that `find` returns, or the newest of the decisions that compete."""
     try:
-        return find(mind, wanted)
+        return find(call, wanted)
     except AmbiguousId:
-        on_topic = current(mind, wanted)
+        on_topic = current(call, wanted)
         if not on_topic:
             raise
         return on_topic[0]
 
 
 def save(
-    mind: Mind, draft: Memory, *, private: bool = False, keep: bool = False, again: bool = False
+    call: Call, draft: Memory, *, private: bool = False, keep: bool = False, again: bool = False
 ) -> Saved:
     """Stores a decision that supersedes the current ones on its topic, unless `keep` is set.
 
@@ -78,11 +78,11 @@ def save(
     new decision is private: the link would put its id into a file that git shares. The shared
     decision that a private one replaced is superseded then, since a clone has only the shared ones.
     """
-    with saving.in_turn(mind) if again else nullcontext():
-        return _save(mind, draft, private=private, keep=keep, again=again)
+    with saving.in_turn(call) if again else nullcontext():
+        return _save(call, draft, private=private, keep=keep, again=again)
 
 
-def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) -> Saved:
+def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) -> Saved:
     """Stores a decision as `save` does. To store it `again`, hold `in_turn`."""
     left: list[str] = []
 
@@ -91,10 +91,10 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
         others = [link for link in draft.links if link.type != SUPERSEDES]
         olds: tuple[Record, ...] = ()
         if draft.topic and not keep:
-            olds = refresh.up_to_date(mind).current(draft.topic, unapproved=True)
+            olds = refresh.up_to_date(call).current(draft.topic, unapproved=True)
         for old in olds:
             id, reason = old.memory.id, None
-            if not mind.trust.trusted(old.place.digest):
+            if not call.mind.trust.trusted(old.place.digest):
                 reason = "it is not approved (`mind review` shows it)"
             elif old.place.private and not private:
                 reason = "it is private, and a shared file must not name it"
@@ -102,17 +102,17 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
             if reason is None:
                 replaced.append(id)
             elif id not in {link.to for link in draft.links}:
-                name = lookup.named(mind, [id])[0]
+                name = lookup.named(call, [id])[0]
                 left.append(f"`{name}` is not superseded: {reason}")
         if draft.topic and not keep and not private:
             # These may be superseded by private decisions.
-            in_clones = current(mind, draft.topic, shared=True)
-            approved = (old for old in in_clones if mind.trust.trusted(old.place.digest))
+            in_clones = current(call, draft.topic, shared=True)
+            approved = (old for old in in_clones if call.mind.trust.trusted(old.place.digest))
             replaced += [old.memory.id for old in approved]
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
-        return saving.store(mind, replace(draft, links=(*others, *links)), private=private)
+        return saving.store(call, replace(draft, links=(*others, *links)), private=private)
 
-    stored = saving.store_once(mind, draft, write, private=private, again=again)
+    stored = saving.store_once(call, draft, write, private=private, again=again)
     links = () if stored.already else stored.record.memory.links
     return Saved(
         record=stored.record,
@@ -123,21 +123,21 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
 
 
 def supersede(
-    mind: Mind, wanted: str, draft: Memory, *, reason: str | None, private: bool = False
+    call: Call, wanted: str, draft: Memory, *, reason: str | None, private: bool = False
 ) -> Saved:
     """Stores `draft` in place of a memory, with that memory's type, topic, tags and importance.
 
     The old memory stays unchanged. A memory that supersedes a private one is private, too. Of an
     unapproved memory only type and topic are copied. Raises `Invalid` if it is already superseded.
     """
-    with saving.in_turn(mind):
-        old = find(mind, wanted)
-        approved = mind.trust.trusted(old.place.digest)
+    with saving.in_turn(call):
+        old = find(call, wanted)
+        approved = call.mind.trust.trusted(old.place.digest)
         hidden = private or old.place.private
         # A clone does not have the private memories, so they do not count for a shared one.
-        of_old = mind.index.newer((old.memory.id,), shared=not hidden)[old.memory.id]
+        of_old = call.mind.index.newer((old.memory.id,), shared=not hidden)[old.memory.id]
         if newer := of_old.successor:
-            this, by = lookup.named(mind, [old.memory.id, newer])
+            this, by = lookup.named(call, [old.memory.id, newer])
             raise Invalid(
                 f"`{this}` is superseded already, by `{by}`",
                 hint=f"supersede `{by}`, or mark how it turned out",
@@ -154,11 +154,11 @@ def supersede(
             sections={Section.REASONING: "\n\n".join(reasons)} if reasons else {},
             links=(*draft.links, Link(to=old.memory.id, type=SUPERSEDES, confidence=1.0)),
         )
-        return _save(mind, new, private=hidden, keep=True, again=True)
+        return _save(call, new, private=hidden, keep=True, again=True)
 
 
 def conclude(
-    mind: Mind, wanted: str, outcome: Outcome | None, reason: str | None
+    call: Call, wanted: str, outcome: Outcome | None, reason: str | None
 ) -> tuple[Record, float]:
     """Records in its file how a decision turned out, and adjusts its confidence.
 
@@ -166,14 +166,14 @@ def conclude(
     a reason, for another memory than a decision, and for a document that mind only reads.
     """
     outcomes.check_reason(outcome, reason, field="reason")
-    record = find(mind, wanted)
+    record = find(call, wanted)
     saving.check_changeable(record)
     if not record.place.owned:
         raise Invalid(
             f"`{record.place.path}` is a document that mind only reads",
             hint="note the outcome in it with `mind edit`, or save a decision that supersedes it",
         )
-    memory, now = record.memory, mind.now()
+    memory, now = record.memory, call.mind.now()
     # An outcome that an earlier version noted for another memory can be removed.
     if memory.type is not Kind.DECISION and outcome is not None:
         raise Invalid(
@@ -185,7 +185,7 @@ def conclude(
     line = outcomes.entry(outcome, reason, on=now, before=before, after=after)
     sections = outcomes.with_entry(memory, line)
     confidence = after if after != before else memory.confidence
-    changed = saving.edit(mind, record, outcome=outcome, confidence=confidence, sections=sections)
+    changed = saving.edit(call, record, outcome=outcome, confidence=confidence, sections=sections)
     return changed, before
 
 
@@ -218,32 +218,32 @@ class Resumed:
     """The branch that it was made on, if this machine recorded it."""
 
 
-def save_checkpoint(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
+def save_checkpoint(call: Call, draft: Memory, *, private: bool = False) -> Record:
     """Stores a checkpoint and records, outside the project, that it was made here."""
-    record = saving.store(mind, draft, private=private)
-    claim(mind, (record.memory.id,), git.branch(mind.project.root))
+    record = saving.store(call, draft, private=private)
+    claim(call, (record.memory.id,), git.branch(call.mind.project.root))
     return record
 
 
-def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
+def claim(call: Call, ids: Iterable[str], on: str | None) -> None:
     """Records that checkpoints were made on this machine, and on which branch if it is known."""
     try:
-        mind.trust.add_checkpoints(ids, on)
+        call.mind.trust.add_checkpoints(ids, on)
     except StorageFailed as error:
         # The checkpoint itself is stored; it is only not recognised as made here.
-        mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")
+        call.note("checkpoint", f"it will count as made elsewhere: {error.message}")
 
 
-def latest_checkpoint(mind: Mind) -> Resumed | None:
+def latest_checkpoint(call: Call) -> Resumed | None:
     """Returns the newest checkpoint that is not archived.
 
     In order of preference: one made on this machine and branch, one made on this machine, an
     approved one of another author, one that is not approved.
     """
-    made, here = mind.trust.checkpoints(), git.branch(mind.project.root)
-    trusted = mind.trust.checker()
+    made, here = call.mind.trust.checkpoints(), git.branch(call.mind.project.root)
+    trusted = call.mind.trust.checker()
     own = foreign = unapproved = None
-    for record in _active(mind):
+    for record in _active(call):
         if not trusted(record.place.digest):
             unapproved = unapproved or record
             continue
@@ -256,16 +256,16 @@ def latest_checkpoint(mind: Mind) -> Resumed | None:
     if own:
         return Resumed(record=own, whose=Whose.MACHINE, branch=made.get(own.memory.id))
     if other := foreign or unapproved:
-        author = git.author_of(mind.project.root, other.place.path)
+        author = git.author_of(call.mind.project.root, other.place.path)
         return Resumed(record=other, whose=Whose.ELSEWHERE, author=author)
     return None
 
 
-def _active(mind: Mind) -> Iterator[Record]:
+def _active(call: Call) -> Iterator[Record]:
     """Yields the checkpoints that can be resumed, newest first."""
     kinds, offset = Filter(types=frozenset({Kind.CHECKPOINT})), 0
     while True:
-        page = finding.listing(mind, finding.Options(filter=kinds, limit=_PAGE, offset=offset))
+        page = finding.listing(call, finding.Options(filter=kinds, limit=_PAGE, offset=offset))
         for record in page.records:
             if (record.memory.status or "").lower() != ARCHIVED:
                 yield record

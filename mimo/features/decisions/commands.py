@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
+from mimo.call import Call, Surface
 from mimo.commands.common import (
     Again,
     Already,
@@ -16,7 +17,7 @@ from mimo.commands.common import (
     owner_of,
     untrusted,
 )
-from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command, notes_of
+from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import decisions
 from mimo.features.decisions import relations
@@ -25,7 +26,6 @@ from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
 from mimo.memory.outcomes import outcome_of
-from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.rendering import Screen, bad, dim, good, ident, titled
 from mimo.rendering.results import count, idents, render, row_labels, row_warnings
@@ -173,7 +173,7 @@ Don't use for: end of session → save/checkpoint; quick lessons → save/insigh
 id → evolve/supersede; how one turned out → evolve/outcome""",
 )
 def decision(
-    mind: Mind,
+    call: Call,
     topic: Annotated[
         str,
         Arg(
@@ -216,7 +216,7 @@ def decision(
     outcomes.check_reason(result, failure_reason, field="failure_reason")
     sections = _section(Section.REASONING, _not_blank(reasoning))
     if failure_reason and failure_reason.strip():
-        sections[Section.OUTCOME] = outcomes.entry(result, failure_reason, on=mind.now())
+        sections[Section.OUTCOME] = outcomes.entry(result, failure_reason, on=call.mind.now())
     draft = saving.draft(
         Kind.DECISION,
         decision,
@@ -224,23 +224,23 @@ def decision(
         confidence=confidence,
         tags=tags,
         outcome=result,
-        links=relations.links_of(mind, links),
+        links=relations.links_of(call, links),
         sections=sections,
         extra=_involvement(type),
     )
-    saved = decisions.save(mind, draft, private=private, keep=keep_current, again=again)
-    return _saved_decision(mind, saved)
+    saved = decisions.save(call, draft, private=private, keep=keep_current, again=again)
+    return _saved_decision(call, saved)
 
 
-def _saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
+def _saved_decision(call: Call, saved: decisions.Saved) -> SavedDecision:
     memory = saved.record.memory
     return SavedDecision(
         topic=memory.topic or "",
         confidence=memory.confidence or 0.0,
         supersedes=saved.supersedes,
         already=saved.already or None,
-        scope=owner_of(mind),
-        **_facts(mind, saved.record, saved.notice),
+        scope=owner_of(call),
+        **_facts(call, saved.record, saved.notice),
     )
 
 
@@ -260,7 +260,7 @@ Use when: a session ends, the context is compacted, work is put aside, "let's st
 Don't use for: choices → save/decision; lessons → save/insight; resuming → load/checkpoint""",
 )
 def checkpoint(
-    mind: Mind,
+    call: Call,
     summary: Annotated[
         str,
         Arg(
@@ -302,12 +302,12 @@ def checkpoint(
         summary,
         tags=tags,
         status=None if status is Status.ACTIVE else status.value,
-        links=relations.links_of(mind, links),
+        links=relations.links_of(call, links),
         sections=sections,
     )
-    record = decisions.save_checkpoint(mind, draft, private=private)
+    record = decisions.save_checkpoint(call, draft, private=private)
     files = phrases.items_of(record.memory.sections.get(Section.OPEN_FILES, ""))
-    return SavedCheckpoint(open_files=files, **_facts(mind, record))
+    return SavedCheckpoint(open_files=files, **_facts(call, record))
 
 
 @command(
@@ -325,7 +325,7 @@ Use when: you learnt a gotcha, a limit, a workaround or the cause of a bug.
 Don't use for: choices → save/decision; unfinished work → save/checkpoint; plain facts → memory""",
 )
 def insight(
-    mind: Mind,
+    call: Call,
     insight: Annotated[str, Arg("The lesson", agents="", words=True, stdin=True)],
     *,
     category: Annotated[
@@ -346,22 +346,22 @@ def insight(
         category=category,
         tags=tags,
         source=source,
-        links=relations.links_of(mind, links),
+        links=relations.links_of(call, links),
     )
-    stored = saving.store_once(mind, draft, private=private, again=again)
+    stored = saving.store_once(call, draft, private=private, again=again)
     return SavedInsight(
-        already=stored.already or None, **_facts(mind, stored.record, stored.notice)
+        already=stored.already or None, **_facts(call, stored.record, stored.notice)
     )
 
 
-def _facts(mind: Mind, record: Record, notice: str | None = None) -> dict[str, Any]:
+def _facts(call: Call, record: Record, notice: str | None = None) -> dict[str, Any]:
     """Returns the fields that the results of all commands that save share."""
     return {
         "id": record.memory.id,
         "title": record.memory.heading,
-        "file": file_of(mind, record.place.path),
-        "private": record.place.private or mind.is_users,
-        "notice": notices(notice, mind.notice),
+        "file": file_of(call, record.place.path),
+        "private": record.place.private or call.mind.is_users,
+        "notice": notices(notice, call.notice),
     }
 
 
@@ -438,7 +438,7 @@ Use when: it proved itself (SUCCESS), half worked (PARTIAL) or broke (FAILED).
 Don't use for: deciding something else → evolve/supersede; other lessons → save/insight""",
 )
 def outcome(
-    mind: Mind,
+    call: Call,
     id: Decision,
     outcome: Annotated[
         Literal["SUCCESS", "FAILED", "PARTIAL", "PENDING"],
@@ -464,7 +464,7 @@ def outcome(
     A success raises its confidence, a failure lowers it. From then on, every list, search result
     and answer marks a failed decision.
     """
-    record, before = decisions.conclude(mind, id, outcome_of(outcome), reason)
+    record, before = decisions.conclude(call, id, outcome_of(outcome), reason)
     memory = record.memory
     return Evolved(
         id=memory.id,
@@ -475,9 +475,9 @@ def outcome(
         confidence_before=before,
         confidence=before if memory.confidence is None else memory.confidence,
         warning=outcomes.warning(memory),
-        trust=untrusted(mind, record),
-        file=file_of(mind, record.place.path),
-        notice=mind.notice,
+        trust=untrusted(call, record),
+        file=file_of(call, record.place.path),
+        notice=call.notice,
     )
 
 
@@ -496,7 +496,7 @@ Use when: a known decision is abandoned, or its reasons no longer hold.
 Don't use for: a first decision on a topic → save/decision; how one turned out → evolve/outcome""",
 )
 def supersede(
-    mind: Mind,
+    call: Call,
     id: Decision,
     decision: Annotated[str, Arg("The new decision", agents="", stdin=True)],
     reasoning: Annotated[str | None, Reasoning] = None,
@@ -528,11 +528,11 @@ def supersede(
         Kind.DECISION,
         decision,
         confidence=confidence,
-        links=relations.links_of(mind, links),
+        links=relations.links_of(call, links),
         sections=_section(Section.REASONING, reasons),
     )
-    saved = decisions.supersede(mind, id, draft, reason=reason, private=private)
-    return _saved_decision(mind, saved)
+    saved = decisions.supersede(call, id, draft, reason=reason, private=private)
+    return _saved_decision(call, saved)
 
 
 @render.register

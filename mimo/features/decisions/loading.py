@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import (
     Competing,
     Limit,
@@ -45,7 +46,6 @@ from mimo.memory.model import (
 )
 from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
-from mimo.mind import Mind
 from mimo.operations import finding
 from mimo.rendering import (
     BELOW,
@@ -170,13 +170,13 @@ Resume your last work session: summary, open files, next steps, memories made si
 Use when: a session starts, "continue from yesterday", after a break.
 Don't use for: reasons of a decision → load/context; what happened lately → search/recent""",
 )
-def checkpoint(mind: Mind) -> Checkpoint:
+def checkpoint(call: Call) -> Checkpoint:
     """Show the checkpoint to resume from
 
     The newest one made on this machine and branch, else one made on this machine, else one of
     another author, with the author's name and its age.
     """
-    resumed = decisions.latest_checkpoint(mind)
+    resumed = decisions.latest_checkpoint(call)
     if resumed is None:
         notice = "no checkpoint yet; `mind save checkpoint` makes one"
         return Checkpoint(
@@ -184,13 +184,13 @@ def checkpoint(mind: Mind) -> Checkpoint:
             open_files=(),
             next_steps=None,
             timestamp=None,
-            recent=_recent(mind, None),
+            recent=_recent(call, None),
             notice=notice,
         )
-    finding.note(mind, [resumed.record])
+    finding.note(call, [resumed.record])
     memory = resumed.record.memory
     steps = phrases.steps_of(memory.sections.get(Section.NEXT_STEPS, ""))
-    age = calendar.age(memory.created, mind.now())
+    age = calendar.age(memory.created, call.mind.now())
     made = None
     if resumed.whose is Whose.MACHINE:
         where = f"branch {resumed.branch}" if resumed.branch else "this machine"
@@ -208,20 +208,20 @@ def checkpoint(mind: Mind) -> Checkpoint:
         branch=resumed.branch,
         by=memory.by,
         author=resumed.author,
-        trust=trust_of(mind, resumed.record),
+        trust=trust_of(call, resumed.record),
         file=resumed.record.place.path,
-        recent=_recent(mind, resumed.record),
+        recent=_recent(call, resumed.record),
         notice=made,
     )
 
 
-def _recent(mind: Mind, checkpoint: Record | None) -> tuple[RecentMemory, ...] | None:
+def _recent(call: Call, checkpoint: Record | None) -> tuple[RecentMemory, ...] | None:
     """Returns the newest memories after a checkpoint; None if there are none."""
     since = checkpoint.memory.created if checkpoint else None
     conditions = Filter(since=since, approved=True)
-    records = finding.newest(mind, conditions, MOST_RECENT + 1, documents=False)
+    records = finding.newest(call, conditions, MOST_RECENT + 1, documents=False)
     new = [record for record in records if record != checkpoint][:MOST_RECENT]
-    return tuple(memory.row(RecentMemory) for memory in facts(mind, new)) or None
+    return tuple(memory.row(RecentMemory) for memory in facts(call, new)) or None
 
 
 @command(
@@ -237,7 +237,7 @@ Use when: you touch what it covers, or need all of a search result.
 Don't use for: finding decisions → search/by_context; resuming work → load/checkpoint""",
 )
 def context(
-    mind: Mind,
+    call: Call,
     id: Annotated[
         str | None,
         Arg(
@@ -253,34 +253,34 @@ def context(
 
     If several decisions compete on a topic, the newest is shown, with the ids of the others.
     """
-    record = _newest_work(mind) if id is None else decisions.newest(mind, id)
-    finding.note(mind, [record])
-    around = finding.linked(mind, [record.memory.id], depth=CONTEXT_DEPTH, most=MOST_RELATED + 1)
-    (row,) = remembered(mind, [record], most=MAX_CONTENT_BYTES)
+    record = _newest_work(call) if id is None else decisions.newest(call, id)
+    finding.note(call, [record])
+    around = finding.linked(call, [record.memory.id], depth=CONTEXT_DEPTH, most=MOST_RELATED + 1)
+    (row,) = remembered(call, [record], most=MAX_CONTENT_BYTES)
     return Context(
         memory=row,
-        related=related(mind, around),
-        links=links_in(mind, around),
-        missing=_missing(mind, around),
+        related=related(call, around),
+        links=links_in(call, around),
+        missing=_missing(call, around),
         competing=row.competing,
         notice=f"only the nearest {MOST_RELATED} are listed" if around.cut else None,
     )
 
 
-def _missing(mind: Mind, around: Graph) -> tuple[str, ...]:
+def _missing(call: Call, around: Graph) -> tuple[str, ...]:
     """Returns the missing targets of links; an agent gets those of approved memories only."""
-    if mind.agent is None:
+    if call.agent is None:
         return around.missing
     records = [node.record for node in around.nodes]
-    approved = (record for record in records if mind.trust.trusted(record.place.digest))
+    approved = (record for record in records if call.mind.trust.trusted(record.place.digest))
     named = {link.to for record in approved for link in record.memory.links}
     return tuple(target for target in around.missing if target in named)
 
 
-def _newest_work(mind: Mind) -> Record:
+def _newest_work(call: Call) -> Record:
     """Returns the newest approved decision or checkpoint. Raises `NotFound`."""
     kinds = Filter(types=frozenset({Kind.DECISION, Kind.CHECKPOINT}), approved=True)
-    records = finding.listing(mind, finding.Options(filter=kinds, limit=1)).records
+    records = finding.listing(call, finding.Options(filter=kinds, limit=1)).records
     if not records:
         raise NotFound(
             "there is no approved decision or checkpoint yet",
@@ -289,19 +289,19 @@ def _newest_work(mind: Mind) -> Record:
     return records[0]
 
 
-def related(mind: Mind, around: Graph) -> tuple[RelatedMemory, ...]:
+def related(call: Call, around: Graph) -> tuple[RelatedMemory, ...]:
     """Returns the memories of a graph without those where the walk began."""
     nodes = [node for node in around.nodes if node.depth]
-    memories = facts(mind, [node.record for node in nodes])
+    memories = facts(call, [node.record for node in nodes])
     return tuple(
         memory.row(RelatedMemory, depth=node.depth)
         for node, memory in zip(nodes, memories, strict=True)
     )
 
 
-def links_in(mind: Mind, around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
+def links_in(call: Call, around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
     """Returns the links of a graph, with the words given for their types unless `given` is off."""
-    trust = {node.record.memory.id: untrusted(mind, node.record) for node in around.nodes}
+    trust = {node.record.memory.id: untrusted(call, node.record) for node in around.nodes}
     return tuple(
         RelatedLink(
             source=edge.source,
@@ -360,29 +360,29 @@ class OutcomeUpdate:
     instead="search/by_topic",
 )
 def recall_decision(
-    mind: Mind, topic: Annotated[str, Arg("The topic of the decisions")]
+    call: Call, topic: Annotated[str, Arg("The topic of the decisions")]
 ) -> History:
     """Show the history of the decisions on a topic"""
-    on_topic = _on_topic(mind, topic)
+    on_topic = _on_topic(call, topic)
     if not on_topic:
         # As the old tool did: a topic with the same first word.
         first = topic_key(topic).partition("_")[0]
-        near = [name for name in mind.index.nearest_topics(topic) if first]
+        near = [name for name in call.mind.index.nearest_topics(topic) if first]
         same = next((name for name in near if topic_key(name).startswith(first)), None)
-        on_topic = _on_topic(mind, same)
+        on_topic = _on_topic(call, same)
     ids = [record.memory.id for record in on_topic]
-    chain = finding.linked(mind, ids, depth=MAX_DEPTH, types=(SUPERSEDES,))
+    chain = finding.linked(call, ids, depth=MAX_DEPTH, types=(SUPERSEDES,))
     records = chain.newest_first()
-    finding.note(mind, records)
+    finding.note(call, records)
     message = f"{len(records)} on `{topic}`" if records else f"no decision on `{topic}`"
-    return History(history=remembered(mind, records), message=message)
+    return History(history=remembered(call, records), message=message)
 
 
-def _on_topic(mind: Mind, topic: str | None) -> tuple[Record, ...]:
+def _on_topic(call: Call, topic: str | None) -> tuple[Record, ...]:
     if not topic:
         return ()
     wanted = Filter(types=frozenset({Kind.DECISION}), topic=topic)
-    return finding.listing(mind, finding.Options(filter=wanted)).records
+    return finding.listing(call, finding.Options(filter=wanted)).records
 
 
 @command(
@@ -393,7 +393,7 @@ def _on_topic(mind: Mind, topic: str | None) -> tuple[Record, ...]:
     instead="search/by_context",
 )
 def suggest_decision(
-    mind: Mind,
+    call: Call,
     question: Annotated[str, Arg("The question", wire="userQuestion", alias=("question", "query"))],
     *,
     limit: Limit = 5,
@@ -403,18 +403,18 @@ def suggest_decision(
 ) -> Suggestions:
     """Find the decisions that are relevant to a question"""
     wanted = Filter(types=frozenset({Kind.DECISION}))
-    matches = finding.search(mind, question, finding.Options(filter=wanted, limit=limit))
-    rows = remembered(mind, [hit.record for hit in matches.hits])
+    matches = finding.search(call, question, finding.Options(filter=wanted, limit=limit))
+    rows = remembered(call, [hit.record for hit in matches.hits])
     message = f"{len(rows)} relevant to the question"
     return Suggestions(suggestions=rows, message=phrases.notices(message, matches.notice) or "")
 
 
 @command("list_decisions", effect=Effect.READ, toolset="legacy", instead="search/recent")
-def list_decisions(mind: Mind, *, limit: Limit = 20) -> DecisionList:
+def list_decisions(call: Call, *, limit: Limit = 20) -> DecisionList:
     """List the current decisions"""
     wanted = Filter(types=frozenset({Kind.DECISION}), current=True)
     rows = remembered(
-        mind, finding.listing(mind, finding.Options(filter=wanted, limit=limit)).records
+        call, finding.listing(call, finding.Options(filter=wanted, limit=limit)).records
     )
     return DecisionList(list=rows, count=len(rows))
 
@@ -427,7 +427,7 @@ def list_decisions(mind: Mind, *, limit: Limit = 20) -> DecisionList:
     instead="evolve/outcome",
 )
 def update_outcome(
-    mind: Mind,
+    call: Call,
     id: Annotated[
         str,
         Arg("Id or topic of the decision", wire="decisionId", alias=("topic", "id", "decision_id")),
@@ -440,9 +440,9 @@ def update_outcome(
     """Mark how a decision turned out"""
     value = outcome_of(outcome)
     reason = "\n".join(text for text in (failure_reason, limitation) if text) or None
-    evolved = evolve_outcome(mind, id, value.value if value else "PENDING", reason)
+    evolved = evolve_outcome(call, id, value.value if value else "PENDING", reason)
     message = None
-    if outcome.strip().casefold() == "superseded" and not finding.successor(mind, evolved.id):
+    if outcome.strip().casefold() == "superseded" and not finding.successor(call, evolved.id):
         message = "save the decision that replaces it with evolve/supersede"
     return OutcomeUpdate(evolved=evolved, message=message)
 

@@ -10,13 +10,13 @@ from functools import cache, lru_cache
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
+from mimo.call import Call
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import NamedTuple
 from mimo.index.cosine import cosines
 from mimo.index.embedding import FAILURES
 from mimo.memory.model import Link, check_unit
 from mimo.memory.relations import Relation
-from mimo.mind import Mind
 from mimo.operations import lookup
 from mimo.text.tokens import STOP_WORDS, tokenize
 
@@ -63,7 +63,7 @@ _KOREAN_PASSIVES = ("됨", "되", "된", "당하", "당함", "의해")
 _NO_ENDING = "|".join(("", "함", "하다", "하는", "하고", "하여", "해서", "한다", "했음", "했다"))
 
 
-def links_of(mind: Mind, given: Sequence[Any]) -> tuple[Link, ...]:
+def links_of(call: Call, given: Sequence[Any]) -> tuple[Link, ...]:
     """Returns the links that a caller lists as objects, `type:ID` or `ID`, without duplicates.
 
     Ids may be cut short. Raises `Invalid` for an item that is not a link, `NotFound` with every
@@ -74,7 +74,7 @@ def links_of(mind: Mind, given: Sequence[Any]) -> tuple[Link, ...]:
     missing: list[NotFound] = []
     for to in dict.fromkeys(to for to, *_ in items):
         try:
-            targets[to] = lookup.one(mind, to, surely=True).memory.id
+            targets[to] = lookup.one(call, to, surely=True).memory.id
         except NotFound as error:
             missing.append(error)
     if len(missing) == 1:
@@ -88,7 +88,7 @@ def links_of(mind: Mind, given: Sequence[Any]) -> tuple[Link, ...]:
         )
     links: dict[tuple[str, str], Link] = {}
     for to, words, confidence in items:
-        made = link(mind, targets[to], words, confidence=confidence)
+        made = link(call, targets[to], words, confidence=confidence)
         links.setdefault((made.to, made.type), made)
     return tuple(links.values())
 
@@ -118,7 +118,7 @@ def _either(values: dict[str, Any], name: str, other: str) -> Any:
     return first if first == second else None
 
 
-def link(mind: Mind, to: str, relationship: str, *, confidence: float | None = None) -> Link:
+def link(call: Call, to: str, relationship: str, *, confidence: float | None = None) -> Link:
     """Returns a link to the memory `to`, with the type that the words mean.
 
     The words are kept unless they are the type's name. Raises `Invalid` if they state that the
@@ -130,7 +130,7 @@ def link(mind: Mind, to: str, relationship: str, *, confidence: float | None = N
             f"a relationship of {len(words):,} characters is too long",
             hint="use a word or two, such as `builds_on`",
         )
-    relation = meant(mind, words)
+    relation = meant(call, words)
     is_name = words.casefold().replace("-", "_").replace(" ", "_") in ("", relation.value)
     return Link(
         to=to,
@@ -140,17 +140,17 @@ def link(mind: Mind, to: str, relationship: str, *, confidence: float | None = N
     )
 
 
-def meant(mind: Mind, words: str) -> Relation:
+def meant(call: Call, words: str) -> Relation:
     """Returns the relation that the words name, or the one whose meaning is nearest.
 
     Without a near one it is `relates_to`. Nearness alone never makes `supersedes`, which hides the
     other memory. Raises `Invalid` for words such as "superseded by".
     """
     named = named_by(words)
-    if named or not mind.embedder:
+    if named or not call.mind.embedder:
         return named or Relation.RELATES_TO
     try:
-        return _nearest(mind.embedder, words)
+        return _nearest(call.mind.embedder, words)
     except FAILURES:
         return Relation.RELATES_TO
 

@@ -4,15 +4,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
+from mimo.call import Call, Surface
 from mimo.commands.common import File, Private, Trust, label_of
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
 from mimo.features.edges import checking, sources, storage
 from mimo.features.edges.edge import Detection, Edge, Severity
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import across
 from mimo.rendering import (
     Part,
@@ -116,7 +116,7 @@ class EdgeRows:
     is_long=True,
 )
 def edges(
-    mind: Mind,
+    call: Call,
     intent: Annotated[
         str,
         Arg(
@@ -140,9 +140,9 @@ def edges(
     Your global edges and those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`)
     are compared with the intent and the code, if their stack is that of the project.
     """
-    every = sources.everything(mind)
-    matches = sources.warnings(mind, every, intent, code=code or "", techs=stack, stack_alone=all_)
-    faulty = any(sources.problems(mind, every if code else ()))
+    every = sources.everything(call)
+    matches = sources.warnings(call, every, intent, code=code or "", techs=stack, stack_alone=all_)
+    faulty = any(sources.problems(call, every if code else ()))
     notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
     return EdgeWarnings(
         edges=tuple(
@@ -157,7 +157,7 @@ def edges(
             )
             for match in matches
         ),
-        notice=notices(mind.notice, notice),
+        notice=notices(call.notice, notice),
     )
 
 
@@ -170,10 +170,10 @@ def edges(
     examples=("mind edges list",),
     is_long=True,
 )
-def list_(mind: Mind) -> EdgeRows:
+def list_(call: Call) -> EdgeRows:
     """List known pitfalls, and faults in their files and patterns"""
-    every = sources.everything(mind)
-    problems = sources.problems(mind, every)
+    every = sources.everything(call)
+    problems = sources.problems(call, every)
     return EdgeRows(
         edges=tuple(map(_row, every)),
         problems=tuple(EdgeProblem(file=p.path, line=p.line, reason=p.reason) for p in problems),
@@ -254,7 +254,7 @@ class StarterAdded:
     description="Add a cross-project gotcha. One of this project alone belongs in .mind/MEMORY.md.",
 )
 def add_global_edge(
-    mind: Mind,
+    call: Call,
     title: Annotated[str, Arg("Short title, such as `Vercel Edge crypto limitation`", agents="")],
     description: Annotated[str, Arg("What the problem is", agents="")],
     workaround: Annotated[str, Arg("How to fix or avoid it", agents="")],
@@ -286,7 +286,7 @@ def add_global_edge(
         stack_tags=stack_tags,
         severity=severity,
     )
-    return _added(mind, edge)
+    return _added(call, edge)
 
 
 @command(
@@ -311,7 +311,7 @@ def add_global_edge(
     ),
 )
 def add(
-    mind: Mind,
+    call: Call,
     title: Annotated[str, Arg("The problem in a few words", option=True)],
     description: Annotated[str, Arg("The problem in a sentence or two", option=True)],
     workaround: Annotated[str, Arg("A way to fix or avoid it", option=True)],
@@ -347,7 +347,7 @@ def add(
         severity=severity,
         of_project=project,
     )
-    return _added(mind, edge, private=private)
+    return _added(call, edge, private=private)
 
 
 @command(
@@ -363,18 +363,18 @@ def add(
     errors=(StorageFailed,),
     examples=("mind edges starter",),
 )
-def starter(mind: Mind) -> StarterAdded:
+def starter(call: Call) -> StarterAdded:
     """Add a set of well-known pitfalls, each with its source
 
     They are copied to `$MIND_HOME/edges/`, where you can change or remove them.
     """
-    added, existing = sources.add_starter(mind)
+    added, existing = sources.add_starter(call)
     return StarterAdded(added=tuple(map(_row, added)), known=existing)
 
 
-def _added(mind: Mind, new: Edge, *, private: bool = False) -> EdgeDetails:
+def _added(call: Call, new: Edge, *, private: bool = False) -> EdgeDetails:
     """Writes an edge, and returns it as it will be read."""
-    record = sources.add(mind, new, private=private)
+    record = sources.add(call, new, private=private)
     edge = storage.edge_in(record)
     faults = "; ".join(f"`{bad}`: {reason}" for bad, reason in sources.unusable(new.detection))
     return EdgeDetails(
@@ -392,7 +392,7 @@ def _added(mind: Mind, new: Edge, *, private: bool = False) -> EdgeDetails:
         severity=edge.severity,
         created_at=record.memory.created,
         verified_count=edge.verified_count,
-        file=edge.file if new.of_project else str(mind.home / edge.file),
+        file=edge.file if new.of_project else str(call.mind.home / edge.file),
         notice=f"saved, but it never matches: {faults}" if faults else None,
     )
 
@@ -456,7 +456,7 @@ class EdgesChecked:
     ),
 )
 def check(
-    mind: Mind,
+    call: Call,
     files: Annotated[
         tuple[str, ...], Arg("Files and folders to check completely", complete="path")
     ] = (),
@@ -482,12 +482,12 @@ def check(
     with findings, and higher for errors.
     """
     by_git = not files and code is None
-    root = across.root_in_git(mind) if by_git else mind.project.root
-    added = list(sources.added_by(mind, root, files, staged=staged, rev=diff, code=code))
-    hits_below, skipped = sources.run_into_below(mind, root, added)
-    hits = [*sources.run_into(mind, added), *hits_below]
+    root = across.root_in_git(call) if by_git else call.mind.project.root
+    added = list(sources.added_by(call, root, files, staged=staged, rev=diff, code=code))
+    hits_below, skipped = sources.run_into_below(call, root, added)
+    hits = [*sources.run_into(call, added), *hits_below]
     hits = [hit for hit in hits if hit.edge.severity.rank <= at_least.rank]
-    mind.note("projects", "; ".join(skipped) or None)
+    call.note("projects", "; ".join(skipped) or None)
     document = None
     if format is Format.GITHUB:
         document = checking.annotations(hits)

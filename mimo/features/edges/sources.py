@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mimo.call import Call
 from mimo.disk import STORE
 from mimo.errors import Conflict, EdgeExists, Invalid
 from mimo.features.edges import changes, storage
@@ -21,7 +22,6 @@ from mimo.index.meanings import Meanings
 from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
-from mimo.mind import Mind
 from mimo.operations import across, finding, reasons, saving
 from mimo.sqlite import Connection
 from mimo.store import git, projects
@@ -34,44 +34,44 @@ _MOST_ENCODED = 400
 """The number of new phrases of edges that one answer encodes, in about 2 s; later ones go on."""
 
 
-def everything(mind: Mind) -> list[Edge]:
+def everything(call: Call) -> list[Edge]:
     """Returns all edges: those of the project, then the global ones."""
-    return [*(of_project(mind) if mind.has_project else []), *of_user(mind)]
+    return [*(of_project(call) if call.mind.has_project else []), *of_user(call)]
 
 
-def of_user(mind: Mind) -> list[Edge]:
+def of_user(call: Call) -> list[Edge]:
     """Returns the edges of the user's own home; users of a team's server have none."""
-    return _of_home(mind)[0]
+    return _of_home(call)[0]
 
 
-def _of_home(mind: Mind) -> tuple[list[Edge], list[Problem]]:
-    return ([], []) if mind.member else storage.read_all(mind.home)
+def _of_home(call: Call) -> tuple[list[Edge], list[Problem]]:
+    return ([], []) if call.member else storage.read_all(call.mind.home)
 
 
-def of_project(mind: Mind, *, shared: bool = False) -> list[Edge]:
+def of_project(call: Call, *, shared: bool = False) -> list[Edge]:
     """Returns the edges of the project: its gotchas, and the memories of type `edge`.
 
     With `shared`, private ones are left out.
     """
     options = finding.Options(filter=Filter(types=frozenset({Kind.EDGE}), shared=shared))
-    return [_of_record(mind, record) for record in finding.listing(mind, options).records]
+    return [_of_record(call, record) for record in finding.listing(call, options).records]
 
 
-def failed(mind: Mind, *, shared: bool = False) -> list[Edge]:
+def failed(call: Call, *, shared: bool = False) -> list[Edge]:
     """Returns the project's failed decisions, replaced ones included, as edges.
 
     With `shared`, private ones are left out.
     """
-    if not mind.has_project:
+    if not call.mind.has_project:
         return []
     conditions = Filter(
         types=frozenset({Kind.DECISION}), outcomes=frozenset({Outcome.FAILED}), shared=shared
     )
-    records = finding.listing(mind, finding.Options(filter=conditions)).records
-    newer = mind.index.superseded_by([record.memory.id for record in records])
-    headings, trusted = {}, mind.trust.checker()
+    records = finding.listing(call, finding.Options(filter=conditions)).records
+    newer = call.mind.index.superseded_by([record.memory.id for record in records])
+    headings, trusted = {}, call.mind.trust.checker()
     for id, new in newer.items():
-        successor = mind.index.get(new)
+        successor = call.mind.index.get(new)
         is_usable = successor is not None and trusted(successor.place.digest)
         headings[id] = successor.memory.heading if successor and is_usable else ""
 
@@ -79,7 +79,7 @@ def failed(mind: Mind, *, shared: bool = False) -> list[Edge]:
         catalog = Catalog(sql)
         return [
             as_edge(
-                _of_record(mind, record),
+                _of_record(call, record),
                 outcomes.warning(record.memory) or "",
                 headings.get(record.memory.id, ""),
                 catalog.holding,
@@ -87,16 +87,16 @@ def failed(mind: Mind, *, shared: bool = False) -> list[Edge]:
             for record in records
         ]
 
-    return [edge for edge in mind.index.ask(edges) if edge]
+    return [edge for edge in call.mind.index.ask(edges) if edge]
 
 
-def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:
+def problems(call: Call, edges: Iterable[Edge]) -> Iterator[Problem]:
     """Yields the global files, and the patterns of `edges`, that can't be used."""
-    yield from _of_home(mind)[1]
+    yield from _of_home(call)[1]
     for edge in edges:
         for pattern, reason in unusable(edge.detection):
             message = f"the pattern `{pattern}` of {edge.id} never matches: {reason}"
-            if mind.agent is not None and edge.of_project and not edge.trusted:
+            if call.agent is not None and edge.of_project and not edge.trusted:
                 message = reasons.WITHHELD
             yield Problem(path=edge.file, line=edge.line, reason=message)
 
@@ -107,23 +107,23 @@ def unusable(detection: Detection) -> list[tuple[str, str]]:
     return [(text, made.reason) for text, made in compiled if isinstance(made, patterns.Unusable)]
 
 
-def technologies(mind: Mind) -> tuple[str, ...]:
+def technologies(call: Call) -> tuple[str, ...]:
     """Returns the technologies of the project, from its files and from MEMORY.md."""
-    if not mind.has_project:
+    if not call.mind.has_project:
         return ()
-    records = finding.listing(mind, finding.Options(filter=Filter(topic=STATE_TOPIC))).records
-    trusted = mind.trust.checker()
+    records = finding.listing(call, finding.Options(filter=Filter(topic=STATE_TOPIC))).records
+    trusted = call.mind.trust.checker()
     named = (
         tag
         for record in records
         if record.memory.category == "stack" and trusted(record.place.digest)
         for tag in record.memory.tags
     )
-    return tuple(dict.fromkeys((*storage.stack_of(mind.project.root), *named)))
+    return tuple(dict.fromkeys((*storage.stack_of(call.mind.project.root), *named)))
 
 
 def warnings(
-    mind: Mind,
+    call: Call,
     edges: Iterable[Edge],
     intent: str,
     *,
@@ -136,25 +136,25 @@ def warnings(
     `techs` is the stack; None detects that of the project. With `stack_alone`, edges follow of
     which only the stack matches.
     """
-    task = Task(intent, technologies(mind) if techs is None else techs, code)
-    every = [*failed(mind), *edges]
+    task = Task(intent, technologies(call) if techs is None else techs, code)
+    every = [*failed(call), *edges]
     try:
-        return matches(every, task, _cosines(mind, intent), stack_alone=stack_alone)
+        return matches(every, task, _cosines(call, intent), stack_alone=stack_alone)
     except FAILURES:
         return matches(every, task, None, stack_alone=stack_alone)
 
 
-def _cosines(mind: Mind, intent: str) -> Cosines | None:
+def _cosines(call: Call, intent: str) -> Cosines | None:
     """Returns the function that compares texts with a task; None if no model can."""
-    encoder = mind.encoder
+    encoder = call.mind.encoder
     if encoder is None:
         return None
-    meanings = mind.index.meanings if mind.has_project else None
+    meanings = call.mind.index.meanings if call.mind.has_project else None
     if is_elsewhere(encoder):  # Some edges are the user's own.
-        encoder, meanings = open_encoder(mind.config, stays_here=True), None
+        encoder, meanings = open_encoder(call.mind.config, stays_here=True), None
         if encoder is None:
             return None
-    meanings = meanings or Meanings(mind.home / "cache", encoder)
+    meanings = meanings or Meanings(call.mind.home / "cache", encoder)
     query = encoder.encode(intent)
 
     def compared(texts: Sequence[str]) -> list[float]:
@@ -163,12 +163,12 @@ def _cosines(mind: Mind, intent: str) -> Cosines | None:
     return compared if query else None
 
 
-def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:
+def run_into(call: Call, added: Iterable[Added]) -> list[Hit]:
     """Returns the edges and failed decisions that apply to a change, line by line."""
-    return list(check([*failed(mind), *everything(mind)], added, technologies(mind)))
+    return list(check([*failed(call), *everything(call)], added, technologies(call)))
 
 
-def run_into_below(mind: Mind, root: Path, added: Sequence[Added]) -> tuple[list[Hit], list[str]]:
+def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list[Hit], list[str]]:
     """Returns what applies to a change of the projects in folders below, and problems.
 
     These are edges and failed decisions of the nearest project around each file, unless that is the
@@ -184,14 +184,14 @@ def run_into_below(mind: Mind, root: Path, added: Sequence[Added]) -> tuple[list
         if nearest:
             of_folder.setdefault(nearest, []).append(file)
 
-    def question(other: Mind, _: bool) -> list[Hit]:
-        shared = mind.agent is not None
+    def question(other: Call, _: bool) -> list[Hit]:
+        shared = call.agent is not None
         edges = [*failed(other, shared=shared), *of_project(other, shared=shared)]
-        place = other.project.root.relative_to(root).as_posix()
+        place = other.mind.project.root.relative_to(root).as_posix()
         edges = [edge._replace(file=f"{place}/{edge.file}") for edge in edges]
-        return list(check(edges, of_folder[other.project.root], technologies(other)))
+        return list(check(edges, of_folder[other.mind.project.root], technologies(other)))
 
-    registered = {entry.path: entry for entry in projects.registered(mind.home).projects}
+    registered = {entry.path: entry for entry in projects.registered(call.mind.home).projects}
     among = []
     for folder in of_folder:
         entry = registered.get(folder)
@@ -199,14 +199,14 @@ def run_into_below(mind: Mind, root: Path, added: Sequence[Added]) -> tuple[list
         tracked = f"{folder.relative_to(root)}/{STORE}/{CONFIG}"
         if not entry and not git.is_tracked(root, tracked):
             continue
-        if mind.member is None or mind.member.may_open(folder, registered.values()):
+        if call.member is None or call.member.may_open(folder, registered.values()):
             among.append(entry or Registered(path=folder, name=folder.name))
-    answers, skipped = across.ask_each(mind, "mind_edges_check", question, among=among)
+    answers, skipped = across.ask_each(call, "mind_edges_check", question, among=among)
     return [hit for _, _, hits in answers for hit in hits], skipped
 
 
 def added_by(
-    mind: Mind,
+    call: Call,
     root: Path,
     names: tuple[str, ...],
     *,
@@ -223,12 +223,12 @@ def added_by(
     if code is not None:
         return changes.of_text(code)
     if names:
-        near = Path.cwd() if mind.author is None else root
+        near = Path.cwd() if call.author is None else root
         return changes.of_files(root, names, near=near)
     return changes.of_git(root, staged=staged, rev=rev)
 
 
-def add(mind: Mind, edge: Edge, *, private: bool = False) -> Record:
+def add(call: Call, edge: Edge, *, private: bool = False) -> Record:
     """Writes a new edge to `.mind/edges/` of its project, or to the user's home if it is global.
 
     Raises `EdgeExists` if another edge there has its title; an unapproved one may have it.
@@ -249,24 +249,24 @@ def add(mind: Mind, edge: Edge, *, private: bool = False) -> Record:
     )
     draft = saving.draft(Kind.EDGE, check_content(content), title=title, extra=extra)
     if edge.of_project:
-        with saving.in_turn(mind):
-            _refuse_duplicate(of_project(mind), title)
-            return saving.store(mind, draft, private=private)
-    with storage.locked(mind.home):
-        _refuse_duplicate(of_user(mind), title)
-        now = mind.now()
-        name = ids.new_id(Kind.EDGE, title, now, ids.suffix(mind.randomness(4)))
-        memory = replace(draft, id=name, created=now, by=mind.author)
-        return storage.create(mind.home, memory)
+        with saving.in_turn(call):
+            _refuse_duplicate(of_project(call), title)
+            return saving.store(call, draft, private=private)
+    with storage.locked(call.mind.home):
+        _refuse_duplicate(of_user(call), title)
+        now = call.mind.now()
+        name = ids.new_id(Kind.EDGE, title, now, ids.suffix(call.mind.randomness(4)))
+        memory = replace(draft, id=name, created=now, by=call.author)
+        return storage.create(call.mind.home, memory)
 
 
-def add_starter(mind: Mind) -> tuple[list[Edge], int]:
+def add_starter(call: Call) -> tuple[list[Edge], int]:
     """Copies the well-known edges to the user's home.
 
     Returns the new ones, and the number of those whose title, id or file existed already.
     """
-    with storage.locked(mind.home):
-        existing = of_user(mind)
+    with storage.locked(call.mind.home):
+        existing = of_user(call)
         ids_ = {edge.id for edge in existing}
         titles = {title_key(edge.title) for edge in existing}
         every = storage.starter()
@@ -276,13 +276,13 @@ def add_starter(mind: Mind) -> tuple[list[Edge], int]:
             if memory.id in ids_ or title_key(memory.heading) in titles:
                 continue
             with suppress(Conflict):  # A file of that name is not readable as an edge.
-                edge = storage.edge_in(storage.adopt(mind.home, record))
-                added.append(edge._replace(file=str(mind.home / edge.file)))
+                edge = storage.edge_in(storage.adopt(call.mind.home, record))
+                added.append(edge._replace(file=str(call.mind.home / edge.file)))
         return added, len(every) - len(added)
 
 
-def _of_record(mind: Mind, record: Record) -> Edge:
-    trusted = mind.trust.trusted(record.place.digest)
+def _of_record(call: Call, record: Record) -> Edge:
+    trusted = call.mind.trust.trusted(record.place.digest)
     return storage.edge_in(record)._replace(of_project=True, trusted=trusted)
 
 

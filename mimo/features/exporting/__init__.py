@@ -13,8 +13,8 @@ from mimo.memory.model import Filter, Link, Memory, Record
 from mimo.operations import refresh
 
 if TYPE_CHECKING:
+    from mimo.call import Call
     from mimo.index.survey import Standing
-    from mimo.mind import Mind
 
 BATCH = 500
 """Memories that are read at once."""
@@ -51,12 +51,12 @@ class Selection:
         )
 
 
-def select(mind: Mind, wanted: Filter, *, private: bool, untrusted: bool) -> Selection:
+def select(call: Call, wanted: Filter, *, private: bool, untrusted: bool) -> Selection:
     """Returns the memories that pass a filter and may leave the project.
 
     Ingested files and documents outside `.mind/` are left out: the project has them anyway.
     """
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     every = index.ask(survey.standings, Filter())
     passing = every if wanted == Filter() else index.ask(survey.standings, wanted)
     own = [standing for standing in passing if standing.path.startswith(".mind/")]
@@ -78,22 +78,22 @@ def select(mind: Mind, wanted: Filter, *, private: bool, untrusted: bool) -> Sel
     )
 
 
-def exported(mind: Mind, selection: Selection) -> Iterator[Exported]:
+def exported(call: Call, selection: Selection) -> Iterator[Exported]:
     """Yields the memories of a selection with their secrets masked.
 
     One that is removed meanwhile is left out. Raises `Cancelled`.
     """
-    reader = _Reader(mind, selection)
+    reader = _Reader(call, selection)
     for start in range(0, len(selection.chosen), BATCH):
-        mind.heed()
+        call.check_cancelled()
         yield from reader.read(selection.chosen[start : start + BATCH])
 
 
 class _Reader:
     """Reads portions of a selection."""
 
-    def __init__(self, mind: Mind, selection: Selection) -> None:
-        self.index = mind.index
+    def __init__(self, call: Call, selection: Selection) -> None:
+        self.index = call.mind.index
         self.hidden = selection.hidden
         self.shared = not selection.included.private
         self.chosen = {standing.id for standing in selection.chosen}

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import (
     FromDate,
     OfUser,
@@ -15,7 +16,7 @@ from mimo.commands.common import (
     Types,
     narrowed,
 )
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Conflict, Invalid, NoProject, StorageFailed
 from mimo.features import exporting
 from mimo.features.exporting import Selection, documents, madr, writing
@@ -27,7 +28,6 @@ from mimo.guard.privacy import redacted
 from mimo.index.survey import Standing
 from mimo.memory.exchange import Exported
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.rendering import Screen, accent, good
 from mimo.rendering.results import count, render
 
@@ -113,7 +113,7 @@ class ExportPart:
     ),
 )
 def export(
-    mind: Mind,
+    call: Call,
     *,
     format: Annotated[
         Format,
@@ -143,13 +143,13 @@ def export(
     .mind/, and secrets are masked. A name that ends with .zip gets an archive in place of a folder.
     The same memories give the same bytes.
     """
-    if mind.is_users and not everywhere:
+    if call.mind.is_users and not everywhere:
         raise NoProject(
             "there is no project here", hint="--user exports your memory for all projects"
         )
-    path = _target(mind, format, output, force=force)
+    path = _target(call, format, output, force=force)
     wanted = narrowed(
-        mind,
+        call,
         types=types,
         topic=topic,
         tags=tags,
@@ -157,12 +157,12 @@ def export(
         from_date=from_date,
         to_date=to_date,
     )
-    selection = exporting.select(mind, wanted, private=private, untrusted=untrusted)
-    document = _Document(mind, selection, format, shows=path is not None)
-    is_private = private or mind.is_users
+    selection = exporting.select(call, wanted, private=private, untrusted=untrusted)
+    document = _Document(call, selection, format, shows=path is not None)
+    is_private = private or call.mind.is_users
     mode = 0o600 if is_private else 0o666
     if path is None:
-        size = _print(mind, document.parts())
+        size = _print(call, document.parts())
     elif _is_zip(format, path):
         size = writing.to_zip(path, document.files(), force=force, mode=mode)
     elif format.is_folder:
@@ -172,12 +172,12 @@ def export(
     return document.result(output, size)
 
 
-def _target(mind: Mind, format: Format, output: str, *, force: bool) -> Path | None:
+def _target(call: Call, format: Format, output: str, *, force: bool) -> Path | None:
     """Returns the path to write to; None for standard output. Raises `Conflict` and `Invalid`."""
     if output == "-":
         if format.is_folder:
             raise Invalid(f"`{format}` is several files", hint="name a folder with -o, or a .zip")
-        if mind.partial is None:
+        if call.console.partial is None:
             raise Invalid("there is no standard output here", hint="name a file with -o")
         return None
     path = writing.place(output)
@@ -192,8 +192,8 @@ def _is_zip(format: Format, path: Path) -> bool:
 class _Document:
     """The memories of an export in their format, counted as they are written."""
 
-    def __init__(self, mind: Mind, selection: Selection, format: Format, *, shows: bool) -> None:
-        self.mind, self.format, self.shows = mind, format, shows
+    def __init__(self, call: Call, selection: Selection, format: Format, *, shows: bool) -> None:
+        self.mind, self.format, self.shows = call, format, shows
         chosen = selection.chosen
         if format is Format.MADR:
             chosen = tuple(standing for standing in chosen if standing.type is Kind.DECISION)
@@ -203,7 +203,7 @@ class _Document:
 
     def parts(self) -> Iterator[bytes]:
         """Yields the parts of a format that is one file."""
-        project, user = self._project, self.mind.is_users
+        project, user = self._project, self.mind.mind.is_users
         if self.format is Format.LLMS:
             return documents.llms(self._read(), project)
         if self.format is Format.MCP:
@@ -217,7 +217,7 @@ class _Document:
         if self.format is Format.OKF:
             return documents.okf(self._read(), self._names(), self._project)
         if self.format is Format.CLAUDE:
-            return documents.claude(self._read(), self._names(), user=self.mind.is_users)
+            return documents.claude(self._read(), self._names(), user=self.mind.mind.is_users)
         return documents.markdown(self._read(), self._names(), self._project)
 
     def result(self, output: str, size: Size) -> ExportWritten:
@@ -238,13 +238,13 @@ class _Document:
                 elsewhere=left.elsewhere,
                 other=self.other,
             ),
-            user=self.mind.is_users or None,
+            user=self.mind.mind.is_users or None,
             notice=self.mind.notice,
         )
 
     @property
     def _project(self) -> str:
-        return redacted(self.mind.project.name).value
+        return redacted(self.mind.mind.project.name).value
 
     def _names(self) -> dict[str, str]:
         """Returns the name of each memory's file."""
@@ -272,13 +272,13 @@ class _Document:
             yield exported
 
 
-def _print(mind: Mind, parts: Iterator[bytes]) -> Size:
+def _print(call: Call, parts: Iterator[bytes]) -> Size:
     """Shows the parts, several at once, and returns their size."""
     size = 0
     while some := b"".join(islice(parts, _AT_ONCE)):
         size += len(some)
-        if mind.partial:
-            mind.partial(ExportPart(document=Masked(some.decode())))
+        if call.console.partial:
+            call.console.partial(ExportPart(document=Masked(some.decode())))
     return Size(1, size)
 
 

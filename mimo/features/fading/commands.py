@@ -4,6 +4,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import (
     MEMORY,
     File,
@@ -20,7 +21,6 @@ from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory import decay
 from mimo.memory.model import Category, Kind, Record
-from mimo.mind import Mind
 from mimo.operations import overview
 from mimo.operations.overview import Fading
 from mimo.rendering import BELOW, LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, titled, warn
@@ -131,9 +131,9 @@ class Kept:
     toolset="memory",
     examples=("mind memory stats",),
 )
-def stats(mind: Mind) -> MemoryStats:
+def stats(call: Call) -> MemoryStats:
     """Count the memories and average their strength"""
-    counted, strength = overview.overview(mind), overview.strength(mind)
+    counted, strength = overview.overview(call), overview.strength(call)
     totals = {
         category.value: sum(counted.by_type.get(kind, 0) for kind in category.kinds)
         for category in Category
@@ -158,19 +158,19 @@ def stats(mind: Mind) -> MemoryStats:
     examples=("mind memory decay-check --threshold 0.2",),
 )
 def decay_check(
-    mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 50
+    call: Call, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 50
 ) -> DecayCheck:
     """List memories that are about to be forgotten"""
-    weak = overview.at_risk(mind, threshold)
+    weak = overview.at_risk(call, threshold)
     rows = tuple(
         FadingMemory(
             id=record.memory.id,
             content=record.memory.text,
             decay_score=round(item.score, 4),
-            trust=trust_of(mind, record),
+            trust=trust_of(call, record),
             days_until_forgotten=_days(item),
         )
-        for item, record in overview.with_records(mind, weak.fading[:limit])
+        for item, record in overview.with_records(call, weak.fading[:limit])
     )
     return DecayCheck(at_risk=rows, threshold=threshold, total_checked=weak.checked)
 
@@ -185,7 +185,7 @@ def decay_check(
     examples=("mind fading", "mind fading --threshold 0.3 -n 5"),
     is_long=True,
 )
-def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 20) -> FadingRows:
+def fading(call: Call, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 20) -> FadingRows:
     """List memories that are about to be forgotten, weakest first
 
     A memory fades from the day on which it was last found or shown, at the setting `decay.rate`.
@@ -193,17 +193,17 @@ def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     checkpoints, edges, ingested files, documents outside `.mind/`, and memories that you approved
     with `mind trust` or in the review do not fade.
     """
-    weak = overview.at_risk(mind, threshold)
+    weak = overview.at_risk(call, threshold)
     return FadingRows(
         memories=tuple(
-            _row(mind, item, record)
-            for item, record in overview.with_records(mind, weak.fading[:limit])
+            _row(call, item, record)
+            for item, record in overview.with_records(call, weak.fading[:limit])
         ),
         threshold=threshold,
         total=len(weak.fading),
         forgotten=sum(item.days == 0 for item in weak.fading),
         checked=weak.checked,
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 
@@ -217,24 +217,24 @@ def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
     examples=("mind keep k3v7mq", "mind keep k3v7mq --off"),
 )
-def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] = False) -> Kept:
+def keep(call: Call, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] = False) -> Kept:
     """Protect a memory from fading
 
     Sets `protected: true` in its file. `--off` removes that, or sets `protected: false` if it does
     not fade by default.
     """
-    record = overview.keep(mind, id, keep=not off)
+    record = overview.keep(call, id, keep=not off)
     return Kept(
         id=record.memory.id,
         title=record.memory.heading,
-        protected=decay.is_protected(record, mind.trust.reviewed()),
-        trust=untrusted(mind, record),
-        file=file_of(mind, record.place.path),
-        notice=mind.notice,
+        protected=decay.is_protected(record, call.mind.trust.reviewed()),
+        trust=untrusted(call, record),
+        file=file_of(call, record.place.path),
+        notice=call.notice,
     )
 
 
-def _row(mind: Mind, item: Fading, record: Record) -> FadingRow:
+def _row(call: Call, item: Fading, record: Record) -> FadingRow:
     memory = record.memory
     return FadingRow(
         id=memory.id,
@@ -245,9 +245,9 @@ def _row(mind: Mind, item: Fading, record: Record) -> FadingRow:
         uses=item.use.times if item.use else 0,
         last_used=item.use.last if item.use else None,
         created_at=memory.created,
-        trust=trust_of(mind, record),
-        private=record.place.private or mind.is_users or None,
-        file=file_of(mind, record.place.path),
+        trust=trust_of(call, record),
+        private=record.place.private or call.mind.is_users or None,
+        file=file_of(call, record.place.path),
     )
 
 

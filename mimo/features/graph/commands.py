@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import (
     Facts,
     Limit,
@@ -28,7 +29,6 @@ from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.memory.relations import Edge, Graph, Node, Relation
-from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
 from mimo.rendering.results import age, count, render, row_labels, type_mark
@@ -194,7 +194,7 @@ class LinkGraph:
     ),
 )
 def graph(
-    mind: Mind,
+    call: Call,
     id: Annotated[
         str | None, Arg("Id of the memory to start from (default: all links)", complete="id")
     ] = None,
@@ -221,21 +221,21 @@ def graph(
             hint="give the id of one, or leave the depth out",
             details={"field": "depth"},
         )
-    start = None if id is None else lookup.one(mind, id).memory.id
+    start = None if id is None else lookup.one(call, id).memory.id
     steps = _STEPS if depth is None else depth
 
     def walked(*, shared: bool) -> LinkGraph:
         if start is None:
-            walk = refresh.up_to_date(mind).ask(links.newest, types, limit, shared=shared)
+            walk = refresh.up_to_date(call).ask(links.newest, types, limit, shared=shared)
         else:
             walk = finding.linked(
-                mind, (start,), depth=steps, types=types, most=limit, shared=shared
+                call, (start,), depth=steps, types=types, most=limit, shared=shared
             )
-        return _graph(mind, walk, types, shared=shared)
+        return _graph(call, walk, types, shared=shared)
 
     whole, drawing, left_out = walked(shared=False), None, 0
     if format is not Format.TREE:
-        draws_all = private or mind.is_users
+        draws_all = private or call.mind.is_users
         drawing = _drawn(format, whole if draws_all else walked(shared=True))
         left_out = 0 if draws_all else sum(node.private or False for node in whole.nodes)
     return replace(
@@ -248,10 +248,10 @@ def graph(
     )
 
 
-def _graph(mind: Mind, walk: Graph, types: Sequence[str], *, shared: bool) -> LinkGraph:
+def _graph(call: Call, walk: Graph, types: Sequence[str], *, shared: bool) -> LinkGraph:
     """Returns a graph for an answer; with `shared`, private memories change nothing in it."""
-    about = facts(mind, [node.record for node in walk.nodes], shared=shared)
-    trust = {node.record.memory.id: untrusted(mind, node.record) for node in walk.nodes}
+    about = facts(call, [node.record for node in walk.nodes], shared=shared)
+    trust = {node.record.memory.id: untrusted(call, node.record) for node in walk.nodes}
     return LinkGraph(
         start=walk.start,
         nodes=tuple(map(_node, walk.nodes, about)),

@@ -3,6 +3,7 @@
 import shlex
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import File, SureId, Undo, Untrusted, untrusted
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
@@ -11,7 +12,6 @@ from mimo.frozen import frozen, replace
 from mimo.memory.codec.file import header_links
 from mimo.memory.model import Link, Record
 from mimo.memory.relations import Relation
-from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
 from mimo.rendering import Screen, dim, good, ident, strong
 from mimo.rendering.results import render
@@ -58,7 +58,7 @@ class Linked:
     ),
 )
 def link(
-    mind: Mind,
+    call: Call,
     id: SureId,
     other: Annotated[str, Arg("Id of the memory that it links to", complete="id")],
     *,
@@ -78,15 +78,15 @@ def link(
     The first memory builds on, refines or supersedes the second. The link is written into the file
     of the newer one, whose other bytes stay as they are, and is found from both.
     """
-    first = lookup.one(mind, id, surely=True)
-    second = lookup.one(mind, other, surely=True)
+    first = lookup.one(call, id, surely=True)
+    second = lookup.one(call, other, surely=True)
     if first.memory.id == second.memory.id:
         raise Invalid(
             f"`{id}` and `{other}` are the same memory", hint="`mind list` shows the others"
         )
     if remove:
-        return _unlinked(mind, first, second, type)
-    new = relations.link(mind, second.memory.id, type or "")
+        return _unlinked(call, first, second, type)
+    new = relations.link(call, second.memory.id, type or "")
     source, target = first, second
     if first.memory.created < second.memory.created:
         if new.given or new.type not in _MUTUAL:
@@ -98,33 +98,33 @@ def link(
             )
         source, target, new = second, first, replace(new, to=first.memory.id)
     exists = any(
-        saving.leads_to(mind, old, target) and (old.type, old.given) == (new.type, new.given)
+        saving.leads_to(call, old, target) and (old.type, old.given) == (new.type, new.given)
         for old in source.memory.links
     )
     if not exists:
-        source = saving.edit(mind, source, links=(*source.memory.links, new))
+        source = saving.edit(call, source, links=(*source.memory.links, new))
     return Linked(
-        links=(_row(mind, source, new, target),),
+        links=(_row(call, source, new, target),),
         removed=False,
         already=exists or None,
         undo=None if exists else undoing.entry_id(),
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 
-def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Linked:
+def _unlinked(call: Call, first: Record, second: Record, type: str | None) -> Linked:
     """Removes the links between two memories, in both files. Raises `NotFound` and `Invalid`."""
-    wanted = None if type is None else relations.link(mind, second.memory.id, type).type
+    wanted = None if type is None else relations.link(call, second.memory.id, type).type
     rows: list[ChangedLink] = []
     changes: list[tuple[Record, tuple[Link, ...]]] = []
     for source, target in ((first, second), (second, first)):
         links = [
             old
             for old in source.memory.links
-            if saving.leads_to(mind, old, target) and wanted in (None, old.type)
+            if saving.leads_to(call, old, target) and wanted in (None, old.type)
         ]
         if any(old not in header_links(source.memory) for old in links):
-            to, of = lookup.named(mind, [target.memory.id, source.memory.id])
+            to, of = lookup.named(call, [target.memory.id, source.memory.id])
             raise Invalid(
                 f"the link to `{to}` is in the text of `{of}`",
                 hint=f"remove it there: `mind edit {of}`",
@@ -132,24 +132,24 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
         if links:
             kept = tuple(old for old in source.memory.links if old not in links)
             changes.append((source, kept))
-        rows += [_row(mind, source, old, target) for old in links]
+        rows += [_row(call, source, old, target) for old in links]
     if not rows:
         of_type = f" of the type `{wanted}`" if wanted else ""
-        source_name, target_name = lookup.named(mind, [first.memory.id, second.memory.id])
+        source_name, target_name = lookup.named(call, [first.memory.id, second.memory.id])
         raise NotFound(
             f"there is no link{of_type} between `{source_name}` and `{target_name}`",
             hint=f"`mind graph {source_name}` shows its links",
         )
     for source, kept in changes:
-        saving.check_edit(mind, source, links=kept)
+        saving.check_edit(call, source, links=kept)
     for source, kept in changes:
-        saving.edit(mind, source, links=kept)
+        saving.edit(call, source, links=kept)
     return Linked(
-        links=tuple(rows), removed=True, already=None, undo=undoing.entry_id(), notice=mind.notice
+        links=tuple(rows), removed=True, already=None, undo=undoing.entry_id(), notice=call.notice
     )
 
 
-def _row(mind: Mind, source: Record, link: Link, target: Record) -> ChangedLink:
+def _row(call: Call, source: Record, link: Link, target: Record) -> ChangedLink:
     return ChangedLink(
         source=source.memory.id,
         source_title=source.memory.heading,
@@ -157,7 +157,7 @@ def _row(mind: Mind, source: Record, link: Link, target: Record) -> ChangedLink:
         given=link.given,
         target=target.memory.id,
         target_title=target.memory.heading,
-        trust=untrusted(mind, source, target),
+        trust=untrusted(call, source, target),
         file=source.place.path,
     )
 

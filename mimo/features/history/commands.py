@@ -6,13 +6,13 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import File, Limit, Reference, Undo, Untrusted, untrusted
-from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
-from mimo.mind import Mind
 from mimo.operations import lookup, syncing, undoing
 from mimo.operations.syncing import leaks
 from mimo.store.revisions import Change, Commit
@@ -101,7 +101,7 @@ class Restored:
     examples=("mind log", "mind log k3v7mq", "mind log auth_strategy"),
 )
 def log(
-    mind: Mind,
+    call: Call,
     id: Annotated[
         str | None,
         Arg(
@@ -113,10 +113,10 @@ def log(
     limit: Limit = 20,
 ) -> Log:
     """Show the commits that changed the memory, newest first"""
-    steps = revisions.log(mind, id, limit)
+    steps = revisions.log(call, id, limit)
     return Log(
         commits=tuple(
-            LogRow(commit=_commit(step.commit), files=_files(mind, step.files)) for step in steps
+            LogRow(commit=_commit(step.commit), files=_files(call, step.files)) for step in steps
         )
     )
 
@@ -129,24 +129,24 @@ def log(
     errors=(Invalid, NotFound, AmbiguousId),
     examples=("mind blame k3v7mq",),
 )
-def blame(mind: Mind, id: Reference) -> Blame:
+def blame(call: Call, id: Reference) -> Blame:
     """Show who wrote each line of a memory, and when
 
     The id of an ingested file shows the lines of all its chunks.
     """
-    parts = lookup.source(mind, id, topics=True)
-    record = parts[0] if parts else lookup.meant(mind, id)
+    parts = lookup.source(call, id, topics=True)
+    record = parts[0] if parts else lookup.meant(call, id)
     session = record.memory.extra.get("session")
     return Blame(
         id=(record.parent if parts else None) or record.memory.id,
         title=record.origin if parts else record.memory.heading,
         by=record.memory.by,
         session=str(session) if session is not None else None,
-        trust=untrusted(mind, record),
+        trust=untrusted(call, record),
         file=record.place.path,
         lines=tuple(
             BlamedLine(line=line.number, text=line.text, commit=_commit(commit))
-            for line, commit in revisions.blame(mind, record)
+            for line, commit in revisions.blame(call, record)
         ),
     )
 
@@ -160,7 +160,7 @@ def blame(mind: Mind, id: Reference) -> Blame:
     examples=("mind restore k3v7mq --at HEAD~3",),
 )
 def restore(
-    mind: Mind,
+    call: Call,
     id: Annotated[
         str, Arg("Id of the memory or ingested file, which may be deleted", complete="id")
     ],
@@ -175,15 +175,15 @@ def restore(
     not, goes to the trash: `mind undo` brings it back. A person who restores a text of another
     author approves it.
     """
-    record, commit, replaced, was_trusted = revisions.restore(mind, id, at)
+    record, commit, replaced, was_trusted = revisions.restore(call, id, at)
     return Restored(
         id=record.parent or record.memory.id,
         title=record.origin if record.parent else record.memory.heading,
-        trust=untrusted(mind, record),
+        trust=untrusted(call, record),
         file=record.place.path,
         commit=_commit(commit),
         replaced=replaced or None,
-        approved=(not was_trusted and mind.trust.trusted(record.place.digest)) or None,
+        approved=(not was_trusted and call.mind.trust.trusted(record.place.digest)) or None,
         undo=undoing.entry_id(),
     )
 
@@ -198,13 +198,13 @@ def _commit(commit: Commit) -> CommitRow:
     )
 
 
-def _files(mind: Mind, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
-    return tuple(_file(mind, change) for change in changes)
+def _files(call: Call, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
+    return tuple(_file(call, change) for change in changes)
 
 
-def _file(mind: Mind, change: Change) -> ChangedFile:
+def _file(call: Call, change: Change) -> ChangedFile:
     """Returns a changed file, with its memory if it is the only one in that file."""
-    record = mind.index.get(PurePosixPath(change.path).stem)
+    record = call.mind.index.get(PurePosixPath(change.path).stem)
     if record is None or record.place.path != change.path:
         return ChangedFile(file=change.path, change=change.change)
     memory = record.memory
@@ -213,7 +213,7 @@ def _file(mind: Mind, change: Change) -> ChangedFile:
         change=change.change,
         id=memory.id,
         title=memory.heading,
-        trust=untrusted(mind, record),
+        trust=untrusted(call, record),
     )
 
 
@@ -250,7 +250,7 @@ class Diff:
     examples=("mind diff", "mind diff v1.1..v1.2", "mind diff --branch --format markdown"),
 )
 def diff(
-    mind: Mind,
+    call: Call,
     revisions: Annotated[
         str | None,
         Arg(
@@ -268,7 +268,7 @@ def diff(
     Lists the memories that were added, changed and removed, the memories that they supersede and
     contradict, and changed outcomes of decisions.
     """
-    difference = compare(mind, revisions, branch=branch)
+    difference = compare(call, revisions, branch=branch)
     rows = difference.rows
     return Diff(
         before=difference.before,
@@ -308,7 +308,7 @@ class Synced:
     examples=("mind sync", "mind sync --pull --push", "mind sync --dry-run"),
 )
 def sync(
-    mind: Mind,
+    call: Call,
     *,
     message: Annotated[
         str | None, Arg("Message of the commit (default: lists the memories)")
@@ -323,19 +323,19 @@ def sync(
     `.index/`, regardless of git's ignore rules. Other staged changes stay staged. Your hooks run
     and your signature is made as always.
     """
-    done = syncing.sync(mind, message=message, pull=pull, push=push, dry_run=dry_run)
-    if not dry_run and mind.shared_index is not None:
+    done = syncing.sync(call, message=message, pull=pull, push=push, dry_run=dry_run)
+    if not dry_run and call.mind.shared_index is not None:
         from mimo.operations import sharing
 
-        sharing.push_later(mind)
-    remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
-    if ignored := syncing.ignored(mind.project.root):
+        sharing.push_later(call)
+    remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(call.mind.project.root)]
+    if ignored := syncing.ignored(call.mind.project.root):
         remarks.append(ignored)
     return Synced(
         commit=done.commit,
         branch=done.branch,
         message=done.message,
-        files=_files(mind, done.pending),
+        files=_files(call, done.pending),
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import File
 from mimo.commands.spec import Omitted, Out
 from mimo.disk import STORE
@@ -17,7 +18,6 @@ from mimo.memory.changes import VERBS, one_line
 from mimo.memory.ids import handle_of, is_id
 from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
-from mimo.mind import Mind
 from mimo.operations import lookup, past, refresh, saving
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
@@ -109,13 +109,13 @@ class Difference:
     rows: tuple[DiffRow, ...]
 
 
-def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Difference:
+def compare(call: Call, wanted: str | None, *, branch: bool) -> Difference:
     """Returns the memories that differ, for revisions such as `A..B`.
 
     `A...B` starts at their merge base. With `branch`, they are the changes of this branch since it
     left the main one. A single revision is compared with the working tree, HEAD by default.
     """
-    root = repository(mind)
+    root = repository(call)
     if branch and wanted is not None:
         hint = "such as `mind diff v1.1..v1.2`, or `mind diff --branch` alone"
         raise Invalid("name two revisions, or this branch", hint=hint)
@@ -123,33 +123,33 @@ def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Difference:
     if branch:
         wanted = f"{main}...HEAD"
     if wanted is None or ".." not in wanted:
-        return _with_working_tree(mind, root, wanted)
+        return _with_working_tree(call, root, wanted)
     dots = "..." if "..." in wanted else ".."
     first, _, second = wanted.partition(dots)
-    before = revisions.resolve(root, first or "HEAD", now=mind.local_now())
-    after = revisions.resolve(root, second or "HEAD", now=mind.local_now())
+    before = revisions.resolve(root, first or "HEAD", now=call.mind.local_now())
+    after = revisions.resolve(root, second or "HEAD", now=call.mind.local_now())
     if dots == "...":
         parted = revisions.merge_base(root, before.id, after.id)
-        before = revisions.resolve(root, parted, now=mind.local_now())
+        before = revisions.resolve(root, parted, now=call.mind.local_now())
     between = f"from {before.short} to {after.short}"
     if branch:
-        between = f"since {revisions.short_name(root, main)} at {_aged(mind, before)}"
+        between = f"since {revisions.short_name(root, main)} at {_aged(call, before)}"
     rows = _rows(*_states(root, before, after))
     return Difference(before=before.short, after=after.short, between=between, rows=rows)
 
 
-def _with_working_tree(mind: Mind, root: Path, revision: str | None) -> Difference:
+def _with_working_tree(call: Call, root: Path, revision: str | None) -> Difference:
     """Returns the memories that differ between a revision and the files, HEAD by default."""
     if revision is None and not revisions.commit_id(root, "HEAD"):
         base = None
     else:
         name = "HEAD" if revision is None else revision
-        base = revisions.resolve(root, name, now=mind.local_now())
+        base = revisions.resolve(root, name, now=call.mind.local_now())
     paths = [file.path for file in pending(root) if has_memories(file.path)]
     old: _State = {}
     new: _State = {}
     if base:
-        head = revisions.resolve(root, "HEAD", now=mind.local_now())
+        head = revisions.resolve(root, "HEAD", now=call.mind.local_now())
         if head.id != base.id:
             paths += [path for path, *_ in revisions.differences(root, base.id, head.id)]
             paths = sorted(set(paths))
@@ -159,11 +159,11 @@ def _with_working_tree(mind: Mind, root: Path, revision: str | None) -> Differen
             if (data := blobs.get(blob_of.get(path, ""))) is not None:
                 old |= _by_id(revisions.records_at(root, data, path, base), path)
     for path in paths:
-        new |= _by_id(mind.store.read(path), path) if os.path.lexists(root / path) else {}
+        new |= _by_id(call.mind.store.read(path), path) if os.path.lexists(root / path) else {}
     between = "before the first commit"
     if base:
         name = "since HEAD at " if revision is None else "since "
-        between = f"{name}{_aged(mind, base)}"
+        between = f"{name}{_aged(call, base)}"
     return Difference(
         before=base.short if base else "",
         after=WORKING_TREE,
@@ -172,8 +172,8 @@ def _with_working_tree(mind: Mind, root: Path, revision: str | None) -> Differen
     )
 
 
-def _aged(mind: Mind, commit: Commit) -> str:
-    return f"{commit.short}, {calendar.age(commit.when, mind.now())}"
+def _aged(call: Call, commit: Commit) -> str:
+    return f"{commit.short}, {calendar.age(commit.when, call.mind.now())}"
 
 
 def _rows(old: _State, new: _State) -> tuple[DiffRow, ...]:
@@ -230,16 +230,16 @@ def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) ->
     )
 
 
-def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
+def log(call: Call, id: str | None, limit: int) -> Iterator[Step]:
     """Yields the commits that changed the memory, or one of it, newest first.
 
     A deleted memory is searched by its id or handle. Raises `NotFound` for a private one.
     """
-    root, path, record = repository(mind), None, None
+    root, path, record = repository(call), None, None
     if id is not None:
         try:
-            record = next(iter(lookup.source(mind, id, topics=True)), None)
-            record = record or lookup.meant(mind, id)
+            record = next(iter(lookup.source(call, id, topics=True)), None)
+            record = record or lookup.meant(call, id)
             path = record.place.path
         except NotFound:
             path = _last_path(root, id)
@@ -285,16 +285,16 @@ def _check_committed(root: Path, record: Record) -> None:
     raise NotFound(f"`{path}` was never committed", hint=hint)
 
 
-def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:
+def blame(call: Call, record: Record) -> list[tuple[Line, Commit]]:
     """Returns the lines of a memory's file as committed, each with its commit."""
-    root = repository(mind)
+    root = repository(call)
     _check_committed(root, record)
     lines = git.blame(root, record.place.path)
     commits = revisions.commits(root, (line.commit for line in lines))
     return [(line, commits[line.commit]) for line in lines]
 
 
-def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool, bool]:
+def restore(call: Call, id: str, revision: str) -> tuple[Record, Commit, bool, bool]:
     """Restores a memory or an ingested file: its file becomes the file of that commit.
 
     Returns the memory, or the first chunk, the commit, whether it replaced another text, and
@@ -302,14 +302,14 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool, b
     `NotFound` if that commit does not have it, and `Invalid` for a chunk, and for a line of the
     log, which mind never changes.
     """
-    then = past.at(mind, revision)
-    if parts := lookup.source(then.mind, id, surely=True):
-        data = then.mind.store.raw(parts[0])
-        was_trusted = mind.trust.trusted(files.digest(data))
-        present = refresh.up_to_date(mind).parts(parts[0].parent or "")
-        differs = bool(present) and mind.store.raw(present[0]) != data
-        return _restored_source(mind, parts[0], data), then.commit, differs, was_trusted
-    record = lookup.one(then.mind, id, surely=True)
+    then = past.at(call, revision)
+    if parts := lookup.source(then.call, id, surely=True):
+        data = then.call.mind.store.raw(parts[0])
+        was_trusted = call.mind.trust.trusted(files.digest(data))
+        present = refresh.up_to_date(call).parts(parts[0].parent or "")
+        differs = bool(present) and call.mind.store.raw(present[0]) != data
+        return _restored_source(call, parts[0], data), then.commit, differs, was_trusted
+    record = lookup.one(then.call, id, surely=True)
     place, commit = record.place, then.commit.short
     if place.path == LOG:
         raise Invalid(
@@ -321,41 +321,41 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool, b
         raise Invalid(
             f"`{handle_of(record.memory.id)}` is a part of an ingested file",
             hint="restore the whole file:"
-            f" `mind restore {then.mind.handle(record.parent).text} --at {commit}`",
+            f" `mind restore {then.call.mind.handle(record.parent).text} --at {commit}`",
         )
-    data = then.mind.store.raw(record)
-    now, was_trusted = None, mind.trust.trusted(files.digest(data))
+    data = then.call.mind.store.raw(record)
+    now, was_trusted = None, call.mind.trust.trusted(files.digest(data))
     with suppress(NotFound):
-        now = lookup.one(mind, record.memory.id)
+        now = lookup.one(call, record.memory.id)
     if now and now.memory.id == record.memory.id:
-        differs = mind.store.raw(now) != data
-        restored = saving.rewrite(mind, now, data.decode(), checked=False)
+        differs = call.mind.store.raw(now) != data
+        restored = saving.rewrite(call, now, data.decode(), checked=False)
         return restored, then.commit, differs, was_trusted
-    return _written(mind, record, data), then.commit, False, was_trusted
+    return _written(call, record, data), then.commit, False, was_trusted
 
 
-def _restored_source(mind: Mind, part: Record, data: bytes) -> Record:
+def _restored_source(call: Call, part: Record, data: bytes) -> Record:
     """Writes the file of an ingested file, also over that of today; returns the first chunk."""
-    present = refresh.up_to_date(mind).parts(part.parent or "")
+    present = refresh.up_to_date(call).parts(part.parent or "")
     if not present:
-        return _written(mind, part, data)
+        return _written(call, part, data)
     place = present[0].place
-    before = mind.store.raw(present[0]).decode("utf-8", "replace")
+    before = call.mind.store.raw(present[0]).decode("utf-8", "replace")
     text = data.decode("utf-8", "replace")
-    saving.check_secrets(mind, {"file_text": text}, before=before, file=place.path)
-    with approving(mind, wanted=mind.agent is None):
-        mind.store.restore_source(place, data)
-    refresh.note_change(mind, place.path)
-    return mind.index.parts(part.parent or "")[0]
+    saving.check_secrets(call, {"file_text": text}, before=before, file=place.path)
+    with approving(call, wanted=call.agent is None):
+        call.mind.store.restore_source(place, data)
+    refresh.note_change(call, place.path)
+    return call.mind.index.parts(part.parent or "")[0]
 
 
-def _written(mind: Mind, record: Record, data: bytes) -> Record:
+def _written(call: Call, record: Record, data: bytes) -> Record:
     """Writes the file of a deleted memory; a person who restores it approves it."""
     place = record.place
-    with approving(mind, wanted=mind.agent is None):
-        taken = mind.store.create_all([NewFile(place.path, data, place.digest)])
+    with approving(call, wanted=call.agent is None):
+        taken = call.mind.store.create_all([NewFile(place.path, data, place.digest)])
     if taken:
         raise Conflict(f"`{place.path}` exists already", hint="it holds another memory by now")
-    saving.report(mind, (None, record))
-    refresh.note_change(mind, place.path)
+    saving.report(call, (None, record))
+    refresh.note_change(call, place.path)
     return record

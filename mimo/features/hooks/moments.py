@@ -518,6 +518,7 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
     the session is added below it. If the policy does not permit that, nothing is kept. Raises
     `MindError`.
     """
+    from mimo.call import Call, Caller, Surface
     from mimo.memory.model import Kind
     from mimo.mind import Mind
     from mimo.operations import lookup, saving
@@ -529,21 +530,22 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
         scene.root, project=scene.root, environ=scene.environ, clock=lambda: scene.now
     )
     try:
-        mind = opened.acting_as(scene.event.dialect.value)
-        mind.check_format()
-        with mind.guard.passing(scene.call(writes=True), mind.timer.monotonic):
+        caller = Caller(surface=Surface.MCP, name=scene.event.dialect.value)
+        call = Call(opened, caller)
+        call.mind.check_format()
+        with call.mind.guard.passing(scene.request(writes=True), call.mind.timer.monotonic):
             try:
-                record = lookup.one(mind, session.memory) if session.memory else None
+                record = lookup.one(call, session.memory) if session.memory else None
             except NotFound:
                 record = None
             if record:
-                mind.guard.authorise(scene.call("mind_edit", writes=True))
+                call.mind.guard.authorise(scene.request("mind_edit", writes=True))
                 both = f"{record.memory.content}\n\nAt the end: {words}" if closing else words
-                saving.edit(mind, record, content=both)
+                saving.edit(call, record, content=both)
                 return session
             title = f"Session of {scene.now:%Y-%m-%d}"
             draft = saving.draft(Kind.CONTEXT, words, title=title, category="session")
-            return session._replace(memory=saving.store(mind, draft, private=True).memory.id)
+            return session._replace(memory=saving.store(call, draft, private=True).memory.id)
     except (Denied, RateLimited) as error:
         scene.log(f"no summary is kept: {error.message}; {error.hint}")
         return session

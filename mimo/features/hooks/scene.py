@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mimo.guard.guard import Guard
-    from mimo.guard.policy import Call
+    from mimo.guard.policy import Request
 
 MAX_LOG_BYTES = 256 * 1024
 _MAX_LINE = 400
@@ -183,29 +183,29 @@ class Scene:
         """
         if self._has_policy() and not self._is_counted:
             self._is_counted = True
-            call = self.call()
+            request = self.request()
             try:
-                self.guard.authorise(call)
-                self.guard.limit(call)
+                self.guard.authorise(request)
+                self.guard.limit(request)
             except MindError as error:
-                self.refuse(call, error)
+                self.refuse(request, error)
         return self.refusal is None
 
     def allows(self, tool: str, *, writes: bool = False) -> bool:
         """Returns whether the policy permits a tool; nothing is counted or recorded."""
         if self._has_policy():
             try:
-                self.guard.authorise(replace(self.call(writes=writes), tool=tool, like=None))
+                self.guard.authorise(replace(self.request(writes=writes), tool=tool, like=None))
             except MindError:
                 return False
         return True
 
-    def call(self, like: str = "", *, writes: bool = False) -> Call:
+    def request(self, like: str = "", *, writes: bool = False) -> Request:
         """Returns this moment as the guard judges it, also by the rules of the tool `like`."""
-        from mimo.guard.policy import Call, Operation
+        from mimo.guard.policy import Operation, Request
 
         tool, default = CALLS[self.event.moment]
-        return Call(
+        return Request(
             tool=tool,
             like=like or default,
             operation=Operation.WRITE if writes else Operation.READ,
@@ -213,13 +213,13 @@ class Scene:
             at=self.now,
         )
 
-    def refuse(self, call: Call, error: MindError) -> None:
+    def refuse(self, request: Request, error: MindError) -> None:
         """Records and logs that a call was refused."""
         from mimo.guard.audit import ended_by
         from mimo.guard.privacy import for_log
 
         self.refusal = error
-        self.guard.record(call, ended_by(error))
+        self.guard.record(request, ended_by(error))
         self.log(f"denied: {for_log(f'{error.message}; {error.hint}')}")
 
     def record(self) -> None:
@@ -227,7 +227,7 @@ class Scene:
         from mimo.guard.audit import Ending
 
         ending = Ending(seconds=time.monotonic() - self._started)
-        self.guard.record(self.call(), ending)
+        self.guard.record(self.request(), ending)
 
     @property
     def guard(self) -> Guard:

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
+from mimo.call import Call
 from mimo.errors import Conflict, Denied, Invalid, SecretDetected, StorageFailed
 from mimo.features import decisions
 from mimo.features.importing import database, sources
@@ -32,7 +33,6 @@ from mimo.frozen import frozen, replace
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
-from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
 from mimo.store.memories import NewFile, rendered
@@ -124,33 +124,33 @@ class Outcome:
     manifest: str | None
 
 
-def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
+def import_mama(call: Call, named: str | None, *, dry_run: bool) -> MamaOutcome:
     """Imports the memories of a MAMA database into the project and returns the result.
 
     With `dry_run` nothing is written. Raises `NotFound` if there is no database, `Invalid` if it is
     not MAMA's, and `StorageFailed`.
     """
-    source, others = database.locate(named, mind.environ)
+    source, others = database.locate(named, call.mind.environ)
     snapshot = database.snapshot(source, (*TABLES, EDGES))
-    items, links = convert(snapshot.tables, now=mind.now().replace(microsecond=0))
+    items, links = convert(snapshot.tables, now=call.mind.now().replace(microsecond=0))
     lost: tuple[Row, ...] = ()
     backup = manifest = None
     if dry_run:
-        rows = _planned(mind, _Existing(mind), items)
+        rows = _planned(call, _Existing(call), items)
     else:
-        owner = index_owner(mind.home, mind.randomness)
-        root, manifest = mind.project.root, manifest_path("mama", source, owner)
+        owner = index_owner(call.mind.home, call.mind.randomness)
+        root, manifest = call.mind.project.root, manifest_path("mama", source, owner)
         with hold(root):
-            rows = _planned(mind, _Existing(mind), items)
+            rows = _planned(call, _Existing(call), items)
             backup = f"{FOLDER}/mama-{snapshot.digest[:16]}.db"
             with suppress(Conflict):  # the same copy is kept once
                 files.write_new(files.safe_path(root, backup), snapshot.data, mode=0o600)
             listed = Manifest(path=manifest, source=str(source), backup=backup, files={})
             # Only a person can approve the texts of a file.
-            approved = mind.agent is None
-            lost = _written(mind, rows, listed, trust=approved)
+            approved = call.agent is None
+            lost = _written(call, rows, listed, trust=approved)
             if not approved and any(row.new for row in rows):
-                mind.note("trust", "the memories are not approved; the user can do so in a review")
+                call.note("trust", "the memories are not approved; the user can do so in a review")
     return MamaOutcome(
         source=source,
         snapshot=snapshot,
@@ -164,7 +164,7 @@ def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
 
 
 def import_source(
-    mind: Mind,
+    call: Call,
     named: str,
     format: Format | None,
     *,
@@ -181,25 +181,25 @@ def import_source(
     is replaced if the source has changed. With `dry_run` nothing is written. Raises `NotFound`,
     `Invalid` if the source is not of a known format, `Denied` and `StorageFailed`.
     """
-    if trust and mind.agent is not None:
+    if trust and call.agent is not None:
         raise Denied(
             "only a person can approve what is imported",
             hint="omit `--trust`; the user approves it with `mind review` or `mind trust`",
         )
-    path = database.expanded(named, mind.environ)
+    path = database.expanded(named, call.mind.environ)
     with sources.opened(path) as source:
         format = format or sources.recognised(source)
-        drafts = _of_projects(_drafts(mind, source, format), only)
+        drafts = _of_projects(_drafts(call, source, format), only)
         skipped = source.skipped
-    owner = index_owner(mind.home, mind.randomness)
-    manifest, now = manifest_path(format, path, owner), mind.now().replace(microsecond=0)
+    owner = index_owner(call.mind.home, call.mind.randomness)
+    manifest, now = manifest_path(format, path, owner), call.mind.now().replace(microsecond=0)
     lost: tuple[Row, ...] = ()
-    with hold(mind.project.root) if not dry_run else nullcontext():
-        existing = _Existing(mind)
+    with hold(call.mind.project.root) if not dry_run else nullcontext():
+        existing = _Existing(call)
         listed = Manifest(path=manifest, source=str(path), backup="", files={})
-        before = read_manifest(mind.project.root, manifest) or listed
+        before = read_manifest(call.mind.project.root, manifest) or listed
         # A newer export has another name.
-        others = _others(mind, manifest, owner, path) if format in sources.UNIQUE else []
+        others = _others(call, manifest, owner, path) if format in sources.UNIQUE else []
         items = resolved(
             drafts, format, existing.sources, hidden=existing.private, private=private, now=now
         )
@@ -207,10 +207,10 @@ def import_source(
             item.memory.id for item in items.items if item.memory and item.private
         }
         rows = _planned(
-            mind, existing, items.items, private=private, hidden=hidden, before=(before, *others)
+            call, existing, items.items, private=private, hidden=hidden, before=(before, *others)
         )
         if not dry_run and any(row.file for row in rows):
-            lost = _written(mind, rows, listed, others, trust=trust)
+            lost = _written(call, rows, listed, others, trust=trust)
     return Outcome(
         source=path,
         format=format,
@@ -222,7 +222,7 @@ def import_source(
     )
 
 
-def _drafts(mind: Mind, source: Source, format: Format) -> list[Draft]:
+def _drafts(call: Call, source: Source, format: Format) -> list[Draft]:
     """Returns the memories that a source has. Raises `Invalid`."""
     drafts: list[Draft] = []
     total = len(source.files)
@@ -231,9 +231,9 @@ def _drafts(mind: Mind, source: Source, format: Format) -> list[Draft]:
             is_private = draft.private or source.surroundings.private
             drafts.append(replace(draft, private=is_private))
             if total > 1:
-                mind.advance("Reading", min(len(drafts), total), total)
+                call.advance("Reading", min(len(drafts), total), total)
             else:
-                mind.heed()
+                call.check_cancelled()
             if len(drafts) > MOST:
                 raise Invalid(
                     f"`{source.path}` has more than {MOST:,} memories",
@@ -276,15 +276,15 @@ def _of_projects(drafts: list[Draft], only: Sequence[str]) -> list[Draft]:
     return [draft for draft in drafts if "*" in only or draft.project in only]
 
 
-def _others(mind: Mind, manifest: str, owner: str, source: Path) -> list[Manifest]:
+def _others(call: Call, manifest: str, owner: str, source: Path) -> list[Manifest]:
     """Returns the user's manifests of other sources of a format that are not newer than `source`.
 
     The age of a source that is missing is unknown: the one that is here counts as newer.
     """
     others: list[Manifest] = []
-    for path in own_paths(mind.project.root, format_of(manifest), owner):
+    for path in own_paths(call.mind.project.root, format_of(manifest), owner):
         with suppress(StorageFailed):  # A damaged one is of no use.
-            other = read_manifest(mind.project.root, path) if path != manifest else None
+            other = read_manifest(call.mind.project.root, path) if path != manifest else None
             others += [other] if other and not _is_newer(Path(other.source), source) else []
     return others
 
@@ -296,7 +296,7 @@ def _is_newer(path: Path, other: Path) -> bool:
 
 
 def _written(
-    mind: Mind,
+    call: Call,
     rows: Sequence[Row],
     listed: Manifest,
     others: Sequence[Manifest] = (),
@@ -307,7 +307,7 @@ def _written(
 
     A memory that is replaced is moved to the manifest from those of `others`.
     """
-    root = mind.project.root
+    root = call.mind.project.root
     before = read_manifest(root, listed.path)
     earlier = before.files if before else {}
     new = {row.new.path: row.new.digest for row in rows if row.new}
@@ -334,30 +334,30 @@ def _written(
             files.remove(files.safe_path(root, other.path))
         elif len(kept) < len(other.files):
             write_manifest(root, replace(other, files=kept))
-    _create(mind, rows, trust=trust)
+    _create(call, rows, trust=trust)
     if changing:
-        replaced = _replace(mind, rows)
+        replaced = _replace(call, rows)
         hidden = {changing[path].existing for path in replaced if changing[path].hides}
         kept = {path: digest for path, digest in listed.files.items() if path not in hidden}
         write_manifest(root, replace(listed, files={**kept, **replaced}))
-    lost = tuple(_unread(mind, [row for row in rows if row.file]))
-    refresh.commit_soon(mind)
-    refresh.refresh(mind)
+    lost = tuple(_unread(call, [row for row in rows if row.file]))
+    refresh.commit_soon(call)
+    refresh.refresh(call)
     return lost
 
 
 class _Existing:
     """The memories of the project, by id and by the source in their header."""
 
-    def __init__(self, mind: Mind) -> None:
+    def __init__(self, call: Call) -> None:
         """Reads all of them."""
         self.places: dict[str, tuple[str, str, Record | None]] = {}
         self.sources: dict[str, Memory] = {}
         self.private: set[str] = set()
-        paths = mind.store.stamps()
+        paths = call.mind.store.stamps()
         for path in paths:
-            mind.heed()
-            digest, read = mind.store.digest(path), mind.store.read(path)
+            call.check_cancelled()
+            digest, read = call.mind.store.digest(path), call.mind.store.read(path)
             # The name is taken, even if the file can't be read or has another id.
             name = path.rpartition("/")[2].removesuffix(".md")
             self.places.setdefault(name, (path, digest, None))
@@ -370,7 +370,7 @@ class _Existing:
 
 
 def _planned(
-    mind: Mind,
+    call: Call,
     existing: _Existing,
     items: Iterable[Item],
     *,
@@ -389,7 +389,7 @@ def _planned(
     rows = []
     for item in items:
         path, digest, record = existing.places.get(item.memory.id if item.memory else "", _NOWHERE)
-        row = _row(mind, _dated(item, record), private=private)
+        row = _row(call, _dated(item, record), private=private)
         if row.file and path:
             memory = row.item.memory and codec.normal(row.item.memory)
             same = digest == row.file.digest or (record is not None and record.memory == memory)
@@ -424,18 +424,18 @@ def _names(row: Row, hidden: Container[str]) -> bool:
     return any(link.to in hidden for link in links)
 
 
-def _row(mind: Mind, item: Item, *, private: bool) -> Row:
+def _row(call: Call, item: Item, *, private: bool) -> Row:
     """Returns a row with its file, or with the reason why it is not imported."""
     if item.memory is None:
         return Row(item=item, skipped=item.skipped or "it is empty")
     try:
-        saving.check_texts(mind, item.memory)
+        saving.check_texts(call, item.memory)
         return Row(item=item, file=rendered(item.memory, private=private or item.private))
     except (Invalid, SecretDetected) as error:
         return Row(item=item, skipped=error.message)
 
 
-def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
+def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:
     """Approves the texts, if they are trusted, then writes the missing files.
 
     In this order, as an import may be interrupted. New checkpoints that are trusted count as made
@@ -444,18 +444,18 @@ def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
     if trust:
         paths = {row.file.digest: row.file.path for row in rows if row.file and not row.differs}
         try:
-            mind.trust.approve(paths, paths=paths)
+            call.mind.trust.approve(paths, paths=paths)
         except StorageFailed as error:
             message = f"they could not be approved and count as untrusted: {error.message}"
-            mind.note("trust", message)
+            call.note("trust", message)
     memories = [row.item.memory for row in rows if trust and row.new and row.item.memory]
     if ids := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
-        decisions.claim(mind, ids, None)
+        decisions.claim(call, ids, None)
     new = [(row.new, row.item.memory) for row in rows if row.new and row.item.memory]
     for start in range(0, len(new), BATCH):
         batch = new[start : start + BATCH]
         try:
-            taken = mind.store.create_all([file for file, _ in batch])
+            taken = call.mind.store.create_all([file for file, _ in batch])
         except StorageFailed as error:
             error.hint = "run it again to write the rest, or roll it back with --rollback"
             raise
@@ -464,12 +464,12 @@ def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
             for new, memory in batch
             if new.path not in taken
         ]
-        saving.report(mind, *created)
+        saving.report(call, *created)
         for done in range(start, start + len(batch)):
-            mind.advance("Importing", done + 1, len(new))
+            call.advance("Importing", done + 1, len(new))
 
 
-def _replace(mind: Mind, rows: Iterable[Row]) -> dict[str, str]:
+def _replace(call: Call, rows: Iterable[Row]) -> dict[str, str]:
     """Replaces memories whose source has changed; returns the digests of the replaced files.
 
     One that is changed meanwhile stays.
@@ -481,18 +481,18 @@ def _replace(mind: Mind, rows: Iterable[Row]) -> dict[str, str]:
                 record = row.record
                 if row.hides:
                     # The new text must not be in a shared file, not even for a moment.
-                    record = mind.store.move(record, row.path, record.memory.type)
-                changed = mind.store.rewrite(record, row.file.data)
-                saving.report(mind, (row.record, changed))
+                    record = call.mind.store.move(record, row.path, record.memory.type)
+                changed = call.mind.store.rewrite(record, row.file.data)
+                saving.report(call, (row.record, changed))
                 replaced[row.path] = row.file.digest
     return replaced
 
 
-def _unread(mind: Mind, rows: Sequence[Row]) -> Iterator[Row]:
+def _unread(call: Call, rows: Sequence[Row]) -> Iterator[Row]:
     """Yields the rows whose file does not hold their memory."""
     for done, row in enumerate(rows, 1):
-        mind.advance("Verifying", done, len(rows))
-        memory, read = row.item.memory, mind.store.read(row.path)
+        call.advance("Verifying", done, len(rows))
+        memory, read = row.item.memory, call.mind.store.read(row.path)
         if memory is None or isinstance(read, Problem):
             yield row
             continue

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Denied, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import importing
 from mimo.features.importing.mama import TABLES, LinkCounts
@@ -14,7 +15,6 @@ from mimo.features.importing.sources import Format
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, bad, dim, good, ident, strong, titled, warn
 from mimo.rendering.results import count, render
 
@@ -145,7 +145,7 @@ class MamaImport:
     ),
 )
 def import_(
-    mind: Mind,
+    call: Call,
     source: Annotated[
         str | None, Arg("The file, folder or zip archive to import", complete="path")
     ] = None,
@@ -173,14 +173,14 @@ def import_(
                 "`rollback` removes texts, and `trust` approves them",
                 hint="use one of them; to approve what stays, run `mind trust`",
             )
-        return _rolled_back(mind, source, from_, dry_run=dry_run)
+        return _rolled_back(call, source, from_, dry_run=dry_run)
     if not source:
         raise Invalid(
             "the source is missing",
             hint="name a file or a folder, such as `mind import ~/notes --from obsidian`",
         )
     outcome = importing.import_source(
-        mind, source, from_, only=only, private=private, trust=trust, dry_run=dry_run
+        call, source, from_, only=only, private=private, trust=trust, dry_run=dry_run
     )
     new = [row.item.memory for row in outcome.rows if row.new and row.item.memory]
     return Import(
@@ -194,19 +194,19 @@ def import_(
         skipped=_skipped(outcome.rows),
         approved=trust,
         approvals=sum(
-            mind.trust.approved(row.file.digest)
+            call.mind.trust.approved(row.file.digest)
             for row in outcome.rows
             if trust and row.file and not row.differs
         ),
         lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
         manifest=outcome.manifest,
         notes=outcome.notes,
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 
-def _rolled_back(mind: Mind, source: str | None, format: str | None, *, dry_run: bool) -> Import:
-    back = roll_back(mind, source, format=format, dry_run=dry_run)
+def _rolled_back(call: Call, source: str | None, format: str | None, *, dry_run: bool) -> Import:
+    back = roll_back(call, source, format=format, dry_run=dry_run)
     return Import(
         done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
         source=back.manifest.source,
@@ -214,7 +214,7 @@ def _rolled_back(mind: Mind, source: str | None, format: str | None, *, dry_run:
         removed=len(back.removed),
         missing=len(back.missing),
         kept=back.changed,
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 
@@ -251,7 +251,7 @@ def _groups(rows: Sequence[importing.Row]) -> Iterator[GroupCounts]:
     ),
 )
 def mama(
-    mind: Mind,
+    call: Call,
     db: Annotated[
         str | None,
         Arg("The database (default: where MAMA keeps it)", named=True, complete="path"),
@@ -267,7 +267,7 @@ def mama(
     never changed, so an interrupted import is completed by running it again.
     """
     if rollback:
-        back = roll_back(mind, db, format="mama", dry_run=dry_run)
+        back = roll_back(call, db, format="mama", dry_run=dry_run)
         return MamaImport(
             done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
             source=back.manifest.source,
@@ -277,9 +277,9 @@ def mama(
             kept=back.changed,
             backup=back.manifest.backup,
             manifest=back.manifest.path if back.changed or dry_run else None,
-            notice=mind.notice,
+            notice=call.notice,
         )
-    outcome = importing.import_mama(mind, db, dry_run=dry_run)
+    outcome = importing.import_mama(call, db, dry_run=dry_run)
     return MamaImport(
         done=Done.PLANNED if dry_run else Done.IMPORTED,
         source=str(outcome.source),
@@ -295,7 +295,7 @@ def mama(
         backup=outcome.backup,
         manifest=outcome.manifest,
         notes=outcome.notes,
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mimo.call import Call
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.features.importing import database
 from mimo.features.importing.manifest import (
@@ -16,7 +17,6 @@ from mimo.features.importing.manifest import (
 )
 from mimo.frozen import frozen, replace
 from mimo.memory.model import Problem
-from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
 from mimo.store.projects import index_owner
@@ -35,7 +35,7 @@ class RolledBack:
 
 
 def roll_back(
-    mind: Mind, named: str | None, *, format: str | None = None, dry_run: bool
+    call: Call, named: str | None, *, format: str | None = None, dry_run: bool
 ) -> RolledBack:
     """Removes the memories that were imported from a source.
 
@@ -43,25 +43,25 @@ def roll_back(
     is removed. Raises `NotFound` if nothing was imported, `Invalid` if there are several, and
     `StorageFailed` if a file can't be removed; the others are removed then.
     """
-    root = mind.project.root
-    path = _imported(mind, named, format)
+    root = call.mind.project.root
+    path = _imported(call, named, format)
     if dry_run:
-        return _sorted(mind, path)
+        return _sorted(call, path)
     with hold(root):
-        plan = _sorted(mind, path)
+        plan = _sorted(call, path)
         digests = plan.manifest.files
-        stored = [(name, mind.store.read(name)) for name in plan.removed]
-        stay = mind.store.delete_all({name: digests[name] for name in plan.removed})
+        stored = [(name, call.mind.store.read(name)) for name in plan.removed]
+        stay = call.mind.store.delete_all({name: digests[name] for name in plan.removed})
         rolled = (read for name, read in stored if name not in stay)
         records = (record for read in rolled if not isinstance(read, Problem) for record in read)
-        saving.report(mind, *((record, None) for record in records))
+        saving.report(call, *((record, None) for record in records))
         changed = {name: digests[name] for name in (*plan.changed, *stay)}
         if changed:
             write_manifest(root, replace(plan.manifest, files=changed))
         else:
             files.remove(files.safe_path(root, path))
-    refresh.commit_soon(mind)
-    refresh.refresh(mind)
+    refresh.commit_soon(call)
+    refresh.refresh(call)
     for error in stay.values():
         if not isinstance(error, Conflict):
             error.hint = "; ".join(filter(None, (error.hint, "run it again to remove the rest")))
@@ -70,12 +70,12 @@ def roll_back(
     return replace(plan, removed=removed, changed=tuple(changed))
 
 
-def _imported(mind: Mind, named: str | None, format: str | None) -> str:
+def _imported(call: Call, named: str | None, format: str | None) -> str:
     """Returns the path of the manifest of the named source, or of the only one."""
-    root, owner = mind.project.root, index_owner(mind.home, mind.randomness)
+    root, owner = call.mind.project.root, index_owner(call.mind.home, call.mind.randomness)
     paths = wanted = own_paths(root, format, owner)
     if named:
-        end = manifest_path("", database.expanded(named, mind.environ), owner)
+        end = manifest_path("", database.expanded(named, call.mind.environ), owner)
         wanted = [path for path in paths if path.endswith(end.removeprefix(f"{FOLDER}/"))]
     if len(wanted) == 1:
         return wanted[0]
@@ -100,14 +100,14 @@ def _imported(mind: Mind, named: str | None, format: str | None) -> str:
     )
 
 
-def _sorted(mind: Mind, path: str) -> RolledBack:
+def _sorted(call: Call, path: str) -> RolledBack:
     """Returns which files a rollback would remove, and which would stay."""
-    manifest = read_manifest(mind.project.root, path)
+    manifest = read_manifest(call.mind.project.root, path)
     if manifest is None:
         raise NotFound("nothing was imported here", hint="it was rolled back meanwhile")
-    stamps = mind.store.stamps()
+    stamps = call.mind.store.stamps()
     existing = [name for name in manifest.files if name in stamps]
-    digests = {name: mind.store.digest(name) for name in existing}
+    digests = {name: call.mind.store.digest(name) for name in existing}
     same = {name: digest for name, digest in digests.items() if manifest.wrote(name, digest)}
     return RolledBack(
         manifest=replace(manifest, files={**manifest.files, **same}, replacing={}),

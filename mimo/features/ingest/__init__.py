@@ -12,6 +12,7 @@ from shutil import which
 from typing import Any
 
 from mimo import disk
+from mimo.call import Call, Caller, Surface
 from mimo.errors import (
     Conflict,
     Denied,
@@ -25,7 +26,7 @@ from mimo.errors import (
     TooManyChunks,
 )
 from mimo.frozen import field, frozen, replace
-from mimo.guard.policy import Call, Operation
+from mimo.guard.policy import Operation, Request
 from mimo.memory import ids
 from mimo.memory.chunking import (
     REFUSED,
@@ -39,7 +40,6 @@ from mimo.memory.chunking import (
 )
 from mimo.memory.model import Kind, Problem, Record, check_unit
 from mimo.memory.sources import Source, chunk_id
-from mimo.mind import Mind
 from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import Seen, State, ingested_files
 from mimo.operations.overview import everything
@@ -137,9 +137,9 @@ class _Waiting:
     Written together, they are on the disk in a small part of the time that each takes alone.
     """
 
-    def __init__(self, mind: Mind) -> None:
+    def __init__(self, call: Call) -> None:
         """Takes the project. Nothing waits yet."""
-        self._mind = mind
+        self._call = call
         self._files: dict[str, NewFile] = {}
         self._targets: dict[str, Target] = {}
         self._events: list[Event] = []
@@ -147,7 +147,7 @@ class _Waiting:
 
     def add(self, new: NewFile, target: Target) -> bool:
         """Adds a new file; returns False if its name is taken."""
-        if new.path in self._files or self._mind.store.stamp(new.path):
+        if new.path in self._files or self._call.mind.store.stamp(new.path):
             return False
         self._files[new.path], self._targets[new.path] = new, target
         self._bytes += len(new.data)
@@ -155,7 +155,7 @@ class _Waiting:
 
     def tell(self, report: FileReport, seconds: float) -> None:
         """Adds the event of a file."""
-        self._events.append(_event(self._mind, report, seconds))
+        self._events.append(_event(self._call, report, seconds))
 
     @property
     def is_full(self) -> bool:
@@ -172,10 +172,10 @@ class _Waiting:
         self._files, self._targets, self._events, self._bytes = {}, {}, [], 0
         taken: frozenset[str] = frozenset()
         if files:
-            taken = self._mind.store.create_all(list(files.values()))
-            refresh.commit_soon(self._mind)
+            taken = self._call.mind.store.create_all(list(files.values()))
+            refresh.commit_soon(self._call)
         with suppress(MindError, OSError):
-            self._mind.events.write(*events)
+            self._call.mind.events.write(*events)
         return {path: targets[path] for path in taken}
 
 
@@ -188,7 +188,7 @@ class Report:
     """True if the name could only mean one file."""
 
 
-def ingest_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
+def ingest_files(call: Call, names: Sequence[str], options: Options) -> Report:
     """Ingests the named files, folders and globs.
 
     Each file is ingested as a whole or not at all. The error of a file is raised if it is the only
@@ -200,61 +200,60 @@ def ingest_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
         importance=check_unit("importance", options.importance),
         tags=clean_tags(options.tags),
     )
-    sandbox = sandbox_of(mind)
+    sandbox = sandbox_of(call)
     if len(names) == 1 and is_one_file(sandbox, names[0]):
         target = next(iter(targets(sandbox, names[0])))
-        with _recorded(mind) as record:
-            report = _ingest(mind, sandbox, target, options)
+        with _recorded(call) as record:
+            report = _ingest(call, sandbox, target, options)
             record(report)
         return Report(files=(report,), is_single=True)
-    return Report(files=tuple(_ingest_all(mind, sandbox, names, options)), is_single=False)
+    return Report(files=tuple(_ingest_all(call, sandbox, names, options)), is_single=False)
 
 
-def update_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
+def update_files(call: Call, names: Sequence[str], options: Options) -> Report:
     """Ingests again the named files, or those in named folders, that changed since they were.
 
     Each is ingested as it was before. Files that no longer exist are reported with the command
     that removes their chunks. Raises `NotFound` if nothing ingested has that name.
     """
-    sandbox = sandbox_of(mind)
-    ingested = freshness.checked(mind, everything(mind))
-    sources = [source for source in ingested if _is_named(mind, source, names)]
+    sandbox = sandbox_of(call)
+    ingested = freshness.checked(call, everything(call))
+    sources = [source for source in ingested if _is_named(call, source, names)]
     if not sources:
         raise NotFound(
             f"no ingested file is named `{' '.join(names)}`",
             hint="name a file, or a folder such as `.`",
         )
-    with _recorded(mind) as record:
-        reports = [_update(mind, sandbox, source, dry_run=options.dry_run) for source in sources]
+    with _recorded(call) as record:
+        reports = [_update(call, sandbox, source, dry_run=options.dry_run) for source in sources]
         for report in reports:
             record(report)
     return Report(files=tuple(reports), is_single=False)
 
 
-def update_changed(mind: Mind, refused: dict[str, Attempt] | None = None) -> Report | None:
+def update_changed(call: Call, refused: dict[str, Attempt] | None = None) -> Report | None:
     """Ingests again the project's files that changed since they were ingested on this machine.
 
     Returns None if none did, or if the policy does not permit it. No user asked for it, so the new
     text is not approved, and `mind undo` takes it back. Files that can't be ingested are added to
     `refused`, and skipped by later calls until they change.
     """
-    changed = _changed(mind)
-    if changed:
-        refresh.refresh(mind)  # Chunks may have been removed, as by a checkout of another branch.
-        changed = _changed(mind)
+    if changed := _changed(call):
+        refresh.refresh(call)  # Chunks may have been removed, as by a checkout of another branch.
+        changed = _changed(call)
     refused = {} if refused is None else refused
     changed = {path: state for path, state in changed.items() if refused.get(path) != state}
     if not changed:
         return None
-    mind.check_format()
-    view = mind.acting_as(DAEMON)
-    call = Call(tool="ingest", operation=Operation.WRITE, agent=DAEMON, at=mind.now())
+    call.mind.check_format()
+    view = call.by(Caller(surface=Surface.MCP, name=DAEMON))
+    request = Request(tool="ingest", operation=Operation.WRITE, agent=DAEMON, at=call.mind.now())
     try:
-        view.guard.authorise(call)
+        view.mind.guard.authorise(request)
     except Denied:
         return None
-    undo = undoing.recorded(view, call, command="ingest --update", is_tool=True)
-    with view.guard.passing(call, mind.timer.monotonic), undo:
+    undo = undoing.recorded(view, request, command="ingest --update", is_tool=True)
+    with view.mind.guard.passing(request, call.mind.timer.monotonic), undo:
         report = update_files(view, list(changed), Options())
     for file in report.files:
         if file.refusal and not isinstance(file.refusal, Conflict) and file.path in changed:
@@ -262,50 +261,50 @@ def update_changed(mind: Mind, refused: dict[str, Attempt] | None = None) -> Rep
     return report
 
 
-def _changed(mind: Mind) -> dict[str, Attempt]:
+def _changed(call: Call) -> dict[str, Attempt]:
     """Returns the changed files of the project that have chunks in the index.
 
     The list of ingested files also has those whose chunks were removed, or are on another branch.
     An empty file may be one that is about to be written: its chunks stay.
     """
-    root = os.path.realpath(mind.project.root)
+    root = os.path.realpath(call.mind.project.root)
     changed = {}
-    for path, seen in ingested_files(mind).read().items():
-        place = freshness.place_of(mind, path)
+    for path, seen in ingested_files(call).read().items():
+        place = freshness.place_of(call, path)
         with suppress(OSError):
             status = place.lstat()
             if seen.is_of(status) or not status.st_size or not place.is_relative_to(root):
                 continue
-            if chunks := mind.index.chunks(source_id(path)):
+            if chunks := call.mind.index.chunks(source_id(path)):
                 changed[path] = (status.st_size, status.st_mtime_ns, chunks.digest)
     return changed
 
 
-def sandbox_of(mind: Mind) -> Sandbox:
+def sandbox_of(call: Call) -> Sandbox:
     """Returns the readable files: all of them for a person, those of the project for an agent.
 
     If SANDBOX_DIR is set, it limits both.
     """
-    root, by_agent = mind.project.root, mind.author is not None
-    given = mind.environ.get("SANDBOX_DIR")
+    root, by_agent = call.mind.project.root, call.author is not None
+    given = call.mind.environ.get("SANDBOX_DIR")
     if given:
         limit = disk.expanded(given).absolute()
-        return Sandbox(limit, limit if by_agent and not root.is_relative_to(limit) else _base(mind))
-    return Sandbox(root if by_agent else None, _base(mind))
+        return Sandbox(limit, limit if by_agent and not root.is_relative_to(limit) else _base(call))
+    return Sandbox(root if by_agent else None, _base(call))
 
 
-def _base(mind: Mind) -> Path:
+def _base(call: Call) -> Path:
     """Returns the base of relative names: a person's working directory, an agent's project."""
-    return Path.cwd() if mind.author is None else mind.project.root
+    return Path.cwd() if call.author is None else call.mind.project.root
 
 
-def relative(mind: Mind, path: Path) -> str:
+def relative(call: Call, path: Path) -> str:
     """Returns a file's path as it is stored: relative to the project, even outside of it."""
-    return _unescaped(mind, path).encode("utf-8", "backslashreplace").decode()
+    return _unescaped(call, path).encode("utf-8", "backslashreplace").decode()
 
 
-def _unescaped(mind: Mind, path: Path) -> str:
-    return Path(os.path.relpath(path, os.path.realpath(mind.project.root))).as_posix()
+def _unescaped(call: Call, path: Path) -> str:
+    return Path(os.path.relpath(path, os.path.realpath(call.mind.project.root))).as_posix()
 
 
 def source_id(path: str) -> str:
@@ -317,25 +316,25 @@ def source_id(path: str) -> str:
 
 
 def _ingest_all(
-    mind: Mind, sandbox: Sandbox, names: Sequence[str], options: Options
+    call: Call, sandbox: Sandbox, names: Sequence[str], options: Options
 ) -> list[FileReport]:
-    matches, refused = _matches(mind, sandbox, names)
-    last = {} if options.force else ingested_files(mind).read()
-    waiting = _Waiting(mind)
+    matches, refused = _matches(call, sandbox, names)
+    last = {} if options.force else ingested_files(call).read()
+    waiting = _Waiting(call)
     done: dict[Path, FileReport] = {}
-    with _recorded(mind) as record:
+    with _recorded(call) as record:
         try:
             for number, target in enumerate(matches.values(), 1):
-                report = _unchanged(mind, target, options, last)
+                report = _unchanged(call, target, options, last)
                 if report is None:
-                    report = _ingest_or_refuse(mind, sandbox, target, options, waiting)
+                    report = _ingest_or_refuse(call, sandbox, target, options, waiting)
                 elif not options.dry_run:
                     waiting.tell(report, 0.0)
                 done[target.path] = report
-                mind.advance("Ingesting", number, len(matches))
+                call.advance("Ingesting", number, len(matches))
                 if waiting.is_full or number == len(matches):
                     for taken in waiting.write().values():
-                        done[taken.path] = _ingest_or_refuse(mind, sandbox, taken, options)
+                        done[taken.path] = _ingest_or_refuse(call, sandbox, taken, options)
         finally:
             waiting.write()  # What was cut before an interruption.
         for report in done.values():
@@ -344,13 +343,13 @@ def _ingest_all(
 
 
 def _matches(
-    mind: Mind, sandbox: Sandbox, names: Sequence[str]
+    call: Call, sandbox: Sandbox, names: Sequence[str]
 ) -> tuple[dict[Path, Target], list[FileReport]]:
     """Returns the named files, and the names that are refused. Raises `NotFound` for neither."""
     matches, refused = dict[Path, Target](), list[FileReport]()
     for name in names:
         try:
-            _check_not_git(relative(mind, sandbox.locate(name)))
+            _check_not_git(relative(call, sandbox.locate(name)))
             for target in targets(sandbox, name):
                 matches.setdefault(target.path, target)
         except REFUSALS as error:
@@ -360,22 +359,22 @@ def _matches(
             f"there is nothing to ingest in `{' '.join(names)}`",
             hint="files that git ignores, hidden files and links are skipped",
         )
-    if not which("git") and git.is_inside(mind.project.root):
-        mind.note("ignored", "without git, folders are read with the files that it ignores")
+    if not which("git") and git.is_inside(call.mind.project.root):
+        call.note("ignored", "without git, folders are read with the files that it ignores")
     return matches, refused
 
 
 def _unchanged(
-    mind: Mind, target: Target, options: Options, last: Mapping[str, Seen]
+    call: Call, target: Target, options: Options, last: Mapping[str, Seen]
 ) -> FileReport | None:
     """Returns the report of a file that has not changed since it was ingested, without reading it.
 
     Returns None for any other file, and if the file might have changed within the resolution of
     its time of modification.
     """
-    if target.problem or not options.chunking.is_auto or mind.config["include"]:
+    if target.problem or not options.chunking.is_auto or call.mind.config["include"]:
         return None
-    path = relative(mind, target.path)
+    path = relative(call, target.path)
     seen = last.get(path)
     if seen is None or not seen.strategy:
         return None
@@ -384,7 +383,7 @@ def _unchanged(
     except OSError:
         return None
     id_ = source_id(path)
-    if not seen.is_of(status) or not (chunks := mind.index.chunks(id_)):
+    if not seen.is_of(status) or not (chunks := call.mind.index.chunks(id_)):
         return None
     if options.private and not is_private(chunks.path):
         return None
@@ -404,28 +403,28 @@ def _unchanged(
 
 
 def _ingest_or_refuse(
-    mind: Mind,
+    call: Call,
     sandbox: Sandbox,
     target: Target,
     options: Options,
     waiting: _Waiting | None = None,
 ) -> FileReport:
     if target.problem:
-        path = relative(mind, target.path)
+        path = relative(call, target.path)
         return FileReport(path=path, refusal=target.problem, is_named=target.is_named)
     try:
-        report = _ingest(mind, sandbox, target, options, waiting)
+        report = _ingest(call, sandbox, target, options, waiting)
         return replace(report, is_named=target.is_named)
     except (*REFUSALS, StorageFailed) as error:
         # A file that can't be read concerns only itself; a failed write ends the call.
         if not isinstance(error, REFUSALS) and error.details.get("path") != str(target.path):
             raise
-        path = relative(mind, target.path)
+        path = relative(call, target.path)
         return FileReport(path=path, refusal=error, is_named=target.is_named)
 
 
 @contextmanager
-def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
+def _recorded(call: Call) -> Iterator[Callable[[FileReport], None]]:
     """Approves the files that are written, and updates the index at the end.
 
     What an agent ingests is not approved: the text may be another author's.
@@ -437,23 +436,23 @@ def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
         if report.file and not report.is_known:
             written.add(report.file)
         if report.file and report.seen and (report.is_known or report.digest):
-            kept = report.digest or mind.store.digest(report.file)
+            kept = report.digest or call.mind.store.digest(report.file)
             seen[report.path] = Seen(*report.seen, kept, report.strategy.value)
 
-    refresh.refresh(mind)
-    with approving(mind, wanted=mind.agent is None):
+    refresh.refresh(call)
+    with approving(call, wanted=call.agent is None):
         yield record
     if seen:
         with suppress(MindError):  # Without the list, files are compared by their digests.
-            ingested_files(mind).add(seen)
+            ingested_files(call).add(seen)
     if written:
-        refresh.note_change(mind, *written)
+        refresh.note_change(call, *written)
 
 
-def _is_named(mind: Mind, source: freshness.Checked, names: Sequence[str]) -> bool:
-    place = freshness.place_of(mind, source.path)
+def _is_named(call: Call, source: freshness.Checked, names: Sequence[str]) -> bool:
+    place = freshness.place_of(call, source.path)
     for name in names:
-        wanted = Path(os.path.realpath(_base(mind) / disk.expanded(name)))
+        wanted = Path(os.path.realpath(_base(call) / disk.expanded(name)))
         if place.is_relative_to(wanted) or fnmatchcase(str(place), str(wanted)):
             return True
         if source.path == name:
@@ -462,20 +461,20 @@ def _is_named(mind: Mind, source: freshness.Checked, names: Sequence[str]) -> bo
 
 
 def _update(
-    mind: Mind, sandbox: Sandbox, checked: freshness.Checked, *, dry_run: bool
+    call: Call, sandbox: Sandbox, checked: freshness.Checked, *, dry_run: bool
 ) -> FileReport:
     parent = checked.part.parent
-    place = freshness.place_of(mind, checked.path)
-    source = mind.store.source(checked.part.place)
+    place = freshness.place_of(call, checked.path)
+    source = call.mind.store.source(checked.part.place)
     if checked.state is State.CHANGED and source is not None:
         target, options = Target(place, is_named=True), Options(dry_run=dry_run)
-        return _ingest_or_refuse(mind, sandbox, target, options)
+        return _ingest_or_refuse(call, sandbox, target, options)
     if checked.state is State.CURRENT:
         with suppress(OSError):  # It may have been removed since it was checked.
             status = place.lstat()
             seen = (status.st_size, status.st_mtime_ns)
             report = FileReport(path=checked.path, source_id=parent, seen=seen)
-            return _as_known(report, mind, mind.index.parts(parent or ""))
+            return _as_known(report, call, call.mind.index.parts(parent or ""))
     message = checked.message or f"`{checked.path}` is not here"
     hint = f"if it is not needed: `mind rm {parent}`; if it moved, ingest its new path too"
     if source is None and checked.state is State.UNKNOWN:
@@ -485,32 +484,32 @@ def _update(
 
 
 def _ingest(
-    mind: Mind, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
+    call: Call, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
 ) -> FileReport:
     """Ingests one file; a new one is only added to those `waiting`, if these are given.
 
     If it raises an error, nothing was changed.
     """
-    start = mind.timer.monotonic()
+    start = call.mind.timer.monotonic()
     try:
-        report = _ingest_once(mind, sandbox, target, options, waiting)
+        report = _ingest_once(call, sandbox, target, options, waiting)
     except Conflict:
         # Another process may have ingested it meanwhile, which the second attempt detects.
-        report = _ingest_once(mind, sandbox, target, options)
+        report = _ingest_once(call, sandbox, target, options)
     if not options.dry_run:
-        seconds = mind.timer.monotonic() - start
+        seconds = call.mind.timer.monotonic() - start
         if waiting:
             waiting.tell(report, seconds)
         else:
             with suppress(MindError, OSError):
-                mind.events.write(_event(mind, report, seconds))
+                call.mind.events.write(_event(call, report, seconds))
     return report
 
 
-def _event(mind: Mind, report: FileReport, seconds: float) -> Event:
+def _event(call: Call, report: FileReport, seconds: float) -> Event:
     return Event(
         name="mimo.ingest.file",
-        time=mind.now(),
+        time=call.mind.now(),
         measurements={
             "duration_ms": round(1000 * seconds, 3),
             "bytes": report.size,
@@ -527,21 +526,16 @@ def _event(mind: Mind, report: FileReport, seconds: float) -> Event:
 
 
 def _ingest_once(
-    mind: Mind, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
+    call: Call, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
 ) -> FileReport:
-    path = relative(mind, target.path)
-    _check_place(mind, target.path, path)
+    mind, path = call.mind, relative(call, target.path)
+    _check_place(call, target.path, path)
     status = target.path.lstat() if target.path.exists() else None
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
-    text = _text_of(data, path)
-    if "\n>>>>>>>" in text and git.is_unmerged(mind.project.root, path):
-        raise Invalid(
-            f"`{path}` has a conflict of git that is not resolved",
-            hint="edit the file, `git add` it, then ingest it again",
-        )
-    check_secrets(mind, {"path": path})  # A file of a folder has a path that was no argument.
-    check_secrets(mind, {"path": text}, file=path)
-    before = _earlier_chunks(mind, path)
+    text = _text_of(data, path, mind.project.root)
+    check_secrets(call, {"path": path})  # A file of a folder has a path that was no argument.
+    check_secrets(call, {"path": text}, file=path)
+    before = _earlier_chunks(call, path)
     report = FileReport(
         path=path,
         size=len(data),
@@ -555,15 +549,15 @@ def _ingest_once(
     if stored and stored.sha256 == sha256 and not (options.force or is_published):
         asked = options.chunking
         if asked.is_auto or resolved(asked, stored.path) == stored.chunking:
-            report = _as_known(report, mind, before)
+            report = _as_known(report, call, before)
             if not options.dry_run:
                 return report
     # What a person ingests is approved, which another author's keys must not be.
-    keeps = before and (mind.agent or mind.trust.trusted(mind.store.digest(before[0].place.path)))
+    keeps = before and (call.agent or mind.trust.trusted(mind.store.digest(before[0].place.path)))
     last = stored if keeps else None
     options = options.with_last(last) if last else options
     chunking = resolved(options.chunking, target.path.name)
-    made = _chunks(mind, text, chunking, target.path.name)
+    made = _chunks(call, text, chunking, target.path.name)
     report = replace(report, strategy=chunking.strategy, chunks=made)
     if options.dry_run:
         return report
@@ -577,7 +571,7 @@ def _ingest_once(
         created=mind.now(),
         tags=options.tags,
         importance=options.importance,
-        by=mind.author,
+        by=call.author,
         metadata=options.metadata,
         others=last.others if last else {},
     )
@@ -585,17 +579,17 @@ def _ingest_once(
         new, records = rendered_source(source, report.chunks, private=options.private)
         if waiting.add(new, target):
             return _written(report, records)
-    return _write(mind, report, source, before, private=options.private)
+    return _write(call, report, source, before, private=options.private)
 
 
-def _check_place(mind: Mind, place: Path, path: str) -> None:
+def _check_place(call: Call, place: Path, path: str) -> None:
     """Raises `Invalid` for a file that is already memory, belongs to git, or can't be named."""
-    if path != _unescaped(mind, place):
+    if path != _unescaped(call, place):
         raise Invalid(f"the name of `{path}` is not UTF-8", hint="rename it")
     _check_not_git(path)
-    if path.startswith(".mind/") or mind.is_of_home(place):
+    if path.startswith(".mind/") or call.mind.is_of_home(place):
         raise Invalid(f"`{path}` is memory already", hint="name a file outside of .mind/")
-    if mind.config["include"] and path in mind.store.stamps():
+    if call.mind.config["include"] and path in call.mind.store.stamps():
         raise Invalid(
             f"`{path}` is memory already, by the setting `include`",
             hint="searches find it as it is; see `mind config include`",
@@ -611,8 +605,8 @@ def _check_not_git(path: str) -> None:
         raise Invalid(f"`{path}` belongs to git", hint="name a file or folder of the working tree")
 
 
-def _text_of(data: bytes, path: str) -> str:
-    """Returns the text of a file; raises `Invalid` unless it is plain text in UTF-8."""
+def _text_of(data: bytes, path: str, root: Path) -> str:
+    """Returns a file's text; raises `Invalid` unless it is plain text in UTF-8 and merged."""
     kind = REFUSED.get(suffix(path)) or next(
         (kind for signature, kind in _SIGNATURES.items() if data.startswith(signature)), None
     )
@@ -626,29 +620,35 @@ def _text_of(data: bytes, path: str) -> str:
     if b"\0" in data:
         raise Invalid(f"`{path}` is binary; only plain text can be ingested")
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise Invalid(
             f"`{path}` is not text in UTF-8: byte 0x{data[error.start]:02x} on line {line}",
             hint="convert it first, for example with iconv",
         ) from None
+    if "\n>>>>>>>" in text and git.is_unmerged(root, path):
+        raise Invalid(
+            f"`{path}` has a conflict of git that is not resolved",
+            hint="edit the file, `git add` it, then ingest it again",
+        )
+    return text
 
 
-def _earlier_chunks(mind: Mind, path: str) -> tuple[Record, ...]:
+def _earlier_chunks(call: Call, path: str) -> tuple[Record, ...]:
     """Returns the stored chunks of a file, including those another process wrote just now."""
     id_ = source_id(path)
-    if indexed := mind.index.parts(id_):
+    if indexed := call.mind.index.parts(id_):
         return indexed
     for file in (source_path(id_, private=False), source_path(id_, private=True)):
-        on_disk = mind.store.read(file) if mind.store.stamp(file) else ()
+        on_disk = call.mind.store.read(file) if call.mind.store.stamp(file) else ()
         if not isinstance(on_disk, Problem) and on_disk and on_disk[0].parent == id_:
             return on_disk
     return ()
 
 
-def _as_known(report: FileReport, mind: Mind, before: Sequence[Record]) -> FileReport:
-    source = mind.store.source(before[0].place)
+def _as_known(report: FileReport, call: Call, before: Sequence[Record]) -> FileReport:
+    source = call.mind.store.source(before[0].place)
     return replace(
         report,
         is_known=True,
@@ -659,8 +659,8 @@ def _as_known(report: FileReport, mind: Mind, before: Sequence[Record]) -> FileR
     )
 
 
-def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]:
-    made, most = chunks(text, chunking, name), mind.config["ingest.max_chunks"]
+def _chunks(call: Call, text: str, chunking: Chunking, name: str) -> list[Chunk]:
+    made, most = chunks(text, chunking, name), call.mind.config["ingest.max_chunks"]
     if len(made) > most:
         raise TooManyChunks(
             f"File would create too many chunks: {len(made):,} (max: {most:,})",
@@ -671,25 +671,25 @@ def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]
 
 
 def _write(
-    mind: Mind, report: FileReport, source: Source, before: Sequence[Record], *, private: bool
+    call: Call, report: FileReport, source: Source, before: Sequence[Record], *, private: bool
 ) -> FileReport:
     """Writes a source in place of its earlier version."""
     old = before[0].place if before else None
     if not report.chunks:
         if old:
-            mind.store.delete_source(old)
+            call.mind.store.delete_source(old)
         return replace(report, file=old.path if old else None)
     # A private source stays private: an update must not publish it.
     private = private or (old is not None and old.private)
     path = source_path(source.id, private=private)
-    if old is None and mind.store.stamp(path):
-        existing = mind.store.read(path)
+    if old is None and call.mind.store.stamp(path):
+        existing = call.mind.store.read(path)
         reason = existing.reason if isinstance(existing, Problem) else "it has other content"
         raise Conflict(f"`{path}` is in the way: {reason}", hint="mend it or remove it by hand")
-    records = mind.store.put_source(source, report.chunks, private=private, instead=old)
+    records = call.mind.store.put_source(source, report.chunks, private=private, instead=old)
     place = records[0].place
     if old and old.path != place.path:
-        refresh.note_change(mind, old.path)
+        refresh.note_change(call, old.path)
     return _written(report, records)
 
 

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import Importance, Private, Tags
-from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import (
     FileTooLarge,
     Invalid,
@@ -18,7 +19,6 @@ from mimo.frozen import frozen
 from mimo.memory.chunking import LINES, SMALLEST, Chunking, Strategy
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Category, Kind
-from mimo.mind import Mind
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, first_lines, render
 
@@ -107,7 +107,7 @@ class Ingested:
     description="Ingest file content into memory with automatic chunking",
 )
 def ingest(
-    mind: Mind,
+    call: Call,
     path: Annotated[
         str,
         Arg(
@@ -165,10 +165,10 @@ def ingest(
         dry_run=dry_run,
     )
     run = update_files if update else ingest_files
-    return _result(mind, run(mind, (path, *paths), options), dry_run=dry_run)
+    return _result(call, run(call, (path, *paths), options), dry_run=dry_run)
 
 
-def _result(mind: Mind, report: Report, *, dry_run: bool) -> Ingested:
+def _result(call: Call, report: Report, *, dry_run: bool) -> Ingested:
     files = report.files
     done = [file for file in files if file.refusal is None]
     single = files[0] if report.is_single else None
@@ -187,7 +187,7 @@ def _result(mind: Mind, report: Report, *, dry_run: bool) -> Ingested:
         chunks=tuple(row for file in done for row in _chunk_rows(file)) if dry_run else None,
         files=None if single else tuple(map(_file_row, files)),
         failed=sum(file.refusal is not None and file.is_named for file in files) or None,
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 

@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Json, Needs, Tool, command
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.items import TAG, Item, item_of, matches, place_of, written
 from mimo.frozen import frozen, replace
 from mimo.guard import Operation
 from mimo.memory.model import Filter, Kind, Problem, Record
-from mimo.mind import Mind
 from mimo.operations import finding, removing, saving
 
 ITEMS = Tool(name="items", description="Items of other frameworks")
@@ -63,7 +63,7 @@ class Changed:
     errors=(Conflict, Invalid, SecretDetected, StorageFailed),
 )
 def put(
-    mind: Mind,
+    call: Call,
     namespace: Namespace,
     key: Key,
     value: Annotated[Json, Arg("The value", object=True)],
@@ -78,17 +78,17 @@ def put(
     while True:
         tries -= 1
         try:
-            return Changed(changed=_put(mind, namespace, key, value, private, searched))
+            return Changed(changed=_put(call, namespace, key, value, private, searched))
         except Conflict:
             if not tries:
                 raise
 
 
 def _put(
-    mind: Mind, namespace: tuple[str, ...], key: str, value: Json, private: bool, searched: bool
+    call: Call, namespace: tuple[str, ...], key: str, value: Json, private: bool, searched: bool
 ) -> bool:
     """Stores an item and returns whether there was one."""
-    now = mind.now()
+    now = call.mind.now()
     item = Item(
         namespace=namespace,
         key=key,
@@ -97,21 +97,21 @@ def _put(
         updated=now,
         is_searched=searched,
     )
-    record = _record(mind, namespace, key, private=private)
-    elsewhere = _record(mind, namespace, key, private=not private)
+    record = _record(call, namespace, key, private=private)
+    elsewhere = _record(call, namespace, key, private=not private)
     if record is not None:
         memory = written(record.memory, replace(item, created=record.memory.created))
         changes = {"content": memory.content, "title": memory.title, "extra": memory.extra}
-        saving.edit(mind, record, **changes)
+        saving.edit(call, record, **changes)
     else:
         place = place_of(namespace, key, private=private)
         # The text of another author does not become the user's by replacing a part of it.
-        instead = mind.store.digest(place) if mind.store.stamp(place) else None
+        instead = call.mind.store.digest(place) if call.mind.store.stamp(place) else None
         draft = written(saving.draft(Kind.FACT, "", tags=(TAG,)), item)
-        saving.store(mind, draft, private=private, path=place, instead=instead)
+        saving.store(call, draft, private=private, path=place, instead=instead)
     if elsewhere is not None:
         # Last: a private value must not be shared, nor be lost if the new one can't be stored.
-        removing.remove_record(mind, elsewhere)
+        removing.remove_record(call, elsewhere)
     return bool(record or elsewhere)
 
 
@@ -123,15 +123,15 @@ def _put(
     needs=Needs(Operation.READ, like="mind_show"),
     errors=(Invalid,),
 )
-def get(mind: Mind, namespace: Namespace, key: Key) -> ItemRows:
+def get(call: Call, namespace: Namespace, key: Key) -> ItemRows:
     """Return an item"""
     copies = [
-        (item, record) for record in _copies(mind, namespace, key) if (item := item_of(record))
+        (item, record) for record in _copies(call, namespace, key) if (item := item_of(record))
     ]
     if not copies:
         return ItemRows(items=())
     item, record = max(copies, key=lambda copy: copy[0].updated)
-    finding.note(mind, [record])
+    finding.note(call, [record])
     return ItemRows(items=(_row(item),))
 
 
@@ -143,11 +143,11 @@ def get(mind: Mind, namespace: Namespace, key: Key) -> ItemRows:
     needs=Needs(Operation.WRITE, like="mind_rm"),
     errors=(Conflict, Invalid, StorageFailed),
 )
-def delete(mind: Mind, namespace: Namespace, key: Key) -> Changed:
+def delete(call: Call, namespace: Namespace, key: Key) -> Changed:
     """Remove an item; the user can restore it"""
-    copies = _copies(mind, namespace, key)
+    copies = _copies(call, namespace, key)
     for record in copies:
-        removing.remove_record(mind, record)
+        removing.remove_record(call, record)
     return Changed(changed=bool(copies))
 
 
@@ -160,7 +160,7 @@ def delete(mind: Mind, namespace: Namespace, key: Key) -> Changed:
     errors=(Invalid,),
 )
 def search(
-    mind: Mind,
+    call: Call,
     namespace: Annotated[tuple[str, ...], Arg("First labels of the namespaces")] = (),
     *,
     query: Annotated[str | None, Arg("Words to look for")] = None,
@@ -169,7 +169,7 @@ def search(
     offset: Annotated[int, Arg("Number of items to skip", ge=0)] = 0,
 ) -> ItemRows:
     """Return the items of some namespaces: the newest, or those that best match a query"""
-    rows = _matching(mind, query) if query else _newest(mind)
+    rows = _matching(call, query) if query else _newest(call)
     chosen = [
         _row(item, score)
         for item, score in rows
@@ -185,14 +185,14 @@ def search(
     toolset="adapters",
     needs=Needs(Operation.READ, like="mind_list"),
 )
-def namespaces(mind: Mind) -> Namespaces:
+def namespaces(call: Call) -> Namespaces:
     """Return the namespaces that have items, sorted"""
-    return Namespaces(namespaces=tuple(sorted({item.namespace for item, _ in _newest(mind)})))
+    return Namespaces(namespaces=tuple(sorted({item.namespace for item, _ in _newest(call)})))
 
 
-def _newest(mind: Mind) -> list[tuple[Item, float | None]]:
+def _newest(call: Call) -> list[tuple[Item, float | None]]:
     """Returns all items, the last changed first; of a private and a shared copy, the newer."""
-    records = finding.listing(mind, finding.Options(filter=_FILTER)).records
+    records = finding.listing(call, finding.Options(filter=_FILTER)).records
     items = [item for record in records if (item := item_of(record))]
     items.sort(key=lambda item: item.updated, reverse=True)
     newest: dict[_Name, Item] = {}
@@ -201,12 +201,12 @@ def _newest(mind: Mind) -> list[tuple[Item, float | None]]:
     return [(item, None) for item in newest.values()]
 
 
-def _matching(mind: Mind, query: str) -> list[tuple[Item, float | None]]:
+def _matching(call: Call, query: str) -> list[tuple[Item, float | None]]:
     """Returns the items that match a query, the best first."""
-    current = {(item.namespace, item.key): item for item, _ in _newest(mind) if item.is_searched}
-    most = finding.listing(mind, finding.Options(filter=_FILTER, limit=1)).total
+    current = {(item.namespace, item.key): item for item, _ in _newest(call) if item.is_searched}
+    most = finding.listing(call, finding.Options(filter=_FILTER, limit=1)).total
     options = finding.Options(filter=_FILTER, limit=max(1, most), threshold=0.0)
-    hits = finding.search(mind, query, options).hits
+    hits = finding.search(call, query, options).hits
     best: dict[_Name, tuple[Item, float | None]] = {}
     for hit in hits:
         item = item_of(hit.record)
@@ -215,21 +215,21 @@ def _matching(mind: Mind, query: str) -> list[tuple[Item, float | None]]:
     return list(best.values())
 
 
-def _copies(mind: Mind, namespace: tuple[str, ...], key: str) -> list[Record]:
+def _copies(call: Call, namespace: tuple[str, ...], key: str) -> list[Record]:
     """Returns the memories of an item: a private one, a shared one of another author, or both."""
-    both = (_record(mind, namespace, key, private=private) for private in (True, False))
+    both = (_record(call, namespace, key, private=private) for private in (True, False))
     return [record for record in both if record]
 
 
-def _record(mind: Mind, namespace: tuple[str, ...], key: str, *, private: bool) -> Record | None:
+def _record(call: Call, namespace: tuple[str, ...], key: str, *, private: bool) -> Record | None:
     """Returns the memory of an item; None if it is missing, or the user has not approved it."""
     place = place_of(namespace, key, private=private)
-    records = mind.store.read(place) if mind.store.stamp(place) else ()
+    records = call.mind.store.read(place) if call.mind.store.stamp(place) else ()
     if isinstance(records, Problem) or not records:
         return None
     item = item_of(records[0])
     is_same = item is not None and (item.namespace, item.key) == (namespace, key)
-    return records[0] if is_same and mind.trust.trusted(records[0].place.digest) else None
+    return records[0] if is_same and call.mind.trust.trusted(records[0].place.digest) else None
 
 
 def _row(item: Item, score: float | None = None) -> ItemRow:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
+from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Needs, Tool, command, declared
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, Invalid, MindError, NotFound, StorageFailed
@@ -16,14 +17,13 @@ from mimo.features.memory_files import GUIDE, README, ROOT, check_span, file_of
 from mimo.features.memory_files import missing as missing_text
 from mimo.frozen import frozen, replace
 from mimo.guard import Operation
-from mimo.guard.policy import Call
+from mimo.guard.policy import Request
 from mimo.memory import codec
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.file import read_document
 from mimo.memory.ids import folder_kind
 from mimo.memory.model import Kind, Memory, Problem, Record, kind_of
-from mimo.mind import Mind
 from mimo.operations import finding, removing, saving
 from mimo.store import files
 from mimo.store.walk import LOG
@@ -56,7 +56,7 @@ class FileAnswer:
     errors=(Invalid, NotFound),
 )
 def view(
-    mind: Mind,
+    call: Call,
     path: Path,
     *,
     view_range: Annotated[
@@ -67,18 +67,18 @@ def view(
     span = check_span(view_range)
     if path == README:
         return FileAnswer(text=memory_files.numbered(path, GUIDE, span))
-    place, sizes = memory_files.stored(path), _sizes_in(mind, path)
+    place, sizes = memory_files.stored(path), _sizes_in(call, path)
     if place == STORE or sizes:
         if place == STORE:
             sizes[README] = len(GUIDE.encode())
         folder = f"{ROOT}{place.removeprefix(STORE)}"
         return FileAnswer(text=memory_files.listing(folder, sizes, span))
     if place == LOG:
-        return FileAnswer(text=_log(mind, path, span))
-    record = _record(mind, path, missing_text(path))
-    finding.note(mind, [record])
-    text = memory_files.numbered(path, _text(mind, record), span)
-    return FileAnswer(text=_marked(mind, record, text))
+        return FileAnswer(text=_log(call, path, span))
+    record = _record(call, path, missing_text(path))
+    finding.note(call, [record])
+    text = memory_files.numbered(path, _text(call, record), span)
+    return FileAnswer(text=_marked(call, record, text))
 
 
 @command(
@@ -90,19 +90,19 @@ def view(
     errors=(Conflict, Invalid, StorageFailed),
 )
 def create(
-    mind: Mind, path: Path, file_text: Annotated[str, Arg("Text of the file")]
+    call: Call, path: Path, file_text: Annotated[str, Arg("Text of the file")]
 ) -> FileAnswer:
     """Create a file"""
     place, taken = memory_files.check_new(path), f"Error: File {path} already exists"
-    _check_free(mind, path, taken)
-    _check_case(mind, path, place)
-    place = _on_disk(mind, place)
-    draft = _draft(mind, path, place, file_text)
+    _check_free(call, path, taken)
+    _check_case(call, path, place)
+    place = _on_disk(call, place)
+    draft = _draft(call, path, place, file_text)
     try:
-        saving.store(mind, draft, private=files.is_private(place), path=place)
+        saving.store(call, draft, private=files.is_private(place), path=place)
     except Conflict:
         raise Conflict(taken) from None
-    return _done(mind, f"File created successfully at: {path}")
+    return _done(call, f"File created successfully at: {path}")
 
 
 @command(
@@ -114,7 +114,7 @@ def create(
     errors=(Conflict, Invalid, NotFound, StorageFailed),
 )
 def str_replace(
-    mind: Mind,
+    call: Call,
     path: Path,
     old_str: Annotated[str, Arg("Text to replace, which occurs once", compared=True)],
     *,
@@ -125,11 +125,11 @@ def str_replace(
     def change(text: str) -> tuple[str, str]:
         return memory_files.replaced(path, text, _with_lf(old_str), _with_lf(new_str))
 
-    record, lines = _changed(mind, path, f"Error: {missing_text(path)}", change, tries=_TRIES)
+    record, lines = _changed(call, path, f"Error: {missing_text(path)}", change, tries=_TRIES)
     done = "The memory file has been edited."
-    if _may_view(mind):
+    if _may_view(call):
         done += f" Here is the snippet showing the change (with line numbers):\n{lines}"
-    return _done(mind, _marked(mind, record, done))
+    return _done(call, _marked(call, record, done))
 
 
 @command(
@@ -141,7 +141,7 @@ def str_replace(
     errors=(Conflict, Invalid, NotFound, StorageFailed),
 )
 def insert(
-    mind: Mind,
+    call: Call,
     path: Path,
     insert_line: Annotated[int, Arg("Line after which to insert; 0 is the start")],
     insert_text: Annotated[str, Arg("Lines to insert", compared=True)],
@@ -154,9 +154,9 @@ def insert(
     # A line number refers to the text that the agent saw, so a changed file is not tried again.
     missing = f"Error: The path {path} does not exist"
     try:
-        _changed(mind, path, missing, change, tries=1)
+        _changed(call, path, missing, change, tries=1)
     except Invalid as error:
-        header = _header_lines(mind, path)
+        header = _header_lines(call, path)
         is_explained = error.message.startswith("Error: ") or "field" in error.details
         if 0 <= insert_line < header and not is_explained:
             raise Invalid(
@@ -164,7 +164,7 @@ def insert(
                 hint=f"insert after line {header} or below",
             ) from None
         raise
-    return _done(mind, f"The file {path} has been edited.")
+    return _done(call, f"The file {path} has been edited.")
 
 
 @command(
@@ -175,14 +175,14 @@ def insert(
     needs=Needs(Operation.WRITE, like="mind_rm"),
     errors=(Conflict, Denied, Invalid, NotFound, StorageFailed),
 )
-def delete(mind: Mind, path: Path) -> FileAnswer:
+def delete(call: Call, path: Path) -> FileAnswer:
     """Remove a file, or a folder with its files; the user can restore them"""
     missing = f"Error: The path {path} does not exist"
     try:
-        removing.remove_files(mind, _meant(mind, path, missing, "delete"))
+        removing.remove_files(call, _meant(call, path, missing, "delete"))
     except Conflict:
         raise Conflict(f"{path} {_CHANGED}; nothing was deleted", hint="view it again") from None
-    return _done(mind, f"Successfully deleted {path}")
+    return _done(call, f"Successfully deleted {path}")
 
 
 @command(
@@ -194,16 +194,16 @@ def delete(mind: Mind, path: Path) -> FileAnswer:
     errors=(Conflict, Denied, Invalid, NotFound, StorageFailed),
 )
 def rename(
-    mind: Mind,
+    call: Call,
     old_path: Annotated[str, Arg("Path of a file or folder, below /memories")],
     new_path: Annotated[str, Arg("Its new path, below /memories")],
 ) -> FileAnswer:
     """Rename or move a file or a folder; memories keep their ids"""
     missing = f"Error: The path {old_path} does not exist"
     taken = f"Error: The destination {new_path} already exists"
-    records = _meant(mind, old_path, missing, "rename")
-    _check_free(mind, new_path, taken)
-    folder = _on_disk(mind, memory_files.stored(old_path))
+    records = _meant(call, old_path, missing, "rename")
+    _check_free(call, new_path, taken)
+    folder = _on_disk(call, memory_files.stored(old_path))
     start, moved = memory_files.stored(new_path), folder
     if records[0].place.path.startswith(f"{folder}/"):
         if f"{start}/".startswith(f"{folder}/"):
@@ -214,7 +214,7 @@ def rename(
     else:
         start, moved = memory_files.check_new(new_path), records[0].place.path
         places = [start]
-    _check_case(mind, new_path, start, moved)
+    _check_case(call, new_path, start, moved)
     for record, place in zip(records, places, strict=True):
         if record.place.private and not files.is_private(place):
             raise Denied(
@@ -222,59 +222,61 @@ def rename(
                 hint="a person can move the file",
             )
     try:
-        saving.move(mind, list(zip(records, places, strict=True)))
+        saving.move(call, list(zip(records, places, strict=True)))
     except Conflict as error:
         is_taken = "already exists" in error.message
         raise Conflict(taken if is_taken else f"{old_path} {_CHANGED}") from None
-    return _done(mind, f"Successfully renamed {old_path} to {new_path}")
+    return _done(call, f"Successfully renamed {old_path} to {new_path}")
 
 
-def _may_view(mind: Mind) -> bool:
+def _may_view(call: Call) -> bool:
     """Returns whether the policies permit the agent to view files."""
     needs = declared(view).needs
-    call = Call(tool=FILES.name, like=needs.like, operation=needs.operation, at=mind.now())
-    return mind.guard.policies().judge(call).permitted
+    request = Request(
+        tool=FILES.name, like=needs.like, operation=needs.operation, at=call.mind.now()
+    )
+    return call.mind.guard.policies().judge(request).permitted
 
 
-def _sizes_in(mind: Mind, path: str) -> dict[str, int]:
+def _sizes_in(call: Call, path: str) -> dict[str, int]:
     """Returns the sizes of the files below a folder, by their paths; none for another path."""
     place = memory_files.stored(path)
-    if not (mind.project.root / _on_disk(mind, place)).is_dir():
+    if not (call.mind.project.root / _on_disk(call, place)).is_dir():
         return {}
     start = f"{place}/"
     named = (
         (memory_files.shown(name), stamp)
-        for name, stamp in mind.store.walk().files.items()
+        for name, stamp in call.mind.store.walk().files.items()
         if unicodedata.normalize("NFC", name).startswith(start)
     )
     return {path: stamp.size for path, stamp in named if path}
 
 
-def _on_disk(mind: Mind, place: str) -> str:
+def _on_disk(call: Call, place: str) -> str:
     """Returns a place with the names that the disk has: their letters may be decomposed."""
     if place.isascii():
         return place
-    here = mind.project.root
+    here = call.mind.project.root
     for part in place.split("/"):
         names: set[str] = set()
         with suppress(OSError):
             names = {entry.name for entry in here.iterdir()}
         same = (name for name in sorted(names) if unicodedata.normalize("NFC", name) == part)
         here /= part if part in names else next(same, part)
-    return here.relative_to(mind.project.root).as_posix()
+    return here.relative_to(call.mind.project.root).as_posix()
 
 
-def _record(mind: Mind, path: str, missing: str) -> Record:
+def _record(call: Call, path: str, missing: str) -> Record:
     """Returns the memory in a file. Raises `NotFound` with `missing`, and `Invalid`."""
-    place = _on_disk(mind, file_of(path))
+    place = _on_disk(call, file_of(path))
     if path == README:
         raise Invalid(f"`{path}` is made by mind and can't be changed")
     if place == LOG:
         raise Invalid(f"`{path}` is the log of the user, which mind never changes")
-    _check_links(mind, path, place)
-    if mind.store.stamp(place) is None or memory_files.shown(place) is None:
+    _check_links(call, path, place)
+    if call.mind.store.stamp(place) is None or memory_files.shown(place) is None:
         raise NotFound(missing)
-    records = mind.store.read(place)
+    records = call.mind.store.read(place)
     if isinstance(records, Problem):
         line = f"line {records.line}: " if records.line else ""
         raise Invalid(f"{path} can't be read as a memory: {line}{records.reason}")
@@ -283,16 +285,16 @@ def _record(mind: Mind, path: str, missing: str) -> Record:
     return records[0]
 
 
-def _check_links(mind: Mind, path: str, place: str) -> None:
+def _check_links(call: Call, path: str, place: str) -> None:
     """Raises `Invalid` if a part of a path is a symbolic link."""
     try:
-        files.safe_name(mind.project.root, place)
+        files.safe_name(call.mind.project.root, place)
     except StorageFailed:
         raise Invalid(f"`{path}` leads through a symbolic link, which mind never follows") from None
 
 
-def _text(mind: Mind, record: Record) -> str:
-    return _with_lf(mind.store.raw(record).decode("utf-8", "replace").removeprefix("\ufeff"))
+def _text(call: Call, record: Record) -> str:
+    return _with_lf(call.mind.store.raw(record).decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _with_lf(text: str) -> str:
@@ -300,51 +302,51 @@ def _with_lf(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _log(mind: Mind, path: str, span: tuple[int, int] | None) -> str:
+def _log(call: Call, path: str, span: tuple[int, int] | None) -> str:
     """Returns the view of the user's log, which may have no memory yet."""
-    _check_links(mind, path, LOG)
-    data = files.content(mind.project.root / LOG)
+    _check_links(call, path, LOG)
+    data = files.content(call.mind.project.root / LOG)
     if data is None:
         raise NotFound(missing_text(path))
     text = memory_files.numbered(path, _with_lf(data.decode("utf-8", "replace")), span)
-    return text if mind.trust.trusted(files.digest(data)) else _NOTE + text
+    return text if call.mind.trust.trusted(files.digest(data)) else _NOTE + text
 
 
-def _marked(mind: Mind, record: Record, text: str) -> str:
+def _marked(call: Call, record: Record, text: str) -> str:
     """Returns the text, below a note if the user has not approved the file."""
-    return text if mind.trust.trusted(record.place.digest) else _NOTE + text
+    return text if call.mind.trust.trusted(record.place.digest) else _NOTE + text
 
 
-def _done(mind: Mind, text: str) -> FileAnswer:
-    return FileAnswer(text=f"{text}\n[{mind.notice}]" if mind.notice else text)
+def _done(call: Call, text: str) -> FileAnswer:
+    return FileAnswer(text=f"{text}\n[{call.notice}]" if call.notice else text)
 
 
-def _check_free(mind: Mind, path: str, taken: str) -> None:
+def _check_free(call: Call, path: str, taken: str) -> None:
     """Raises `Conflict` with `taken` if a path is in use, `Invalid` if it leads through a file."""
     place = memory_files.stored(path)
-    is_used = path.rstrip("/") in (README, ROOT) or bool(_sizes_in(mind, path))
+    is_used = path.rstrip("/") in (README, ROOT) or bool(_sizes_in(call, path))
     for named in {place, file_of(path)} if place != STORE else ():
-        name = _on_disk(mind, named)
-        _check_links(mind, path, name)
-        status = mind.store.stamp(name)
-        is_used = is_used or (status is not None and not (mind.project.root / name).is_dir())
+        name = _on_disk(call, named)
+        _check_links(call, path, name)
+        status = call.mind.store.stamp(name)
+        is_used = is_used or (status is not None and not (call.mind.project.root / name).is_dir())
     if is_used:
         raise Conflict(taken)
     parts = path.removeprefix(f"{ROOT}/").split("/")[:-1]
     above = [f"{ROOT}/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
     for name in above:
-        file = _on_disk(mind, file_of(name))
-        if memory_files.shown(file) == name and mind.store.stamp(file) is not None:
+        file = _on_disk(call, file_of(name))
+        if memory_files.shown(file) == name and call.mind.store.stamp(file) is not None:
             raise Invalid(f"`{name}` is a file, not a folder")
 
 
-def _check_case(mind: Mind, path: str, place: str, moved: str = "") -> None:
+def _check_case(call: Call, path: str, place: str, moved: str = "") -> None:
     """Raises `Invalid` if a name of a new place exists with other upper and lower case.
 
     Some disks take both for the same file, and git then checks out one of them. `moved` is the
     place of a file or folder that is renamed.
     """
-    root, parts = mind.project.root, place.split("/")
+    root, parts = call.mind.project.root, place.split("/")
     for end in range(1, len(parts)):
         folder, name = "/".join(parts[:end]), parts[end]
         names: list[str] = []
@@ -363,7 +365,7 @@ def _check_case(mind: Mind, path: str, place: str, moved: str = "") -> None:
             )
 
 
-def _draft(mind: Mind, path: str, place: str, text: str) -> Memory:
+def _draft(call: Call, path: str, place: str, text: str) -> Memory:
     """Returns the memory in the text of a new file; its own id, time and author do not count."""
     data = text.encode("utf-8", "replace")
     try:
@@ -376,10 +378,10 @@ def _draft(mind: Mind, path: str, place: str, text: str) -> Memory:
     header = {"id": "new", "type": kind.value, **given}
     body = document.body if document else ""
     whole = f"---\n{front_matter.emitted_lines(header)}---\n{body}".encode("utf-8", "replace")
-    parsed = codec.parse(whole, path=place, modified=mind.now())
+    parsed = codec.parse(whole, path=place, modified=call.mind.now())
     if isinstance(parsed, Problem):
         raise Invalid(parsed.reason, hint="nothing was written")
-    saving.check_file(mind, whole, place)
+    saving.check_file(call, whole, place)
     memory = parsed.memory
     name = path.rpartition("/")[2].rpartition(".")[0]
     words = " ".join(name.replace("_", " ").replace("-", " ").split())
@@ -399,7 +401,7 @@ def _kind(path: str, place: str, given: Any) -> Kind:
 
 
 def _changed(
-    mind: Mind, path: str, missing: str, change: Callable[[str], tuple[str, str]], *, tries: int
+    call: Call, path: str, missing: str, change: Callable[[str], tuple[str, str]], *, tries: int
 ) -> tuple[Record, str]:
     """Changes the text of a file and returns the memory, and the second result of `change`.
 
@@ -408,11 +410,11 @@ def _changed(
     """
     while True:
         tries -= 1
-        record = _record(mind, path, missing)
+        record = _record(call, path, missing)
         try:
-            text, answer = change(_with_lf(whole := saving.file_text(mind, record)))
+            text, answer = change(_with_lf(whole := saving.file_text(call, record)))
             end = "\r\n" if whole.partition("\n")[0].endswith("\r") else "\n"
-            return saving.rewrite(mind, record, text.replace("\n", end)), answer
+            return saving.rewrite(call, record, text.replace("\n", end)), answer
         except Conflict:
             if not tries:
                 raise Conflict(
@@ -421,27 +423,27 @@ def _changed(
                 ) from None
 
 
-def _header_lines(mind: Mind, path: str) -> int:
+def _header_lines(call: Call, path: str) -> int:
     """Returns the number of lines before the body of a file; 0 if it can't be read."""
     with suppress(MindError, Unreadable):
-        return read_document(mind.store.raw(_record(mind, path, "")))[0].body_line - 1
+        return read_document(call.mind.store.raw(_record(call, path, "")))[0].body_line - 1
     return 0
 
 
-def _meant(mind: Mind, path: str, missing: str, verb: str) -> list[Record]:
+def _meant(call: Call, path: str, missing: str, verb: str) -> list[Record]:
     """Returns the memories in a file or a folder that is to be removed or renamed.
 
     Raises `NotFound` with `missing`, and `Denied` for `/memories` itself and too many files.
     """
     if memory_files.stored(path) == STORE:
         raise Denied(f"Cannot {verb} the {ROOT} directory itself")
-    inside = sorted(_sizes_in(mind, path))
+    inside = sorted(_sizes_in(call, path))
     if len(inside) > MOST_AT_ONCE:
         raise Denied(
             f"{path} has {len(inside):,} files, and at most {MOST_AT_ONCE} are {verb}d at once",
             hint="do so one by one, if each of them is meant",
         )
-    return [_record(mind, name, missing) for name in inside or [path]]
+    return [_record(call, name, missing) for name in inside or [path]]
 
 
 COMMANDS: Mapping[str, Callable[..., FileAnswer]] = {

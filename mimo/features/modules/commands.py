@@ -5,13 +5,13 @@ from pathlib import Path, PurePath
 from typing import Annotated
 
 from mimo import disk
+from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import modules
 from mimo.features.modules import FoundModule, InstalledModule
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.mind import Mind
 from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import render
 
@@ -52,7 +52,7 @@ class ModuleList:
     examples=("mind module install", "mind module install --target ~/shop"),
 )
 def install(
-    mind: Mind,
+    call: Call,
     *,
     target: Target = None,
     force: Annotated[bool, Arg("Replace files that were changed")] = False,
@@ -61,7 +61,7 @@ def install(
 
     It holds the manifest of `recall_memory`, instructions, a sample call and the script to run it.
     """
-    return modules.install(_root(mind, target), force=force)
+    return modules.install(_root(call, target), force=force)
 
 
 @for_people(
@@ -72,16 +72,16 @@ def install(
     errors=(StorageFailed,),
     examples=("mind module list",),
 )
-def list_modules(mind: Mind, *, target: Target = None) -> ModuleList:
+def list_modules(call: Call, *, target: Target = None) -> ModuleList:
     """List the modules in .mcp/modules/, and why one would not run"""
-    root = _root(mind, target)
+    root = _root(call, target)
     return ModuleList(target=str(root), modules=tuple(map(_row, modules.find(root))))
 
 
-def _root(mind: Mind, target: str | None) -> Path:
+def _root(call: Call, target: str | None) -> Path:
     if target is not None:
         return Path(os.path.realpath(disk.expanded(target)))
-    return mind.project.root if mind.has_project else Path.cwd()
+    return call.mind.project.root if call.mind.has_project else Path.cwd()
 
 
 def _row(module: FoundModule) -> ModuleRow:

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import (
     Again,
     Already,
@@ -19,11 +20,10 @@ from mimo.commands.common import (
     owner_of,
     untrusted,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, kind_of, tag_key
-from mimo.mind import Mind
 from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.saving import Stored
 from mimo.rendering import Screen, good, ident, titled
@@ -73,7 +73,7 @@ class Removed:
     ),
 )
 def add(
-    mind: Mind,
+    call: Call,
     content: Annotated[str, Arg("What to remember, as Markdown", words=True, stdin=True)],
     *,
     type: Annotated[str, Arg("Type of memory", complete="type")] = "fact",
@@ -97,7 +97,7 @@ def add(
     note = saving.draft(
         kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
     )
-    return _written(mind, saving.store_once(mind, note, private=private, again=again))
+    return _written(call, saving.store_once(call, note, private=private, again=again))
 
 
 @command(
@@ -116,7 +116,7 @@ def add(
     ),
 )
 def edit(
-    mind: Mind,
+    call: Call,
     id: Reference,
     *,
     content: Annotated[str | None, Arg("New content", stdin=True, compared=True)] = None,
@@ -138,7 +138,7 @@ def edit(
 
     All other bytes of the file stay as they are, including comments and unknown keys.
     """
-    record = lookup.meant(mind, id, alone=True)
+    record = lookup.meant(call, id, alone=True)
     saving.check_changeable(record)
     if add_tags or remove_tags:
         if tags is not None:
@@ -162,8 +162,8 @@ def edit(
             hint="name what to change, such as --importance 0.9",
         )
     if file_text is not None:
-        return _written(mind, Stored(record=saving.rewrite(mind, record, file_text)))
-    return _written(mind, Stored(record=saving.edit(mind, record, **changes)))
+        return _written(call, Stored(record=saving.rewrite(call, record, file_text)))
+    return _written(call, Stored(record=saving.edit(call, record, **changes)))
 
 
 def _retagged(
@@ -183,18 +183,18 @@ def _retagged(
     return (*kept, *(tag for tag in added if tag_key(tag) not in present - removed))
 
 
-def _written(mind: Mind, stored: Stored) -> Written:
+def _written(call: Call, stored: Stored) -> Written:
     record = stored.record
     return Written(
         id=record.memory.id,
         type=record.memory.type,
         title=record.memory.heading,
-        file=file_of(mind, record.place.path),
-        private=record.place.private or mind.is_users,
-        trust=untrusted(mind, record),
-        scope=owner_of(mind),
+        file=file_of(call, record.place.path),
+        private=record.place.private or call.mind.is_users,
+        trust=untrusted(call, record),
+        scope=owner_of(call),
         already=stored.already or None,
-        notice=notices(stored.notice, mind.notice),
+        notice=notices(stored.notice, call.notice),
     )
 
 
@@ -208,7 +208,7 @@ def _written(mind: Mind, stored: Stored) -> Written:
     examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx", "mind rm k3v7mq --purge"),
 )
 def rm(
-    mind: Mind,
+    call: Call,
     id: SureId,
     *,
     purge: Annotated[
@@ -221,38 +221,38 @@ def rm(
     `--purge` for a secret: nothing of the file stays in the trash, in the index and in the notes in
     CLAUDE.md, and its text is unstaged in git. Git keeps what was committed.
     """
-    parts = lookup.source(mind, id, surely=True)
-    record = parts[0] if parts else lookup.one(mind, id, surely=True)
+    parts = lookup.source(call, id, surely=True)
+    record = parts[0] if parts else lookup.one(call, id, surely=True)
     name = (record.parent if parts else None) or record.memory.id
     quoted = None
     if purge:
-        removing.check_removal(mind, parts or [record])  # What the trash had can't come back.
-        quoted = undoing.forget(mind, record)
+        removing.check_removal(call, parts or [record])  # What the trash had can't come back.
+        quoted = undoing.forget(call, record)
     if parts:
-        removing.remove_source(mind, parts)
+        removing.remove_source(call, parts)
     else:
-        removing.remove_record(mind, record)
+        removing.remove_record(call, record)
     notice = None
     if quoted:
         from mimo.features.context.files import forget
 
-        done = (undoing.unstage(mind, record), forget(mind, quoted))
-        notice = notices(*done, undoing.forget_ids(mind, (name,)), _same_id(mind, name))
+        done = (undoing.unstage(call, record), forget(call, quoted))
+        notice = notices(*done, undoing.forget_ids(call, (name,)), _same_id(call, name))
     return Removed(
         id=name,
         title=record.origin if parts else record.memory.heading,
-        trust=untrusted(mind, record),
-        file=file_of(mind, record.place.path),
+        trust=untrusted(call, record),
+        file=file_of(call, record.place.path),
         chunks=len(parts) or None,
         undo=undoing.entry_id(),
         notice=notice,
     )
 
 
-def _same_id(mind: Mind, id: str) -> str | None:
+def _same_id(call: Call, id: str) -> str | None:
     """Returns a notice of another file that has the id of a purged memory; None without one."""
     with suppress(StorageFailed):
-        for record in filter(None, (mind.index.get(id), *mind.index.parts(id))):
+        for record in filter(None, (call.mind.index.get(id), *call.mind.index.parts(id))):
             return f"{record.place.path} has the same id: repeat the command to purge it too"
     return None
 

@@ -7,6 +7,7 @@ import re
 from enum import StrEnum
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import Importance, Limit, Query, Tags, Trust, Weak, narrowed, trust_of
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SecretDetected, StorageFailed
@@ -15,7 +16,6 @@ from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.notes.memory_tool import store as memory_store
 from mimo.frozen import frozen
 from mimo.memory.model import Category, Kind, Outcome
-from mimo.mind import Mind
 from mimo.operations import finding
 
 
@@ -143,7 +143,7 @@ class Knowledge:
     instead="memory with operation `store`",
 )
 def store_fact(
-    mind: Mind,
+    call: Call,
     content: Annotated[str, Arg("What to remember")],
     category: Annotated[Category, Arg("Category of the memory")],
     *,
@@ -151,7 +151,7 @@ def store_fact(
     tags: Tags = (),
 ) -> Stored:
     """Store a fact, an observation, an action or a plan"""
-    return memory_store(mind, content, category=category, importance=importance, tags=tags)
+    return memory_store(call, content, category=category, importance=importance, tags=tags)
 
 
 @command(
@@ -162,14 +162,14 @@ def store_fact(
     instead="memory with operation `search`",
 )
 def search_vibes(
-    mind: Mind,
+    call: Call,
     query: Query,
     *,
     limit: Limit = 10,
     threshold: Threshold = None,
 ) -> MemorySearch:
     """Find the memories that best match a query"""
-    return memory_search(mind, query, limit=limit, threshold=threshold)
+    return memory_search(call, query, limit=limit, threshold=threshold)
 
 
 @command(
@@ -179,14 +179,14 @@ def search_vibes(
     errors=(Invalid,),
     instead="mind_search",
 )
-def ask_mimo(mind: Mind, query: Annotated[str, Arg("A question")]) -> Answer:
+def ask_mimo(call: Call, query: Annotated[str, Arg("A question")]) -> Answer:
     """Answer a question from the part of the memory that it is about"""
     route = route_of(query)
-    name = mind.randomness(8).hex()
+    name = call.mind.randomness(8).hex()
     limits = {route.primary_store: _PRIMARY_LIMIT}
     limits |= dict.fromkeys(route.secondary_stores, _SECONDARY_LIMIT)
     matches = {
-        part.value: _recalled(mind, query, part, limit=limits.get(part, 0)) for part in Store
+        part.value: _recalled(call, query, part, limit=limits.get(part, 0)) for part in Store
     }
     return Answer(
         query_id=name,
@@ -206,7 +206,7 @@ def ask_mimo(mind: Mind, query: Annotated[str, Arg("A question")]) -> Answer:
     instead="memory with operation `search` or `store`",
 )
 def knowledge(
-    mind: Mind,
+    call: Call,
     *,
     operation: Annotated[KnowledgeOperation, Arg("Operation")] = KnowledgeOperation.QUERY,
     query: Annotated[str | None, Arg("A question, for `query`")] = None,
@@ -223,29 +223,29 @@ def knowledge(
         statement = text or (" ".join(part for part in parts if part) if all(parts) else None)
         if not statement:
             raise Invalid("`teach` needs a text, or a subject, a predicate and an object")
-        stored = memory_store(mind, statement)
+        stored = memory_store(call, statement)
         return Knowledge(status="learned", id=stored.id, triples_created=int(not text))
     wanted = query or " ".join(part for part in (entity, predicate) if part)
     if not wanted:
         raise Invalid("`query` needs a query or an entity")
-    rows = _recalled(mind, wanted, Store.SEMANTIC, limit=limit)
+    rows = _recalled(call, wanted, Store.SEMANTIC, limit=limit)
     return Knowledge(results=rows, count=len(rows))
 
 
-def _recalled(mind: Mind, query: str, part: Store, *, limit: int) -> tuple[Recalled, ...]:
+def _recalled(call: Call, query: str, part: Store, *, limit: int) -> tuple[Recalled, ...]:
     kinds = KINDS[part]
     if not limit or not kinds:
         return ()
-    options = finding.Options(filter=narrowed(mind, types=kinds), limit=limit)
+    options = finding.Options(filter=narrowed(call, types=kinds), limit=limit)
     return tuple(
         Recalled(
             id=hit.record.memory.id,
             content=hit.record.memory.text,
             type=hit.record.memory.type,
             score=round(hit.score, 4),
-            trust=trust_of(mind, hit.record),
+            trust=trust_of(call, hit.record),
             outcome=hit.record.memory.outcome,
             weak=finding.is_weak(hit),
         )
-        for hit in finding.search(mind, query, options).hits
+        for hit in finding.search(call, query, options).hits
     )

@@ -4,6 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import (
     MEMORY,
     Again,
@@ -40,7 +41,6 @@ from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
 from mimo.memory.ids import with_handles
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
-from mimo.mind import Mind
 from mimo.operations import finding, freshness, lookup, overview, removing, saving
 from mimo.rendering import (
     BELOW,
@@ -190,7 +190,7 @@ class Deleted:
     examples=('mind memory store "The API allows 100 requests a minute" --tag api',),
 )
 def store(
-    mind: Mind,
+    call: Call,
     content: Annotated[str, Arg("What to remember", agents="", stdin=True)],
     *,
     category: Annotated[Category, Arg("Category of the memory", agents="")] = Category.FACT,
@@ -201,12 +201,12 @@ def store(
 ) -> Stored:
     """Store a fact, an observation, an action or a plan"""
     note = saving.draft(Kind(category), content, importance=importance, tags=tags)
-    stored = saving.store_once(mind, note, private=private, again=again)
+    stored = saving.store_once(call, note, private=private, again=again)
     return Stored(
         id=stored.record.memory.id,
-        embedding_generated=saving.is_embedded(mind, stored.record),
+        embedding_generated=saving.is_embedded(call, stored.record),
         already=stored.already or None,
-        notice=notices(stored.notice, mind.notice),
+        notice=notices(stored.notice, call.notice),
     )
 
 
@@ -222,7 +222,7 @@ def store(
     is_long=True,
 )
 def search(
-    mind: Mind,
+    call: Call,
     query: BriefQuery,
     *,
     limit: Limit = 10,
@@ -234,11 +234,11 @@ def search(
 ) -> MemorySearch:
     """Find the memories that best match a query"""
     conditions = narrowed(
-        mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
+        call, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    hits, matches = finding.search_with_user(mind, query, options)
-    stale = freshness.stale(mind, [hit.record for owner, hit in hits if owner is mind])
+    hits, matches = finding.search_with_user(call, query, options)
+    stale = freshness.stale(call, [hit.record for owner, hit in hits if owner is call])
     return MemorySearch(
         results=tuple(_found(owner, hit, stale.get(hit.record.memory.id)) for owner, hit in hits),
         total_searched=matches.considered,
@@ -258,7 +258,7 @@ def search(
     is_long=True,
 )
 def list_memories(
-    mind: Mind,
+    call: Call,
     *,
     limit: Limit = 20,
     offset: Offset = 0,
@@ -270,18 +270,18 @@ def list_memories(
 ) -> MemoryList:
     """Browse the memories page by page"""
     conditions = narrowed(
-        mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
+        call, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
     options = finding.Options(filter=conditions, limit=limit, offset=offset)
     if sort is MemorySort.DECAY_SCORE:
-        page = overview.strongest_first(mind, options)
+        page = overview.strongest_first(call, options)
     else:
-        page = finding.listing(mind, replace(options, sort=Sort(sort)))
-    scores = overview.scores(mind, page.records)
-    memories = facts(mind, page.records)
+        page = finding.listing(call, replace(options, sort=Sort(sort)))
+    scores = overview.scores(call, page.records)
+    memories = facts(call, page.records)
     rows = map(_listed, page.records, memories, scores)
     return MemoryList(
-        memories=tuple(rows), total=page.total, offset=offset, limit=limit, notice=mind.notice
+        memories=tuple(rows), total=page.total, offset=offset, limit=limit, notice=call.notice
     )
 
 
@@ -294,24 +294,24 @@ def list_memories(
     errors=(NotFound, AmbiguousId, StorageFailed),
     examples=("mind memory delete k3v7mq",),
 )
-def delete(mind: Mind, id: SureId) -> Deleted:
+def delete(call: Call, id: SureId) -> Deleted:
     """Remove a memory; git keeps what was committed
 
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk.
     """
-    if parts := lookup.source(mind, id, surely=True):
-        removing.remove_source(mind, parts)
-        return Deleted(id=parts[0].parent or id, file=file_of(mind, parts[0].place.path))
-    record = removing.remove(mind, id)
-    return Deleted(id=record.memory.id, file=file_of(mind, record.place.path))
+    if parts := lookup.source(call, id, surely=True):
+        removing.remove_source(call, parts)
+        return Deleted(id=parts[0].parent or id, file=file_of(call, parts[0].place.path))
+    record = removing.remove(call, id)
+    return Deleted(id=record.memory.id, file=file_of(call, record.place.path))
 
 
-def _found(mind: Mind, hit: Hit, stale: str | None) -> FoundMemory:
+def _found(call: Call, hit: Hit, stale: str | None) -> FoundMemory:
     memory = hit.record.memory
     is_long = len(memory.text) > MAX_CONTENT_BYTES
     is_whole = hit.passage.strip() == memory.text.strip()
-    competing, trusts = hit.competing or None, mind.trust.checker()
-    return facts_of(mind, trusts, hit.record, hit.newer, competing, stale).row(
+    competing, trusts = hit.competing or None, call.mind.trust.checker()
+    return facts_of(call, trusts, hit.record, hit.newer, competing, stale).row(
         FoundMemory,
         content=hit.passage if is_long else memory.text,
         passage=None if is_long or is_whole else hit.passage,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
+from mimo.call import Call
 from mimo.commands.common import (
     NONE_PASSES,
     At,
@@ -37,7 +38,6 @@ from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Filter, Kind, Memory, Outcome, Record, Sort
-from mimo.mind import Mind
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,
@@ -176,7 +176,7 @@ class MemoryRows:
     examples=("mind show k3v7mq", "mind show auth_strategy", "mind show k3v7mq --at v1.2"),
 )
 def show(
-    mind: Mind,
+    call: Call,
     id: Reference,
     *,
     at: At = None,
@@ -188,27 +188,27 @@ def show(
     """
     from mimo.operations import finding, lookup, past
 
-    mind = past.at(mind, at).mind if at is not None else mind
-    if parts := lookup.source(mind, id, topics=True):
-        return _outline(mind, parts)
-    record = lookup.meant(mind, id)
-    finding.note(mind, [record])
-    memory, digest = record.memory, _to_approve(mind, record)
-    return facts(mind, [record])[0].row(
+    call = past.at(call, at).call if at is not None else call
+    if parts := lookup.source(call, id, topics=True):
+        return _outline(call, parts)
+    record = lookup.meant(call, id)
+    finding.note(call, [record])
+    memory, digest = record.memory, _to_approve(call, record)
+    return facts(call, [record])[0].row(
         MemoryDetails,
         status=memory.status,
         sections=_sections(memory),
-        links=tuple(_link(mind, link.to, link.type) for link in memory.links),
+        links=tuple(_link(call, link.to, link.type) for link in memory.links),
         extra=dict(memory.extra),
-        private=record.place.private or mind.is_users,
+        private=record.place.private or call.mind.is_users,
         digest=digest,
-        others=(lookup.texts_beside(mind, record) or None) if digest else None,
+        others=(lookup.texts_beside(call, record) or None) if digest else None,
     )
 
 
-def _to_approve(mind: Mind, record: Record) -> str | None:
+def _to_approve(call: Call, record: Record) -> str | None:
     """Returns the digest of a text that a person can approve; None for an agent."""
-    is_open = mind.agent is None and not mind.trust.trusted(record.place.digest)
+    is_open = call.agent is None and not call.mind.trust.trusted(record.place.digest)
     return record.place.digest if is_open else None
 
 
@@ -222,20 +222,20 @@ def _sections(memory: Memory) -> dict[str, str]:
     return sections
 
 
-def _link(mind: Mind, to: str, kind: str) -> LinkRow:
-    record = mind.index.named(to)
+def _link(call: Call, to: str, kind: str) -> LinkRow:
+    record = call.mind.index.named(to)
     if record is None:
         return LinkRow(to=to, type=kind, title=None)
-    return LinkRow(to=to, type=kind, title=record.memory.heading, trust=untrusted(mind, record))
+    return LinkRow(to=to, type=kind, title=record.memory.heading, trust=untrusted(call, record))
 
 
-def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
+def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
     """Returns an ingested file as a memory whose content is an outline of its chunks."""
     from mimo.operations import lookup
 
     first = parts[0]
-    digest = _to_approve(mind, first)
-    head, extra = mind.store.source(first.place), first.memory.extra
+    digest = _to_approve(call, first)
+    head, extra = call.mind.store.source(first.place), first.memory.extra
     details: dict[str, Json] = {"strategy": extra["strategy"], "chunks": len(parts)}
     if head:
         details |= {"sha256": head.sha256} | dict(head.metadata)
@@ -243,7 +243,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         f"- `{part.memory.id}` lines {part.memory.extra['lines']}: {part.memory.heading}"
         for part in parts
     ]
-    return facts(mind, [first])[0].row(
+    return facts(call, [first])[0].row(
         MemoryDetails,
         id=first.parent or "",
         title=first.origin,
@@ -256,7 +256,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         warning=None,
         superseded_by=None,
         extra=details,
-        private=first.place.private or mind.is_users,
+        private=first.place.private or call.mind.is_users,
         line=1,
         digest=digest,
         others=tuple(lookup.written(part.memory) for part in parts) if digest else None,
@@ -281,7 +281,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
     is_long=True,
 )
 def list_(
-    mind: Mind,
+    call: Call,
     *,
     types: Types = (),
     topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
@@ -314,10 +314,10 @@ def list_(
     if all_projects:
         _check_present(at, everywhere=everywhere)
     if at is not None:
-        state = past.at(mind, at)
-        mind, notice = state.mind, state.label
+        state = past.at(call, at)
+        call, notice = state.call, state.label
     conditions = narrowed(
-        mind,
+        call,
         types=types,
         topic=topic,
         outcomes=outcomes_,
@@ -330,8 +330,8 @@ def list_(
     )
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     if all_projects:
-        return _of_projects(mind, options, private=private, chunks=chunks)
-    return _of_project(mind, options, notice, chunks=chunks)
+        return _of_projects(call, options, private=private, chunks=chunks)
+    return _of_project(call, options, notice, chunks=chunks)
 
 
 def _check_present(at: str | None, *, everywhere: bool) -> None:
@@ -343,41 +343,41 @@ def _check_present(at: str | None, *, everywhere: bool) -> None:
         )
 
 
-def _of_project(mind: Mind, options: "Options", notice: str | None, *, chunks: bool) -> MemoryRows:
+def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: bool) -> MemoryRows:
     """Returns one page of the memories of the project, with a notice beside it."""
     from mimo.operations import finding, lookup, refresh
 
-    page = finding.listing(mind, options) if chunks else finding.folded(mind, options)
-    of_edges = lookup.edges_notice(mind, options.filter.types)
+    page = finding.listing(call, options) if chunks else finding.folded(call, options)
+    of_edges = lookup.edges_notice(call, options.filter.types)
     reason = NONE_PASSES if not page.total and options.filter != Filter() else None
     return MemoryRows(
-        memories=tuple(_rows(page, facts(mind, page.records))),
+        memories=tuple(_rows(page, facts(call, page.records))),
         total=page.total,
         offset=options.offset,
         chunks=page.all_chunks or None,
-        unreadable=len(refresh.problems(mind)) or None,
-        notice=notices(notice, mind.notice, of_edges, reason),
+        unreadable=len(refresh.problems(call)) or None,
+        notice=notices(notice, call.notice, of_edges, reason),
     )
 
 
-def _of_projects(mind: Mind, options: "Options", *, private: bool, chunks: bool) -> MemoryRows:
+def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool) -> MemoryRows:
     """Returns one page of the memories of all registered projects."""
     from mimo.operations import across, finding
 
-    with_private = private and mind.agent is None
+    with_private = private and call.agent is None
     last = min(options.offset + options.limit, sys.maxsize)
     first = replace(options, offset=0, limit=last)
     filtered = replace(options.filter, private=private)  # `mind` may be the user's own memory.
     shared = replace(first, filter=replace(filtered, shared=True))
 
-    def listed(other: Mind, here: bool) -> tuple[finding.Page, list[MemoryRow]]:
+    def listed(other: Call, here: bool) -> tuple[finding.Page, list[MemoryRow]]:
         is_own = here or with_private
         wanted = first if here else replace(first, filter=filtered) if with_private else shared
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
         rows = facts(other, page.records, shared=not is_own)
         return page, list(_rows(page, rows))
 
-    answers, skipped = across.ask_each(mind, "mind_list", listed)
+    answers, skipped = across.ask_each(call, "mind_list", listed)
     rows = [replace(row, project=name) for name, _, (_, some) in answers for row in some]
     rows.sort(key=lambda row: row.created_at, reverse=True)
     if options.sort is Sort.IMPORTANCE:
@@ -387,7 +387,7 @@ def _of_projects(mind: Mind, options: "Options", *, private: bool, chunks: bool)
         total=sum(page.total for _, _, (page, _) in answers),
         offset=options.offset,
         chunks=sum(page.all_chunks for _, _, (page, _) in answers) or None,
-        notice=notices(*skipped, mind.notice),
+        notice=notices(*skipped, call.notice),
     )
 
 

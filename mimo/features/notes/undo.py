@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import File, Limit, Owner, file_of, owner_of
-from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
-from mimo.mind import Mind
 from mimo.operations import undoing
 from mimo.operations.undoing import Action
 from mimo.rendering import Screen, accent, dim, good, strong, warn
@@ -68,7 +68,7 @@ class Undone:
     ),
 )
 def undo(
-    mind: Mind,
+    call: Call,
     id: Annotated[str | None, Arg("Id of the change, or a start or end of it")] = None,
     *,
     list_: Annotated[bool, Arg("List the changes that can be undone", wire="list")] = False,
@@ -97,12 +97,12 @@ def undo(
     if purge:
         if id is None:
             raise Invalid("`--purge` needs a change", hint="name one of `--list`, or `all`")
-        purged, notice = undoing.purge(mind, id)
+        purged, notice = undoing.purge(call, id)
         return Undone(purged=purged, notice=notice)
     if list_:
         # The list begins with the change that `mind undo` reverts.
-        user = mind.user() if mind.agent is None else None
-        last = mind.trash.last
+        user = call.user() if call.agent is None else None
+        last = call.mind.trash.last
         changes = [
             _change(
                 change.entry,
@@ -110,17 +110,17 @@ def undo(
                 undone=change.undone,
                 scope=owner_of(owner),
             )
-            for owner in filter(None, (mind, user))
+            for owner in filter(None, (call, user))
             for change in undoing.changes(owner, limit)
-            if owner is mind or change.entry.id > last
+            if owner is call or change.entry.id > last
         ]
         changes.sort(key=lambda change: change.id, reverse=True)
         return Undone(changes=tuple(changes[:limit]))
-    done = undoing.undo(mind, id, dry_run=dry_run, force=force)
+    done = undoing.undo(call, id, dry_run=dry_run, force=force)
     return Undone(
         change=_change(done.entry),
         files=tuple(
-            UndoneFile(file=file_of(mind, step.kept.path), action=step.action, changed=step.changed)
+            UndoneFile(file=file_of(call, step.kept.path), action=step.action, changed=step.changed)
             for step in done.steps
         ),
         redo=done.redo,

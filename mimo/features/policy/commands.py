@@ -3,25 +3,25 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
+from mimo.call import Call, Surface
 from mimo.commands import all_commands
 from mimo.commands.arguments import nearest
-from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Out, command
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import (
     FILE,
     ActivePolicies,
-    Call,
     Limit,
     Operation,
     PiiAction,
     Policy,
+    Request,
     Rule,
     folded,
     named_tools,
 )
 from mimo.memory.ids import check_namespace
-from mimo.mind import Mind
 from mimo.operations import reasons
 from mimo.rendering import Screen, bad, dim, good, strong, warn
 from mimo.rendering.results import count, render
@@ -138,12 +138,12 @@ class PolicyVerdict:
     errors=(Invalid,),
     examples=("mind policy show",),
 )
-def policy_show(mind: Mind) -> PolicyShown:
+def policy_show(call: Call) -> PolicyShown:
     """Show the permissions of tools in this project
 
     The rules are those of `.mind/policy.yaml`, with defaults for everything else.
     """
-    policies = _valid(mind)
+    policies = _valid(call)
     tools = named_tools()
     last = policies.policies[-1]
     # An untrusted policy applies beside the default one, and may have the same rules.
@@ -165,7 +165,7 @@ def policy_show(mind: Mind) -> PolicyShown:
         rules=tuple(rules),
         tool_limits=tuple(_limit(tools.get(key, key), it) for key, it in last.tool_limits.items()),
         namespace_limits=tuple(_limit(key, it) for key, it in last.namespace_limits.items()),
-        pii_on_write=mind.guard.on_write,
+        pii_on_write=call.mind.guard.on_write,
     )
 
 
@@ -179,18 +179,18 @@ def policy_show(mind: Mind) -> PolicyShown:
     needs=Needs(Operation.READ, person=True, diagnosis=True),
     examples=("mind policy check",),
 )
-def policy_check(mind: Mind) -> PolicyChecked:
+def policy_check(call: Call) -> PolicyChecked:
     """Check the policy file and list its errors
 
     While it is invalid no tool may be used; the exit status is then 1.
     """
-    policies = mind.guard.policies()
+    policies = call.mind.guard.policies()
     return PolicyChecked(
         file=FILE if policies.digest or policies.faults else None,
         valid=not policies.faults,
         trusted=policies.trusted,
         faults=tuple(
-            PolicyFault(file=FILE, line=line or 1, reason=reasons.shown(mind, FILE, why))
+            PolicyFault(file=FILE, line=line or 1, reason=reasons.shown(call, FILE, why))
             for line, why in policies.faults
         ),
     )
@@ -210,7 +210,7 @@ def policy_check(mind: Mind) -> PolicyChecked:
     ),
 )
 def policy_explain(
-    mind: Mind,
+    call: Call,
     tool: Annotated[str, Arg("Name of a tool, in any spelling")],
     namespace: Annotated[str | None, Arg("Namespace that the call would name")] = None,
     operation: Annotated[
@@ -221,7 +221,7 @@ def policy_explain(
 
     The exit status is 0 if it is permitted, and 5 if it is denied.
     """
-    policies = _valid(mind)
+    policies = _valid(call)
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
     others = {**REQUESTS, **HOOKS}
     requests = {folded(name): name for name in others}
@@ -235,42 +235,44 @@ def policy_explain(
     is_read = name != "hook/summary"
     usual = spec.needs.operation if spec else Operation.READ if is_read else Operation.WRITE
     calls = [
-        Call(
+        Request(
             tool=name,
             like=like,
             operation=Operation(operation) if operation else usual,
-            at=mind.now(),
+            at=call.mind.now(),
             namespace=check_namespace(namespace) if namespace else None,
         )
         for like in ((spec.like, spec.needs.also or spec.like) if spec else others[name])
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
-    verdicts = [(policies.judge(call), call) for call in calls]
-    verdict, call = min(verdicts, key=lambda pair: pair[0].permitted)
+    verdicts = [(policies.judge(request), request) for request in calls]
+    verdict, request = min(verdicts, key=lambda pair: pair[0].permitted)
     places = [
-        _place(policy, rule) for policy in policies.policies for rule in policy.rules_of(call.tool)
+        _place(policy, rule)
+        for policy in policies.policies
+        for rule in policy.rules_of(request.tool)
     ]
     rules = f"permitted by {' and '.join(dict.fromkeys(places))}" if places else _NO_RULE
     return PolicyVerdict(
         tool=name,
         namespace=namespace,
-        operation=call.operation,
+        operation=request.operation,
         permitted=verdict.permitted,
         reason=(verdict.message or rules) + (_FREE if spec and spec.needs.person else ""),
         limits=tuple(
             _limit(name, limit)
             for policy in policies.policies
-            for _, name, limit in policy.limits_on(call)
+            for _, name, limit in policy.limits_on(request)
         ),
     )
 
 
-def _valid(mind: Mind) -> ActivePolicies:
-    policies = mind.guard.policies()
+def _valid(call: Call) -> ActivePolicies:
+    policies = call.mind.guard.policies()
     if policies.faults:
         line, reason = policies.faults[0]
         raise Invalid(
-            f"the policy is invalid: {FILE}:{line}: {reasons.shown(mind, FILE, reason)}",
+            f"the policy is invalid: {FILE}:{line}: {reasons.shown(call, FILE, reason)}",
             hint="`mind policy check` lists all errors",
         )
     return policies

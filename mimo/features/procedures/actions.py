@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mimo.call import Call
 from mimo.data.loads import MAX_DEPTH, DataError, levels, loads
 from mimo.errors import IndexNotReady, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.features.procedures import calling, steps
@@ -26,7 +27,6 @@ from mimo.features.procedures.model import (
     filled,
 )
 from mimo.frozen import NamedTuple, frozen
-from mimo.mind import Mind
 from mimo.operations.asking import NAMED
 from mimo.surroundings import Timer
 
@@ -152,7 +152,7 @@ class Pace:
 class Scope:
     """The run of an action, and the things that the action may use."""
 
-    mind: Mind
+    call: Call
     run: Run
     pace: Pace
     id: str
@@ -160,8 +160,8 @@ class Scope:
     @property
     def environ(self) -> dict[str, str]:
         """Returns the environment that programs may see, with the agent that the run acts for."""
-        environ = scrubbed(self.mind.environ, self.mind.config["procedures.env"])
-        return {**environ, NAMED: self.mind.agent} if self.mind.agent else environ
+        environ = scrubbed(self.call.mind.environ, self.call.mind.config["procedures.env"])
+        return {**environ, NAMED: self.call.agent} if self.call.agent else environ
 
 
 def perform(action: Action, scope: Scope) -> Outcome:
@@ -205,7 +205,7 @@ def _run_program(action: Action, words: list[Any], scope: Scope) -> Outcome:
         raise Refused("a program's words must be text or numbers")
     status, out, err = run_program(
         [as_text(word) for word in words],
-        folder=scope.mind.project.root,
+        folder=scope.call.mind.project.root,
         environ=scope.environ,
         check=scope.pace.limited(action.limit_ms),
     )
@@ -219,7 +219,7 @@ def _run_program(action: Action, words: list[Any], scope: Scope) -> Outcome:
 
 def _call_command(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
     def call() -> dict[str, Any]:
-        return calling.call(scope.mind, action.function, args)
+        return calling.run_command(scope.call, action.function, args)
 
     answer = scope.pace.within(action.limit_ms, call, lambda: None)
     return Outcome(merge={action.result: answer} if action.result else answer)
@@ -241,7 +241,7 @@ def _take_step(action: Action, values: Mapping[str, Any], scope: Scope) -> Outco
         case Step.ASK:
             return Outcome(question=str(args["question"]))
         case Step.HTTP_REQUEST:
-            hosts = scope.mind.config["procedures.http_hosts"]
+            hosts = scope.call.mind.config["procedures.http_hosts"]
             request = Request(args, hosts, (limit or 1) / 1000)
             return pace.within(limit, request.send, request.stop)
         case Step.DELAY:
@@ -261,7 +261,7 @@ def _log(args: Mapping[str, Any], scope: Scope) -> Outcome:
     message = str(args.get("message", f"in state {run.state}"))
     level = str(args.get("level", "info"))
     fields = {str(name): steps.value_of(str(name), run.context) for name in args.get("fields", ())}
-    scope.mind.tell(
+    scope.call.mind.tell(
         "mimo.procedure.log",
         {"count": 1},
         execution_id=scope.id,

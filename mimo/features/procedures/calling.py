@@ -5,13 +5,14 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands, called, near
 from mimo.commands.arguments import choose, decode
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import OPERATION, Effect, Spec, Surface, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import OPERATION, Effect, Spec, to_json
 from mimo.errors import Denied, Invalid, MindError
+from mimo.frozen import replace
 from mimo.guard.tokens import Member, Tokens
-from mimo.mind import Mind
 from mimo.store import projects
 
 TOOLSET = "procedures"
@@ -50,7 +51,7 @@ def _argument_fault(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> str 
     return None
 
 
-def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def run_command(call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the result of a command as JSON; its caller is that of the procedure.
 
     Raises `MindError`.
@@ -59,14 +60,13 @@ def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise Denied(reason)
     spec, rest = choose(called(all_commands().tools(), name) or (), arguments)
     decode(spec, rest, Surface.MCP)  # arguments of the command line alone are for people
-    is_person = mind.author is None and Surface.CLI in spec.surfaces
+    is_person = call.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
-    caller = Caller(surface=surface, name=mind.author, agent=mind.agent, member=mind.member)
-    notes = mind.notes  # Those of the run, which its caller may show.
-    with nullcontext() if spec.effect is Effect.READ else mind.committing():
-        answer = to_json(invoke(spec, mind, caller, rest))
-    notes |= mind.notes
-    mind.notes = notes
+    caller = Caller(surface=surface, name=call.author, agent=call.agent, member=call.member)
+    nested = call.by(caller)
+    with nullcontext() if spec.effect is Effect.READ else call.console.committing():
+        answer = to_json(invoke(spec, nested, rest))
+    call.notices.update(nested.notices)  # The caller of the run may show them.
     if not isinstance(answer, dict):
         raise Invalid(f"the result of `{name}` is not an object")
     return answer
@@ -75,18 +75,18 @@ def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 # The caller of a run, who is recorded with it: a run may go on in another process.
 
 
-def caller_of(mind: Mind) -> dict[str, str | None]:
+def caller_of(call: Call) -> dict[str, str | None]:
     """Returns the caller as it is recorded: the program, the agent, and the user of a team."""
-    member = mind.member
+    member = call.member
     return {
-        "author": mind.author,
-        "agent": mind.agent,
+        "author": call.author,
+        "agent": call.agent,
         "user": member.name if member else None,
         "tokens": str(member.file) if member and member.file else None,
     }
 
 
-def for_caller(mind: Mind, recorded: Sequence[Mapping[str, str | None]]) -> Mind:
+def for_caller(call: Call, recorded: Sequence[Mapping[str, str | None]]) -> Call:
     """Returns the memory as a run uses it that the recorded callers began and continued.
 
     If one of them was an agent, the run acts as an agent, also if a person continues it now. The
@@ -94,18 +94,19 @@ def for_caller(mind: Mind, recorded: Sequence[Mapping[str, str | None]]) -> Mind
     team continues the run, or if the token is not valid for the project any more.
     """
     author, agent, user, tokens = map(_last(recorded).get, ("author", "agent", "user", "tokens"))
-    view = mind.acting_as(mind.author or author)
-    view.agent = view.author or mind.agent or agent
-    if user is not None and mind.member is None:
-        view.member = _member(mind, user, tokens)
+    member = call.member
+    if user is not None and member is None:
+        member = _member(call, user, tokens)
     elif user is not None:
-        check_user(mind, recorded)
-    return view
+        check_user(call, recorded)
+    name = call.author or author
+    actor = name or call.agent or agent
+    return call.by(replace(call.caller, name=name, agent=actor, member=member))
 
 
-def check_user(mind: Mind, recorded: Sequence[Mapping[str, str | None]]) -> None:
+def check_user(call: Call, recorded: Sequence[Mapping[str, str | None]]) -> None:
     """Raises `Denied` if a user of a team would act on a run that is not that user's."""
-    if mind.member is not None and mind.member.name != _last(recorded).get("user"):
+    if call.member is not None and call.member.name != _last(recorded).get("user"):
         raise Denied(
             "another user began or continued the run",
             hint="only that user can continue it: run the procedure again",
@@ -117,12 +118,14 @@ def _last(recorded: Sequence[Mapping[str, str | None]]) -> Mapping[str, str | No
     return next((each for each in reversed(recorded) if each.get("agent")), {})
 
 
-def _member(mind: Mind, user: str, tokens: str | None) -> Member:
+def _member(call: Call, user: str, tokens: str | None) -> Member:
     """Returns the user of a recorded name. Raises `Denied` unless the token is valid."""
     members = Tokens(Path(tokens)).members() if tokens else ()
-    registered = projects.registered(mind.home).projects
+    registered = projects.registered(call.mind.home).projects
     for member in members:
-        may_open = member.is_valid(mind.now()) and member.may_open(mind.project.root, registered)
+        may_open = member.is_valid(call.mind.now()) and member.may_open(
+            call.mind.project.root, registered
+        )
         if member.name == user and may_open:
             return member
     raise Denied(
@@ -131,16 +134,16 @@ def _member(mind: Mind, user: str, tokens: str | None) -> Member:
     )
 
 
-def validity(mind: Mind) -> Callable[[], bool]:
+def validity(call: Call) -> Callable[[], bool]:
     """Returns a function that returns whether the token of the caller is still valid."""
-    member = mind.member
+    member = call.member
     if member is None or member.file is None:
         return lambda: True
     tokens = Tokens(member.file)
 
     def is_valid() -> bool:
         with suppress(MindError):
-            return tokens.is_current(member, mind.now())
+            return tokens.is_current(member, call.mind.now())
         return False
 
     return is_valid

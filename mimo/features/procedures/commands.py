@@ -7,8 +7,9 @@ from shlex import quote
 from typing import Annotated, Literal
 
 from mimo import disk
+from mimo.call import Call, Surface
 from mimo.commands.common import Limit, TrustLabel, label_of
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
     Conflict,
@@ -35,7 +36,6 @@ from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault, scalar
-from mimo.mind import Mind
 from mimo.operations.saving import check_secrets
 from mimo.store import files
 
@@ -284,7 +284,7 @@ class Checks:
     description="Execute a registered procedure as a state machine",
 )
 def run(
-    mind: Mind,
+    call: Call,
     name: Name,
     version: Version = LATEST,
     *,
@@ -302,8 +302,8 @@ def run(
     that answer it, unless `--timeout` is given: send one, then resume the run.
     """
     initial = context if isinstance(context, dict) else {}
-    execution = executing.begin(mind, name, version, initial, asynchronous=async_)
-    return _ran(mind, execution, in_background=async_, timeout=timeout)
+    execution = executing.begin(call, name, version, initial, asynchronous=async_)
+    return _ran(call, execution, in_background=async_, timeout=timeout)
 
 
 @command(
@@ -315,9 +315,9 @@ def run(
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
     description="Check status of async procedure execution",
 )
-def status(mind: Mind, execution_id: ExecutionId) -> Progress:
+def status(call: Call, execution_id: ExecutionId) -> Progress:
     """Show the progress of a run, from any process"""
-    return _progress(executing.report(mind, executing.executions(mind).find(execution_id)))
+    return _progress(executing.report(call, executing.executions(call).find(execution_id)))
 
 
 @command(
@@ -327,19 +327,19 @@ def status(mind: Mind, execution_id: ExecutionId) -> Progress:
     toolset="extra",
     examples=("mind procedure runs", "mind procedure runs -n 5"),
 )
-def runs(mind: Mind, *, limit: Limit = 20) -> Runs:
+def runs(call: Call, *, limit: Limit = 20) -> Runs:
     """List the runs, newest first
 
     `mind procedure status` without an id lists them too.
     """
-    executions = executing.executions(mind)
+    executions = executing.executions(call)
     ids = [id for id in executions.ids()[::-1] if not executions.is_foreign(id)]
     rows: list[RunRow] = []
     damaged: list[str] = []
     for id in ids[:limit]:
         execution = executions.existing(id)
         try:
-            report = executing.report(mind, execution) if execution else None
+            report = executing.report(call, execution) if execution else None
         except Untrusted:
             continue
         except StorageFailed:
@@ -370,7 +370,7 @@ def runs(mind: Mind, *, limit: Limit = 20) -> Runs:
     description="Stop a run; it can be resumed",
 )
 def cancel(
-    mind: Mind,
+    call: Call,
     execution_id: ExecutionId,
     *,
     reason: Annotated[str, Arg("Reason, kept with the run", listed=False)] = "",
@@ -380,8 +380,8 @@ def cancel(
     It is interrupted as soon as its action allows, and can be resumed. A run that has ended is not
     changed.
     """
-    execution = executing.executions(mind).find(execution_id)
-    report, was_running = executing.cancel(mind, execution, reason)
+    execution = executing.executions(call).find(execution_id)
+    report, was_running = executing.cancel(call, execution, reason)
     notice = None if was_running else "the run is not running; nothing was cancelled"
     return replace(_progress(report), notice=notice)
 
@@ -395,7 +395,7 @@ def cancel(
     examples=("mind procedure send latest approved",),
 )
 def send(
-    mind: Mind,
+    call: Call,
     execution_id: ExecutionId,
     event: Annotated[
         str,
@@ -403,10 +403,10 @@ def send(
     ],
 ) -> Sent:
     """Send an event to a run that waits for one"""
-    execution = executing.executions(mind).find(execution_id)
-    report = executing.send(mind, execution, event)
+    execution = executing.executions(call).find(execution_id)
+    report = executing.send(call, execution, event)
     is_stopped = report.status is not Status.RUNNING
-    resumable = executing.resumable(mind, execution).id
+    resumable = executing.resumable(call, execution).id
     notice = f"it is interrupted: `mind procedure resume {resumable}` continues it"
     return Sent(
         execution_id=report.id,
@@ -436,30 +436,30 @@ def send(
     description="Continue an interrupted run; the action of its last state is performed again",
 )
 def resume(
-    mind: Mind, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
+    call: Call, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
 ) -> Ran:
     """Continue an interrupted run from its last state
 
     The action of that state is performed again, since it may not be complete. In place of an
     interrupted rollback, the run that it undoes is continued, and the rollback with it.
     """
-    execution = executing.executions(mind).find(execution_id)
-    execution = executing.resumable(mind, execution)
-    return _ran(mind, execution, in_background=async_, timeout=timeout)
+    execution = executing.executions(call).find(execution_id)
+    execution = executing.resumable(call, execution)
+    return _ran(call, execution, in_background=async_, timeout=timeout)
 
 
 def _moves(run: Run) -> tuple[Moved, ...]:
     return tuple(Moved(from_=move.pop("from"), **move) for move in map(dict, run.history))
 
 
-def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int | None) -> Ran:
+def _ran(call: Call, execution: Execution, *, in_background: bool, timeout: int | None) -> Ran:
     if in_background:
-        pid = executing.start(mind, execution)
+        pid = executing.start(call, execution)
         return Ran(execution_id=execution.id, status=Status.RUNNING, pid=str(pid))
     # A process of its own goes on until it is answered.
-    is_program = timeout is None and mind.agent is not None and executing.HELD not in mind.environ
+    is_program = timeout is None and call.agent and executing.HELD not in call.mind.environ
     wait_ms = PROGRAM_WAITS_MS if is_program else timeout
-    report = executing.carry_out(mind, execution, wait_ms=wait_ms, waits=not is_program)
+    report = executing.carry_out(call, execution, wait_ms=wait_ms, waits=not is_program)
     run, waiting = report.run, report.waiting.run
     return Ran(
         execution_id=report.id,
@@ -524,9 +524,9 @@ def _progress(report: Report) -> Progress:
     examples=("mind procedure list",),
     description="List all registered procedures",
 )
-def list_(mind: Mind) -> Procedures:
+def list_(call: Call) -> Procedures:
     """List the procedures of this project"""
-    checked = library.every(mind)
+    checked = library.every(call)
     rows = tuple(
         Row(
             name=procedure.name,
@@ -535,7 +535,7 @@ def list_(mind: Mind) -> Procedures:
             state_count=len(procedure.states),
             timeout_ms=procedure.timeout_ms,
             max_retries=procedure.max_retries,
-            trust=_trust(mind, file, procedure),
+            trust=_trust(call, file, procedure),
         )
         for file, result in checked
         if (procedure := result.procedure) and procedure.active
@@ -554,7 +554,7 @@ def list_(mind: Mind) -> Procedures:
     description="Retrieve the definition of a procedure",
 )
 def show(
-    mind: Mind,
+    call: Call,
     name: Name,
     version: Version = LATEST,
     *,
@@ -563,7 +563,7 @@ def show(
     ] = "text",
 ) -> Definition:
     """Show a procedure and its states"""
-    file, procedure = library.find(mind, name, version)
+    file, procedure = library.find(call, name, version)
     definition = dict(procedure.definition)
     canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return Definition(
@@ -577,7 +577,7 @@ def show(
         timeout_ms=procedure.timeout_ms,
         max_retries=procedure.max_retries,
         rollback_procedure=procedure.rollback,
-        trust=_trust(mind, file, procedure),
+        trust=_trust(call, file, procedure),
         file=file.path,
         diagram=mermaid(procedure) if format == "mermaid" else None,
     )
@@ -597,7 +597,7 @@ The user must approve one that runs programs or sends requests. Example:
 {EXAMPLE}""",
 )
 def add(
-    mind: Mind,
+    call: Call,
     file: Annotated[
         str | None, Arg("The Markdown file to add", surfaces=Surface.CLI, complete="path")
     ] = None,
@@ -615,8 +615,8 @@ def add(
         raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")
     data = (text or "").encode() if file is None else library.given(disk.expanded(file))
     # Only the argument was checked: the name of a file, not its content.
-    check_secrets(mind, {"text": data.decode("utf-8", "replace")}, file=file)
-    return _added(mind, data)
+    check_secrets(call, {"text": data.decode("utf-8", "replace")}, file=file)
+    return _added(call, data)
 
 
 @command(
@@ -629,7 +629,7 @@ def add(
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind procedure new release",),
 )
-def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -> Registered:
+def new(call: Call, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -> Registered:
     """Create a procedure from a commented template"""
     if not NAME.fullmatch(name):
         raise Invalid(
@@ -637,18 +637,18 @@ def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -
         )
     text = TEMPLATE.read_text(encoding="utf-8")
     text = text.replace("name: NAME", f"name: {scalar(name)}", 1)  # `123` would be a number.
-    return _added(mind, text.replace("NAME", name).encode())
+    return _added(call, text.replace("NAME", name).encode())
 
 
-def _added(mind: Mind, data: bytes) -> Registered:
-    file, result = library.added(mind, data)
+def _added(call: Call, data: bytes) -> Registered:
+    file, result = library.added(call, data)
     procedure = library.valid(file, result)
     return Registered(
         name=procedure.name,
         version=procedure.version,
         file=file.path,
         state_count=len(procedure.states),
-        trust=_trust(mind, file, procedure),
+        trust=_trust(call, file, procedure),
         warnings=_rows(file, result.warnings),
     )
 
@@ -665,7 +665,7 @@ def _added(mind: Mind, data: bytes) -> Registered:
     examples=("mind procedure check", "mind procedure check release", "mind procedure check x.md"),
 )
 def check(
-    mind: Mind,
+    call: Call,
     name: Annotated[
         str | None, Arg("A procedure, or a Markdown file (default: all procedures)")
     ] = None,
@@ -673,18 +673,18 @@ def check(
     """Check procedures, and list every fault with its line"""
     reference = split_reference(name) if name else None
     if name is None:
-        checked = library.every(mind, calls=True)
+        checked = library.every(call, calls=True)
     elif reference and not Path(name).is_file():
-        candidates = library.candidates(mind, *reference)
+        candidates = library.candidates(call, *reference)
         if not candidates:
-            raise library.missing(mind, *reference)
-        checked = [(candidates[0], library.checked(mind, candidates[0], calls=True))]
+            raise library.missing(call, *reference)
+        checked = [(candidates[0], library.checked(call, candidates[0], calls=True))]
     else:
         path = disk.expanded(name)
         file = ProcedureFile(path=name, data=library.given(path))
-        if mind.agent is not None and path.resolve().is_relative_to(mind.folder):
-            own = path.resolve().relative_to(mind.project.root).as_posix()
-            checked = [(file, library.checked(mind, replace(file, path=own), calls=True))]
+        if call.agent is not None and path.resolve().is_relative_to(call.mind.folder):
+            own = path.resolve().relative_to(call.mind.project.root).as_posix()
+            checked = [(file, library.checked(call, replace(file, path=own), calls=True))]
         else:
             checked = [(file, library.check(file, calls=True))]
     faults = tuple(row for file, result in checked for row in _rows(file, result.faults))
@@ -692,8 +692,8 @@ def check(
     return Checks(valid=not faults, checked=len(checked), faults=faults, warnings=warnings)
 
 
-def _trust(mind: Mind, file: ProcedureFile, procedure: Procedure) -> TrustLabel:
-    return label_of(library.is_approved(mind, file.data, procedure))
+def _trust(call: Call, file: ProcedureFile, procedure: Procedure) -> TrustLabel:
+    return label_of(library.is_approved(call, file.data, procedure))
 
 
 def _rows(file: ProcedureFile, faults: tuple[Fault, ...]) -> tuple[FaultRow, ...]:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from operator import index
 from typing import Any
 
+from mimo.call import Call
 from mimo.errors import Conflict, Invalid, MindError, RateLimited, StorageFailed, Untrusted
 from mimo.features.procedures import calling, library, machine, reading, steps
 from mimo.features.procedures.actions import (
@@ -34,7 +35,6 @@ from mimo.features.procedures.storage import CALLER, ROLLBACK, Execution, Execut
 from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
 from mimo.memory.ids import suffix
-from mimo.mind import Mind
 from mimo.operations.asking import NAMED
 from mimo.store.projects import index_owner
 from mimo.surroundings import Question
@@ -94,7 +94,7 @@ class Runner:
 
     def __init__(
         self,
-        mind: Mind,
+        call: Call,
         execution: Execution,
         run: Run,
         *,
@@ -107,15 +107,15 @@ class Runner:
         `rollback` is the text of the procedure that undoes it; `stopped` returns the reason why it
         must stop, or None. Without `waits`, it stops where it needs an event that was not sent.
         """
-        self._mind = mind
+        self._call = call
         self._execution = execution
         self._run = run
         self._rollback = rollback
         self._stopped = stopped
         self._waits = waits
         limit = run.procedure.timeout_ms
-        self._pace = Pace(mind.timer, spent_ms=run.at, limit_ms=limit, stopped=stopped)
-        self._scope = Scope(mind=mind, run=run, pace=self._pace, id=execution.id)
+        self._pace = Pace(call.mind.timer, spent_ms=run.at, limit_ms=limit, stopped=stopped)
+        self._scope = Scope(call=call, run=run, pace=self._pace, id=execution.id)
 
     def go(self) -> Run:
         """Returns the run after its end.
@@ -175,7 +175,7 @@ class Runner:
 
     def _await(self) -> None:
         """Waits for an event, at most for the time of the run or of the action."""
-        run, ask = self._run, self._mind.ask
+        run, ask = self._run, self._call.console.ask
         self._tell("waiting", {"count": 1}, events=run.awaits, question=run.question)
         text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
         while (place := machine.chosen(run, sent := self._execution.sent())) is None:
@@ -204,8 +204,8 @@ class Runner:
             return
         own = {"execution_id": self._execution.id, "state": failure.state, "error": failure.failing}
         context = {**failure.context, "rollback_of": own}
-        execution = executions(self._mind).existing(failure.rollback) or _create(
-            self._mind, failure.rollback, _parsed(text), context=context, texts={"text": text}
+        execution = executions(self._call).existing(failure.rollback) or _create(
+            self._call, failure.rollback, _parsed(text), context=context, texts={"text": text}
         )
 
         def stopped() -> str | None:
@@ -213,12 +213,12 @@ class Runner:
 
         with execution.held():
             records, run = _loaded(execution)
-            _check_ours(self._mind, execution, records[0])
-            _check_approved(self._mind, execution, records[0])
+            _check_ours(self._call, execution, records[0])
+            _check_approved(self._call, execution, records[0])
             if run.status not in (Status.COMPLETED, Status.FAILED):
-                _continue(self._mind, execution, records, run)
+                _continue(self._call, execution, records, run)
                 Runner(
-                    self._mind,
+                    self._call,
                     execution,
                     run,
                     rollback=None,
@@ -239,15 +239,15 @@ class Runner:
             event = "unknown_event" if kind == "stay" and "event" in record else kind
             metadata = {key: record[key] for key in keys if key in record}
             self._tell(event, {"at_ms": record["at"]}, **metadata)
-        if self._mind.progress:
-            self._mind.progress(f"{run.procedure.name}: {run.state}", len(run.history), 0)
+        if self._call.console.progress:
+            self._call.console.progress(f"{run.procedure.name}: {run.state}", len(run.history), 0)
 
     def _tell(self, event: str, measurements: dict[str, float], /, **metadata: object) -> None:
-        _tell(self._mind, self._execution, self._run.procedure, event, measurements, **metadata)
+        _tell(self._call, self._execution, self._run.procedure, event, measurements, **metadata)
 
 
 def _tell(
-    mind: Mind,
+    call: Call,
     execution: Execution,
     procedure: Procedure,
     event: str,
@@ -256,7 +256,7 @@ def _tell(
     **metadata: object,
 ) -> None:
     """Logs an event of an execution."""
-    mind.tell(
+    call.mind.tell(
         f"mimo.procedure.{event}",
         measurements,
         execution_id=execution.id,
@@ -266,20 +266,20 @@ def _tell(
     )
 
 
-def executions(mind: Mind) -> Executions:
+def executions(call: Call) -> Executions:
     """Returns the executions of the project."""
-    return Executions(mind.project.root, index_owner(mind.home, mind.randomness))
+    return Executions(call.mind.project.root, index_owner(call.mind.home, call.mind.randomness))
 
 
 def begin(
-    mind: Mind, name: str, version: str, context: Mapping[str, Any], *, asynchronous: bool
+    call: Call, name: str, version: str, context: Mapping[str, Any], *, asynchronous: bool
 ) -> Execution:
     """Returns a new execution, written but not yet run.
 
     Raises `NotFound`, `Invalid` for faults, and `Untrusted`, also for the rollback procedure. One
     that is `asynchronous` raises `RateLimited` if many runs of the project are running.
     """
-    file, procedure = library.find(mind, name, version, calls=True)
+    file, procedure = library.find(call, name, version, calls=True)
     size = len(json.dumps(context))
     if size > LARGEST_CONTEXT:
         raise Invalid(
@@ -287,21 +287,21 @@ def begin(
             hint="put large values into a file, and its path into the context",
             details={"field": "context"},
         )
-    library.require_approved(mind, file, procedure)
+    library.require_approved(call, file, procedure)
     texts = {"text": file.data.decode()}
     if procedure.rollback is not None:
-        file, undoing = library.find(mind, procedure.rollback, LATEST, calls=True)
-        library.require_approved(mind, file, undoing)
+        file, undoing = library.find(call, procedure.rollback, LATEST, calls=True)
+        library.require_approved(call, file, undoing)
         texts["rollback_text"] = file.data.decode()
     if asynchronous:  # Before it is written: refused runs would displace those that have ended.
-        _check_number(mind, hint="run it again when one has ended, or cancel one")
-    id_ = f"{procedure.name}_{mind.now():%Y%m%d}_{suffix(mind.randomness(4))}"
-    return _create(mind, id_, procedure, context=context, texts=texts, asynchronous=asynchronous)
+        _check_number(call, hint="run it again when one has ended, or cancel one")
+    id_ = f"{procedure.name}_{call.mind.now():%Y%m%d}_{suffix(call.mind.randomness(4))}"
+    return _create(call, id_, procedure, context=context, texts=texts, asynchronous=asynchronous)
 
 
-def _check_number(mind: Mind, hint: str) -> None:
+def _check_number(call: Call, hint: str) -> None:
     """Raises `RateLimited` if many runs of the project are running."""
-    if executions(mind).running() >= MOST_RUNNING:
+    if executions(call).running() >= MOST_RUNNING:
         raise RateLimited(
             f"{MOST_RUNNING} runs of this project are running already",
             hint=hint,
@@ -310,7 +310,7 @@ def _check_number(mind: Mind, hint: str) -> None:
 
 
 def _create(
-    mind: Mind,
+    call: Call,
     id_: str,
     procedure: Procedure,
     *,
@@ -323,23 +323,23 @@ def _create(
         "kind": "start",
         "name": procedure.name,
         "version": procedure.version,
-        "time": mind.now().isoformat(),
+        "time": call.mind.now().isoformat(),
         "at": 0,
-        CALLER: calling.caller_of(mind),
+        CALLER: calling.caller_of(call),
         **texts,
         "context": dict(context),
         "warnings": warnings,
     }
-    execution = executions(mind).create(id_, start)
-    _tell(mind, execution, procedure, "start", {"count": 1}, **{"async": asynchronous})
+    execution = executions(call).create(id_, start)
+    _tell(call, execution, procedure, "start", {"count": 1}, **{"async": asynchronous})
     for warning in warnings:
         message = f"context: {warning}"
-        _tell(mind, execution, procedure, "warning", {"count": 1}, message=message)
+        _tell(call, execution, procedure, "warning", {"count": 1}, message=message)
     return execution
 
 
 def carry_out(
-    mind: Mind, execution: Execution, *, wait_ms: int | None = None, waits: bool = True
+    call: Call, execution: Execution, *, wait_ms: int | None = None, waits: bool = True
 ) -> Report:
     """Runs an execution from its current state to its end, or until it is stopped.
 
@@ -347,30 +347,30 @@ def carry_out(
     Raises `Conflict` if another process runs it or it has ended, `Untrusted`, and `Denied` if the
     caller may not continue it.
     """
-    deadline = None if wait_ms is None else mind.timer.monotonic() + wait_ms / 1000
+    deadline = None if wait_ms is None else call.mind.timer.monotonic() + wait_ms / 1000
 
     def stopped() -> str | None:
-        if mind.halted and mind.halted():
+        if call.console.halted and call.console.halted():
             return "the caller cancelled the call"
-        if deadline is not None and mind.timer.monotonic() >= deadline:
+        if deadline is not None and call.mind.timer.monotonic() >= deadline:
             return f"timed out after {wait_ms} ms"
         if not is_valid():
             return "the token of its user is no longer valid"
         return execution.cancelled()
 
-    inherited = mind.environ.get(HELD)
+    inherited = call.mind.environ.get(HELD)
     with _signals_interrupt(), execution.held(inherited):
-        acting, records, run = _opened(mind, execution)
+        acting, records, run = _opened(call, execution)
         is_valid = calling.validity(acting)
-        mind.member = acting.member  # The record of the call names the user of the run.
+        call.record_as(acting.member)  # The record of the call names the user of the run.
         if inherited is None:
             _continue(acting, execution, records, run)
         rollback = records[0].get("rollback_text")
         Runner(acting, execution, run, rollback=rollback, stopped=stopped, waits=waits).go()
-    return report(mind, execution)
+    return report(call, execution)
 
 
-def _opened(mind: Mind, execution: Execution) -> tuple[Mind, list[Record], Run]:
+def _opened(call: Call, execution: Execution) -> tuple[Call, list[Record], Run]:
     """Returns the records and the run of an execution that is about to continue.
 
     The memory is that of its caller, which may be an agent although a person continues the run.
@@ -378,11 +378,11 @@ def _opened(mind: Mind, execution: Execution) -> tuple[Mind, list[Record], Run]:
     approved, and `Denied` if the caller may not continue it.
     """
     records, run = _loaded(execution)
-    _check_ours(mind, execution, records[0])
+    _check_ours(call, execution, records[0])
     if run.status not in (Status.RUNNING, Status.INTERRUPTED):
         raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
-    _check_approved(mind, execution, records[0])
-    return calling.for_caller(mind, _callers(records)), records, run
+    _check_approved(call, execution, records[0])
+    return calling.for_caller(call, _callers(records)), records, run
 
 
 def _callers(records: list[Record]) -> list[Mapping[str, Any]]:
@@ -391,47 +391,47 @@ def _callers(records: list[Record]) -> list[Mapping[str, Any]]:
     return [first, *(record[CALLER] for record in records[1:] if CALLER in record)]
 
 
-def _check_user(mind: Mind, execution: Execution) -> None:
+def _check_user(call: Call, execution: Execution) -> None:
     """Raises `Denied` if a user of a team would act on a run of another user.
 
     An event is an answer of its user, and what follows has the rights of that user.
     """
-    if mind.member is not None:
-        calling.check_user(mind, _callers(_loaded(execution)[0]))
+    if call.member is not None:
+        calling.check_user(call, _callers(_loaded(execution)[0]))
 
 
-def _check_approved(mind: Mind, execution: Execution, start: Record) -> None:
+def _check_approved(call: Call, execution: Execution, start: Record) -> None:
     """Raises `Untrusted` if the text of an execution is not approved."""
     texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
-    if not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
+    if not all(library.is_approved(call, t.encode(), _parsed(t)) for t in texts):
         raise Untrusted(
             f"the text that `{execution.id}` runs is not approved on this machine", hint=_AGAIN
         )
 
 
-def _check_ours(mind: Mind, execution: Execution, start: Record) -> None:
+def _check_ours(call: Call, execution: Execution, start: Record) -> None:
     """Raises `Untrusted` if an execution came with a clone, or its first record was changed.
 
     Its author chose each of its texts, which an agent would read as those of the user's own run.
     """
-    if not executions(mind).is_ours(execution.id, start):
+    if not executions(call).is_ours(execution.id, start):
         raise Untrusted(f"you did not begin the run `{execution.id}` on this machine", hint=_AGAIN)
 
 
-def _continue(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
+def _continue(call: Call, execution: Execution, records: list[Record], run: Run) -> None:
     """Withdraws a request to stop, and records that a run continues that was begun before.
 
     The record has the caller, unless the same one only begins the run.
     """
     execution.go_on()
-    caller = calling.caller_of(mind)
+    caller = calling.caller_of(call)
     if len(records) == 1 and records[0].get(CALLER) == caller:
         return
-    time = mind.now().isoformat()
+    time = call.mind.now().isoformat()
     record = {"kind": "resume", "at": run.at, "time": time, CALLER: caller}
     execution.append(record)
     run.apply(record)
-    _tell(mind, execution, run.procedure, "resume", {"at_ms": run.at}, state=run.state)
+    _tell(call, execution, run.procedure, "resume", {"at_ms": run.at}, state=run.state)
 
 
 def _loaded(execution: Execution) -> tuple[list[Record], Run]:
@@ -461,20 +461,20 @@ def _damaged() -> StorageFailed:
     return StorageFailed("the execution's journal is damaged", hint="run the procedure again")
 
 
-def report(mind: Mind, execution: Execution) -> Report:
+def report(call: Call, execution: Execution) -> Report:
     """Returns the progress of an execution; if its process is missing, it is interrupted.
 
     Raises `Untrusted` if it came with a clone.
     """
     running = execution.is_running
     records, run = _loaded(execution)
-    _check_ours(mind, execution, records[0])
+    _check_ours(call, execution, records[0])
     lost = run.status is Status.RUNNING and not running
     elapsed = run.at
     try:
         if run.status is Status.RUNNING and running:
             started = [record for record in records if "time" in record][-1]
-            since = mind.now() - datetime.fromisoformat(started["time"])
+            since = call.mind.now() - datetime.fromisoformat(started["time"])
             elapsed = max(run.at, started["at"] + int(since.total_seconds() * 1000))
         begun = datetime.fromisoformat(records[0]["time"]).astimezone(UTC)
         warnings = tuple(map(str, records[0].get("warnings") or ()))
@@ -482,8 +482,8 @@ def report(mind: Mind, execution: Execution) -> Report:
         raise _damaged() from None
     rollback: Report | None = None
     with suppress(MindError):  # its records are damaged
-        if run.rollback and (undoing := executions(mind).existing(run.rollback)):
-            rollback = report(mind, undoing)
+        if run.rollback and (undoing := executions(call).existing(run.rollback)):
+            rollback = report(call, undoing)
     return Report(
         id=execution.id,
         run=run,
@@ -495,18 +495,18 @@ def report(mind: Mind, execution: Execution) -> Report:
     )
 
 
-def resumable(mind: Mind, execution: Execution) -> Execution:
+def resumable(call: Call, execution: Execution) -> Execution:
     """Returns the run to resume: for a rollback, the run that it undoes, unless that has ended."""
-    failed = executions(mind).existing(execution.id.removesuffix(ROLLBACK))
+    failed = executions(call).existing(execution.id.removesuffix(ROLLBACK))
     if failed is None or failed.id == execution.id:
         return execution
     with suppress(StorageFailed, Untrusted):
-        if report(mind, failed).status in (Status.RUNNING, Status.INTERRUPTED):
+        if report(call, failed).status in (Status.RUNNING, Status.INTERRUPTED):
             return failed
     return execution
 
 
-def send(mind: Mind, execution: Execution, event: str) -> Report:
+def send(call: Call, execution: Execution, event: str) -> Report:
     """Sends an event to a run. Raises `Conflict` if it takes none, `Invalid` for a wrong event.
 
     Raises `Denied` if it is a run of another user of the team.
@@ -516,12 +516,12 @@ def send(mind: Mind, execution: Execution, event: str) -> Report:
     interrupted while it waited takes the event when it is resumed. While a run is undone, the event
     is sent to its rollback, whose report is returned.
     """
-    _check_user(mind, execution)
-    before = report(mind, execution)
+    _check_user(call, execution)
+    before = report(call, execution)
     run, rollback = before.run, before.rollback
     is_open = before.status in (Status.RUNNING, Status.INTERRUPTED)
     if is_open and rollback and (rollback.status is Status.RUNNING or rollback.run.accepts):
-        return send(mind, executions(mind).find(rollback.id), event)
+        return send(call, executions(call).find(rollback.id), event)
     if not run.accepts and (before.status is not Status.RUNNING or run.failing):
         hint = f"resume it with `mind procedure resume {execution.id}`"
         raise Conflict(
@@ -550,23 +550,23 @@ def send(mind: Mind, execution: Execution, event: str) -> Report:
     return before
 
 
-def cancel(mind: Mind, execution: Execution, reason: str) -> tuple[Report, bool]:
+def cancel(call: Call, execution: Execution, reason: str) -> tuple[Report, bool]:
     """Stops a run; returns its progress, and whether it was running.
 
     One that was not running is not changed. Raises `Denied` for a run of another user of the team.
     """
-    _check_user(mind, execution)
-    before = report(mind, execution)
+    _check_user(call, execution)
+    before = report(call, execution)
     if before.status is not Status.RUNNING:
         return before, False
     execution.cancel(f"cancelled: {reason}" if reason else "cancelled")
-    deadline = mind.timer.monotonic() + _CANCEL_SECONDS
-    while execution.is_running and mind.timer.monotonic() < deadline:
-        mind.timer.sleep(SLICE)
-    return report(mind, execution), True
+    deadline = call.mind.timer.monotonic() + _CANCEL_SECONDS
+    while execution.is_running and call.mind.timer.monotonic() < deadline:
+        call.mind.timer.sleep(SLICE)
+    return report(call, execution), True
 
 
-def start(mind: Mind, execution: Execution) -> int:
+def start(call: Call, execution: Execution) -> int:
     """Returns the id of a new process that carries out an execution.
 
     It has a session of its own and none of our standard streams. It inherits the execution's lock,
@@ -576,14 +576,14 @@ def start(mind: Mind, execution: Execution) -> int:
     """
     import subprocess
 
-    _check_number(mind, hint=f"resume `{execution.id}` when one has ended, or cancel one")
-    lock = execution.hold()
+    _check_number(call, hint=f"resume `{execution.id}` when one has ended, or cancel one")
+    lock, mind = execution.hold(), call.mind
     root = str(mind.project.root)
     # -P: the project's folder must not be where Python looks for modules.
     argv = [sys.executable, "-P", "-m", "mimo", "--project", root]
     try:
-        acting, records, run = _opened(mind, execution)
-        mind.member = acting.member  # As in `carry_out`.
+        acting, records, run = _opened(call, execution)
+        call.record_as(acting.member)  # As in `carry_out`.
         _continue(acting, execution, records, run)
         by_agent = {NAMED: acting.agent} if acting.agent else {}
         process = subprocess.Popen(
@@ -592,7 +592,12 @@ def start(mind: Mind, execution: Execution) -> int:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=root,
-            env={**mind.environ, "MIND_HOME": str(mind.home), HELD: str(lock), **by_agent},
+            env={
+                **call.mind.environ,
+                "MIND_HOME": str(call.mind.home),
+                HELD: str(lock),
+                **by_agent,
+            },
             pass_fds=(lock,),
             start_new_session=True,
         )

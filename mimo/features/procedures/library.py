@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mimo import disk
+from mimo.call import Call
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, NotFound, Untrusted
 from mimo.failures import failure
@@ -20,7 +21,6 @@ from mimo.features.procedures.model import (
 from mimo.features.procedures.reading import Reading
 from mimo.frozen import frozen, replace
 from mimo.memory.codec.front_matter import Fault
-from mimo.mind import Mind
 from mimo.operations import reasons, refresh
 from mimo.operations.saving import approving
 from mimo.store import files
@@ -117,16 +117,16 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
     return replace(result, faults=result.faults[:MOST_FAULTS])
 
 
-def every(mind: Mind, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
+def every(call: Call, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
     """Returns all procedure files, checked: by name, the newest version first."""
-    ordered = _newest_first(listed(mind.project.root))
-    return [(file, checked(mind, file, calls=calls)) for file in ordered]
+    ordered = _newest_first(listed(call.mind.project.root))
+    return [(file, checked(call, file, calls=calls)) for file in ordered]
 
 
-def checked(mind: Mind, file: ProcedureFile, *, calls: bool = False) -> Reading:
+def checked(call: Call, file: ProcedureFile, *, calls: bool = False) -> Reading:
     """Returns the same as `check` for a file of the project, with reasons for the caller."""
     result = check(file, calls=calls)
-    if mind.agent is None or mind.trust.trusted(file.digest):
+    if call.agent is None or call.mind.trust.trusted(file.digest):
         return result
     faults = tuple(fault._replace(reason=reasons.WITHHELD) for fault in result.faults)
     warnings = tuple(fault._replace(reason=reasons.WITHHELD) for fault in result.warnings)
@@ -141,7 +141,7 @@ def _newest_first(procedures: list[ProcedureFile]) -> list[ProcedureFile]:
 
 
 def find(
-    mind: Mind, name: str, version: str, *, calls: bool = False
+    call: Call, name: str, version: str, *, calls: bool = False
 ) -> tuple[ProcedureFile, Procedure]:
     """Returns a procedure by its name (or `name@version`) and version; `latest` is the highest.
 
@@ -154,34 +154,34 @@ def find(
     version = reference[1] if version == LATEST else version
     if version != LATEST and not is_version(version):
         raise Invalid(f"`{version}` is not a version", hint="give one such as 1.0.2, or `latest`")
-    for file in candidates(mind, name, version):
-        procedure = valid(file, checked(mind, file, calls=calls))
+    for file in candidates(call, name, version):
+        procedure = valid(file, checked(call, file, calls=calls))
         if procedure.active:
             return file, procedure
-    raise missing(mind, name, version)
+    raise missing(call, name, version)
 
 
-def candidates(mind: Mind, name: str, version: str) -> list[ProcedureFile]:
+def candidates(call: Call, name: str, version: str) -> list[ProcedureFile]:
     """Returns the files that may hold a procedure, the highest version first."""
     named = []
-    for file in listed(mind.project.root):
+    for file in listed(call.mind.project.root):
         of_file, _, given = file.stem.partition("@")
         if of_file == name and version in (given, LATEST) and is_version(given):
             named.append(file)
     return _newest_first(named)
 
 
-def missing(mind: Mind, name: str, version: str) -> NotFound:
+def missing(call: Call, name: str, version: str) -> NotFound:
     """Returns the error for a procedure that is missing, with the existing ones as its hint.
 
     To an agent it names approved ones only: the author of a procedure chooses its name.
     """
     active = [
         procedure
-        for file, result in every(mind)
+        for file, result in every(call)
         if (procedure := result.procedure) is not None
         and procedure.active
-        and (mind.agent is None or is_approved(mind, file.data, procedure))
+        and (call.agent is None or is_approved(call, file.data, procedure))
     ]
     versions = [procedure.version for procedure in active if procedure.name == name]
     if versions:
@@ -205,7 +205,7 @@ def valid(file: ProcedureFile, result: Reading) -> Procedure:
     )
 
 
-def added(mind: Mind, data: bytes) -> tuple[ProcedureFile, Reading]:
+def added(call: Call, data: bytes) -> tuple[ProcedureFile, Reading]:
     """Writes a procedure into the project and returns its file, checked.
 
     A text that mind writes is approved unless it runs programs or sends requests: a person must
@@ -215,8 +215,8 @@ def added(mind: Mind, data: bytes) -> tuple[ProcedureFile, Reading]:
     result = check(draft, calls=True)
     procedure = valid(draft, result)
     file = ProcedureFile(path=path_of(procedure.key), data=data)
-    target = files.safe_path(mind.project.root, file.path)
-    with approving(mind, wanted=not procedure.reaches_out):
+    target = files.safe_path(call.mind.project.root, file.path)
+    with approving(call, wanted=not procedure.reaches_out):
         try:
             files.write_new(target, data)
         except Conflict:
@@ -225,18 +225,18 @@ def added(mind: Mind, data: bytes) -> tuple[ProcedureFile, Reading]:
                     f"`{file.path}` already exists with another text",
                     hint="edit that file, or give this one a new version",
                 ) from None
-    refresh.commit_soon(mind)
+    refresh.commit_soon(call)
     return file, result
 
 
-def require_approved(mind: Mind, file: ProcedureFile, procedure: Procedure) -> None:
+def require_approved(call: Call, file: ProcedureFile, procedure: Procedure) -> None:
     """Passes if the text is approved on this machine, or the user approves it on the terminal.
 
     Raises `Untrusted` otherwise: a text that came with a clone must not run by itself.
     """
-    if is_approved(mind, file.data, procedure):
+    if is_approved(call, file.data, procedure):
         return
-    if not _agreed(mind, procedure):
+    if not _agreed(call, procedure):
         runs = procedure.runs_programs
         raise Untrusted(
             f"the current text of `{file.path}`{', which runs programs,' if runs else ''} "
@@ -245,16 +245,16 @@ def require_approved(mind: Mind, file: ProcedureFile, procedure: Procedure) -> N
             f"which asks{'' if runs else ', or approve it with `mind trust`'}",
             details={"file": file.path, "digest": file.digest},
         )
-    texts = _approvals(mind, file.data, procedure)
-    mind.trust.approve(texts, paths=dict.fromkeys(texts, file.path))
+    texts = _approvals(call, file.data, procedure)
+    call.mind.trust.approve(texts, paths=dict.fromkeys(texts, file.path))
 
 
-def is_approved(mind: Mind, data: bytes, procedure: Procedure) -> bool:
+def is_approved(call: Call, data: bytes, procedure: Procedure) -> bool:
     """Returns whether exactly this text may run: approved, and its programs agreed to."""
-    return all(mind.trust.approved(digest) for digest in _approvals(mind, data, procedure))
+    return all(call.mind.trust.approved(digest) for digest in _approvals(call, data, procedure))
 
 
-def _approvals(mind: Mind, data: bytes, procedure: Procedure) -> list[str]:
+def _approvals(call: Call, data: bytes, procedure: Procedure) -> list[str]:
     """Returns the digests that must be approved for a text to run.
 
     A text that runs programs needs a second one, which only an answer at a terminal adds: a user
@@ -264,13 +264,13 @@ def _approvals(mind: Mind, data: bytes, procedure: Procedure) -> list[str]:
     digest = files.approval_of(path_of(procedure.key), data)
     if not procedure.runs_programs:
         return [digest]
-    secret = index_owner(mind.home, mind.randomness)
+    secret = index_owner(call.mind.home, call.mind.randomness)
     return [digest, files.digest(f"{secret}\nprograms of {digest}".encode())]
 
 
-def _agreed(mind: Mind, procedure: Procedure) -> bool:
+def _agreed(call: Call, procedure: Procedure) -> bool:
     """Returns whether the user, asked on the terminal, approves a procedure."""
-    if mind.ask is None:
+    if call.console.ask is None:
         return False
     states = procedure.definition["states"].values()
     actions = [state["action"] for state in states if state and state.get("action")]
@@ -282,6 +282,6 @@ def _agreed(mind: Mind, procedure: Procedure) -> bool:
         ]
     )
     question = Question(text=text, choices=("yes", "no"))
-    while (answer := mind.ask(question, _ASKED_SECONDS)) is None:
+    while (answer := call.console.ask(question, _ASKED_SECONDS)) is None:
         pass
     return answer == "yes"

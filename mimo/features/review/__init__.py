@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.call import Call
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
 from mimo.index import survey
@@ -18,7 +19,6 @@ from mimo.index.schema import portions
 from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
-from mimo.mind import Mind
 from mimo.operations import lookup, overview, reasons, refresh, saving
 from mimo.store import files
 from mimo.store.locks import lock
@@ -120,57 +120,57 @@ class Item:
 
 
 def waiting(
-    mind: Mind, kinds: Iterable[Waiting] = Waiting, *, kept: bool = False
+    call: Call, kinds: Iterable[Waiting] = Waiting, *, kept: bool = False
 ) -> tuple[Item, ...]:
     """Returns the items that need a decision, most urgent first.
 
     Items that were hidden on this machine are included only with `kept`.
     """
-    return first(mind, kinds, None, kept=kept)[0]
+    return first(call, kinds, None, kept=kept)[0]
 
 
 def first(
-    mind: Mind, kinds: Iterable[Waiting], most: int | None, *, kept: bool = False
+    call: Call, kinds: Iterable[Waiting], most: int | None, *, kept: bool = False
 ) -> tuple[tuple[Item, ...], dict[Waiting, int]]:
     """Returns at most that many items, most urgent first, and the number of all of each kind.
 
     Items that were hidden on this machine are included only with `kept`.
     """
     wanted = frozenset(kinds)
-    keys = frozenset[str]() if kept else hidden(mind)
-    refresh.refresh(mind)
+    keys = frozenset[str]() if kept else hidden(call)
+    refresh.refresh(call)
     items: list[Item] = []
     numbers: dict[Waiting, int] = {}
     for kind in (kind for kind in Waiting if kind in wanted):
-        every = _FINDERS[kind](mind)
+        every = _FINDERS[kind](call)
         left = None if most is None else max(0, most - len(items))
         if keys or not isinstance(every, Sized):
-            every = [item for item in _heeding(mind, every) if item.key not in keys]
+            every = [item for item in _heeding(call, every) if item.key not in keys]
         numbers[kind] = len(every)
-        items += _heeding(mind, islice(every, left))
+        items += _heeding(call, islice(every, left))
     return tuple(items), numbers
 
 
-def _heeding(mind: Mind, items: Iterable[Item]) -> Iterator[Item]:
+def _heeding(call: Call, items: Iterable[Item]) -> Iterator[Item]:
     """Yields items. Raises `Cancelled` between two of them if the call was."""
     for item in items:
-        mind.heed()
+        call.check_cancelled()
         yield item
 
 
-def fading(mind: Mind) -> int:
+def fading(call: Call) -> int:
     """Returns the number of memories that are at risk of being forgotten."""
-    return len(overview.at_risk(mind, decay.AT_RISK).fading)
+    return len(overview.at_risk(call, decay.AT_RISK).fading)
 
 
-def count(mind: Mind) -> dict[str, int]:
+def count(call: Call) -> dict[str, int]:
     """Returns the number of items of each cheap kind."""
     kinds = CHEAP
-    if not hidden(mind):
+    if not hidden(call):
         kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
-    _, numbers = first(mind, kinds, 0)
+    _, numbers = first(call, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
-        counted = mind.index.kept(survey.approved, mind.trust.checker())
+        counted = call.mind.index.kept(survey.approved, call.mind.trust.checker())
         numbers[Waiting.UNTRUSTED] = counted.unapproved
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
@@ -178,22 +178,22 @@ def count(mind: Mind) -> dict[str, int]:
 # Hidden items: `.mind/.local/reviewed-…` has their keys.
 
 
-def hidden(mind: Mind) -> frozenset[str]:
+def hidden(call: Call) -> frozenset[str]:
     """Returns the keys of the items that are hidden on this machine."""
-    owner = known_owner(mind.home)
-    return _keys(_hidden_file(mind, owner)) if owner else frozenset()
+    owner = known_owner(call.mind.home)
+    return _keys(_hidden_file(call, owner)) if owner else frozenset()
 
 
-def _hide(mind: Mind, keys: Iterable[str], *, off: bool = False) -> None:
+def _hide(call: Call, keys: Iterable[str], *, off: bool = False) -> None:
     """Hides items until they change, or shows them again. Raises `StorageFailed`."""
-    path = _hidden_file(mind, index_owner(mind.home, mind.randomness))
+    path = _hidden_file(call, index_owner(call.mind.home, call.mind.randomness))
     with lock(path.with_name("reviewed.lock")):
         changed = _keys(path).difference(keys) if off else _keys(path).union(keys)
         files.replace(path, "".join(f"{key}\n" for key in sorted(changed)).encode(), mode=0o600)
 
 
-def _hidden_file(mind: Mind, owner: str) -> Path:
-    return mind.project.root / ".mind" / ".local" / own_name("reviewed", owner)
+def _hidden_file(call: Call, owner: str) -> Path:
+    return call.mind.project.root / ".mind" / ".local" / own_name("reviewed", owner)
 
 
 def _keys(path: Path) -> frozenset[str]:
@@ -219,7 +219,7 @@ class Resolved:
 
 
 def settle(
-    mind: Mind,
+    call: Call,
     wanted: str,
     take: str,
     *,
@@ -238,12 +238,12 @@ def settle(
             f"items of kind `{kind.value}` have no versions to take",
             hint=f"`mind review --kind {kind.value}` lists the possible commands",
         )
-    with saving.in_turn(mind):  # Two processes may choose differently.
-        return _settled(mind, wanted, take, against=against, kind=kind, field=field)
+    with saving.in_turn(call):  # Two processes may choose differently.
+        return _settled(call, wanted, take, against=against, kind=kind, field=field)
 
 
 def _settled(
-    mind: Mind,
+    call: Call,
     wanted: str,
     take: str,
     *,
@@ -251,9 +251,9 @@ def _settled(
     kind: Waiting | None,
     field: str | None,
 ) -> Resolved:
-    matches = _about(mind, waiting(mind, (kind,) if kind else BY_CHOICE), wanted)
+    matches = _about(call, waiting(call, (kind,) if kind else BY_CHOICE), wanted)
     if against is not None:
-        matches = _about(mind, matches, against)
+        matches = _about(call, matches, against)
     every = [part for item in matches for part in (item, *item.others)]
     items = [item for item in every if field in (None, item.field)]
     if not items:
@@ -267,18 +267,18 @@ def _settled(
             hint = f"name the other memory with --against: {', '.join(others)}"
         raise AmbiguousId(f"`{wanted}` is in {len(items)} items", hint=hint)
     if items[0].kind is Waiting.VERSIONS:
-        return _choose_version(mind, items, take)
-    return _choose_memory(mind, items[0], take)
+        return _choose_version(call, items, take)
+    return _choose_memory(call, items[0], take)
 
 
-def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:
+def keep(call: Call, wanted: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:
     """Hides items until they change; with `off`, shows them again.
 
     Raises `NotFound` if the memory has no such items, and `Invalid` for items that can't be hidden.
     """
-    keys = hidden(mind)
-    every = waiting(mind, (kind,) if kind else Waiting, kept=True)
-    items = [item for item in _about(mind, every, wanted) if (item.key in keys) == off]
+    keys = hidden(call)
+    every = waiting(call, (kind,) if kind else Waiting, kept=True)
+    items = [item for item in _about(call, every, wanted) if (item.key in keys) == off]
     if not items:
         raise _nothing(wanted, "hidden" if off else "to review")
     if not off and (stuck := [item for item in items if item.kind is Waiting.VERSIONS]):
@@ -287,19 +287,19 @@ def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = Fa
             hint=f"`mind review settle {stuck[0].id} --take 1`",
         )
     weak = [item.id for item in items if item.kind is Waiting.FADING and item.id and not off]
-    changed = [overview.keep(mind, id, keep=True).place.path for id in weak]
+    changed = [overview.keep(call, id, keep=True).place.path for id in weak]
     if others := [item.key for item in items if off or item.kind is not Waiting.FADING]:
-        _hide(mind, others, off=off)
+        _hide(call, others, off=off)
     message = "is shown again" if off else "is hidden until it changes"
     return Resolved(items=tuple(items), message=message, files=tuple(changed))
 
 
-def _about(mind: Mind, items: Sequence[Item], wanted: str) -> list[Item]:
+def _about(call: Call, items: Sequence[Item], wanted: str) -> list[Item]:
     """Returns the items about the memory, the ingested file or the unreadable file of that name."""
     if by_file := [item for item in items if item.record is None and item.file == wanted]:
         return by_file
-    parts = lookup.source(mind, wanted)
-    id = parts[0].parent if parts else lookup.one(mind, wanted, surely=True).memory.id
+    parts = lookup.source(call, wanted)
+    id = parts[0].parent if parts else lookup.one(call, wanted, surely=True).memory.id
     return [item for item in items if id in item.ids]
 
 
@@ -322,7 +322,7 @@ def _chosen(item: Item, take: str) -> Choice:
     return choices[take]
 
 
-def _choose_version(mind: Mind, items: Sequence[Item], take: str) -> Resolved:
+def _choose_version(call: Call, items: Sequence[Item], take: str) -> Resolved:
     from mimo.memory import merge
 
     record = items[0].record
@@ -345,15 +345,15 @@ def _choose_version(mind: Mind, items: Sequence[Item], take: str) -> Resolved:
         for name in Memory.__dataclass_fields__
         if getattr(memory, name) != getattr(record.memory, name)
     }
-    saving.edit(mind, record, **changes)
+    saving.edit(call, record, **changes)
     fields = ", ".join(str(item.field) for item in items)
     result = "both texts are kept, one after the other" if take == BOTH else f"version {take}"
     return Resolved(items=tuple(items), message=f"{fields}: {result}", files=(record.place.path,))
 
 
-def _choose_memory(mind: Mind, item: Item, take: str) -> Resolved:
+def _choose_memory(call: Call, item: Item, take: str) -> Resolved:
     if take == BOTH:
-        _hide(mind, [item.key])
+        _hide(call, [item.key])
         return Resolved(items=(item,), message="both stay current")
     chosen = _chosen(item, take)
     winner = chosen.record
@@ -367,7 +367,7 @@ def _choose_memory(mind: Mind, item: Item, take: str) -> Resolved:
         if not (link.type in (Relation.CONTRADICTS, SUPERSEDES) and link.to in names)
     ]
     links += [Link(to=other.id, type=SUPERSEDES, confidence=1.0) for other in others]
-    changed = saving.edit(mind, winner, links=tuple(links))
+    changed = saving.edit(call, winner, links=tuple(links))
     superseded = ", ".join(other.heading for other in others)
     message = f"{winner.memory.heading} is current; it supersedes {superseded}"
     return Resolved(items=(item,), message=message, files=(changed.place.path,))
@@ -401,21 +401,21 @@ def _obstacle(record: Record, rivals: Iterable[Record]) -> str | None:
     return None
 
 
-def _unreadable(mind: Mind) -> Iterator[Item]:
-    for problem in reasons.of_problems(mind):
+def _unreadable(call: Call) -> Iterator[Item]:
+    for problem in reasons.of_problems(call):
         yield Item(
             kind=Waiting.UNREADABLE,
             why=problem.reason,
             file=problem.path,
             line=problem.line,
-            evidence=mind.store.digest(problem.path),
+            evidence=call.mind.store.digest(problem.path),
         )
 
 
-def _versions(mind: Mind) -> Iterator[Item]:
+def _versions(call: Call) -> Iterator[Item]:
     from mimo.memory.merge import current_version
 
-    for record in mind.index.ask(survey.disputed):
+    for record in call.mind.index.ask(survey.disputed):
         memory = record.memory
         fields = list(dict.fromkeys(version.field for version in memory.competing))
         items = []
@@ -429,12 +429,12 @@ def _versions(mind: Mind) -> Iterator[Item]:
         yield replace(first, others=tuple(others))
 
 
-def _decisions(mind: Mind) -> Iterator[Item]:
-    rivals = mind.index.ask(survey.rivals, mind.index.kept(survey.contested))
+def _decisions(call: Call) -> Iterator[Item]:
+    rivals = call.mind.index.ask(survey.rivals, call.mind.index.kept(survey.contested))
     by_id = {record.memory.id: record for record in rivals}
     topics: dict[str, list[Record]] = {}
     for ids in portions(list(by_id)):
-        for id in mind.index.competing(ids):
+        for id in call.mind.index.competing(ids):
             key = topic_key(by_id[id].memory.topic or "")
             topics.setdefault(key, []).append(by_id[id])
     for some in topics.values():
@@ -442,14 +442,14 @@ def _decisions(mind: Mind) -> Iterator[Item]:
         yield _between(Waiting.DECISIONS, some, f"{len(some)} decisions on {topic} are current")
 
 
-def _contradictions(mind: Mind) -> Iterator[Item]:
+def _contradictions(call: Call) -> Iterator[Item]:
     pairs: dict[frozenset[str], tuple[Record, Record]] = {}
-    for record in mind.index.ask(survey.contradicting):
+    for record in call.mind.index.ask(survey.contradicting):
         for link in record.memory.links:
-            other = mind.index.named(link.to) if link.type == Relation.CONTRADICTS else None
+            other = call.mind.index.named(link.to) if link.type == Relation.CONTRADICTS else None
             if other and other.memory.id != record.memory.id:
                 pairs.setdefault(frozenset((record.memory.id, other.memory.id)), (record, other))
-    newer = mind.index.superseded_by(list({id for pair in pairs for id in pair}))
+    newer = call.mind.index.superseded_by(list({id for pair in pairs for id in pair}))
     for pair, (record, other) in pairs.items():
         failed = Outcome.FAILED in (record.memory.outcome, other.memory.outcome)
         if not failed and not pair & newer.keys():
@@ -460,11 +460,11 @@ def _contradictions(mind: Mind) -> Iterator[Item]:
 class _Untrusted:
     """The texts that are not approved, newest first; they are read as they are asked for."""
 
-    def __init__(self, mind: Mind) -> None:
-        self._mind = mind
+    def __init__(self, call: Call) -> None:
+        self._call = call
         # Most often all are: finding that out takes a fifth of the time of listing them.
-        unapproved = mind.index.kept(survey.approved, mind.trust.checker()).unapproved
-        texts = mind.index.ask(survey.unapproved) if unapproved else []
+        unapproved = call.mind.index.kept(survey.approved, call.mind.trust.checker()).unapproved
+        texts = call.mind.index.ask(survey.unapproved) if unapproved else []
         # The messages of commits share a path, and each has its own digest.
         keys: dict[tuple[str, str], int] = {}
         for text in texts:
@@ -477,45 +477,47 @@ class _Untrusted:
     def __iter__(self) -> Iterator[Item]:
         why = "not approved here: no agent gets it unasked, and a search labels it untrusted"
         for some in portions(self._keys):
-            records = self._mind.index.ask(survey.records, some)
+            records = self._call.mind.index.ask(survey.records, some)
             for record in (records[key] for key in some if key in records):
                 yield _item(Waiting.UNTRUSTED, record, why, evidence=record.place.digest)
 
 
-def _outdated(mind: Mind) -> Iterator[Item]:
+def _outdated(call: Call) -> Iterator[Item]:
     from mimo.operations import freshness
 
-    for source in freshness.checked(mind, mind.index.ask(survey.ingested)):
+    for source in freshness.checked(call, call.mind.index.ask(survey.ingested)):
         if source.message:
             evidence = f"{source.state}\0{source.part.place.digest}"
             fields = {"evidence": evidence, "remedy": source.remedy}
             yield _item(Waiting.OUTDATED, source.part, source.message, **fields)
 
 
-def _stale(mind: Mind) -> Iterator[Item]:
+def _stale(call: Call) -> Iterator[Item]:
     from mimo.features.review.stale import Stale, stale
 
     by_id: dict[str, list[Stale]] = {}
-    for citation in stale(mind, mind.index.citing()):
+    for citation in stale(call, call.mind.index.citing()):
         by_id.setdefault(citation.record.memory.id, []).append(citation)
-    newer = mind.index.superseded_by(list(by_id))
+    newer = call.mind.index.superseded_by(list(by_id))
     for citations in [citations for id, citations in by_id.items() if id not in newer]:
         since = citations[0].since
         reasons = "; ".join(dict.fromkeys(citation.reason for citation in citations))
-        why = f"since {since.committed.astimezone(mind.zone):%Y-%m-%d} ({since.short}) {reasons}"
+        why = (
+            f"since {since.committed.astimezone(call.mind.zone):%Y-%m-%d} ({since.short}) {reasons}"
+        )
         yield _item(Waiting.STALE, citations[0].record, why, evidence=f"{since.id}\0{reasons}")
 
 
-def _doubles(mind: Mind) -> Iterator[Item]:
+def _doubles(call: Call) -> Iterator[Item]:
     seen: set[frozenset[str]] = set()
-    for record, other in mind.index.doubles(_COMPARED):
+    for record, other in call.mind.index.doubles(_COMPARED):
         pair = frozenset((record.memory.id, other.memory.id))
         if pair in seen:
             continue
         seen.add(pair)
         ends = ((record, other), (other, record))
         if not any(
-            saving.leads_to(mind, link, end) for start, end in ends for link in start.memory.links
+            saving.leads_to(call, link, end) for start, end in ends for link in start.memory.links
         ):
             yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
 
@@ -523,9 +525,9 @@ def _doubles(mind: Mind) -> Iterator[Item]:
 class _Fading:
     """The fading memories, weakest first; their files are read as they are asked for."""
 
-    def __init__(self, mind: Mind) -> None:
-        self._mind = mind
-        self._fading = overview.at_risk(mind, decay.AT_RISK).fading
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._fading = overview.at_risk(call, decay.AT_RISK).fading
 
     def __len__(self) -> int:
         return len(self._fading)
@@ -533,7 +535,7 @@ class _Fading:
     def __iter__(self) -> Iterator[Item]:
         for start in range(0, len(self), _READ_AT_ONCE):
             some = self._fading[start : start + _READ_AT_ONCE]
-            for weak, record in overview.with_records(self._mind, some):
+            for weak, record in overview.with_records(self._call, some):
                 why = "its importance is low, but nothing fades here"
                 if isfinite(weak.days):
                     left = f"{weak.days:.0f} days left" if weak.days else "it counts as forgotten"
@@ -541,7 +543,7 @@ class _Fading:
                 yield _item(Waiting.FADING, record, why)
 
 
-_FINDERS: dict[Waiting, Callable[[Mind], Iterable[Item]]] = {
+_FINDERS: dict[Waiting, Callable[[Call], Iterable[Item]]] = {
     Waiting.UNREADABLE: _unreadable,
     Waiting.VERSIONS: _versions,
     Waiting.DECISIONS: _decisions,

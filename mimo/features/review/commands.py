@@ -4,6 +4,7 @@ from datetime import datetime
 from shlex import quote
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import (
     File,
     Limit,
@@ -17,7 +18,7 @@ from mimo.commands.common import (
     trust_of,
     untrusted,
 )
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import review as reviewing
 from mimo.features.review import (
@@ -37,7 +38,6 @@ from mimo.guard.policy import Operation
 from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.rendering import (
     Part,
     Screen,
@@ -151,7 +151,7 @@ class TrustState:
     examples=("mind review", "mind review --kind stale", "mind review --user"),
 )
 def review(
-    mind: Mind,
+    call: Call,
     *,
     kinds: Kinds = (),
     all: Annotated[bool, Arg("Include the items hidden on this machine")] = False,
@@ -165,15 +165,15 @@ def review(
     asks about them one by one; nothing is changed without an answer. Fading memories are counted;
     `--kind fading` lists them.
     """
-    items, counts = reviewing.first(mind, kinds or LISTED, limit, kept=all)
+    items, counts = reviewing.first(call, kinds or LISTED, limit, kept=all)
     untrusted = counts.get(Waiting.UNTRUSTED, 0) > 0
     return Review(
-        items=tuple(_row(mind, item) for item in items),
+        items=tuple(_row(call, item) for item in items),
         total=sum(counts.values()),
         counts={kind.value: number for kind, number in counts.items() if number},
-        arrived=look_of(mind) if untrusted else None,
-        fading=None if kinds else reviewing.fading(mind) or None,
-        notice=mind.notice,
+        arrived=look_of(call) if untrusted else None,
+        fading=None if kinds else reviewing.fading(call) or None,
+        notice=call.notice,
     )
 
 
@@ -189,7 +189,7 @@ def review(
     examples=("mind review settle k3v7mq --take 2", "mind review settle k3v7mq --take both"),
 )
 def settle(
-    mind: Mind,
+    call: Call,
     id: SureId,
     take: Annotated[str, Arg("Its number in `mind review`, or both", named=True)],
     *,
@@ -204,8 +204,8 @@ def settle(
     The chosen version of a field replaces the others in the file. A chosen memory supersedes the
     others. `both` keeps both texts, or both memories current.
     """
-    done = reviewing.settle(mind, id, take, against=against, kind=kind, field=field)
-    return _settled(mind, done)
+    done = reviewing.settle(call, id, take, against=against, kind=kind, field=field)
+    return _settled(call, done)
 
 
 @command(
@@ -221,7 +221,7 @@ def settle(
     examples=("mind review keep k3v7mq --kind stale", "mind review keep k3v7mq --off"),
 )
 def keep(
-    mind: Mind,
+    call: Call,
     id: SureId,
     *,
     kind: OneKind = None,
@@ -231,10 +231,10 @@ def keep(
 
     Only this machine remembers that; a fading memory is protected in its file instead.
     """
-    return _settled(mind, reviewing.keep(mind, id, kind=kind, off=off))
+    return _settled(call, reviewing.keep(call, id, kind=kind, off=off))
 
 
-def _row(mind: Mind, item: Item) -> ReviewItem:
+def _row(call: Call, item: Item) -> ReviewItem:
     memory = item.record.memory if item.record else None
     title = memory.heading if memory else None
     if item.record and item.kind is Waiting.OUTDATED:
@@ -244,44 +244,44 @@ def _row(mind: Mind, item: Item) -> ReviewItem:
         id=item.id,
         type=memory.type if memory else None,
         title=title,
-        why=_why(mind, item),
+        why=_why(call, item),
         field=item.field,
         against=item.against,
-        choices=_choices(mind, item),
+        choices=_choices(call, item),
         others=tuple(
-            ReviewField(field=other.field or "", choices=_choices(mind, other))
+            ReviewField(field=other.field or "", choices=_choices(call, other))
             for other in item.others
         )
         or None,
         actions=_actions(item),
-        trust=_trust(mind, item),
-        file=file_of(mind, item.file),
+        trust=_trust(call, item),
+        file=file_of(call, item.file),
         line=item.line,
-        scope=owner_of(mind),
+        scope=owner_of(call),
     )
 
 
-def _trust(mind: Mind, item: Item) -> TrustLabel | None:
+def _trust(call: Call, item: Item) -> TrustLabel | None:
     """Returns the label of an item, which may name each of its memories; None without one."""
     if item.record is None:
         return None
     others = [choice.record for choice in item.choices if choice.record]
-    return untrusted(mind, item.record, *others) or TrustLabel.TRUSTED
+    return untrusted(call, item.record, *others) or TrustLabel.TRUSTED
 
 
-def _why(mind: Mind, item: Item) -> str:
+def _why(call: Call, item: Item) -> str:
     """Returns the reason for an item; that of a note for all projects names its author."""
-    if not (mind.is_users and item.record and item.kind is Waiting.UNTRUSTED):
+    if not (call.mind.is_users and item.record and item.kind is Waiting.UNTRUSTED):
         return item.why
     by = short(item.record.memory.by or "an agent")
     return f"proposed for all projects by {by}: no agent gets it until you approve it"
 
 
-def _choices(mind: Mind, item: Item) -> tuple[ReviewChoice, ...]:
-    return tuple(_choice(mind, n, choice) for n, choice in enumerate(item.choices, 1))
+def _choices(call: Call, item: Item) -> tuple[ReviewChoice, ...]:
+    return tuple(_choice(call, n, choice) for n, choice in enumerate(item.choices, 1))
 
 
-def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
+def _choice(call: Call, number: int, choice: Choice) -> ReviewChoice:
     record = choice.record
     if record is None:
         return ReviewChoice(number=number, text=choice.text)
@@ -292,7 +292,7 @@ def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
         title=record.memory.heading,
         created_at=record.memory.created,
         by=record.memory.by,
-        trust=trust_of(mind, record),
+        trust=trust_of(call, record),
         obstacle=choice.obstacle,
     )
 
@@ -325,16 +325,16 @@ def _actions(item: Item) -> tuple[str, ...]:
     return tuple(dict.fromkeys(actions[kind]))
 
 
-def _settled(mind: Mind, done: Resolved) -> SettledRow:
+def _settled(call: Call, done: Resolved) -> SettledRow:
     first = done.items[0]
-    items = reviewing.waiting(mind, CHEAP)
+    items = reviewing.waiting(call, CHEAP)
     return SettledRow(
         id=first.id,
         title=first.record.memory.heading if first.record else None,
         message=done.message,
-        files=tuple(file_of(mind, path) for path in done.files),
+        files=tuple(file_of(call, path) for path in done.files),
         left=sum(bool(set(item.ids) & set(first.ids)) for item in items),
-        notice=mind.notice,
+        notice=call.notice,
     )
 
 
@@ -351,7 +351,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
     examples=("mind trust", "mind trust k3v7mq p2wnxa", "mind trust --follow", "mind trust --mine"),
 )
 def trust(
-    mind: Mind,
+    call: Call,
     ids: Ids = (),
     *,
     follow: Annotated[bool, Arg("Also approve later commits on the default branch")] = False,
@@ -379,12 +379,12 @@ def trust(
     if digest is not None and (mine or len(ids) > 1):
         raise Invalid("`--digest` is of one memory or of all texts", hint="give one id, or none")
     if ids:
-        trusting.approve(mind, ids, digest=digest)
+        trusting.approve(call, ids, digest=digest)
     elif mine:
-        trusting.approve_own(mind)
+        trusting.approve_own(call)
     else:
-        trusting.approve_all(mind, follow=follow, digest=digest)
-    return _state(mind, ids)
+        trusting.approve_all(call, follow=follow, digest=digest)
+    return _state(call, ids)
 
 
 @command(
@@ -399,24 +399,24 @@ def trust(
     errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
     examples=("mind untrust", "mind untrust k3v7mq"),
 )
-def untrust(mind: Mind, ids: Ids = (), *, everywhere: OfUser = False) -> TrustState:
+def untrust(call: Call, ids: Ids = (), *, everywhere: OfUser = False) -> TrustState:
     """Revoke approvals of this project, or of some memories"""
     if ids:
-        trusting.revoke(mind, ids)
+        trusting.revoke(call, ids)
     else:
-        mind.trust.forget()
-    return _state(mind, ids)
+        call.mind.trust.forget()
+    return _state(call, ids)
 
 
-def _state(mind: Mind, ids: tuple[str, ...]) -> TrustState:
-    digests = trusting.digests(mind)
+def _state(call: Call, ids: tuple[str, ...]) -> TrustState:
+    digests = trusting.digests(call)
     return TrustState(
-        path=str(mind.project.root),
-        trust=trusting.describe(mind),
-        approved=sum(mind.trust.approved(digest) for digest in digests),
+        path=str(call.mind.project.root),
+        trust=trusting.describe(call),
+        approved=sum(call.mind.trust.approved(digest) for digest in digests),
         total=len(digests),
         changed=ids or None,
-        left=look_of(mind),
+        left=look_of(call),
     )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from mimo import disk
+from mimo.call import Call
 from mimo.errors import Invalid, MindError
 from mimo.frozen import frozen
 from mimo.memory.model import Memory, Problem, Record, Section
-from mimo.mind import Mind
 from mimo.store import files, git, revisions
 from mimo.store.revisions import Commit
 
@@ -151,7 +151,7 @@ class _File:
     modified: datetime | None = None
 
 
-def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
+def stale(call: Call, records: Iterable[Record]) -> tuple[Stale, ...]:
     """Returns the stale citations in these memories.
 
     A file is compared with its text when the memory's text was last written: at the commit that
@@ -161,16 +161,16 @@ def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
     """
     own = (record for record in records if record.parent is None)
     citing = {r.memory.id: (r, cited) for r in own if (cited := citations(r.memory.text))}
-    root = mind.project.root
+    root = call.mind.project.root
     if not citing or not git.has_repository(root):
         return ()
     try:
-        right = _last_right(mind, [record for record, _ in citing.values()])
+        right = _last_right(call, [record for record, _ in citing.values()])
         places = [(right[id].at.id, place.path) for id in right for place in citing[id][1]]
         contents = revisions.contents(root, places)
     except Invalid:
         return ()
-    current = {path: _look(mind, path) for _, path in contents}
+    current = {path: _look(call, path) for _, path in contents}
     results = []
     for id, last in right.items():
         record, cited = citing[id]
@@ -185,9 +185,9 @@ def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
     return tuple(results)
 
 
-def _last_right(mind: Mind, records: Sequence[Record]) -> dict[str, _Known]:
+def _last_right(call: Call, records: Sequence[Record]) -> dict[str, _Known]:
     """Returns, by id, the time when each memory got its text: the text was right then."""
-    root = mind.project.root
+    root = call.mind.project.root
     committed = revisions.commits_by_path(root)
     asked = [
         (commit.id, record.place.path)
@@ -207,7 +207,7 @@ def _last_right(mind: Mind, records: Sequence[Record]) -> dict[str, _Known]:
             first = commit
         if first:
             right[id] = _Known(at=first)
-        elif stamp := mind.store.stamp(path):
+        elif stamp := call.mind.store.stamp(path):
             written[id] = _moment(stamp.mtime_ns)
     before = revisions.commits_before(root, written.values())
     for id, moment in written.items():
@@ -229,10 +229,10 @@ def _claims(memory: Memory) -> tuple[str, ...]:
     return (memory.content, *others)
 
 
-def _look(mind: Mind, path: str) -> _File | None:
+def _look(call: Call, path: str) -> _File | None:
     """Returns a file of the working tree; None if it can't be compared."""
     try:
-        data, status = disk.look(files.safe_path(mind.project.root, path), limit=_LARGEST)
+        data, status = disk.look(files.safe_path(call.mind.project.root, path), limit=_LARGEST)
     except (FileNotFoundError, NotADirectoryError):
         return _File(text=None)
     except (OSError, MindError):

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo import disk
+from mimo.call import Call
 from mimo.commands.common import Trust, TrustLabel
 from mimo.commands.spec import Omitted, Out
 from mimo.config import FALLBACKS
@@ -17,7 +18,6 @@ from mimo.frozen import frozen
 from mimo.guard.policy import FILE
 from mimo.index import survey, tracking
 from mimo.memory.model import Kind, Record
-from mimo.mind import Mind
 from mimo.operations import lookup, refresh, saving
 from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
@@ -32,36 +32,36 @@ _LONGEST = 200
 """Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
 
-def digests(mind: Mind) -> tuple[str, ...]:
+def digests(call: Call) -> tuple[str, ...]:
     """Returns the digests of the current texts that may be approved.
 
     These are the files with memories, values or a procedure, the policy, and the messages of
     commits.
     """
-    return (*refresh.up_to_date(mind).ask(survey.digests), *_others(mind))
+    return (*refresh.up_to_date(call).ask(survey.digests), *_others(call))
 
 
-def _others(mind: Mind) -> tuple[str, ...]:
+def _others(call: Call) -> tuple[str, ...]:
     """Returns the digests of the texts that are not memories."""
-    return (*_procedures(mind).values(), *values.digests(mind).values(), *mind.guard.digests())
+    return (*_procedures(call).values(), *values.digests(call).values(), *call.mind.guard.digests())
 
 
-def describe(mind: Mind) -> str:
+def describe(call: Call) -> str:
     """Returns a description of the trust in the project's files, and of the followed changes."""
-    mind.trust.check()
-    state = mind.trust.state
+    call.mind.trust.check()
+    state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    others, trusted = _others(mind), mind.trust.checker()
-    memories = refresh.up_to_date(mind).kept(survey.approved, trusted)
+    others, trusted = _others(call), call.mind.trust.checker()
+    memories = refresh.up_to_date(call).kept(survey.approved, trusted)
     every, approved = len(others) + memories.digests, sum(map(trusted, others)) + memories.approved
     many = f"{approved:,} of {every:,} files are trusted"
     parts = [
         many if every else "nothing to approve yet",
-        *_followed(mind, state, is_incomplete=approved < every),
+        *_followed(call, state, is_incomplete=approved < every),
     ]
     with suppress(MindError):
-        if approved < every and git.boundary(mind.project.root):
+        if approved < every and git.boundary(call.mind.project.root):
             parts.append(
                 "this clone is shallow, so the authors of its oldest files are unknown: "
                 "`git fetch --unshallow` gets the history"
@@ -69,14 +69,14 @@ def describe(mind: Mind) -> str:
     return "; ".join(parts)
 
 
-def _followed(mind: Mind, state: TrustState, *, is_incomplete: bool) -> Iterator[str]:
+def _followed(call: Call, state: TrustState, *, is_incomplete: bool) -> Iterator[str]:
     """Yields which later changes are trusted.
 
     Commits from before mind first read the repository here are not: another user may have made
     them with the same address.
     """
-    only = ", ".join(mind.config["trust.only"])
-    if address := mind.trust.own_address:
+    only = ", ".join(call.mind.config["trust.only"])
+    if address := call.mind.trust.own_address:
         mine = " (earlier ones after `mind trust --mine`)" if is_incomplete else ""
         yield f"your new commits here as {address} are trusted{mine}"
     if not state.follow:
@@ -96,103 +96,103 @@ def _followed(mind: Mind, state: TrustState, *, is_incomplete: bool) -> Iterator
         yield "later edits are trusted"
 
 
-def approve_all(mind: Mind, *, follow: bool, digest: str | None = None) -> None:
+def approve_all(call: Call, *, follow: bool, digest: str | None = None) -> None:
     """Approves the current text of every file; with `follow`, later changes too.
 
     If the user's setting `trust.only` names authors, only files that they committed are approved.
     Raises `Conflict` if a digest is given and the texts that are not approved have another one.
     """
-    _repair(mind)
-    every = digests(mind)
-    if digest not in (None, _unapproved(mind, every)):
+    _repair(call)
+    every = digests(call)
+    if digest not in (None, _unapproved(call, every)):
         raise Conflict(
             "the texts that are not approved have changed since they were shown",
             hint="read them again, then approve them",
         )
-    paths = {text.digest: text.path for text in mind.index.ask(survey.unapproved)}
-    paths |= {digest: path for path, digest in values.digests(mind).items()}
-    paths |= {digest: _procedure(name) for name, digest in _procedures(mind).items()}
-    paths |= dict.fromkeys(mind.guard.digests(), FILE)
-    _approve_new(mind, filter(mind.trust.admitted(), every), paths)
+    paths = {text.digest: text.path for text in call.mind.index.ask(survey.unapproved)}
+    paths |= {digest: path for path, digest in values.digests(call).items()}
+    paths |= {digest: _procedure(name) for name, digest in _procedures(call).items()}
+    paths |= dict.fromkeys(call.mind.guard.digests(), FILE)
+    _approve_new(call, filter(call.mind.trust.admitted(), every), paths)
     if follow:
-        mind.trust.follow(follow)
+        call.mind.trust.follow(follow)
 
 
-def _approve_new(mind: Mind, texts: Iterable[str], paths: Mapping[str, str]) -> None:
+def _approve_new(call: Call, texts: Iterable[str], paths: Mapping[str, str]) -> None:
     """Approves texts; the user has reviewed those that were not trusted before."""
-    every, trusted = tuple(texts), mind.trust.checker()
-    _approve(mind, every, [digest for digest in every if not trusted(digest)], paths)
+    every, trusted = tuple(texts), call.mind.trust.checker()
+    _approve(call, every, [digest for digest in every if not trusted(digest)], paths)
 
 
 def _approve(
-    mind: Mind, texts: Iterable[str], reviewed: Iterable[str], paths: Mapping[str, str]
+    call: Call, texts: Iterable[str], reviewed: Iterable[str], paths: Mapping[str, str]
 ) -> None:
     """Approves texts, and that they supersede others: a later change must not undo that."""
-    mind.trust.approve(texts, reviewed=reviewed, paths=paths)
-    mind.trust.approve(mind.index.ask(tracking.new_claims))
+    call.mind.trust.approve(texts, reviewed=reviewed, paths=paths)
+    call.mind.trust.approve(call.mind.index.ask(tracking.new_claims))
 
 
-def _repair(mind: Mind) -> None:
+def _repair(call: Call) -> None:
     """Moves a damaged database of approvals aside, with a note for the user."""
-    if message := mind.trust.repair():
-        mind.note("trust", message)
+    if message := call.mind.trust.repair():
+        call.note("trust", message)
 
 
-def approve_own(mind: Mind) -> None:
+def approve_own(call: Call) -> None:
     """Approves the memories and values whose last commits name the user's own address.
 
     Anyone can write that address into a commit: procedures and the policy are not approved. Raises
     `Invalid` outside git, without an address, and if the repository's settings name the address.
     """
-    own = mind.trust.by_own_address()
-    stored = values.digests(mind)
-    paths = {text.digest: text.path for text in mind.index.ask(survey.unapproved)}
+    own = call.mind.trust.by_own_address()
+    stored = values.digests(call)
+    paths = {text.digest: text.path for text in call.mind.index.ask(survey.unapproved)}
     paths |= {digest: path for path, digest in stored.items()}
-    every = (*_memories(mind), *stored.values())
-    _approve_new(mind, (digest for digest in every if digest in own), paths)
+    every = (*_memories(call), *stored.values())
+    _approve_new(call, (digest for digest in every if digest in own), paths)
 
 
-def _memories(mind: Mind) -> tuple[str, ...]:
+def _memories(call: Call) -> tuple[str, ...]:
     """Returns the digests of all memories, also if an unapproved one has their id.
 
     Approvals decide which of several memories has an id.
     """
-    return refresh.up_to_date(mind).ask(survey.digests, shadowed=True)
+    return refresh.up_to_date(call).ask(survey.digests, shadowed=True)
 
 
-def approve(mind: Mind, wanted: Sequence[str], *, digest: str | None = None) -> None:
+def approve(call: Call, wanted: Sequence[str], *, digest: str | None = None) -> None:
     """Approves the files of these memories, or ingested files.
 
     Raises `Conflict` if a digest is given and a text has another one: it changed since it was read.
     """
-    _repair(mind)
-    paths = {record.place.digest: record.place.path for record in _named(mind, wanted)}
+    _repair(call)
+    paths = {record.place.digest: record.place.path for record in _named(call, wanted)}
     named = list(paths)
     if digest is not None and any(other != digest for other in named):
         names = ", ".join(f"`{name}`" for name in wanted)
         raise Conflict(
             f"{names} has changed since it was shown", hint="read it again, then approve it"
         )
-    _approve(mind, named, named, paths)
+    _approve(call, named, named, paths)
 
 
-def revoke(mind: Mind, wanted: Iterable[str]) -> None:
+def revoke(call: Call, wanted: Iterable[str]) -> None:
     """Revokes the approval of these memories, or of none: raises `Invalid` if one is followed."""
-    records = _named(mind, wanted)
+    records = _named(call, wanted)
     for record in records:
-        if mind.trust.follows(record.place.digest):
+        if call.mind.trust.follows(record.place.digest):
             raise Invalid(
                 f"`{record.memory.id}` stays trusted: changes of its file are followed",
                 hint="`mind untrust` revokes all trust, then `mind trust ID` approves single ones",
             )
     texts = [record.place.digest for record in records]
     claims = set[str]().union(*map(saving.claims_of, records))
-    mind.trust.revoke([*texts, *claims])
+    call.mind.trust.revoke([*texts, *claims])
 
 
-def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
+def _named(call: Call, wanted: Iterable[str]) -> tuple[Record, ...]:
     """Returns the memories of all these ids. Raises before any of them is changed."""
-    return tuple((lookup.source(mind, name) or (lookup.one(mind, name),))[0] for name in wanted)
+    return tuple((lookup.source(call, name) or (lookup.one(call, name),))[0] for name in wanted)
 
 
 # The summary of files that are not approved yet.
@@ -234,34 +234,36 @@ class FirstLook:
     ] = None
 
 
-def look_of(mind: Mind, *, listed: bool = False) -> FirstLook | None:
+def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
     """Returns a summary of everything that is not approved here, or None.
 
     With `listed`, it names all files: a person is about to approve them.
     """
-    texts = refresh.up_to_date(mind).ask(survey.unapproved)
+    texts = refresh.up_to_date(call).ask(survey.unapproved)
     stored = [
-        path for path, digest in values.digests(mind).items() if not mind.trust.approved(digest)
+        path
+        for path, digest in values.digests(call).items()
+        if not call.mind.trust.approved(digest)
     ]
     runnable = tuple(
-        name for name, digest in _procedures(mind).items() if not mind.trust.approved(digest)
+        name for name, digest in _procedures(call).items() if not call.mind.trust.approved(digest)
     )
-    has_policy = (mind.project.root / FILE).is_file()
-    has_policy = has_policy and not mind.trust.approved(mind.store.digest(FILE))
+    has_policy = (call.mind.project.root / FILE).is_file()
+    has_policy = has_policy and not call.mind.trust.approved(call.mind.store.digest(FILE))
     if not (texts or runnable or has_policy or stored):
         return None
-    kinds = {name: _kind(mind, name) for name in runnable}
+    kinds = {name: _kind(call, name) for name in runnable}
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
-    records = mind.index.ask(survey.records, newest)
+    records = call.mind.index.ask(survey.records, newest)
     own = frozenset[str]()
     with suppress(Invalid):
-        own = mind.trust.by_own_address().intersection(_memories(mind))
+        own = call.mind.trust.by_own_address().intersection(_memories(call))
     return FirstLook(
         memories=len(texts),
         files=len(paths),
         by_type=dict(Counter(text.type.value for text in texts).most_common()),
-        authors=_authors(mind, paths),
+        authors=_authors(call, paths),
         newest=tuple(
             Arrived(
                 id=record.memory.id,
@@ -276,24 +278,24 @@ def look_of(mind: Mind, *, listed: bool = False) -> FirstLook | None:
         programs=tuple(name for name in runnable if kinds[name] == _PROGRAMS),
         requests=tuple(name for name in runnable if kinds[name] == _REQUESTS),
         values=len(stored),
-        yours=len(own) - sum(map(mind.trust.checker(), own)),
-        digest=_unapproved(mind, digests(mind)),
+        yours=len(own) - sum(map(call.mind.trust.checker(), own)),
+        digest=_unapproved(call, digests(call)),
         paths=(*dict.fromkeys(text.path for text in texts), *stored) if listed else None,
     )
 
 
-def _unapproved(mind: Mind, every: Iterable[str]) -> str:
+def _unapproved(call: Call, every: Iterable[str]) -> str:
     """Returns the digest of those texts that are not approved, of which `every` are digests."""
-    left = {digest for digest in every if not mind.trust.approved(digest)}
+    left = {digest for digest in every if not call.mind.trust.approved(digest)}
     return files.digest("\n".join(sorted(left)).encode())
 
 
-def _kind(mind: Mind, name: str) -> str:
+def _kind(call: Call, name: str) -> str:
     """Returns what a procedure does beyond the memory; empty for nothing, or if it has faults."""
     from mimo.features.procedures import reading
 
     try:
-        data = disk.read(files.safe_path(mind.project.root, _procedure(name)))
+        data = disk.read(files.safe_path(call.mind.project.root, _procedure(name)))
     except (MindError, OSError):
         return ""
     procedure = reading.read(data).procedure
@@ -302,10 +304,10 @@ def _kind(mind: Mind, name: str) -> str:
     return _PROGRAMS if procedure.runs_programs else _REQUESTS
 
 
-def _procedures(mind: Mind) -> dict[str, str]:
+def _procedures(call: Call) -> dict[str, str]:
     """Returns the digest of each file of a procedure, by its name."""
-    names = sorted(path.stem for path in (mind.folder / "procedures").glob("[!.]*.md"))
-    digests = {name: mind.store.digest(_procedure(name)) for name in names}
+    names = sorted(path.stem for path in (call.mind.folder / "procedures").glob("[!.]*.md"))
+    digests = {name: call.mind.store.digest(_procedure(name)) for name in names}
     return {name: digest for name, digest in digests.items() if digest}
 
 
@@ -314,9 +316,9 @@ def _procedure(name: str) -> str:
     return f"{STORE}/procedures/{name}.md"
 
 
-def _authors(mind: Mind, paths: Iterable[str]) -> dict[str, int]:
+def _authors(call: Call, paths: Iterable[str]) -> dict[str, int]:
     """Returns the number of files by the author of their last commit, the most first."""
-    root = mind.project.root
+    root = call.mind.project.root
     try:
         commits = revisions.commits_by_path(root) if git.has_repository(root) else {}
         boundary = git.boundary(root) if commits else ()

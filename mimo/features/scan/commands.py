@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.disk import STORE
 from mimo.errors import (
@@ -18,7 +19,6 @@ from mimo.errors import (
 from mimo.features.ingest import relative, sandbox_of
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard.privacy import secrets_in_file, text_of
-from mimo.mind import Mind
 from mimo.operations.across import root_in_git
 from mimo.privacy.model import excerpts
 from mimo.privacy.secrets import secrets_in
@@ -84,7 +84,7 @@ class Scanned:
     ),
 )
 def scan(
-    mind: Mind,
+    call: Call,
     paths: Annotated[
         tuple[str, ...],
         Arg("Files, folders or globs (default: all of .mind/)", complete="path"),
@@ -111,36 +111,36 @@ def scan(
             details={"field": "all"},
         )
     if staged or history:
-        root = root_in_git(mind)
+        root = root_in_git(call)
         glob = "." if all else f"**/{STORE}/**"
-        return _scan_versions(mind, root, _staged(root, glob) if staged else _history(root, glob))
-    return _scan_files(mind, paths)
+        return _scan_versions(call, root, _staged(root, glob) if staged else _history(root, glob))
+    return _scan_files(call, paths)
 
 
-def _scan_files(mind: Mind, names: Sequence[str]) -> Scanned:
+def _scan_files(call: Call, names: Sequence[str]) -> Scanned:
     """Scans files, folders and globs, or everything under `.mind/` if there are no names.
 
     Raises `NotFound` or `Invalid` for a name without files.
     """
-    root = mind.project.root
-    reader = sandbox_of(mind) if names else Sandbox(root, root)
+    root = call.mind.project.root
+    reader = sandbox_of(call) if names else Sandbox(root, root)
     if names:
         targets = [target for name in names for target in sandbox.targets(reader, name)]
         files = [target.path for target in targets if target.problem is None]
-        unread = [relative(mind, target.path) for target in targets if target.problem]
+        unread = [relative(call, target.path) for target in targets if target.problem]
     else:
-        files, unread = list(_of_memory(mind)), []
+        files, unread = list(_of_memory(call)), []
     secrets: list[SecretRow] = []
     for number, path in enumerate(files, 1):
         try:
             data = reader.read(path, _LONGEST)
         except (MindError, OSError):
-            unread.append(relative(mind, path))
+            unread.append(relative(call, path))
         else:
-            secrets += _in(data, relative(mind, path))
-        mind.advance("Scanning", number, len(files))
+            secrets += _in(data, relative(call, path))
+        call.advance("Scanning", number, len(files))
     kept = 0
-    for id_, name, text in () if names else _in_trash(mind.trash, unread):
+    for id_, name, text in () if names else _in_trash(call.mind.trash, unread):
         kept += 1
         secrets += _in(text, name, trash=id_)
     return _scanned(secrets, len(files) + kept, unread)
@@ -167,13 +167,13 @@ def _scanned(secrets: Sequence[SecretRow], files: int, unread: Sequence[str] = (
     )
 
 
-def _of_memory(mind: Mind) -> Iterator[Path]:
+def _of_memory(call: Call) -> Iterator[Path]:
     """Yields every file under `.mind/` that can't be rebuilt, and the documents of `include`."""
-    root = mind.project.root
+    root = call.mind.project.root
     below = files_below(root / STORE, lambda name: name not in _PASSED_OVER)
     yield from (path for path in below if not path.is_symlink())
-    if mind.config["include"]:
-        stamps = mind.store.stamps()
+    if call.mind.config["include"]:
+        stamps = call.mind.store.stamps()
         # The messages of commits are not in a file.
         documents = stamps.keys() - {COMMITS}
         yield from (root / path for path in sorted(documents) if not path.startswith(f"{STORE}/"))
@@ -247,7 +247,7 @@ def _output(root: Path, *words: str) -> bytes:
     return result.stdout
 
 
-def _scan_versions(mind: Mind, root: Path, versions: Sequence[Version]) -> Scanned:
+def _scan_versions(call: Call, root: Path, versions: Sequence[Version]) -> Scanned:
     """Scans versions of files. Text that the version before already has does not count."""
     secrets: dict[tuple[str, str, str], SecretRow] = {}
     if versions:
@@ -258,7 +258,7 @@ def _scan_versions(mind: Mind, root: Path, versions: Sequence[Version]) -> Scann
                 for row in _in(data, version.path, commit=version.commit, before=before):
                     # Later commits of a file contain its secrets as well.
                     secrets.setdefault((row.file, row.kind, row.excerpt), row)
-                mind.advance("Scanning", number, len(versions))
+                call.advance("Scanning", number, len(versions))
     return _scanned(tuple(secrets.values()), len(versions))
 
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import (
     NONE_PASSES,
     Limit,
@@ -22,7 +23,6 @@ from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import SUPERSEDES, Filter, Record
 from mimo.memory.relations import MAX_DEPTH
-from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh
 from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
 from mimo.rendering.results import (
@@ -95,25 +95,25 @@ Use when: you know the topic's name, such as before saving a decision on it.
 Don't use for: questions → search/by_context; newest memories → search/recent""",
 )
 def by_topic(
-    mind: Mind,
+    call: Call,
     topic: Annotated[str, Arg("The whole topic", agents="", words=True, complete="topic")],
 ) -> Evolution:
     """Show how the decisions on a topic evolved"""
-    on_topic = finding.listing(mind, finding.Options(filter=Filter(topic=topic))).records
+    on_topic = finding.listing(call, finding.Options(filter=Filter(topic=topic))).records
     ids = [record.memory.id for record in on_topic]
-    chain = finding.linked(mind, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
+    chain = finding.linked(call, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
     records = chain.newest_first()
-    finding.note(mind, records)
-    current = refresh.up_to_date(mind).current(topic)
-    notice = mind.notice
+    finding.note(call, records)
+    current = refresh.up_to_date(call).current(topic)
+    notice = call.notice
     if not records:
-        notice = notices(notice, lookup.like_topic(mind, topic))
+        notice = notices(notice, lookup.like_topic(call, topic))
     return Evolution(
         topic=topic,
         total=len(records),
         current=tuple(record.memory.id for record in current),
-        results=remembered(mind, records),
-        links=links_in(mind, chain, given=False),
+        results=remembered(call, records),
+        links=links_in(call, chain, given=False),
         notice=notice,
     )
 
@@ -131,7 +131,7 @@ Use when: about to decide something; "how did we…", "why did we…".
 Don't use for: known topics → search/by_topic; newest memories → search/recent""",
 )
 def by_context(
-    mind: Mind,
+    call: Call,
     query: Query,
     *,
     limit: Limit = 10,
@@ -141,20 +141,20 @@ def by_context(
     to_date: OtherToDate = None,
 ) -> InContext:
     """Find memories about a question, and those linked to them"""
-    conditions = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
+    conditions = narrowed(call, time_filter=time_filter, from_date=from_date, to_date=to_date)
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    matches = finding.search(mind, query, options)
+    matches = finding.search(call, query, options)
     records = [hit.record for hit in matches.hits]
     ids = [record.memory.id for record in records]
-    around = finding.linked(mind, ids, depth=MAX_DEPTH, most=len(ids) + MOST_RELATED)
+    around = finding.linked(call, ids, depth=MAX_DEPTH, most=len(ids) + MOST_RELATED)
     return InContext(
         query=query,
         total=len(records),
         results=tuple(
             Relevant(score=round(hit.score, 4), memory=row, weak=finding.is_weak(hit))
-            for hit, row in zip(matches.hits, remembered(mind, records), strict=True)
+            for hit, row in zip(matches.hits, remembered(call, records), strict=True)
         ),
-        related=related(mind, around),
+        related=related(call, around),
         notice=matches.notice,
     )
 
@@ -172,7 +172,7 @@ Use when: catching up on yesterday or last week, with no question to search for.
 Don't use for: resuming work → load/checkpoint; a question → search/by_context""",
 )
 def recent(
-    mind: Mind,
+    call: Call,
     *,
     limit: Limit = 10,
     type: Annotated[str | None, Arg("Only this type of memory", agents="", complete="type")] = None,
@@ -182,16 +182,16 @@ def recent(
 ) -> Recent:
     """Show the newest memories"""
     conditions = narrowed(
-        mind,
+        call,
         types=(type,) if type else (),
         time_filter=time_filter,
         from_date=from_date,
         to_date=to_date,
     )
-    page = finding.folded(mind, finding.Options(filter=conditions, limit=limit))
-    results = tuple(map(_whole, page.records, remembered(mind, page.records)))
+    page = finding.folded(call, finding.Options(filter=conditions, limit=limit))
+    results = tuple(map(_whole, page.records, remembered(call, page.records)))
     reason = NONE_PASSES if not results and conditions != Filter() else None
-    return Recent(total=page.total, results=results, notice=notices(mind.notice, reason))
+    return Recent(total=page.total, results=results, notice=notices(call.notice, reason))
 
 
 def _whole(record: Record, row: Remembered) -> Remembered:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import (
     NONE_PASSES,
     At,
@@ -27,14 +28,13 @@ from mimo.commands.common import (
     label_of,
     narrowed,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
 from mimo.memory import outcomes
 from mimo.memory.ids import source_of, with_handles
 from mimo.memory.model import KIND_ALIASES, Filter, Kind, Outcome, Section
-from mimo.mind import Mind
 from mimo.operations import finding, freshness
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
@@ -149,7 +149,7 @@ Semantic search across memories. Use when CLAUDE.md context isn't enough. At mos
 not for what the session's notes answer. `weak` rows are only near.""",
 )
 def search(
-    mind: Mind,
+    call: Call,
     query: Query,
     *,
     scope: Annotated[
@@ -179,27 +179,27 @@ def search(
     all`, each other project is searched as its own policy permits, without its private memories.
     `--scope org` searches this project, and all projects in the shared index that you may read.
     """
-    _check(mind, scope, at, private=private, everywhere=everywhere)
-    mind, revision = _at(mind, at)
+    _check(call, scope, at, private=private, everywhere=everywhere)
+    call, revision = _at(call, at)
     conditions = narrowed(
-        mind, types=types, tags=tags, time_filter=time_filter, from_date=from_date, to_date=to_date
+        call, types=types, tags=tags, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    mind.prepare()
+    call.mind.prepare()
     if scope is Scope.ORG:
-        rows, notice = _of_organisation(mind, query, options, types)
+        rows, notice = _of_organisation(call, query, options, types)
     else:
         if scope is Scope.ALL:
             from mimo.operations import across
 
-            matches, notice = across.search_projects(mind, query, options, private=private)
+            matches, notice = across.search_projects(call, query, options, private=private)
         else:
-            matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
+            matches, answer = finding.search_with_user(call, query, options, alone=at is not None)
             notice = answer.notice
             if not answer.considered:
                 notice = notices(notice, _EMPTY if conditions == Filter() else NONE_PASSES)
         rows = list(_rows(matches, types))
-    notice = notices(revision, notice, _edges_notice(mind, options.filter.types))
+    notice = notices(revision, notice, _edges_notice(call, options.filter.types))
     return SearchResults(
         query=query,
         total=len(rows),
@@ -209,9 +209,9 @@ def search(
     )
 
 
-def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywhere: bool) -> None:
+def _check(call: Call, scope: Scope, at: str | None, *, private: bool, everywhere: bool) -> None:
     """Raises `Denied` or `Invalid` for options that exclude each other or the caller."""
-    if private and mind.agent is not None:
+    if private and call.agent is not None:
         raise Denied("private memories of other projects are shown to people, not to agents")
     if everywhere and scope is not Scope.PROJECT:
         raise Invalid(f"`--user` and `--scope {scope}` exclude each other", hint="use one of them")
@@ -223,27 +223,27 @@ def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywher
         )
 
 
-def _edges_notice(mind: Mind, types: frozenset[Kind] | None) -> str | None:
+def _edges_notice(call: Call, types: frozenset[Kind] | None) -> str | None:
     """Returns a notice if edges are wanted; other searches do not load the module for it."""
     if not types or Kind.EDGE not in types:
         return None
     from mimo.operations import lookup
 
-    return lookup.edges_notice(mind, types)
+    return lookup.edges_notice(call, types)
 
 
-def _at(mind: Mind, revision: str | None) -> tuple[Mind, str | None]:
+def _at(call: Call, revision: str | None) -> tuple[Call, str | None]:
     """Returns the memory at a revision and the label of that; None is the present."""
     if revision is None:
-        return mind, None
+        return call, None
     from mimo.operations import past
 
-    earlier = past.at(mind, revision)
-    return earlier.mind, earlier.label
+    earlier = past.at(call, revision)
+    return earlier.call, earlier.label
 
 
 def _of_organisation(
-    mind: Mind, query: str, options: finding.Options, types: Sequence[str]
+    call: Call, query: str, options: finding.Options, types: Sequence[str]
 ) -> tuple[list[SearchResult], str | None]:
     """Returns the best rows of this project and of the others in the shared index, and a notice.
 
@@ -253,24 +253,24 @@ def _of_organisation(
     from mimo.operations import across, organisation, sharing
     from mimo.when.question import Way, understood
 
-    if mind.member and mind.member.projects and mind.member.role is None:
+    if call.member and call.member.projects and call.member.role is None:
         raise Denied(
             "your token is for single projects, and has no role in the shared index",
             hint="search this project, or all that are permitted with `scope` all",
         )
-    sharing.server_of(mind)
-    if mind.has_project and understood(query, mind.local_now()).way is not Way.SEARCH:
-        own, answer = finding.search_with_user(mind, query, options)
+    sharing.server_of(call)
+    if call.mind.has_project and understood(query, call.mind.local_now()).way is not Way.SEARCH:
+        own, answer = finding.search_with_user(call, query, options)
         return list(_rows(own, types)), notices(answer.notice, _ONLY_HERE)
     try:
-        others, projects, notice = organisation.search_others(mind, query, options)
+        others, projects, notice = organisation.search_others(call, query, options)
     except StorageFailed as error:
-        matches, notice = across.search_projects(mind, query, options, private=False)
+        matches, notice = across.search_projects(call, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
         return list(_rows(matches, types)), notices(instead, notice)
     own = []
-    if mind.has_project:
-        own, answer = finding.search_with_user(mind, query, options)
+    if call.mind.has_project:
+        own, answer = finding.search_with_user(call, query, options)
         if answer.listed and all(finding.is_weak(match.hit) for match in others):
             return list(_rows(own, types)), notices(answer.notice, notice)
         own = [] if answer.listed else own
@@ -286,7 +286,7 @@ def _of_organisation(
     notice = notices(notice, remark)
     if not projects:
         notice = notices(notice, "no other project in the shared index can be read by you")
-    return rows[: options.limit], notices(mind.notice, notice)
+    return rows[: options.limit], notices(call.notice, notice)
 
 
 def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult:
@@ -328,12 +328,12 @@ def _names(types: Sequence[str]) -> dict[Kind, str]:
     return {kind: word for word, kind in aliases if word in given and kind.value not in given}
 
 
-def _rows(matches: Sequence[tuple[Mind, Hit]], types: Sequence[str]) -> Iterator[SearchResult]:
+def _rows(matches: Sequence[tuple[Call, Hit]], types: Sequence[str]) -> Iterator[SearchResult]:
     """Yields the rows, whose types have the names that the caller used in `types`: `learning`."""
     names = _names(types)
     about = {
         project: (
-            project.trust.checker(),
+            project.mind.trust.checker(),
             freshness.stale(project, [hit.record for owner, hit in matches if owner is project]),
         )
         for project in {project for project, _ in matches}
@@ -344,14 +344,14 @@ def _rows(matches: Sequence[tuple[Mind, Hit]], types: Sequence[str]) -> Iterator
         yield replace(row, type=names.get(hit.record.memory.type, row.type))
 
 
-def _row(mind: Mind, hit: Hit, trusts: Callable[[str], bool], stale: str | None) -> SearchResult:
-    memory = facts_of(mind, trusts, hit.record, hit.newer, hit.competing or None, stale)
+def _row(call: Call, hit: Hit, trusts: Callable[[str], bool], stale: str | None) -> SearchResult:
+    memory = facts_of(call, trusts, hit.record, hit.newer, hit.competing or None, stale)
     is_long = len(memory.content) > MOST_CONTENT
     is_whole = hit.passage.strip() == memory.content.strip()
     return memory.row(
         SearchResult,
         content=hit.passage if is_long else memory.content,
-        project=mind.project.name,
+        project=call.mind.project.name,
         source_file=memory.file,
         source_line=hit.line,
         confidence=1.0 if memory.confidence is None else memory.confidence,

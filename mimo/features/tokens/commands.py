@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo import disk
+from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
 from mimo.errors import Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import tokens
 from mimo.guard.policy import Operation
 from mimo.guard.tokens import Member, Scope
-from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render, second
 from mimo.store import projects
@@ -73,7 +73,7 @@ class TokenRemoved:
     ),
 )
 def add(
-    mind: Mind,
+    call: Call,
     name: Annotated[str, Arg("Name of the user")],
     *,
     email: Annotated[str, Arg("E-mail address, for the author of commits", option=True)],
@@ -93,10 +93,10 @@ def add(
     `mind mcp --http --tokens FILE` accepts it at once, also if it runs already. An agent can't
     create one.
     """
-    _check_person(mind)
+    _check_person(call)
     from mimo.operations.loopback import new_token
 
-    path = _file(mind, file)
+    path = _file(call, file)
     token = new_token()
     member = tokens.checked(
         Member(
@@ -106,7 +106,7 @@ def add(
             digest=tokens.digest_of(token),
             projects=tuple(dict.fromkeys(project)),
             role=role,
-            expires=mind.now().replace(microsecond=0) + timedelta(days=days) if days else None,
+            expires=call.mind.now().replace(microsecond=0) + timedelta(days=days) if days else None,
         )
     )
     with lock(path.with_suffix(".lock")):
@@ -116,7 +116,7 @@ def add(
                 f"`{name}` has a token", hint=f"`mind token rm {name}` revokes it; then add another"
             )
         tokens.write(path, [*members.values(), member])
-    registered = projects.registered(mind.home).projects
+    registered = projects.registered(call.mind.home).projects
     texts = {text for item in registered for text in (item.name, str(item.path))}
     return TokenAdded(
         name=name,
@@ -134,12 +134,12 @@ def add(
     errors=(Invalid, StorageFailed),
     examples=("mind token list",),
 )
-def list_(mind: Mind, *, file: TokensFile = None) -> TokenRows:
+def list_(call: Call, *, file: TokensFile = None) -> TokenRows:
     """List the users of the server
 
     The tokens themselves are not stored.
     """
-    path = _file(mind, file)
+    path = _file(call, file)
     rows = tuple(
         TokenRow(
             name=member.name,
@@ -148,7 +148,7 @@ def list_(mind: Mind, *, file: TokensFile = None) -> TokenRows:
             projects=member.projects,
             role=member.role,
             expires=member.expires,
-            expired=not member.is_valid(mind.now()),
+            expired=not member.is_valid(call.mind.now()),
         )
         for member in sorted(tokens.read(path).values(), key=lambda member: member.name)
     )
@@ -164,11 +164,11 @@ def list_(mind: Mind, *, file: TokensFile = None) -> TokenRows:
     examples=("mind token rm ana",),
 )
 def remove(
-    mind: Mind, name: Annotated[str, Arg("Name of the user")], *, file: TokensFile = None
+    call: Call, name: Annotated[str, Arg("Name of the user")], *, file: TokensFile = None
 ) -> TokenRemoved:
     """Revoke the token of a user, also in open sessions"""
-    _check_person(mind)
-    path = _file(mind, file)
+    _check_person(call)
+    path = _file(call, file)
     with lock(path.with_suffix(".lock")):
         members = tokens.read(path)
         if members.pop(name, None) is None:
@@ -177,14 +177,14 @@ def remove(
     return TokenRemoved(name=name, file=str(path))
 
 
-def _check_person(mind: Mind) -> None:
+def _check_person(call: Call) -> None:
     """Raises `Denied` for an agent, which could give itself rights on the server."""
-    if mind.agent is not None:
+    if call.agent is not None:
         raise Denied("only a person may change tokens", hint="run the command in a terminal")
 
 
-def _file(mind: Mind, given: str | None) -> Path:
-    return disk.expanded(given).absolute() if given else mind.home / tokens.FILE
+def _file(call: Call, given: str | None) -> Path:
+    return disk.expanded(given).absolute() if given else call.mind.home / tokens.FILE
 
 
 @render.register

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo import disk
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Invalid, MindError, StorageFailed, Untrusted
 from mimo.failures import ONE_USER, place_of_another
 from mimo.features import audit, daemon, values
@@ -21,7 +22,6 @@ from mimo.index import survey
 from mimo.index.embedding import open_encoder
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
-from mimo.mind import Mind
 from mimo.operations import asking, freshness, lookup, reasons, refresh, syncing
 from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
@@ -71,27 +71,27 @@ _warning = partial(_check, Verdict.WARNING)
 _fault = partial(_check, Verdict.FAULT)
 
 
-def examine(mind: Mind) -> Iterator[Check]:
+def examine(call: Call) -> Iterator[Check]:
     """Yields the results of all checks. A check that fails does not stop the others.
 
     Only a $MIND_HOME that can't be mind's own does: nothing in it may be read or changed.
     """
     try:
-        projects.check_home(mind.home)
+        projects.check_home(call.mind.home)
     except Untrusted as refused:
         yield _fault("home", refused.message, refused.hint)
         return
-    mind, error = _openable(mind)
+    call, error = _openable(call)
     if error:
         yield _fault("project", error.message, error.hint)
-    checks = _OF_PROJECT if mind.has_project else _EVERYWHERE
-    if mind.has_project and (place := place_of_another(mind.folder / ".local")):
+    checks = _OF_PROJECT if call.mind.has_project else _EVERYWHERE
+    if call.mind.has_project and (place := place_of_another(call.mind.folder / ".local")):
         yield _warning("project", f"`{place}` is another user's: you can only read", ONE_USER)
         checks = tuple(check for check in checks if check not in _OF_OWNER)
     for check in checks:
         name = check.__name__.strip("_")
         try:
-            yield from check(mind)
+            yield from check(call)
         except MindError as failure:
             yield _fault(name, failure.message, failure.hint)
         except Exception as failure:  # noqa: BLE001 - the last resort, as in `invoke`
@@ -99,82 +99,82 @@ def examine(mind: Mind) -> Iterator[Check]:
             yield _fault(name, message, "report it; the other checks are complete")
 
 
-def repair(mind: Mind) -> Iterator[Check]:
+def repair(call: Call) -> Iterator[Check]:
     """Repairs everything without a decision: modes of private files, git's settings and lists.
 
     Yields a fault for each repair that fails; the others are made. Raises `Untrusted` if
     $MIND_HOME can't be mind's own.
     """
-    projects.check_home(mind.home)
-    mind, _ = _openable(mind)
-    if mind.has_project:
-        mind.config.check_format()
+    projects.check_home(call.mind.home)
+    call, _ = _openable(call)
+    if call.mind.has_project:
+        call.mind.config.check_format()
     for mend in (_close, _complete_lists, _install_driver):
         try:
-            mend(mind)
+            mend(call)
         except MindError as failure:
             yield _fault("repair", failure.message, failure.hint)
 
 
-def _close(mind: Mind) -> None:
-    for path in _exposed(mind):
+def _close(call: Call) -> None:
+    for path in _exposed(call):
         disk.tighten(path)
 
 
-def _complete_lists(mind: Mind) -> None:
-    if mind.has_project:
-        init.complete(mind.project.root)
+def _complete_lists(call: Call) -> None:
+    if call.mind.has_project:
+        init.complete(call.mind.project.root)
 
 
-def _install_driver(mind: Mind) -> None:
-    if mind.has_project and git.has_repository(mind.project.root):
-        git.install_driver(mind.project.root)
+def _install_driver(call: Call) -> None:
+    if call.mind.has_project and git.has_repository(call.mind.project.root):
+        git.install_driver(call.mind.project.root)
 
 
-def _openable(mind: Mind) -> tuple[Mind, MindError | None]:
+def _openable(call: Call) -> tuple[Call, MindError | None]:
     """Returns the memory, without a project that can't be opened, and the error of that."""
     try:
-        _ = mind.has_project
+        _ = call.mind.has_project
     except MindError as error:
-        return mind.outside(), error
-    return mind, None
+        return call.on(call.mind.outside()), error
+    return call, None
 
 
-def _settings(mind: Mind) -> Iterator[Check]:
-    for warning in (warnings := reasons.of_settings(mind)):
+def _settings(call: Call) -> Iterator[Check]:
+    for warning in (warnings := reasons.of_settings(call)):
         yield _warning("settings", warning, "see `mind config`")
     if not warnings:
         yield _ok("settings", "every setting is understood")
 
 
-def _projects(mind: Mind) -> Iterator[Check]:
-    registry = mind.registered()
+def _projects(call: Call) -> Iterator[Check]:
+    registry = call.registered()
     if registry.problem:
         yield _warning("projects", registry.problem.message, registry.problem.hint)
-    for project in (project for project in registry.projects if mind.at(project) is None):
+    for project in (project for project in registry.projects if call.at(project) is None):
         message = f"registered project `{project.name}` is missing: {project.path}"
         hint = "searches over all projects skip it; if it was moved, run `mind init` in its folder"
         yield _warning("projects", message, hint)
 
 
-def _modes(mind: Mind) -> Iterator[Check]:
-    if exposed := list(_exposed(mind)):
+def _modes(call: Call) -> Iterator[Check]:
+    if exposed := list(_exposed(call)):
         message = f"private files that other users can read or change: {_first(exposed)}"
         yield _warning("modes", message, "`mind doctor --fix` closes them")
     else:
         yield _ok("modes", "private files are closed to other users")
 
 
-def _exposed(mind: Mind) -> Iterator[Path]:
+def _exposed(call: Call) -> Iterator[Path]:
     """Yields the files and folders in private places that other users can access."""
-    if mind.member is None:  # The home is that of the server's account.
-        yield from filter(disk.is_exposed, [mind.home])
+    if call.member is None:  # The home is that of the server's account.
+        yield from filter(disk.is_exposed, [call.mind.home])
         for name in disk.HOME_NAMES:
             # Git writes the working copies in `served/` with modes of its own.
-            if name != projects.served_root(mind.home).name:
-                yield from disk.exposed_below(mind.home / name)
-    if mind.has_project:
-        for folder in disk.private_folders(mind.folder):
+            if name != projects.served_root(call.mind.home).name:
+                yield from disk.exposed_below(call.mind.home / name)
+    if call.mind.has_project:
+        for folder in disk.private_folders(call.mind.folder):
             yield from disk.exposed_below(folder)
 
 
@@ -184,41 +184,41 @@ def _first(paths: Sequence[object]) -> str:
     return ", ".join(map(str, paths[:3])) + more
 
 
-def _locks(mind: Mind) -> Iterator[Check]:
+def _locks(call: Call) -> Iterator[Check]:
     """Yields a fault if two processes could change the memory at once."""
-    path = files.local(mind.project.root, "lock")
-    if os.access(mind.folder, os.W_OK) and not locks.excludes(path):
+    path = files.local(call.mind.project.root, "lock")
+    if os.access(call.mind.folder, os.W_OK) and not locks.excludes(path):
         message = f"a lock on `{path}` does not exclude other processes"
         yield _fault(
             "locks", message, "move the project to a local disk, or mount its disk with locks"
         )
 
 
-def _clients(mind: Mind) -> Iterator[Check]:
-    for doubt in doubts(mind):
+def _clients(call: Call) -> Iterator[Check]:
+    for doubt in doubts(call):
         yield _warning("clients", doubt.message, doubt.hint)
 
 
-def _project(mind: Mind) -> Iterator[Check]:
+def _project(call: Call) -> Iterator[Check]:
     try:
-        yield _ok("project", str(mind.project.root))
+        yield _ok("project", str(call.mind.project.root))
     except MindError as error:
         yield _warning("project", error.message, error.hint)
-    own = [mind.home] if mind.member is None else []
-    for folder in (*own, *([mind.folder] if mind.has_project else [])):
+    own = [call.mind.home] if call.member is None else []
+    for folder in (*own, *([call.mind.folder] if call.mind.has_project else [])):
         if folder.exists() and not os.access(folder, os.W_OK):
             message = f"`{folder}` is read-only: nothing can be stored in it"
             yield _warning("project", message, "make it writable, unless that is intended")
 
 
-def _index(mind: Mind) -> Iterator[Check]:
-    stats = refresh.up_to_date(mind).stats()
-    if note := mind.noted("embedding"):
+def _index(call: Call) -> Iterator[Check]:
+    stats = refresh.up_to_date(call).stats()
+    if note := call.noted("embedding"):
         yield _warning("model", note, "see `mind config embedding.model`, or --unset it")
-    if pending := mind.noted("pending"):
+    if pending := call.noted("pending"):
         yield _warning("index", pending, "wait until it is done; if it hangs, end it")
-    if note := mind.noted("index"):
-        place = mind.index_folder if os.access(mind.home, os.W_OK) else mind.home
+    if note := call.noted("index"):
+        place = call.mind.index_folder if os.access(call.mind.home, os.W_OK) else call.mind.home
         yield _warning("index", note, f"free some space, or make {place} writable")
     else:
         memories = count(stats.memories, "memory", "memories")
@@ -226,14 +226,14 @@ def _index(mind: Mind) -> Iterator[Check]:
         yield _ok("index", f"{memories} in {size}")
 
 
-def _encoder(mind: Mind) -> Iterator[Check]:
+def _encoder(call: Call) -> Iterator[Check]:
     """Yields a warning if the encoder does not read a text; this asks its server."""
-    place = mind.config["embedding.encoder"]
+    place = call.mind.config["embedding.encoder"]
     if place == "off":
         yield _ok("encoder", "off: texts are compared by words and by the static model")
         return
     try:
-        encoder = open_encoder(mind.config)
+        encoder = open_encoder(call.mind.config)
         if encoder is None:
             hint = "reinstall mind with numpy, or set `embedding.encoder` to `off`"
             yield _warning(
@@ -248,30 +248,30 @@ def _encoder(mind: Mind) -> Iterator[Check]:
     yield _ok("encoder", f"{name} compares texts in context")
 
 
-def _files(mind: Mind) -> Iterator[Check]:
-    problems = reasons.of_problems(mind)
+def _files(call: Call) -> Iterator[Check]:
+    problems = reasons.of_problems(call)
     hint = "the file was not changed; repair it, and it is found again"
     for problem in problems:
         yield _fault("files", problem.reason, hint, file=problem.path, line=problem.line)
     if not problems:
         yield _ok("files", "every file can be read")
-    yield from _unclosed(mind, "files", LOG)
-    misread = refresh.up_to_date(mind).ask(lambda sql: list(survey.misread(sql)))
+    yield from _unclosed(call, "files", LOG)
+    misread = refresh.up_to_date(call).ask(lambda sql: list(survey.misread(sql)))
     for record, keys in misread[:_MOST_NAMED]:
         yield _warning(
             "files", _unused(record.memory, keys), "correct it in the file", file=record.place.path
         )
     if len(misread) > _MOST_NAMED:
         yield _warning("files", f"and {len(misread) - _MOST_NAMED:,} more such files")
-    if others := mind.store.walk().others:
+    if others := call.mind.store.walk().others:
         # An agent would read names in a sentence of mind's as mind's own words.
-        named = _first(others) if mind.agent is None else f"{len(others):,}"
+        named = _first(others) if call.agent is None else f"{len(others):,}"
         message = f"files under .mind/ that are not Markdown, and not read: {named}"
         yield _ok("files", message)
 
 
-def _unclosed(mind: Mind, name: str, file: str) -> Iterator[Check]:
-    if line := memories.unclosed(mind.project.root):
+def _unclosed(call: Call, name: str, file: str) -> Iterator[Check]:
+    if line := memories.unclosed(call.mind.project.root):
         message = "code, a comment or HTML begins here and is not closed: no later line is read"
         yield _warning(name, message, "close it in the file", file=file, line=line)
 
@@ -291,28 +291,28 @@ def _unused(memory: Memory, keys: Sequence[str]) -> str:
     return f"the value of {named} in the header has no meaning, so it is not used"
 
 
-def _values(mind: Mind) -> Iterator[Check]:
+def _values(call: Call) -> Iterator[Check]:
     hint = "the file was not changed; repair it, and its value is available again"
-    for problem in values.broken(mind):
+    for problem in values.broken(call):
         yield _fault("values", problem.reason, hint, file=problem.path, line=problem.line)
 
 
-def _policy(mind: Mind) -> Iterator[Check]:
-    policies = mind.guard.policies()
+def _policy(call: Call) -> Iterator[Check]:
+    policies = call.mind.guard.policies()
     for line, reason in policies.faults:
         hint = "no tool may be used before it is repaired"
-        yield _fault("policy", reasons.shown(mind, FILE, reason), hint, file=FILE, line=line)
+        yield _fault("policy", reasons.shown(call, FILE, reason), hint, file=FILE, line=line)
     if not policies.trusted:
         message = "it is not approved here, so it can only narrow permissions"
         yield _warning("policy", message, "approve it with `mind trust`", file=FILE)
 
 
-def _sources(mind: Mind) -> Iterator[Check]:
-    checked = freshness.checked(mind, refresh.up_to_date(mind).ask(survey.ingested))
+def _sources(call: Call) -> Iterator[Check]:
+    checked = freshness.checked(call, refresh.up_to_date(call).ask(survey.ingested))
     stale = [(source, source.message) for source in checked if source.message]
     for source, message in stale:
         yield _warning("sources", message, f"`{source.remedy}`", file=source.part.place.path)
-    doubles = mind.index.ask(survey.named_like_sources)[:_MOST_NAMED]
+    doubles = call.mind.index.ask(survey.named_like_sources)[:_MOST_NAMED]
     for record in doubles:
         message = "its id is that of an ingested file, too: commands with this id act on the memory"
         hint = "change the id in its file"
@@ -321,28 +321,28 @@ def _sources(mind: Mind) -> Iterator[Check]:
         yield _ok("sources", f"unchanged: {count(len(checked), 'ingested file')}")
 
 
-def _links(mind: Mind) -> Iterator[Check]:
-    dangling = mind.index.dangling()
+def _links(call: Call) -> Iterator[Check]:
+    dangling = call.mind.index.dangling()
     if len(dangling) > _MOST_NAMED:
         message = f"{len(dangling):,} links lead nowhere; the first {_MOST_NAMED} follow"
         yield _warning("links", message)
     for source, target, digest in dangling[:_MOST_NAMED]:
         message = f"{source} links to `{target}`, which is missing"
-        if mind.agent is not None and not mind.trust.trusted(digest):
+        if call.agent is not None and not call.mind.trust.trusted(digest):
             message = f"{handle_of(source)} is not approved, and links to a missing memory"
         hint = "git may still have it: `git log --all -- .mind`"
         yield _warning("links", message, hint)
-    by_title = mind.index.ask(survey.named_by_title)[:_MOST_NAMED]
+    by_title = call.mind.index.ask(survey.named_by_title)[:_MOST_NAMED]
     for source, title, other, digest in by_title:
         message = f"{source} supersedes `{title}` by its title, which has no effect"
         hint = f"write the id in its file: `to: {other}`"
-        if mind.agent is not None and not mind.trust.trusted(digest):
+        if call.agent is not None and not call.mind.trust.trusted(digest):
             message = f"{handle_of(source)} supersedes a title, which has no effect"
             hint = "write an id in its file"
         yield _warning("links", message, hint)
-    circles = mind.index.ask(survey.circles)[:_MOST_NAMED]
+    circles = call.mind.index.ask(survey.circles)[:_MOST_NAMED]
     for circle in circles:
-        first, second, *_ = names = circle if mind.agent is None else lookup.named(mind, circle)
+        first, second, *_ = names = circle if call.agent is None else lookup.named(call, circle)
         message = f"{', '.join(names)} supersede each other, so none of them is current"
         hint = f"`mind link {second} {first} --type supersedes --remove` ends it"
         yield _warning("links", message, hint)
@@ -350,49 +350,49 @@ def _links(mind: Mind) -> Iterator[Check]:
         yield _ok("links", "every link leads to a memory")
 
 
-def _server(mind: Mind) -> Iterator[Check]:
-    root = str(mind.project.root)
-    request = {"ask": "status", "folder": root, **asking.surroundings(mind.environ)}
-    if reply := asking.ask(str(mind.home), root, request):
+def _server(call: Call) -> Iterator[Check]:
+    root = str(call.mind.project.root)
+    request = {"ask": "status", "folder": root, **asking.surroundings(call.mind.environ)}
+    if reply := asking.ask(str(call.mind.home), root, request):
         yield _ok("server", f"process {reply['pid']} answers commands and hooks")
     else:
         yield _ok("server", "none with this code answers, so commands and hooks work alone")
-    if (current := daemon.running(mind.home)) and current.has_other_code:
+    if (current := daemon.running(call.mind.home)) and current.has_other_code:
         yield _warning("server", daemon.OTHER_CODE, f"{daemon.RESTART} replaces it")
 
 
-def _shared_index(mind: Mind) -> Iterator[Check]:
-    if mind.shared_index is None:
+def _shared_index(call: Call) -> Iterator[Check]:
+    if call.mind.shared_index is None:
         return
     from mimo.index.postgres import schema
     from mimo.operations import sharing
 
-    server = mind.shared_index
+    server = call.mind.shared_index
     try:
         with server.reading() as sql:
             schema.check_format(sql)
     except StorageFailed as error:
         yield _warning("shared", error.message, error.hint or "")
         return
-    state = sharing.pushed_here(mind)
+    state = sharing.pushed_here(call)
     pushed = "this project was not pushed from here"
     if state:
         pushed = f"memories pushed on {state.pushed:%Y-%m-%d}: {state.memories:,}"
     yield _ok("shared", f"`{server.place}` answers; {pushed}")
 
 
-def _user(mind: Mind) -> Iterator[Check]:
-    user = mind.user()
+def _user(call: Call) -> Iterator[Check]:
+    user = call.user()
     if user is None:
         return
     index = refresh.up_to_date(user)
     for problem in reasons.of_problems(user):
         hint = "the file was not changed; repair it, and it is found again"
-        file = str(user.project.root / problem.path)
+        file = str(user.mind.project.root / problem.path)
         yield _fault("user", problem.reason, hint, file=file, line=problem.line)
-    yield from _unclosed(user, "user", str(user.project.root / LOG))
-    user.trust.check_format()
-    if fault := user.trust.state.problem:
+    yield from _unclosed(user, "user", str(user.mind.project.root / LOG))
+    user.mind.trust.check_format()
+    if fault := user.mind.trust.state.problem:
         yield _fault("user", fault, "run `mind index --rebuild` outside of projects")
     memories = index.count(Filter())
     if proposed := memories - index.count(Filter(approved=True)):
@@ -401,22 +401,22 @@ def _user(mind: Mind) -> Iterator[Check]:
     yield _ok("user", f"memories for all projects: {memories:,}")
 
 
-def _edges(mind: Mind) -> Iterator[Check]:
-    every = sources.everything(mind)
-    problems = list(sources.problems(mind, every))
+def _edges(call: Call) -> Iterator[Check]:
+    every = sources.everything(call)
+    problems = list(sources.problems(call, every))
     for problem in problems:
         yield _warning("edges", problem.reason, file=problem.path, line=problem.line)
     if not problems:
         yield _ok("edges", f"{len(every):,} known, all of them usable" if every else "none yet")
 
 
-def _private(mind: Mind) -> Iterator[Check]:
-    for leak in syncing.leaks(mind.project.root):
+def _private(call: Call) -> Iterator[Check]:
+    for leak in syncing.leaks(call.mind.project.root):
         yield _fault("private", leak.message, leak.hint, file=leak.file)
 
 
-def _merging(mind: Mind) -> Iterator[Check]:
-    root = mind.project.root
+def _merging(call: Call) -> Iterator[Check]:
+    root = call.mind.project.root
     warning, in_repository = syncing.lacking(root), git.is_inside(root)
     if warning:
         hint = "`mind doctor --fix` lets git merge them field by field"
@@ -429,33 +429,33 @@ def _merging(mind: Mind) -> Iterator[Check]:
         yield _ok("merging", "git merges memories field by field")
 
 
-def _sharing(mind: Mind) -> Iterator[Check]:
-    if warning := syncing.ignored(mind.project.root):
+def _sharing(call: Call) -> Iterator[Check]:
+    if warning := syncing.ignored(call.mind.project.root):
         yield _warning("sharing", warning, "`git check-ignore -v FILE` shows the rule of a file")
 
 
-def _autocommit(mind: Mind) -> Iterator[Check]:
-    if failure := syncing.failure_of_commit(mind):
+def _autocommit(call: Call) -> Iterator[Check]:
+    if failure := syncing.failure_of_commit(call):
         hint = "`mind sync` commits the changes, or shows the reason again"
         yield _warning("autocommit", failure, hint)
 
 
-def _procedures(mind: Mind) -> Iterator[Check]:
+def _procedures(call: Call) -> Iterator[Check]:
     from mimo.features.procedures import library
 
-    for file, result in library.every(mind):
+    for file, result in library.every(call):
         for fault in result.faults:
             hint = "see `mind procedure check`"
             yield _fault("procedures", fault.reason, hint, file=file.path, line=fault.line)
 
 
-def _trust(mind: Mind) -> Iterator[Check]:
-    mind.trust.check()
-    mind.trust.check_format()
-    if problem := mind.trust.state.problem:
+def _trust(call: Call) -> Iterator[Check]:
+    call.mind.trust.check()
+    call.mind.trust.check_format()
+    if problem := call.mind.trust.state.problem:
         yield _fault("trust", problem, "run `mind trust` to approve again")
         return
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     unapproved = index.count(Filter()) - index.count(Filter(approved=True))
     if unapproved:
         hint = "go through them with `mind review`, or approve all with `mind trust`"
@@ -463,11 +463,11 @@ def _trust(mind: Mind) -> Iterator[Check]:
             "trust", f"memories that are not approved on this machine: {unapproved:,}", hint
         )
     else:
-        yield _ok("trust", trusting.describe(mind))
+        yield _ok("trust", trusting.describe(call))
 
 
-def _audit(mind: Mind) -> Iterator[Check]:
-    records, places = audit.broken(mind, newest=True)
+def _audit(call: Call) -> Iterator[Check]:
+    records, places = audit.broken(call, newest=True)
     for place in places:
         check, hint = (_fault, "see `mind audit verify`") if place.is_broken else (_warning, "")
         yield check("audit", place.what, hint, file=place.file, line=place.line)
@@ -475,7 +475,7 @@ def _audit(mind: Mind) -> Iterator[Check]:
         yield _ok("audit", f"{count(records, 'recorded call')}, the newest of them verified")
 
 
-_EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]
+_EVERYWHERE: tuple[Callable[[Call], Iterator[Check]], ...]
 _EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges, _encoder)
 _OF_OWNER = (_locks, _merging, _audit)
 """Checks of files that only the user can read who works in the project."""
@@ -524,7 +524,7 @@ class Diagnosis:
     examples=("mind doctor", "mind doctor --fix"),
 )
 def doctor(
-    mind: Mind,
+    call: Call,
     *,
     fix: Annotated[
         bool, Arg("Repair git's settings and the modes of private files", surfaces=Surface.CLI)
@@ -537,8 +537,8 @@ def doctor(
     .mind/.gitignore and .mind/.gitattributes lack, and closes private files to other users. It
     approves nothing.
     """
-    failed = tuple(repair(mind)) if fix else ()
-    checks = (*failed, *examine(mind))
+    failed = tuple(repair(call)) if fix else ()
+    checks = (*failed, *examine(call))
     return Diagnosis(
         healthy=all(check.verdict is not Verdict.FAULT for check in checks), checks=checks
     )

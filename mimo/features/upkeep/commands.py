@@ -7,14 +7,14 @@ from shlex import quote
 from typing import Annotated
 
 from mimo import disk
-from mimo.commands.spec import Arg, Effect, Json, Needs, Out, Surface, command, to_json
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Json, Needs, Out, command, to_json
 from mimo.config import SETTINGS, ZONE, setting
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.features.review.trusting import FirstLook, look_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.mind import Mind
 from mimo.operations import reasons, settings, syncing
 from mimo.store.init import init as make
 from mimo.store.projects import Registered, find
@@ -57,7 +57,7 @@ class Initialised:
     examples=("mind init", "mind init ~/shop", "mind init --nested packages/api"),
 )
 def init(
-    mind: Mind,
+    call: Call,
     directory: Annotated[str, Arg("The project's root", complete="path")] = ".",
     *,
     nested: Annotated[bool, Arg("Make it a project although it is inside another one")] = False,
@@ -70,20 +70,20 @@ def init(
     """
     root = disk.expanded(directory).absolute()
     if not nested and root.is_dir():
-        _check_nesting(mind, root, directory)
-    zone = _asked_zone(mind)
-    report = make(root, mind.home, now=mind.now())
+        _check_nesting(call, root, directory)
+    zone = _asked_zone(call)
+    report = make(root, call.mind.home, now=call.mind.now())
     project = report.project
     syncing.install(project.root)
     notices = report.notices
     if zone:
         try:
-            settings.change(mind, setting(ZONE), zone, user=True)
+            settings.change(call, setting(ZONE), zone, user=True)
         except MindError as error:
             notices = (*notices, f"`{ZONE}` stays as it is: {error.message}")
     arrived = None
     with suppress(MindError):
-        opened = mind.at(Registered(path=project.root, name=project.name))
+        opened = call.at(Registered(path=project.root, name=project.name))
         arrived = look_of(opened) if opened else None
     return Initialised(
         path=str(project.root),
@@ -98,33 +98,33 @@ def init(
     )
 
 
-def _asked_zone(mind: Mind) -> str | None:
+def _asked_zone(call: Call) -> str | None:
     """Returns the value of `time.zone` that the user chooses, or None.
 
     Asks on a terminal only, and only if the setting is unset and the computer is not in UTC.
     """
-    if mind.ask is None or mind.config.origins[ZONE] != "default":
+    if call.console.ask is None or call.mind.config.origins[ZONE] != "default":
         return None
     from mimo.zones import LOCAL_NAME, system_name
 
-    name = system_name(mind.environ)
+    name = system_name(call.mind.environ)
     if name is None:
         return None
     question = Question(f"Times are shown in UTC. Show them in local time ({name})?", _ANSWERS)
-    answer = mind.ask(question, _ANSWER_SECONDS)
+    answer = call.console.ask(question, _ANSWER_SECONDS)
     return None if answer is None else LOCAL_NAME if answer == _ANSWERS[0] else "UTC"
 
 
-def _check_nesting(mind: Mind, root: Path, directory: str) -> None:
+def _check_nesting(call: Call, root: Path, directory: str) -> None:
     """Raises `Invalid` if a new project would be inside another one and the user does not agree."""
     around = None
     if not os.path.lexists(root / STORE):
         with suppress(MindError, OSError):
-            around = find(root, mind.home)
+            around = find(root, call.mind.home)
     if around is None:
         return
     question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)
-    if mind.ask is None or mind.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:
+    if call.console.ask is None or call.console.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:
         named = "" if directory == "." else f" {quote(directory)}"
         raise Invalid(
             f"`{root}` is inside the project `{around.root}`, whose memory is used here",
@@ -169,7 +169,7 @@ class Settings:
     ),
 )
 def config(
-    mind: Mind,
+    call: Call,
     key: Annotated[str | None, Arg("Name of the setting", complete="setting")] = None,
     value: Annotated[str | None, Arg("New value; commas separate the items of a list")] = None,
     *,
@@ -188,8 +188,8 @@ def config(
         )
     rows = SETTINGS if key is None else (setting(key),)
     if key is not None and (unset or value is not None):
-        mind = settings.change(mind, rows[0], value, user=user)
-    values = mind.config
+        call = settings.change(call, rows[0], value, user=user)
+    values = call.mind.config
     return Settings(
         settings=tuple(
             SettingRow(
@@ -200,5 +200,5 @@ def config(
             )
             for row in rows
         ),
-        warnings=reasons.of_settings(mind),
+        warnings=reasons.of_settings(call),
     )

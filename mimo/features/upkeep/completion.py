@@ -4,9 +4,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, command
 from mimo.frozen import frozen
-from mimo.mind import Mind
 from mimo.rendering import Screen
 from mimo.rendering.results import render
 
@@ -46,7 +46,7 @@ class Script:
         "mind completion zsh > ~/.zfunc/_mind",
     ),
 )
-def completion(mind: Mind, shell: Annotated[Shell, Arg("The shell")]) -> Script:
+def completion(call: Call, shell: Annotated[Shell, Arg("The shell")]) -> Script:
     """Print the script that completes command lines in a shell
 
     The shell then completes commands, options, ids with their titles (also of the user's memory),

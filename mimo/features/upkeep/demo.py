@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Effect, Needs, Out, Surface, command
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import Effect, Needs, Out, command
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -105,7 +106,7 @@ class Demonstration:
     errors=(StorageFailed,),
     examples=("mind demo",),
 )
-def demo(mind: Mind) -> Demonstration:
+def demo(call: Call) -> Demonstration:
     """Show what mind is for, in a scratch project
 
     Writes the memory of a small team, asks it a question, lets an agent repeat a mistake, and
@@ -129,7 +130,7 @@ def write_story(scratch: Path) -> int:
     opened = Mind.open(scratch, environ=_environment(scratch))
     try:
         for path, arguments in STORY:
-            invoke(all_commands().at(path), opened, Caller(surface=Surface.CLI), arguments)
+            invoke(all_commands().at(path), Call(opened), arguments)
     finally:
         opened.close()
     (scratch / FILE).write_text(CODE, encoding="utf-8")
@@ -141,10 +142,10 @@ def steps(scratch: Path) -> Iterator[Step]:
     yield Step(
         title="You ask in your own words:",
         command=f"mind search {shlex.quote(QUESTION)}",
-        output=_mind(scratch, "search", QUESTION),
+        output=_call(scratch, "search", QUESTION),
     )
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "demo", "prompt": PROMPT}
-    answer = _mind(scratch, "hook", "claude-code", data=json.dumps(event | {"cwd": str(scratch)}))
+    answer = _call(scratch, "hook", "claude-code", data=json.dumps(event | {"cwd": str(scratch)}))
     yield Step(
         title="You are about to repeat a mistake. The hook gives your agent the note against it:",
         command=f"> {PROMPT}",
@@ -153,11 +154,11 @@ def steps(scratch: Path) -> Iterator[Step]:
     yield Step(
         title="A known pitfall is found before an edit, a commit or a merge:",
         command=f"mind edges check {FILE}",
-        output=_mind(scratch, "edges", "check", FILE),
+        output=_call(scratch, "edges", "check", FILE),
     )
 
 
-def _mind(scratch: Path, *words: str, data: str = "") -> str:
+def _call(scratch: Path, *words: str, data: str = "") -> str:
     """Returns what a command prints."""
     done = subprocess.run(
         [sys.executable, "-m", "mimo", *words],

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.embedding import without_encoder
-from mimo.mind import Mind
 from mimo.operations import encoding, refresh
 from mimo.rendering import Screen, dim, good, strong, warn
 from mimo.rendering.results import count, render
@@ -66,7 +66,7 @@ class Indexed:
     ),
 )
 def index(
-    mind: Mind,
+    call: Call,
     *,
     rebuild: Annotated[bool, Arg("Delete the index and build it again")] = False,
     push: Annotated[bool, Arg("Bring the shared index up to date", surfaces=Surface.CLI)] = False,
@@ -99,17 +99,17 @@ def index(
     if withdraw and (push or readers or writers or revoke):
         raise Invalid("`--withdraw` excludes the other options", hint="use it alone")
     # At once: what follows takes time and may fail.
-    shared = _restricted(mind, revoke, withdraw=withdraw)
-    done = refresh.rebuild(mind) if rebuild else refresh.refresh(mind)
+    shared = _restricted(call, revoke, withdraw=withdraw)
+    done = refresh.rebuild(call) if rebuild else refresh.refresh(call)
     encoded = 0
     try:
-        encoded = encoding.encode(mind)
+        encoded = encoding.encode(call)
     except Invalid as error:  # The index itself is complete.
-        mind.note("encoder", without_encoder(error))
+        call.note("encoder", without_encoder(error))
     levels = {**dict.fromkeys(readers, "read"), **dict.fromkeys(writers, "write")}
     if push or levels:
-        shared = _pushed(mind, levels)
-    stats = mind.index.stats()
+        shared = _pushed(call, levels)
+    stats = call.mind.index.stats()
     return Indexed(
         added=done.added,
         changed=done.changed,
@@ -117,23 +117,23 @@ def index(
         memories=stats.memories,
         passages=stats.units,
         encoded=encoded,
-        unreadable=len(refresh.problems(mind)),
-        notice=mind.notice,
+        unreadable=len(refresh.problems(call)),
+        notice=call.notice,
         shared=shared,
     )
 
 
-def _restricted(mind: Mind, revoked: Sequence[str], *, withdraw: bool) -> Shared | None:
+def _restricted(call: Call, revoked: Sequence[str], *, withdraw: bool) -> Shared | None:
     """Withdraws the project, or takes rights from roles; None if neither was asked for."""
     if not (revoked or withdraw):
         return None
     from mimo.operations import sharing
 
-    place, pushed = sharing.server_of(mind).place, sharing.pushed_here(mind)
+    place, pushed = sharing.server_of(call).place, sharing.pushed_here(call)
     if withdraw:
-        sharing.withdraw(mind)
+        sharing.withdraw(call)
     for role in revoked:
-        sharing.permit(mind, role, None)
+        sharing.permit(call, role, None)
     return Shared(
         place=place,
         memories=pushed.memories if pushed and not withdraw else 0,
@@ -141,18 +141,18 @@ def _restricted(mind: Mind, revoked: Sequence[str], *, withdraw: bool) -> Shared
         removed=0,
         vectors=0,
         left_out=0,
-        roles=() if withdraw else _roles(mind),
+        roles=() if withdraw else _roles(call),
         withdrawn=withdraw,
     )
 
 
-def _pushed(mind: Mind, levels: dict[str, str]) -> Shared:
+def _pushed(call: Call, levels: dict[str, str]) -> Shared:
     """Pushes the project, and gives rights to roles."""
     from mimo.operations import sharing
 
-    place, pushed = sharing.server_of(mind).place, sharing.push(mind)
+    place, pushed = sharing.server_of(call).place, sharing.push(call)
     for role, level in levels.items():
-        sharing.permit(mind, role, level)
+        sharing.permit(call, role, level)
     return Shared(
         place=place,
         memories=pushed.memories,
@@ -160,14 +160,14 @@ def _pushed(mind: Mind, levels: dict[str, str]) -> Shared:
         removed=pushed.removed,
         vectors=pushed.vectors,
         left_out=pushed.left_out,
-        roles=_roles(mind),
+        roles=_roles(call),
     )
 
 
-def _roles(mind: Mind) -> tuple[SharedRole, ...]:
+def _roles(call: Call) -> tuple[SharedRole, ...]:
     from mimo.operations import sharing
 
-    return tuple(SharedRole(role=role, right=right) for role, right in sharing.roles(mind).items())
+    return tuple(SharedRole(role=role, right=right) for role, right in sharing.roles(call).items())
 
 
 # The output.

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo import disk
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import AmbiguousId, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.mind import Mind
 from mimo.operations import across, finding
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render
@@ -55,29 +55,29 @@ class Forgotten:
     errors=(StorageFailed,),
     examples=("mind projects", "mind projects --json"),
 )
-def list_(mind: Mind) -> ProjectRows:
+def list_(call: Call) -> ProjectRows:
     """List the projects on this machine
 
     `mind init` registers a project, and `mind search --scope all` searches all of them.
     """
     counts: dict[Path, int] = {}
 
-    def counted(other: Mind, here: bool) -> int:
-        return finding.total(other, shared=not here and mind.agent is not None, roughly=not here)
+    def counted(other: Call, here: bool) -> int:
+        return finding.total(other, shared=not here and call.agent is not None, roughly=not here)
 
-    answers, skipped = across.ask_each(mind, "mind_projects", counted)
+    answers, skipped = across.ask_each(call, "mind_projects", counted)
     for _, project, number in answers:
-        counts[project.project.root] = number
-    here = mind.project.root if mind.has_project else None
+        counts[project.mind.project.root] = number
+    here = call.mind.project.root if call.mind.has_project else None
     rows = tuple(
         ProjectRow(
             name=entry.name,
             path=str(entry.path),
             memories=counts.get(entry.path),
-            missing=mind.at(entry) is None,
+            missing=call.at(entry) is None,
             here=entry.path == here,
         )
-        for entry in projects.registered(mind.home).projects
+        for entry in projects.registered(call.mind.home).projects
     )
     missing = {f"{row.name} is missing" for row in rows if row.missing}
     problems = [problem for problem in skipped if problem not in missing]
@@ -98,7 +98,7 @@ def list_(mind: Mind) -> ProjectRows:
     examples=("mind projects forget", "mind projects forget shop"),
 )
 def forget(
-    mind: Mind,
+    call: Call,
     name: Annotated[
         str | None,
         Arg("Name or path of a project (default: all that are missing)", complete="project"),
@@ -108,12 +108,12 @@ def forget(
 
     No file of a project is touched; `mind init` in its folder registers it again.
     """
-    registry = projects.registered(mind.home)
+    registry = projects.registered(call.mind.home)
     if registry.problem:
         raise registry.problem
-    missing = [entry for entry in registry.projects if mind.at(entry) is None]
+    missing = [entry for entry in registry.projects if call.at(entry) is None]
     chosen = missing if name is None else [_one(registry.projects, name)]
-    projects.unregister(mind.home, {entry.path for entry in chosen})
+    projects.unregister(call.mind.home, {entry.path for entry in chosen})
     return Forgotten(
         projects=tuple(str(entry.path) for entry in chosen),
         missing=all(entry in missing for entry in chosen),

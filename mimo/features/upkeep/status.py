@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import File
 from mimo.commands.spec import Effect, Needs, Omitted, Out, command
 from mimo.errors import Invalid, MindError
@@ -15,7 +16,6 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
-from mimo.mind import Mind
 from mimo.operations import across, finding, overview, reasons, syncing
 from mimo.operations.overview import Health
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
@@ -142,14 +142,14 @@ class Status:
     examples=("mind status",),
     description="Check Mind daemon status and project stats. Use if something seems wrong.",
 )
-def status(mind: Mind) -> Status:
+def status(call: Call) -> Status:
     """Show the state of the memory"""
-    process = daemon.running(mind.home)
+    process = daemon.running(call.mind.home)
     started = process.started if process else None
-    registered = mind.registered().projects
+    registered = call.registered().projects
     paths = {str(entry.path) for entry in registered}
     totals, _ = across.ask_each(
-        mind,
+        call,
         "mind_status",
         lambda project, here: finding.total(project, shared=not here, roughly=not here),
         diagnosis=True,
@@ -158,63 +158,63 @@ def status(mind: Mind) -> Status:
         daemon=DaemonStatus(
             running=process is not None,
             pid=process.pid if process else None,
-            uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
+            uptime_seconds=int((call.mind.now() - started).total_seconds()) if started else None,
             projects_watching=len(paths.intersection(process.watching)) if process else 0,
-            last_index=mind.index.changed_at() if mind.has_project else None,
+            last_index=call.mind.index.changed_at() if call.mind.has_project else None,
             start=None if process else "mind daemon start",
         ),
-        current_project=_project(mind) if mind.has_project else None,
+        current_project=_project(call) if call.mind.has_project else None,
         global_stats=GlobalStats(
             projects_registered=len(registered),
-            global_edges=len(sources.of_user(mind)),
+            global_edges=len(sources.of_user(call)),
             total_memories=sum(total for _, _, total in totals),
         ),
-        warnings=tuple(_warnings(mind)),
-        user_memory=_user_memory(mind),
+        warnings=tuple(_warnings(call)),
+        user_memory=_user_memory(call),
     )
 
 
-def _user_memory(mind: Mind) -> UserMemory | None:
-    user = mind.user()
+def _user_memory(call: Call) -> UserMemory | None:
+    user = call.user()
     if user is None:
         return None
     with suppress(MindError):  # `mind doctor` reports the reason.
         memories = finding.total(user)
-        approved = user.index.count(Filter(approved=True))
+        approved = user.mind.index.count(Filter(approved=True))
         return UserMemory(memories=memories, proposed=memories - approved)
     return None
 
 
-def _warnings(mind: Mind) -> Iterator[str]:
+def _warnings(call: Call) -> Iterator[str]:
     """Yields warnings about settings, private files in git, and the merging of memories."""
-    for warning in reasons.of_settings(mind):
+    for warning in reasons.of_settings(call):
         # The text may be from a clone.
         line = one_line(warning)
         yield line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
     try:
-        if mind.config["embedding.encoder"] not in ("on", "off"):
-            open_encoder(mind.config)  # `mind doctor` asks it; that may take seconds.
+        if call.mind.config["embedding.encoder"] not in ("on", "off"):
+            open_encoder(call.mind.config)  # `mind doctor` asks it; that may take seconds.
     except Invalid as error:
         yield f"{error.message}; {error.hint}"
-    if mind.has_project:
-        for leak in syncing.leaks(mind.project.root):
+    if call.mind.has_project:
+        for leak in syncing.leaks(call.mind.project.root):
             yield f"{leak.message}: {leak.hint}"
-        if lacking := syncing.lacking(mind.project.root):
+        if lacking := syncing.lacking(call.mind.project.root):
             yield f"{lacking}; `mind doctor --fix` repairs that"
-        if ignored := syncing.ignored(mind.project.root):
+        if ignored := syncing.ignored(call.mind.project.root):
             yield ignored
-        if failure := syncing.failure_of_commit(mind):
+        if failure := syncing.failure_of_commit(call):
             yield f"{failure}; `mind sync` commits the changes"
 
 
-def _project(mind: Mind) -> ProjectStatus:
-    counted = overview.overview(mind)
+def _project(call: Call) -> ProjectStatus:
+    counted = overview.overview(call)
     number, origins = counted.by_type, counted.origins
     return ProjectStatus(
-        path=str(mind.project.root),
-        name=mind.project.name,
-        stack=sources.technologies(mind),
-        memory_health=counted.health(mind.now()),
+        path=str(call.mind.project.root),
+        name=call.mind.project.name,
+        stack=sources.technologies(call),
+        memory_health=counted.health(call.mind.now()),
         last_activity=counted.newest,
         stats=ProjectStats(
             decisions=number.get(Kind.DECISION, 0),
@@ -231,28 +231,28 @@ def _project(mind: Mind) -> ProjectStatus:
             ingested_files=origins.ingested_files,
             chunks=origins.chunks,
         ),
-        trust=trusting.describe(mind),
-        waiting=review.count(mind),
+        trust=trusting.describe(call),
+        waiting=review.count(call),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
-            for problem in reasons.of_problems(mind)
+            for problem in reasons.of_problems(call)
         ),
-        shared=_shared_state(mind),
+        shared=_shared_state(call),
     )
 
 
-def _shared_state(mind: Mind) -> SharedState | None:
-    if mind.shared_index is None:
+def _shared_state(call: Call) -> SharedState | None:
+    if call.mind.shared_index is None:
         return None
     from mimo.operations import sharing
 
     with suppress(MindError):  # `mind doctor` reports the reason.
-        if pushed := sharing.pushed_here(mind):
+        if pushed := sharing.pushed_here(call):
             return SharedState(
                 place=pushed.place,
                 pushed=pushed.pushed,
                 memories=pushed.memories,
-                changes=sharing.changes_since(mind, pushed),
+                changes=sharing.changes_since(call, pushed),
             )
     return None
 

@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from mimo import disk
+from mimo.call import Call
 from mimo.errors import Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard.privacy import masked
 from mimo.memory.ids import SUFFIX, check_prefix
 from mimo.memory.model import Problem
-from mimo.mind import Mind
 from mimo.operations import reasons, refresh
 from mimo.operations.saving import approving
 from mimo.store.values import Found, ValueFiles
@@ -54,43 +54,43 @@ class Page:
     """Files of this page that can't be read, with the reason."""
 
 
-def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | None) -> Found:
+def put(call: Call, namespace: str, key: str, value: Any, ttl_seconds: int | None) -> Found:
     """Stores a value, replacing an earlier one, and returns where it is kept.
 
     Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the earlier value is kept then.
     """
-    with _errors(mind, key), approving(mind):
-        stored = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
-    refresh.commit_soon(mind)
+    with _errors(call, key), approving(call):
+        stored = call.mind.values.put(namespace, key, value, ttl_seconds, call.mind.now())
+    refresh.commit_soon(call)
     return _shown(stored, key)
 
 
-def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
+def get(call: Call, namespace: str, key: str, level: Consistency) -> Found:
     """Returns a value. Raises `NotFound`, and `StorageFailed` if it can't be read.
 
     `key` may also be the redacted form that a listing shows.
     """
-    with _waited(mind, level):
-        value = _get(mind, namespace, key)
-        if value is None and (behind := _behind(mind, namespace, key)):
-            value = _get(mind, namespace, behind)
+    with _waited(call, level):
+        value = _get(call, namespace, key)
+        if value is None and (behind := _behind(call, namespace, key)):
+            value = _get(call, namespace, behind)
     if value is None:
         raise _missing(namespace, key)
     return value
 
 
-def remove(mind: Mind, namespace: str, key: str) -> None:
+def remove(call: Call, namespace: str, key: str) -> None:
     """Removes a value; `key` is as in `get`. Raises `NotFound` and `StorageFailed`."""
-    behind = _behind(mind, namespace, key) or key
-    with _errors(mind, behind):
-        removed = mind.values.remove(namespace, behind, mind.now())
+    behind = _behind(call, namespace, key) or key
+    with _errors(call, behind):
+        removed = call.mind.values.remove(namespace, behind, call.mind.now())
     if not removed:
         raise _missing(namespace, key)
-    refresh.commit_soon(mind)
+    refresh.commit_soon(call)
 
 
 def page(
-    mind: Mind,
+    call: Call,
     namespace: str,
     *,
     prefix: str,
@@ -103,41 +103,41 @@ def page(
     Raises `Invalid` for a cursor of another listing.
     """
     check_prefix(prefix)
-    position = _position(mind, cursor, namespace, prefix) if cursor else ""
-    with _waited(mind, level):
-        every = mind.values.keys(namespace, mind.now())
-        after = _key_at(mind, position, every)
+    position = _position(call, cursor, namespace, prefix) if cursor else ""
+    with _waited(call, level):
+        every = call.mind.values.keys(namespace, call.mind.now())
+        after = _key_at(call, position, every)
         wanted = [key for key in every if key.startswith(prefix) and key > after]
         shown = wanted[:limit]
         problems = {}
         for key in shown:
             try:
-                _get(mind, namespace, key)
+                _get(call, namespace, key)
             except StorageFailed as error:
                 problems[key] = error.message
     more = len(wanted) > len(shown)
     return Page(
         keys=tuple(key for key in shown if key not in problems),
-        cursor=_cursor(mind, shown[-1], namespace, prefix) if more else None,
+        cursor=_cursor(call, shown[-1], namespace, prefix) if more else None,
         total=len(every),
         problems=tuple(problems.values()),
     )
 
 
-def broken(mind: Mind) -> Iterator[Problem]:
+def broken(call: Call) -> Iterator[Problem]:
     """Yields the files of values that can't be read; they are left as they are."""
     # Not from `mind.values`, which needs a secret that a read-only home may not have.
-    for problem in ValueFiles(mind.project.root).everything():
+    for problem in ValueFiles(call.mind.project.root).everything():
         if isinstance(problem, Problem):
             stem = problem.path.rpartition("/")[2].removesuffix(SUFFIX)
-            reason = reasons.shown(mind, problem.path, problem.reason)
+            reason = reasons.shown(call, problem.path, problem.reason)
             path, reason = masked([problem.path, reason], stem.partition("~")[0])
             yield replace(problem, path=path, reason=reason)
 
 
-def digests(mind: Mind) -> dict[str, str]:
+def digests(call: Call) -> dict[str, str]:
     """Returns the digest of each file that holds a value, by its path."""
-    every = ValueFiles(mind.project.root).everything()
+    every = ValueFiles(call.mind.project.root).everything()
     return {
         kept.file: kept.digest
         for kept in every
@@ -145,20 +145,20 @@ def digests(mind: Mind) -> dict[str, str]:
     }
 
 
-def is_trusted(mind: Mind, value: Found) -> bool:
+def is_trusted(call: Call, value: Found) -> bool:
     """Returns whether the user wrote a value on this machine, or approved it."""
-    return value.digest is None or mind.trust.trusted(value.digest)
+    return value.digest is None or call.mind.trust.trusted(value.digest)
 
 
-def expire(mind: Mind, now: datetime | None = None) -> int:
+def expire(call: Call, now: datetime | None = None) -> int:
     """Removes the values that have expired and returns their number."""
-    return mind.values.expire(now or mind.now())
+    return call.mind.values.expire(now or call.mind.now())
 
 
-def _get(mind: Mind, namespace: str, key: str) -> Found | None:
+def _get(call: Call, namespace: str, key: str) -> Found | None:
     """Returns a value with the path of its file masked. Raises `StorageFailed`, masked too."""
-    with _errors(mind, key):
-        value = mind.values.get(namespace, key, mind.now())
+    with _errors(call, key):
+        value = call.mind.values.get(namespace, key, call.mind.now())
     return _shown(value, key) if value else None
 
 
@@ -167,7 +167,7 @@ def _shown(value: Found, key: str) -> Found:
 
 
 @contextmanager
-def _errors(mind: Mind, key: str) -> Iterator[None]:
+def _errors(call: Call, key: str) -> Iterator[None]:
     """Raises an error of the block with a key and its file masked.
 
     An agent gets the reason for which a file can't be read only if the file is approved.
@@ -176,25 +176,25 @@ def _errors(mind: Mind, key: str) -> Iterator[None]:
         yield
     except StorageFailed as error:
         message, file = error.message, error.details.get("file")
-        if isinstance(file, str) and reasons.shown(mind, file, message) != message:
+        if isinstance(file, str) and reasons.shown(call, file, message) != message:
             message = f"`{file}`: {reasons.WITHHELD}"
         raise StorageFailed(
             masked(message, key), hint=masked(error.hint, key), details=masked(error.details, key)
         ) from error
 
 
-def _behind(mind: Mind, namespace: str, key: str) -> str | None:
+def _behind(call: Call, namespace: str, key: str) -> str | None:
     """Returns the key of a redacted form, which ends with the start of the key's digest."""
     digest = _REDACTED.fullmatch(key)
     if digest is None:
         return None
-    keys = mind.values.keys(namespace, mind.now())
+    keys = call.mind.values.keys(namespace, call.mind.now())
     matches = [name for name in keys if disk.sha256(name.encode()).hex().startswith(digest[1])]
     return matches[0] if len(matches) == 1 and key not in keys else None
 
 
-def _waited(mind: Mind, level: Consistency) -> Any:
-    return mind.values.locked() if level is Consistency.STRONG else nullcontext()
+def _waited(call: Call, level: Consistency) -> Any:
+    return call.mind.values.locked() if level is Consistency.STRONG else nullcontext()
 
 
 def _missing(namespace: str, key: str) -> NotFound:
@@ -209,31 +209,31 @@ def _missing(namespace: str, key: str) -> NotFound:
 # is redacted in answers has a keyed digest in its place.
 
 
-def _cursor(mind: Mind, key: str, namespace: str, prefix: str) -> str:
+def _cursor(call: Call, key: str, namespace: str, prefix: str) -> str:
     hidden = masked(key, key) != key
-    position = f"{_HIDDEN}{_digest(mind, key).hex()}" if hidden else key
-    seal = _digest(mind, namespace, prefix, position)
+    position = f"{_HIDDEN}{_digest(call, key).hex()}" if hidden else key
+    seal = _digest(call, namespace, prefix, position)
     return urlsafe_b64encode(seal + position.encode()).decode().rstrip("=")
 
 
-def _position(mind: Mind, cursor: str, namespace: str, prefix: str) -> str:
+def _position(call: Call, cursor: str, namespace: str, prefix: str) -> str:
     """Returns the position in a cursor. Raises `Invalid` for a cursor of another listing."""
     if len(cursor) <= _MAX_CURSOR and _CURSOR.fullmatch(cursor) and len(cursor) % 4 != 1:
         data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         seal, position = data[:_SEAL], data[_SEAL:].decode("utf-8", "replace")
         from hmac import compare_digest
 
-        if compare_digest(seal, _digest(mind, namespace, prefix, position)):
+        if compare_digest(seal, _digest(call, namespace, prefix, position)):
             return position
     raise _wrong_cursor("`cursor` is not from this namespace and prefix")
 
 
-def _key_at(mind: Mind, position: str, keys: Iterable[str]) -> str:
+def _key_at(call: Call, position: str, keys: Iterable[str]) -> str:
     """Returns the key at a position. Raises `Invalid` if a hidden key was removed meanwhile."""
     if not position.startswith(_HIDDEN):
         return position
     for key in keys:
-        if _digest(mind, key).hex() == position.removeprefix(_HIDDEN):
+        if _digest(call, key).hex() == position.removeprefix(_HIDDEN):
             return key
     raise _wrong_cursor("the key of `cursor` was removed")
 
@@ -246,6 +246,6 @@ def _wrong_cursor(message: str) -> Invalid:
     )
 
 
-def _digest(mind: Mind, *parts: str) -> bytes:
+def _digest(call: Call, *parts: str) -> bytes:
     joined = b"\0".join([b"mark", *(part.encode() for part in parts)])
-    return disk.hmac_sha256(mind.values.secret, joined)[:_SEAL]
+    return disk.hmac_sha256(call.mind.values.secret, joined)[:_SEAL]

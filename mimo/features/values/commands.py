@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
+from mimo.call import Call
 from mimo.commands.common import TrustLabel, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import (
@@ -19,7 +20,6 @@ from mimo.features import values
 from mimo.features.values import Consistency
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.mind import Mind
 from mimo.rendering import Screen, as_json, good
 from mimo.rendering.results import count, render, second
 
@@ -91,7 +91,7 @@ class ValueRemoved:
     description="Lists memory objects in a namespace with filtering and pagination.",
 )
 def list_values(
-    mind: Mind,
+    call: Call,
     namespace: Namespace,
     *,
     prefix: Annotated[str | None, Arg("Only keys with this prefix", agents="")] = None,
@@ -103,12 +103,12 @@ def list_values(
 ) -> ValueKeys:
     """List the keys of a namespace"""
     page = values.page(
-        mind,
+        call,
         namespace,
         prefix=prefix or "",
         limit=limit,
         cursor=cursor,
-        level=_level(mind, consistency),
+        level=_level(call, consistency),
     )
     return ValueKeys(
         keys=page.keys, cursor=page.cursor, total=page.total, problems=page.problems or None
@@ -127,11 +127,11 @@ def list_values(
     description="Retrieves the value stored under a key.",
 )
 def get_value(
-    mind: Mind, namespace: Namespace, key: Key, *, consistency: Level = None
+    call: Call, namespace: Namespace, key: Key, *, consistency: Level = None
 ) -> KeptValue:
     """Show the value of a key"""
-    entry = values.get(mind, namespace, key, _level(mind, consistency))
-    trusted = values.is_trusted(mind, entry)
+    entry = values.get(call, namespace, key, _level(call, consistency))
+    trusted = values.is_trusted(call, entry)
     return KeptValue(
         namespace=namespace,
         key=key,
@@ -158,7 +158,7 @@ def get_value(
     description="Stores data in memory with validation and audit: any JSON, under a key.",
 )
 def put_value(
-    mind: Mind,
+    call: Call,
     namespace: Namespace,
     key: Key,
     value: Annotated[
@@ -181,8 +181,8 @@ def put_value(
     `session.*`, stay on this machine. Each write is strong: it waits for other writers, and every
     later answer contains it.
     """
-    done = values.put(mind, namespace, key, value, ttl_seconds)
-    return ValuePut(success=True, expires_at=done.expires, file=done.file, notice=mind.notice)
+    done = values.put(call, namespace, key, value, ttl_seconds)
+    return ValuePut(success=True, expires_at=done.expires, file=done.file, notice=call.notice)
 
 
 @command(
@@ -194,14 +194,14 @@ def put_value(
     errors=(*_REFUSED, NotFound),
     examples=("mind value rm agent.build last_run",),
 )
-def remove_value(mind: Mind, namespace: Namespace, key: Key) -> ValueRemoved:
+def remove_value(call: Call, namespace: Namespace, key: Key) -> ValueRemoved:
     """Remove a key and its value"""
-    values.remove(mind, namespace, key)
+    values.remove(call, namespace, key)
     return ValueRemoved(success=True)
 
 
-def _level(mind: Mind, given: Consistency | None) -> Consistency:
-    return given or Consistency(mind.config["values.consistency"])
+def _level(call: Call, given: Consistency | None) -> Consistency:
+    return given or Consistency(call.mind.config["values.consistency"])
 
 
 # How the results print.

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated
 
+from mimo.call import Call, Surface
 from mimo.commands.common import (
     Competing,
     File,
@@ -29,7 +30,7 @@ from mimo.commands.common import (
     label_of,
     narrowed,
 )
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed
 from mimo.features.edges import sources
 from mimo.features.edges.edge import Edge, Severity
@@ -41,7 +42,6 @@ from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Outcome, Record, topic_key
 from mimo.memory.note import closed_as
 from mimo.memory.relations import MAX_DEPTH
-from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh
 from mimo.store.files import is_private
 
@@ -283,23 +283,23 @@ TrustFilter = Annotated[TrustLabel | None, Arg("Only memories that are, or are n
 
 
 @_answer("web_overview", needs=_like("mind_list"))
-def overview(mind: Mind) -> Overview:
+def overview(call: Call) -> Overview:
     """Return the size and the vocabulary of the memory"""
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     types = {kind.value: number for kind, number in index.ask(survey.by_type).items()}
     return Overview(
-        project=mind.project.name,
-        zone=mind.zone_name,
+        project=call.mind.project.name,
+        zone=call.mind.zone_name,
         total=index.count(Filter()),
         types=dict(sorted(types.items())),
         tags=dict(index.ask(survey.tags, _MOST_TAGS)),
-        months=index.ask(survey.months, mind.zone),
+        months=index.ask(survey.months, call.mind.zone),
     )
 
 
 @_answer("web_list", needs=_like("mind_list"), errors=(Invalid,))
 def list_(
-    mind: Mind,
+    call: Call,
     *,
     types: Types = (),
     tags: TagFilter = (),
@@ -310,15 +310,15 @@ def list_(
     offset: Offset = 0,
 ) -> Rows:
     """Return one page of the memories, newest first"""
-    wanted = narrowed(mind, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    wanted = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
     wanted = _trusted(wanted, trust)
-    page = finding.listing(mind, finding.Options(filter=wanted, limit=limit, offset=offset))
-    return Rows(memories=_rows(mind, page.records), total=page.total, offset=offset)
+    page = finding.listing(call, finding.Options(filter=wanted, limit=limit, offset=offset))
+    return Rows(memories=_rows(call, page.records), total=page.total, offset=offset)
 
 
 @_answer("web_search", needs=_like("mind_search"), errors=(Invalid, SearchFailed))
 def search(
-    mind: Mind,
+    call: Call,
     query: Query,
     *,
     types: Types = (),
@@ -329,10 +329,10 @@ def search(
     limit: Limit = 30,
 ) -> Matches:
     """Return the memories that match a query, best first"""
-    wanted = narrowed(mind, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    wanted = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
     wanted = _trusted(wanted, trust)
     options = finding.Options(filter=wanted, limit=limit)
-    hits, answer = finding.search_with_user(mind, query, options, counted=False)
+    hits, answer = finding.search_with_user(call, query, options, counted=False)
     shown = {
         (owner, row.id): row
         for owner in {owner for owner, _ in hits}
@@ -361,38 +361,38 @@ def _trusted(filter: Filter, trust: TrustLabel | None) -> Filter:
 @_answer(
     "web_page", needs=_like("mind_show"), of_user=True, errors=(Invalid, NotFound, AmbiguousId)
 )
-def page(mind: Mind, id: Id) -> Page:
+def page(call: Call, id: Id) -> Page:
     """Return a whole memory, with its links and the versions that supersede each other"""
-    index = refresh.up_to_date(mind)
-    if parts := lookup.source(mind, id):
-        return _outline(mind, parts)
-    record = index.named(id) or lookup.one(mind, id)
+    index = refresh.up_to_date(call)
+    if parts := lookup.source(call, id):
+        return _outline(call, parts)
+    record = index.named(id) or lookup.one(call, id)
     own = record.memory.id
-    around = finding.linked(mind, (own,), depth=1, most=MOST_LINKS)
-    chain = finding.linked(mind, (own,), depth=MAX_DEPTH, types=(SUPERSEDES,))
+    around = finding.linked(call, (own,), depth=1, most=MOST_LINKS)
+    chain = finding.linked(call, (own,), depth=MAX_DEPTH, types=(SUPERSEDES,))
     every = [node.record for node in around.nodes]
     versions = chain.newest_first() if len(chain.nodes) > 1 else []
-    shown = {row.id: row for row in _rows(mind, [record, *every, *versions])}
+    shown = {row.id: row for row in _rows(call, [record, *every, *versions])}
     incoming = [
         Neighbour(id=edge.source, type=edge.type, incoming=True, memory=shown.get(edge.source))
         for edge in around.edges
         if edge.target == own and edge.source != own
     ]
-    outgoing = [_outgoing(mind, link.to, link.type, shown) for link in record.memory.links]
+    outgoing = [_outgoing(call, link.to, link.type, shown) for link in record.memory.links]
     return replace(
         _page(record, shown[own]),
         links=(*outgoing, *incoming),
         versions=tuple(shown[version.memory.id] for version in versions),
         digest=record.place.digest,
         others=None
-        if mind.trust.trusted(record.place.digest)
-        else lookup.texts_beside(mind, record) or None,
+        if call.mind.trust.trusted(record.place.digest)
+        else lookup.texts_beside(call, record) or None,
     )
 
 
 @_answer("web_chains", needs=_like("search/by_topic"))
 def chains(
-    mind: Mind,
+    call: Call,
     *,
     text: Annotated[str, Arg("Only topics or titles that contain this text")] = "",
     limit: Limit = 50,
@@ -400,7 +400,7 @@ def chains(
 ) -> Chains:
     """Return the decisions by topic, with what supersedes what"""
     wanted = Filter(types=frozenset({Kind.DECISION}))
-    decisions = finding.listing(mind, finding.Options(filter=wanted)).records
+    decisions = finding.listing(call, finding.Options(filter=wanted)).records
     words = text.casefold()
     listed = [
         group
@@ -408,7 +408,7 @@ def chains(
         if any(words in _named(record).casefold() for record in group)
     ]
     some = listed[offset : offset + limit]
-    shown = {row.id: row for row in _rows(mind, [record for group in some for record in group])}
+    shown = {row.id: row for row in _rows(call, [record for group in some for record in group])}
     return Chains(
         chains=tuple(_chain(group, shown) for group in some), total=len(listed), offset=offset
     )
@@ -416,19 +416,19 @@ def chains(
 
 @_answer("web_graph", needs=_like("mind_graph"), errors=(Invalid, NotFound, AmbiguousId))
 def graph(
-    mind: Mind,
+    call: Call,
     id: Annotated[str | None, Arg("Memory to start from (default: all links)")] = None,
     *,
     depth: Annotated[int, Arg("Number of links to follow", ge=1, le=MAX_DEPTH)] = 2,
 ) -> Graph:
     """Return memories and the links between them"""
-    index = refresh.up_to_date(mind)
+    index = refresh.up_to_date(call)
     if id is None:
         walk = index.ask(links.newest, (), MOST_NODES)
     else:
-        start = (index.named(id) or lookup.one(mind, id)).memory.id
-        walk = finding.linked(mind, (start,), depth=depth, most=MOST_NODES)
-    about = facts(mind, [node.record for node in walk.nodes])
+        start = (index.named(id) or lookup.one(call, id)).memory.id
+        walk = finding.linked(call, (start,), depth=depth, most=MOST_NODES)
+    about = facts(call, [node.record for node in walk.nodes])
     return Graph(
         start=walk.start,
         nodes=tuple(
@@ -443,43 +443,43 @@ def graph(
 
 
 @_answer("web_pitfalls", needs=_like("mind_edges"), needs_project=False)
-def pitfalls(mind: Mind) -> Pitfalls:
+def pitfalls(call: Call) -> Pitfalls:
     """Return all pitfalls, and the problems with their files"""
-    every = sources.everything(mind)
+    every = sources.everything(call)
     return Pitfalls(
         pitfalls=tuple(map(_pitfall, sorted(every, key=_severe))),
         problems=tuple(
             Fault(file=problem.path, line=problem.line, reason=problem.reason)
-            for problem in sources.problems(mind, every)
+            for problem in sources.problems(call, every)
         ),
     )
 
 
 @_answer("web_contents", needs=_like("mind_list"))
 def contents(
-    mind: Mind,
+    call: Call,
     *,
     untrusted: Annotated[bool, Arg("Also memories that are not approved")] = False,
     private: Annotated[bool, Arg("Also private memories")] = False,
 ) -> Contents:
     """Return every memory for a report"""
     wanted = Filter(approved=not untrusted, shared=not private)
-    records = finding.listing(mind, finding.Options(filter=wanted)).records
+    records = finding.listing(call, finding.Options(filter=wanted)).records
     ordered = sorted(records, key=lambda record: record.memory.id)
     ordered.sort(key=lambda record: record.memory.created, reverse=True)
-    rows = zip(_rows(mind, ordered, shared=not private), ordered, strict=True)
+    rows = zip(_rows(call, ordered, shared=not private), ordered, strict=True)
     # A report that leaves unapproved memories out names none of them.
     shown = {row.id: replace(row, warning=outcomes.warning(record.memory)) for row, record in rows}
     pages = tuple(
         replace(
             _page(record, shown[record.memory.id]),
-            links=tuple(_links_within(mind, record, shown, shared=not private)),
+            links=tuple(_links_within(call, record, shown, shared=not private)),
         )
         for record in ordered
     )
     decisions = [record for record in ordered if record.memory.type is Kind.DECISION]
     return Contents(
-        project=mind.project.name,
+        project=call.mind.project.name,
         pages=pages,
         chains=tuple(
             Topic(topic=_topic(group), ids=tuple(record.memory.id for record in group))
@@ -487,7 +487,7 @@ def contents(
         ),
         pitfalls=tuple(
             _pitfall(edge)
-            for edge in sorted(sources.of_project(mind), key=lambda edge: (_severe(edge), edge.id))
+            for edge in sorted(sources.of_project(call), key=lambda edge: (_severe(edge), edge.id))
             if (untrusted or edge.trusted) and (private or not is_private(edge.file))
         ),
     )
@@ -512,7 +512,7 @@ def _pitfall(edge: Edge) -> Pitfall:
     )
 
 
-def _rows(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> tuple[Row, ...]:
+def _rows(call: Call, records: Sequence[Record], *, shared: bool = False) -> tuple[Row, ...]:
     return tuple(
         fact.row(
             Row,
@@ -521,7 +521,7 @@ def _rows(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> tup
             parent=record.parent,
             origin=record.origin if record.parent else None,
         )
-        for record, fact in zip(records, facts(mind, records, shared=shared), strict=True)
+        for record, fact in zip(records, facts(call, records, shared=shared), strict=True)
     )
 
 
@@ -546,9 +546,9 @@ def _page(record: Record, row: Row) -> Page:
     )
 
 
-def _outline(mind: Mind, parts: Sequence[Record]) -> Page:
+def _outline(call: Call, parts: Sequence[Record]) -> Page:
     """Returns an ingested file as a page with its text, which lists its parts."""
-    listed = _rows(mind, parts)
+    listed = _rows(call, parts)
     first = listed[0]
     id, title = first.parent or "", first.origin or ""
     row = replace(first, id=id, handle=handle_of(id), title=title, line=1, parent=None)
@@ -558,25 +558,25 @@ def _outline(mind: Mind, parts: Sequence[Record]) -> Page:
 
 
 def _outgoing(
-    mind: Mind, target: str, type: str, shown: dict[str, Row], *, shared: bool = False
+    call: Call, target: str, type: str, shown: dict[str, Row], *, shared: bool = False
 ) -> Neighbour:
     if target in shown:
         return Neighbour(id=target, type=type, incoming=False, memory=shown[target])
-    record = mind.index.named(target, shared=shared)
+    record = call.mind.index.named(target, shared=shared)
     row = shown.get(record.memory.id) if record else None
     return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
 
 
 def _links_within(
-    mind: Mind, record: Record, shown: dict[str, Row], *, shared: bool
+    call: Call, record: Record, shown: dict[str, Row], *, shared: bool
 ) -> Iterator[Neighbour]:
     """Yields the links of a memory in a report, without those to memories that it leaves out.
 
     An id contains words of the topic or the title. A link to no memory stays.
     """
     for link in record.memory.links:
-        other = _outgoing(mind, link.to, link.type, shown, shared=shared)
-        if other.memory or mind.index.named(link.to) is None:
+        other = _outgoing(call, link.to, link.type, shown, shared=shared)
+        if other.memory or call.mind.index.named(link.to) is None:
             yield other
 
 

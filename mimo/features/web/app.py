@@ -23,9 +23,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from mimo import disk
+from mimo.call import Call, Caller
 from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
-from mimo.commands.invoke import Caller, fault, invoke
+from mimo.commands.invoke import fault, invoke
 from mimo.commands.spec import Spec, declared, to_json
 from mimo.data.loads import DataError, loads
 from mimo.errors import (
@@ -241,13 +242,13 @@ class Viewer:
         return read
 
     def _invoke(self, spec: Spec, arguments: Mapping[str, Any]) -> object:
-        mind = self._memory()
-        if not (mind.folder / CONFIG).is_file():
+        call = Call(self._memory(), self._caller)
+        if not (call.mind.folder / CONFIG).is_file():
             raise NoProject(
-                f"the project `{mind.project.root}` was moved or deleted",
+                f"the project `{call.mind.project.root}` was moved or deleted",
                 hint="move it back, or stop this viewer and start one in the new folder",
             )
-        return invoke(spec, mind, self._caller, arguments)
+        return invoke(spec, call, arguments)
 
     async def _answered(self, work: Callable[[], Any]) -> Response:
         """Returns the result of work in a thread, or its error."""

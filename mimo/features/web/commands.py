@@ -4,11 +4,11 @@ from contextlib import ExitStack
 from typing import Annotated
 
 from mimo import disk
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.call import Call, Surface
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Conflict, Denied, Invalid, NoProject, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import Operation
-from mimo.mind import Mind
 from mimo.rendering import Screen, accent, good
 from mimo.rendering.results import count, render
 
@@ -53,7 +53,7 @@ class ReportWritten:
     examples=("mind web", "mind web --open", "mind web --port 8123"),
 )
 def web(
-    mind: Mind,
+    call: Call,
     *,
     port: Annotated[int, Arg("Port on 127.0.0.1 (default: any free one)", ge=0, le=65535)] = 0,
     open: Annotated[bool, Arg("Open it in your browser")] = False,
@@ -64,12 +64,12 @@ def web(
     lists, a timeline, decisions by topic, the graph, pitfalls and the review queue. It updates
     itself while files change. It is for people: an agent can't start it.
     """
-    if mind.agent is not None:
+    if call.agent is not None:
         raise Denied(
             "the viewer is for people, who approve memories in it",
             hint="agents use `mind search`, `mind show` and `mind graph`",
         )
-    _ = mind.project
+    _ = call.mind.project
     from mimo.features.web import serving
 
     with ExitStack() as kept:
@@ -80,10 +80,10 @@ def web(
                 import webbrowser
 
                 opened = webbrowser.open(kept.enter_context(serving.leading_to(url)))
-            if mind.partial:
-                mind.partial(ViewerStarted(url=url, opened=opened))
+            if call.console.partial:
+                call.console.partial(ViewerStarted(url=url, opened=opened))
 
-        return ViewerStopped(url=serving.serve(mind, port, started))
+        return ViewerStopped(url=serving.serve(call, port, started))
 
 
 @command(
@@ -97,7 +97,7 @@ def web(
     examples=("mind report", "mind report docs/memory.html", "mind report - > memory.html"),
 )
 def report(
-    mind: Mind,
+    call: Call,
     file: Annotated[str, Arg("File to write; - is standard output", complete="path")] = (
         "mind-report.html"
     ),
@@ -117,7 +117,7 @@ def report(
     from mimo.guard.privacy import redacted
 
     # Masked here: the text that is written to a file is not part of the answer.
-    shown = redacted(contents(mind, untrusted=untrusted, private=private)).value
+    shown = redacted(contents(call, untrusted=untrusted, private=private)).value
     text = reporting.document(shown)
     if file != "-":
         reporting.write(disk.expanded(file), text, force=force, private=private)

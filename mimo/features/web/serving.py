@@ -16,8 +16,7 @@ from threading import Thread
 import uvicorn
 
 from mimo import installation
-from mimo.commands.invoke import Caller
-from mimo.commands.spec import Surface
+from mimo.call import Call, Caller, Surface
 from mimo.errors import TERMINATED, MindError, status_of
 from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import ENTRY
@@ -59,7 +58,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
+def serve(call: Call, port: int, started: Callable[[str], None]) -> str:
     """Serves the viewer until Ctrl-C, and returns its address.
 
     `started` gets the URL that opens it. Raises `StorageFailed` if the port is busy, and
@@ -67,15 +66,17 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
     """
     installation.keep()
     token, changes = new_token(), Changes()
-    memory = Memory(mind.reopened)
-    caller = Caller(surface=Surface.CLI, agent=mind.agent)
+    memory = Memory(call.mind.reopened)
+    caller = Caller(surface=Surface.CLI, agent=call.agent)
     with listening(port, hint="leave out --port to use any free port") as listener:
         port = listener.getsockname()[1]
         viewer = Viewer(memory.mind, caller, token, changes)
         ready = partial(started, f"http://{ADDRESS}:{port}{ENTRY}{token}")
         server = _Server(config(viewer.application(port), _PATIENCE_SECONDS), changes, ready)
         try:
-            refresh.refresh(memory.mind())  # A first index may take long: before the URL is shown.
+            refresh.refresh(
+                Call(memory.mind())
+            )  # A first index may take long: before the URL is shown.
             changes.start(lambda: _folders(memory.mind()))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             run = partial(asyncio.run, server.serve([listener]))
@@ -104,7 +105,7 @@ def leading_to(url: str) -> Iterator[str]:
 def _warm(memory: Memory) -> None:
     """Loads what the first search needs, which takes a second, before the user has typed it."""
     with suppress(MindError, OSError):
-        finding.search(memory.mind(), "memory", finding.Options(limit=1), counted=False)
+        finding.search(Call(memory.mind()), "memory", finding.Options(limit=1), counted=False)
 
 
 def _folders(mind: Mind) -> list[Path]:

@@ -20,9 +20,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from mimo.call import Call
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import to_json
 from mimo.features.hooks.command import respond
 from mimo.memory.ids import MEMORY_URI, new_id
 from mimo.memory.model import kind_of
@@ -115,7 +116,7 @@ class Store:
     def ask(self, tool: str, *, operation: str | None = None, **arguments: Any) -> Any:
         """Returns the answer of a tool as JSON data."""
         spec = next(spec for spec in self.tools[tool] if spec.operation == operation)
-        return to_json(invoke(spec, self.mind, Caller(surface=Surface.CLI), arguments))
+        return to_json(invoke(spec, Call(self.mind), arguments))
 
     def named(self, rows: Sequence[Data]) -> tuple[str, ...]:
         """Returns the names in the labels of rows, by their ids or files, each once."""

@@ -8,12 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mimo.call import Call
 from mimo.errors import Invalid
 from mimo.features.decisions.commands import outcome, supersede
 from mimo.features.ingest.commands import ingest
 from mimo.features.values.commands import put_value
 from mimo.memory.model import Kind, Link, Outcome, Record, Section
-from mimo.mind import Mind
 from mimo.operations import finding, removing, saving
 
 _HEADER = re.compile(r"\A(\ufeff?---\r?\n)(.*?)(^---\r?\n)", re.DOTALL | re.MULTILINE)
@@ -68,17 +68,17 @@ class Edits:
 
     # By mind.
 
-    def by_mind(self, mind: Mind, *, add: bool = True, remove: bool = True) -> None:
+    def by_mind(self, call: Call, *, add: bool = True, remove: bool = True) -> None:
         """Does one thing with mind: of `add`, new memories too; of `remove`, removals too."""
-        kinds: list[Callable[[Mind], None]] = [*[self._change] * 6, *[self._conclude] * 2]
+        kinds: list[Callable[[Call], None]] = [*[self._change] * 6, *[self._conclude] * 2]
         if add:
             kinds += [self.store, self._supersede, self.ingest, self._value]
         if remove:
             kinds.append(self._remove)
         with suppress(Invalid):  # such as a second outcome that is the same
-            self.chance.choice(kinds)(mind)
+            self.chance.choice(kinds)(call)
 
-    def store(self, mind: Mind) -> None:
+    def store(self, call: Call) -> None:
         """Adds a memory."""
         word, chance = self.words(), self.chance
         kind = chance.choice([Kind.DECISION, Kind.DECISION, Kind.FACT, Kind.INSIGHT])
@@ -88,25 +88,25 @@ class Edits:
         confidence = chance.choice([None, 0.3, 0.7])
         text = self.words.text()
         saving.store(
-            mind,
+            call,
             saving.draft(
                 kind, text, topic=topic, tags=tags, sections=sections, confidence=confidence
             ),
         )
 
-    def _records(self, mind: Mind) -> list[Record]:
-        records = finding.listing(mind).records
+    def _records(self, call: Call) -> list[Record]:
+        records = finding.listing(call).records
         mine = [r for r in records if r.place.owned and not r.parent and "chunk" not in r.memory.id]
         return sorted(
             (r for r in mine if not r.place.path.startswith((".mind/sources/", ".mind/MEMORY"))),
             key=lambda record: record.place.path,
         )
 
-    def _any(self, mind: Mind) -> Record:
-        return self.chance.choice(self._records(mind))
+    def _any(self, call: Call) -> Record:
+        return self.chance.choice(self._records(call))
 
-    def _change(self, mind: Mind) -> None:
-        record, chance = self._any(mind), self.chance
+    def _change(self, call: Call) -> None:
+        record, chance = self._any(call), self.chance
         memory = record.memory
         paragraphs = memory.content.split("\n\n")
         at = chance.randrange(len(paragraphs))
@@ -117,7 +117,7 @@ class Edits:
             {"importance": chance.choice((0.2, 0.9))},
             {"outcome": chance.choice(list(Outcome))},
             {"topic": f"topic {self.words()}"},
-            {"links": (*memory.links, Link(to=self._any(mind).memory.id, type="refines"))},
+            {"links": (*memory.links, Link(to=self._any(call).memory.id, type="refines"))},
             {"links": memory.links[1:]},
             {"content": "\n\n".join([*paragraphs[:at], self.words.line(), *paragraphs[at + 1 :]])},
             {"content": "\n\n".join([*paragraphs[:at], self.words.line(), *paragraphs[at:]])},
@@ -125,35 +125,35 @@ class Edits:
             {"sections": {**memory.sections, Section.REASONING: self.words.text()}},
             {"sections": {**memory.sections, Section.OUTCOME: f"- {self.words()}"}},
         ]  # fmt: skip
-        saving.edit(mind, record, **chance.choice(choices))
+        saving.edit(call, record, **chance.choice(choices))
 
-    def _conclude(self, mind: Mind) -> None:
-        decisions = [r for r in self._records(mind) if r.memory.type is Kind.DECISION]
+    def _conclude(self, call: Call) -> None:
+        decisions = [r for r in self._records(call) if r.memory.type is Kind.DECISION]
         if decisions:
             result: Any = self.chance.choice(["SUCCESS", "FAILED", "PARTIAL"])
-            outcome(mind, self.chance.choice(decisions).memory.id, result, f"it {self.words()}")
+            outcome(call, self.chance.choice(decisions).memory.id, result, f"it {self.words()}")
 
-    def _supersede(self, mind: Mind) -> None:
-        decisions = [r for r in self._records(mind) if r.memory.type is Kind.DECISION]
+    def _supersede(self, call: Call) -> None:
+        decisions = [r for r in self._records(call) if r.memory.type is Kind.DECISION]
         if decisions:
             old = self.chance.choice(decisions).memory.id
-            supersede(mind, old, self.words.line(), reasoning=self.words.line())
+            supersede(call, old, self.words.line(), reasoning=self.words.line())
 
-    def _remove(self, mind: Mind) -> None:
-        records = self._records(mind)
+    def _remove(self, call: Call) -> None:
+        records = self._records(call)
         if len(records) > 3:
-            removing.remove(mind, self.chance.choice(records).memory.id)
+            removing.remove(call, self.chance.choice(records).memory.id)
 
-    def ingest(self, mind: Mind) -> None:
+    def ingest(self, call: Call) -> None:
         """Ingests the document again, or for the first time."""
-        document = mind.project.root / "docs" / "guide.md"
+        document = call.mind.project.root / "docs" / "guide.md"
         document.parent.mkdir(exist_ok=True)
         before = document.read_text("utf-8") if document.exists() else "# Guide\n"
         document.write_text(f"{before}\n## Part\n\n{self.words.line()}\n", "utf-8")
-        ingest(mind, str(document))
+        ingest(call, str(document))
 
-    def _value(self, mind: Mind) -> None:
-        put_value(mind, "shop", self.chance.choice("ab"), {"text": self.words()})
+    def _value(self, call: Call) -> None:
+        put_value(call, "shop", self.chance.choice("ab"), {"text": self.words()})
 
     # By hand.
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mimo.call import Call
 from mimo.features.history.commands import blame, diff, log
 from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Record
-from mimo.mind import Mind
 from mimo.operations import finding, past, syncing
 from tests.bench.histories.clone import Clone, Failed, same
 from tests.bench.histories.edits import Edits, Words
@@ -104,7 +104,7 @@ class History:
         self.shop = Clone(self.ann, top, prefix, driver=True)
         self.ann.init(self.shop.root)
         self.ann.install(self.shop.root)
-        self.ann.mind(self.shop.root).trust.begin()
+        self.ann.call(self.shop.root).mind.trust.begin()
         if self.setting == "sparse clone":
             (top / "src").mkdir()
             (top / "src" / "main.py").write_text("print()\n")
@@ -157,10 +157,10 @@ class History:
         root.mkdir(exist_ok=True)
         (top / "README.md").write_text(f"# {self.edits.words()}\n")
         self.ann.init(root)
-        mind = self.ann.mind(root)
+        call = self.ann.call(root)
         for _ in range(self.chance.randint(3, 5)):
-            self.edits.store(mind)
-        self.edits.ingest(mind)
+            self.edits.store(call)
+        self.edits.ingest(call)
         self.commit(Clone(self.ann, top, prefix, driver=True))
 
     def _clone_of_ben(self, prefix: str) -> None:
@@ -188,8 +188,8 @@ class History:
         for _ in range(self.chance.randint(1, 2)):
             kind = self.chance.random()
             if kind < 0.45:
-                mind = clone.person.mind(clone.root)
-                self.edits.by_mind(mind, add=True, remove=not plain)
+                call = clone.person.call(clone.root)
+                self.edits.by_mind(call, add=True, remove=not plain)
             elif kind < 0.93:
                 self.edits.by_hand(clone.root, rename=not plain, remove=not plain)
             else:
@@ -205,7 +205,7 @@ class History:
 
     def _commit_somehow(self, clone: Clone) -> None:
         if self.chance.random() < 0.15:
-            syncing.sync(clone.person.mind(clone.root), message=None)
+            syncing.sync(clone.person.call(clone.root), message=None)
         self.commit(clone)
 
     def _branch(self, clone: Clone, start: str, *, plain: bool = False, most: int = 2) -> str:
@@ -370,47 +370,47 @@ class History:
     # The end.
 
     def _end(self) -> None:
-        clone, mind = self.shop, self.ann.mind(self.shop.root)
+        clone, call = self.shop, self.ann.call(self.shop.root)
         self._begin(END[0])
-        listed = finding.listing(mind).records
-        fresh = self._rebuilt(mind)
+        listed = finding.listing(call).records
+        fresh = self._rebuilt(call)
         if _shown(listed) != _shown(fresh):
             raise Failed("the index differs from a new one")
         self._begin(END[1])
-        for check in doctor(mind).checks:
+        for check in doctor(call).checks:
             if check.verdict == "fault":
                 raise Failed(f"doctor: {check.name}: {check.message} {check.file}")
         self._begin(END[2])
-        self._check_trust(mind)
+        self._check_trust(call)
         self._begin(END[3])
         commits = clone.ask("rev-list", "HEAD").split()
         first, second = self.chance.choice(commits), self.chance.choice(commits)
-        log(mind)
+        log(call)
         owned = [r for r in listed if r.place.owned and r.place.path.startswith(".mind/")]
         if owned:
             record = self.chance.choice(owned)
-            blame(mind, record.memory.id)
-            log(mind, record.memory.id)
-        diff(mind, f"{first}..{second}")
-        finding.listing(past.at(mind, first).mind)
+            blame(call, record.memory.id)
+            log(call, record.memory.id)
+        diff(call, f"{first}..{second}")
+        finding.listing(past.at(call, first).call)
 
-    def _check_trust(self, mind: Mind) -> None:
+    def _check_trust(self, call: Call) -> None:
         """Checks that texts by Ann are trusted, and those by Ben are not."""
         for path, digest in self.shop.digests().items():
-            if digest in self.foreign - self.own and mind.trust.trusted(digest):
+            if digest in self.foreign - self.own and call.mind.trust.trusted(digest):
                 raise Failed(f"{path} of another user is trusted")
             if (
                 self.setting not in NOT_VOUCHED
                 and digest in self.own
-                and not mind.trust.trusted(digest)
+                and not call.mind.trust.trusted(digest)
             ):
                 raise Failed(f"{path} of the user is not trusted")
 
-    def _rebuilt(self, mind: Mind) -> tuple[Record, ...]:
+    def _rebuilt(self, call: Call) -> tuple[Record, ...]:
         from shutil import rmtree
 
-        opened = self.ann.mind(self.shop.root, fresh=True)
-        mind.close()
+        opened = self.ann.call(self.shop.root, fresh=True)
+        call.mind.close()
         rmtree(self.shop.root / ".mind" / ".index", ignore_errors=True)
         return finding.listing(opened).records
 

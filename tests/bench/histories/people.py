@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from mimo.call import Call
 from mimo.mind import Mind
 from mimo.operations import syncing
 from mimo.store import projects
@@ -59,7 +60,7 @@ class Person:
         }  # fmt: skip
         self.commands: Counter[str] = Counter()
         """The number of git commands, by name."""
-        self._minds: dict[Path, Mind] = {}
+        self._minds: dict[Path, Call] = {}
 
     def act(self) -> None:
         """Makes this process, in which mind runs, one of this user."""
@@ -84,16 +85,18 @@ class Person:
         """Returns the output of a git command."""
         return self.git(at, *words).stdout.strip()
 
-    def mind(self, root: Path, *, fresh: bool = False) -> Mind:
+    def call(self, root: Path, *, fresh: bool = False) -> Call:
         """Returns the opened memory of a project; `fresh` for another one in this process."""
         self.act()
         if fresh or root not in self._minds:
-            opened = Mind(
-                home=self.home,
-                project=projects.explicit(root, self.home),
-                clock=self.clock,
-                randomness=self._chance.randbytes,
-                environ=dict(os.environ),
+            opened = Call(
+                Mind(
+                    home=self.home,
+                    project=projects.explicit(root, self.home),
+                    clock=self.clock,
+                    randomness=self._chance.randbytes,
+                    environ=dict(os.environ),
+                )
             )
             if fresh:
                 return opened
@@ -112,8 +115,8 @@ class Person:
 
     def close(self) -> None:
         """Closes the memories."""
-        for mind in self._minds.values():
-            mind.close()
+        for call in self._minds.values():
+            call.mind.close()
 
 
 def lines(output: str) -> Sequence[str]:

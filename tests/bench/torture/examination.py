@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from mimo.call import Call
 from mimo.guard.audit import AuditLog
 from mimo.mind import Mind
 from mimo.operations import undoing
@@ -155,7 +156,7 @@ def _judged(scratch: Scratch, mind: Mind) -> Iterator[tuple[str, str]]:
             digest = files.approval_of(path.relative_to(root).as_posix(), path.read_bytes())
             words = "trusted" if mind.trust.trusted(digest) else "untrusted"
             yield f"trust of {path.relative_to(scratch.tree).as_posix()}", words
-    for change in undoing.changes(mind, 500):
+    for change in undoing.changes(Call(mind), 500):
         end = ", undone" if change.undone else ""
         for kept in mind.trash.kept(change.entry.id):
             text = (kept.before or b"").decode("utf-8", "replace")

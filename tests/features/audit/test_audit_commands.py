@@ -13,13 +13,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
+from mimo.call import Call, Caller, Surface
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import to_json
 from mimo.errors import MindError, StorageFailed
 from mimo.guard.chain import line_of, sealed
-from mimo.mind import Mind
 from tests.conftest import Clock
 from tests.server.test_http import INITIALIZE, hosting_of, inside
 
@@ -29,56 +29,56 @@ TOKEN = "ghp_" + "VH1oF7JCqH7aWY2TYGIAd1JmFEwvHMLCbokK"
 CALLER = Caller(surface=Surface.MCP, name="tester")
 
 
-def call(mind: Mind, tool: str, **arguments: Any) -> Any:
-    return to_json(invoke(TOOLS[tool][0], mind, CALLER, arguments))
+def call_tool(call: Call, tool: str, **arguments: Any) -> Any:
+    return to_json(invoke(TOOLS[tool][0], call.by(CALLER), arguments))
 
 
-def tried(mind: Mind, tool: str, **arguments: Any) -> str | None:
+def tried(call: Call, tool: str, **arguments: Any) -> str | None:
     """Returns the code of the error that a call ends with, or None."""
     try:
-        call(mind, tool, **arguments)
+        call_tool(call, tool, **arguments)
     except MindError as error:
         return error.code
     return None
 
 
-def run(mind: Mind, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+def run(call: Call, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     """Returns exit status and answer of a command."""
-    status = main([*words, "--json"], open=lambda _: mind)
+    status = main([*words, "--json"], open=lambda _: call.mind)
     out, err = capsys.readouterr()
     return status, json.loads(out or err)
 
 
-def log_of(mind: Mind) -> Path:
-    return mind.folder / ".local" / "audit.jsonl"
+def log_of(call: Call) -> Path:
+    return call.mind.folder / ".local" / "audit.jsonl"
 
 
-def events(mind: Mind) -> list[dict[str, Any]]:
-    return [json.loads(line)["event"] for line in log_of(mind).read_bytes().splitlines()]
+def events(call: Call) -> list[dict[str, Any]]:
+    return [json.loads(line)["event"] for line in log_of(call).read_bytes().splitlines()]
 
 
-def work(mind: Mind) -> None:
+def work(call: Call) -> None:
     """Makes calls that end in every way."""
-    assert tried(mind, "putMemory", namespace="agent.build", key="step", value=3) is None
-    assert tried(mind, "getMemory", namespace="agent.build", key="step") is None
-    denied = tried(mind, "putMemory", namespace="public.x", key="k", value=1)
+    assert tried(call, "putMemory", namespace="agent.build", key="step", value=3) is None
+    assert tried(call, "getMemory", namespace="agent.build", key="step") is None
+    denied = tried(call, "putMemory", namespace="public.x", key="k", value=1)
     assert denied == "PERMISSION_DENIED"
-    assert tried(mind, "getMemory", namespace="agent.build", key="none") == "NOT_FOUND"
-    assert tried(mind, "mind_search", query="anything") is None
-    assert tried(mind, "mind_search") == "VALIDATION_ERROR"
+    assert tried(call, "getMemory", namespace="agent.build", key="none") == "NOT_FOUND"
+    assert tried(call, "mind_search", query="anything") is None
+    assert tried(call, "mind_search") == "VALIDATION_ERROR"
 
 
 @pytest.mark.req("002-38", "002-39", "002-56", "002-67")
 def test_every_call_is_recorded_however_it_ends(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    work(mind)
-    main(["add", "Tea is drunk at four"], open=lambda _: mind)
+    work(call)
+    main(["add", "Tea is drunk at four"], open=lambda _: call.mind)
     capsys.readouterr()
 
     rows = [
         (item["tool"], item["operation"], item.get("namespace"), item["status"], item.get("reason"))
-        for item in events(mind)
+        for item in events(call)
     ]
     assert rows == [
         ("putMemory", "write", "agent.build", "ok", None),
@@ -89,68 +89,70 @@ def test_every_call_is_recorded_however_it_ends(
         ("mind_search", "read", None, "failed", None),
         ("mind_add", "write", None, "ok", None),
     ]
-    assert [item.get("agent") for item in events(mind)] == ["tester"] * 6 + [None]
+    assert [item.get("agent") for item in events(call)] == ["tester"] * 6 + [None]
 
 
 @pytest.mark.req("002-38", "002-43")
-def test_the_record_contains_no_arguments(mind: Mind) -> None:
+def test_the_record_contains_no_arguments(call: Call) -> None:
     address = "jo.doe@corp.io"
-    (mind.folder / "policy.yaml").write_text("pii: {on_write: allow}\n", encoding="utf-8")
-    mind.trust.approve(mind.guard.digests())
-    call(mind, "putMemory", namespace="agent.a", key="call_212-234-5678", value="a plain secret")
-    tried(mind, "putMemory", namespace="agent.a", key="k", value=f"write to {address}")
-    assert tried(mind, "mind_add", content=f"The token is {TOKEN}") == "SECRET_DETECTED"
-    tried(mind, "mind_search", query=f"what did {address} say")
-    tried(mind, "getMemory", namespace=f"agent.{TOKEN}", key=TOKEN)
+    (call.mind.folder / "policy.yaml").write_text("pii: {on_write: allow}\n", encoding="utf-8")
+    call.mind.trust.approve(call.mind.guard.digests())
+    call_tool(
+        call, "putMemory", namespace="agent.a", key="call_212-234-5678", value="a plain secret"
+    )
+    tried(call, "putMemory", namespace="agent.a", key="k", value=f"write to {address}")
+    assert tried(call, "mind_add", content=f"The token is {TOKEN}") == "SECRET_DETECTED"
+    tried(call, "mind_search", query=f"what did {address} say")
+    tried(call, "getMemory", namespace=f"agent.{TOKEN}", key=TOKEN)
 
-    kept = log_of(mind).read_text("utf-8")
+    kept = log_of(call).read_text("utf-8")
     for word in (address, TOKEN, "plain secret", "212-234-5678", "jo.doe"):
         assert word not in kept
-    assert [item.get("reason") for item in events(mind)][2] == "secret"
+    assert [item.get("reason") for item in events(call)][2] == "secret"
 
 
 def test_only_writing_a_value_fails_if_it_cannot_be_recorded(
-    mind: Mind,
+    call: Call,
 ) -> None:
-    call(mind, "putMemory", namespace="agent.a", key="k", value=1)
-    log_of(mind).unlink()
-    log_of(mind).mkdir()
+    call_tool(call, "putMemory", namespace="agent.a", key="k", value=1)
+    log_of(call).unlink()
+    log_of(call).mkdir()
 
-    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == 1
-    call(mind, "mind_search", query="anything")
+    assert call_tool(call, "getMemory", namespace="agent.a", key="k")["value"] == 1
+    call_tool(call, "mind_search", query="anything")
     with pytest.raises(StorageFailed):
-        call(mind, "putMemory", namespace="agent.a", key="k", value=2)
-    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == 1
+        call_tool(call, "putMemory", namespace="agent.a", key="k", value=2)
+    assert call_tool(call, "getMemory", namespace="agent.a", key="k")["value"] == 1
 
 
 @pytest.mark.attack("record of calls from a clone")
 def test_verify_reports_that_calls_cannot_be_recorded(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log_of(mind).mkdir(parents=True)
-    call(mind, "mind_add", content="The kettle holds two litres")
+    log_of(call).mkdir(parents=True)
+    call_tool(call, "mind_add", content="The kettle holds two litres")
 
-    status, answer = run(mind, capsys, "audit", "verify")
+    status, answer = run(call, capsys, "audit", "verify")
 
     assert status == 1
     assert "calls are not recorded" in answer["faults"][0]["what"]
 
 
 def test_show_survives_records_with_other_types(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = {"event_type": "tool_call", "timestamp": "2026-11-20T12:00:00Z", "seconds": "x"}
-    log_of(mind).parent.mkdir(parents=True, exist_ok=True)
-    log_of(mind).write_bytes(
-        line_of(sealed({"n": 1, **call, "redactions": []}, None, b"other"))
-        + line_of(sealed({"n": 2, **call, "timestamp": "soon"}, None, b"other"))
+    entry = {"event_type": "tool_call", "timestamp": "2026-11-20T12:00:00Z", "seconds": "x"}
+    log_of(call).parent.mkdir(parents=True, exist_ok=True)
+    log_of(call).write_bytes(
+        line_of(sealed({"n": 1, **entry, "redactions": []}, None, b"other"))
+        + line_of(sealed({"n": 2, **entry, "timestamp": "soon"}, None, b"other"))
     )
-    status, answer = run(mind, capsys, "audit", "show", "--tool", "None")
+    status, answer = run(call, capsys, "audit", "show", "--tool", "None")
 
     assert (status, answer["calls"]) == (0, [])
-    status, answer = run(mind, capsys, "audit", "show")
+    status, answer = run(call, capsys, "audit", "show")
     assert [(row["number"], row["seconds"]) for row in answer["calls"]] == [(1, 0.0)]
-    assert run(mind, capsys, "metrics")[0] == 0
+    assert run(call, capsys, "metrics")[0] == 0
 
 
 @pytest.mark.attack("local state planted by a clone")
@@ -158,50 +160,50 @@ def test_show_survives_records_with_other_types(
     "time", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "2026-11-20T12:00:00"]
 )
 def test_planted_times_are_listed(
-    mind: Mind, capsys: pytest.CaptureFixture[str], time: str
+    call: Call, capsys: pytest.CaptureFixture[str], time: str
 ) -> None:
     record = {"n": 1, "event_type": "tool_call", "timestamp": time}
     event = {"name": "x", "time": time, "measurements": {}, "metadata": {}}
-    log_of(mind).parent.mkdir(parents=True, exist_ok=True)
-    log_of(mind).write_bytes(line_of(sealed(record, None, b"other")))
-    log_of(mind).with_name("events.jsonl").write_text(f"{json.dumps(event)}\n", "utf-8")
+    log_of(call).parent.mkdir(parents=True, exist_ok=True)
+    log_of(call).write_bytes(line_of(sealed(record, None, b"other")))
+    log_of(call).with_name("events.jsonl").write_text(f"{json.dumps(event)}\n", "utf-8")
     for options in ([], ["--json"]):
         for words in (["audit", "show"], ["audit", "show", "--when", "today"], ["events"]):
-            assert main([*words, *options], open=lambda _: mind) == 0
+            assert main([*words, *options], open=lambda _: call.mind) == 0
         assert time[3:10] in capsys.readouterr().out
 
 
 def test_show_lists_the_newest_calls_that_pass_the_filters(
-    mind: Mind, capsys: pytest.CaptureFixture[str], clock: Clock
+    call: Call, capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
-    work(mind)
+    work(call)
     clock.forward(days=1)
-    tried(mind, "mind_list")
+    tried(call, "mind_list")
 
-    _, answer = run(mind, capsys, "audit", "show", "--limit", "2")
+    _, answer = run(call, capsys, "audit", "show", "--limit", "2")
     assert ([row["tool"] for row in answer["calls"]], answer["total"]) == (
         ["mind_search", "mind_list"],
         7,
     )
-    _, answer = run(mind, capsys, "audit", "show", "--status", "denied")
+    _, answer = run(call, capsys, "audit", "show", "--status", "denied")
     assert [(row["namespace"], row["key"]) for row in answer["calls"]] == [("public.x", "k")]
-    _, answer = run(mind, capsys, "audit", "show", "--when", "today")
+    _, answer = run(call, capsys, "audit", "show", "--when", "today")
     assert [row["tool"] for row in answer["calls"]] == ["mind_list"]
-    _, answer = run(mind, capsys, "audit", "show", "--agent", "somebody", "--tool", "mind_list")
+    _, answer = run(call, capsys, "audit", "show", "--agent", "somebody", "--tool", "mind_list")
     assert answer == {"calls": [], "total": 0}
 
 
 def test_verify_has_exit_status_1_for_a_broken_chain(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(mind, capsys, "audit", "verify")[1]["records"] == 0
-    work(mind)
-    status, verdict = run(mind, capsys, "audit", "verify")
+    assert run(call, capsys, "audit", "verify")[1]["records"] == 0
+    work(call)
+    status, verdict = run(call, capsys, "audit", "verify")
     assert (status, verdict["whole"], verdict["records"]) == (0, True, 6)
 
-    lines = log_of(mind).read_bytes().splitlines(keepends=True)
-    log_of(mind).write_bytes(b"".join(lines[:-1]).replace(b'"denied"', b'"ok"'))
-    status, verdict = run(mind, capsys, "audit", "verify")
+    lines = log_of(call).read_bytes().splitlines(keepends=True)
+    log_of(call).write_bytes(b"".join(lines[:-1]).replace(b'"denied"', b'"ok"'))
+    status, verdict = run(call, capsys, "audit", "verify")
     rows = [(fault["line"], fault["what"]) for fault in verdict["faults"]]
     assert (status, verdict["whole"]) == (1, False)
     assert rows == [(3, "it was changed"), (5, "record 6 is missing: the end was cut off")]
@@ -209,14 +211,14 @@ def test_verify_has_exit_status_1_for_a_broken_chain(
 
 @pytest.mark.attack("changed record of the audit")
 def test_a_key_that_occurs_twice_breaks_the_record_and_is_not_exported(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    work(mind)
-    data = log_of(mind).read_bytes()
-    log_of(mind).write_bytes(data.replace(b'"status":', b'"status":"ok","status":', 1))
+    work(call)
+    data = log_of(call).read_bytes()
+    log_of(call).write_bytes(data.replace(b'"status":', b'"status":"ok","status":', 1))
 
-    status, verdict = run(mind, capsys, "audit", "verify")
-    _, exported = run(mind, capsys, "audit", "export")
+    status, verdict = run(call, capsys, "audit", "verify")
+    _, exported = run(call, capsys, "audit", "export")
 
     assert (status, verdict["whole"]) == (1, False)
     assert verdict["faults"][0]["line"] == 1
@@ -224,29 +226,29 @@ def test_a_key_that_occurs_twice_breaks_the_record_and_is_not_exported(
     assert all(record["event"]["n"] > 1 for record in exported["records"])
 
 
-def test_verify_fails_without_the_key(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
-    work(mind)
-    (mind.home / "audit" / "key").unlink()
-    status, verdict = run(mind, capsys, "audit", "verify")
+def test_verify_fails_without_the_key(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    work(call)
+    (call.mind.home / "audit" / "key").unlink()
+    status, verdict = run(call, capsys, "audit", "verify")
     assert status == 1
     assert "not on this machine" in verdict["faults"][0]["what"]
 
 
-def test_export_writes_the_stored_lines(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
-    work(mind)
-    assert main(["audit", "export"], open=lambda _: mind) == 0
-    assert capsys.readouterr().out.encode() == log_of(mind).read_bytes()
+def test_export_writes_the_stored_lines(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    work(call)
+    assert main(["audit", "export"], open=lambda _: call.mind) == 0
+    assert capsys.readouterr().out.encode() == log_of(call).read_bytes()
 
 
 @pytest.mark.req("002-50", "002-51", "002-52", "002-53")
-def test_prometheus_can_parse_the_metrics(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
-    work(mind)
-    note = mind.folder / "facts" / "leaked.md"
+def test_prometheus_can_parse_the_metrics(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    work(call)
+    note = call.mind.folder / "facts" / "leaked.md"
     note.parent.mkdir(exist_ok=True)
     note.write_text(f"# The deploy\nuses {TOKEN}\n", encoding="utf-8")
-    call(mind, "mind_search", query="deploy")
+    call_tool(call, "mind_search", query="deploy")
 
-    assert main(["metrics", "--format", "prometheus"], open=lambda _: mind) == 0
+    assert main(["metrics", "--format", "prometheus"], open=lambda _: call.mind) == 0
     families = {
         family.name: family for family in text_string_to_metric_families(capsys.readouterr().out)
     }
@@ -271,9 +273,9 @@ def test_prometheus_can_parse_the_metrics(mind: Mind, capsys: pytest.CaptureFixt
     assert (memories.labels, memories.value) == ({"type": "fact"}, 1)
 
 
-def test_the_table_of_metrics(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
-    work(mind)
-    _, answer = run(mind, capsys, "metrics")
+def test_the_table_of_metrics(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    work(call)
+    _, answer = run(call, capsys, "metrics")
     rows = {row["tool"]: row for row in answer["tools"]}
     assert rows["putMemory"]["calls"] == 2
     assert rows["putMemory"]["denied"] == 1
@@ -294,10 +296,10 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 
 @pytest.mark.req("002-54")
-def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExporter) -> None:
-    tried(mind, "putMemory", namespace="agent.a", key="k", value="the value")
-    tried(mind, "putMemory", namespace="public.a", key="k", value="the value")
-    tried(mind, "getMemory", namespace="agent.a", key="a_word_of_mine")
+def test_spans_show_the_call_and_its_checks(call: Call, spans: InMemorySpanExporter) -> None:
+    tried(call, "putMemory", namespace="agent.a", key="k", value="the value")
+    tried(call, "putMemory", namespace="public.a", key="k", value="the value")
+    tried(call, "getMemory", namespace="agent.a", key="a_word_of_mine")
 
     finished = spans.get_finished_spans()
     rows = [(span.name, (span.attributes or {}).get("namespace")) for span in finished]

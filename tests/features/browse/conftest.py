@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from mimo.call import Call
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.features.browse import app
 from mimo.features.browse.app import Browser
-from mimo.mind import Mind
 
 PATIENCE = 60
 """Seconds after which words that do not appear count as never appearing."""
@@ -21,9 +20,9 @@ PATIENCE = 60
 _COMMANDS = all_commands()
 
 
-def call(view: Mind, path: str, given: Mapping[str, object]) -> object:
+def run_command(view: Call, path: str, given: Mapping[str, object]) -> object:
     """Runs a command as the command line does."""
-    return invoke(_COMMANDS.at(path), view, Caller(surface=Surface.CLI), given)
+    return invoke(_COMMANDS.at(path), view, given)
 
 
 def write(root: Path, name: str, text: str) -> Path:
@@ -89,17 +88,17 @@ def _rarely_watching(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def browse(
-    mind: Mind,
+    call: Call,
     play: Play,
     *,
     query: str = "",
     size: tuple[int, int] = (100, 30),
-    run: object = call,
+    run: object = run_command,
 ) -> None:
     """Runs a browser, in which `play` presses keys."""
 
     async def main() -> None:
-        browser = Browser(mind, run, query)  # type: ignore[arg-type] # a test may give another
+        browser = Browser(call, run, query)  # type: ignore[arg-type] # a test may give another
         async with browser.run_test(size=size) as pilot:
             await play(Screen(browser, pilot))
 

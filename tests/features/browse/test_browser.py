@@ -2,6 +2,7 @@
 
 from textual.events import Key
 
+from mimo.call import Call
 from mimo.commands.common import TrustLabel
 from mimo.features.audit.commands import AuditRows
 from mimo.features.browse.app import Query
@@ -9,10 +10,10 @@ from mimo.features.browse.model import PAGE
 from mimo.features.notes.reading import MemoryRow, MemoryRows
 from mimo.memory.model import Kind
 from tests.conftest import NOW
-from tests.features.browse.conftest import browse, call, note, write
+from tests.features.browse.conftest import browse, note, run_command, write
 
 
-def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(mind, three):
+def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(call, three):
     async def play(screen):
         text = await screen.until("importance 0.5")
         assert text.index("Green tea") < text.index("Cups are") < text.index("The pot is")
@@ -20,10 +21,10 @@ def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(mind, three)
         assert "1/3" in text
         assert "Green tea" in screen.chosen
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(mind, three):
+def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.press("j")
@@ -38,10 +39,10 @@ def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(mind, three)
         await screen.press("home")
         await screen.until("tea.md")
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_tab_switches_between_list_and_preview_and_leaves_the_query(mind, three):
+def test_tab_switches_between_list_and_preview_and_leaves_the_query(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.press("tab")
@@ -53,10 +54,10 @@ def test_tab_switches_between_list_and_preview_and_leaves_the_query(mind, three)
         await screen.press("slash", "tab")
         assert screen.browser.rows.has_focus
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_a_slash_in_the_query_is_text_at_once(mind, three):
+def test_a_slash_in_the_query_is_text_at_once(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         for key, sign in (("slash", "/"), ("d", "d"), ("slash", "/"), ("e", "e")):
@@ -66,13 +67,13 @@ def test_a_slash_in_the_query_is_text_at_once(mind, three):
         await screen.press("escape", "question_mark", "slash")
         assert screen.browser.query_one(Query).value == "d/e"
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_an_ingested_file_and_a_memory_for_all_projects_are_previewed(mind, project):
+def test_an_ingested_file_and_a_memory_for_all_projects_are_previewed(call, project):
     (project / "a.md").write_text("# One\n\ntext\n\n# Two\n\nmore\n", encoding="utf-8")
-    call(mind, "ingest", {"path": str(project / "a.md")})
-    call(mind, "add", {"content": "Always use pnpm", "user": True})
+    run_command(call, "ingest", {"path": str(project / "a.md")})
+    run_command(call, "add", {"content": "Always use pnpm", "user": True})
 
     async def play(screen):
         await screen.until("a.md")
@@ -80,10 +81,10 @@ def test_an_ingested_file_and_a_memory_for_all_projects_are_previewed(mind, proj
         await screen.press("slash", *"pnpm")
         await screen.until("Always use pnpm  user")
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_typing_searches_and_escape_shows_all_again(mind, three):
+def test_typing_searches_and_escape_shows_all_again(call, three):
     async def play(screen):
         await screen.until("1/3")
         await screen.press("slash", *"milk")
@@ -93,18 +94,18 @@ def test_typing_searches_and_escape_shows_all_again(mind, three):
         await screen.press("escape", "escape")
         await screen.until("Cups are")
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_a_query_of_the_command_line_is_the_first_one(mind, three):
+def test_a_query_of_the_command_line_is_the_first_one(call, three):
     async def play(screen):
         await screen.until("1/1")
         assert "Cups are" in screen.chosen
 
-    browse(mind, play, query="washed by hand")
+    browse(call, play, query="washed by hand")
 
 
-def test_an_answer_to_an_older_query_is_not_shown(mind, three):
+def test_an_answer_to_an_older_query_is_not_shown(call, three):
     async def play(screen):
         await screen.until("1/3")
         old = screen.browser.place
@@ -114,10 +115,10 @@ def test_an_answer_to_an_older_query_is_not_shown(mind, three):
         screen.browser._show_page(old, page)
         assert "Cups are" not in screen.text
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_links_are_followed_in_both_directions_and_back(mind, three):
+def test_links_are_followed_in_both_directions_and_back(call, three):
     async def play(screen):
         await screen.until("← builds_on  The pot is for tea only")
         await screen.press("g")
@@ -132,10 +133,10 @@ def test_links_are_followed_in_both_directions_and_back(mind, three):
         await screen.until("1/3")
         assert "Green tea" in screen.chosen
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_a_memory_without_links_and_a_link_to_a_missing_memory(mind, three):
+def test_a_memory_without_links_and_a_link_to_a_missing_memory(call, three):
     link = "links:\n- {to: no, type: builds_on}\n"
     write(three, "facts/old.md", note("old", "An old memory", day=1, more=link))
 
@@ -153,16 +154,16 @@ def test_a_memory_without_links_and_a_link_to_a_missing_memory(mind, three):
         await screen.press("enter")
         await screen.until("“no” is not a memory")
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_an_empty_project_names_the_command_that_stores_a_memory(mind):
+def test_an_empty_project_names_the_command_that_stores_a_memory(call):
     async def play(screen):
         await screen.until("no memories; `mind add TEXT` stores one")
         await screen.press("d", "e", "g", "y", "enter", "j", "k", "G", "r")
         await screen.until("nothing to review")
 
-    browse(mind, play)
+    browse(call, play)
 
 
 async def watch(screen):
@@ -171,7 +172,7 @@ async def watch(screen):
     screen.browser._watch()
 
 
-def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(mind, three):
+def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.press("j")
@@ -185,25 +186,25 @@ def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(mi
         await screen.until("3/3")
         assert "The pot is" in screen.chosen
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_a_memory_that_was_removed_under_the_cursor_is_reported(mind, three):
+def test_a_memory_that_was_removed_under_the_cursor_is_reported(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         (three / ".mind/facts/cup.md").unlink()
         await screen.press("j")
         await screen.until("error: Memory not found")
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_only_the_pages_that_are_seen_are_read_of_10_000_memories(mind):
+def test_only_the_pages_that_are_seen_are_read_of_10_000_memories(call):
     total, asked = 10_000, []
 
     def listed(view, path, given):
         if path != "list":
-            return call(view, path, given)
+            return run_command(view, path, given)
         asked.append(given["offset"])
         rows = range(given["offset"], min(total, given["offset"] + given["limit"]))
         memories = tuple(
@@ -230,34 +231,34 @@ def test_only_the_pages_that_are_seen_are_read_of_10_000_memories(mind):
         await screen.press("home")
         await screen.until("Memory 0")
 
-    browse(mind, play, run=listed)
+    browse(call, play, run=listed)
     assert set(asked) == {0, total - PAGE}
 
 
-def test_passing_by_is_no_use_of_a_memory_but_opening_is(mind, three):
+def test_passing_by_is_no_use_of_a_memory_but_opening_is(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.press("j")
         await screen.until("cup.md")
         await screen.press("slash", *"milk")
         await screen.until("1/1")
-        assert mind.accesses.uses() == {}
+        assert call.mind.accesses.uses() == {}
         await screen.press("enter", "enter")
-        await screen.when(lambda: _used(mind) == {"tea"}, "the use")
+        await screen.when(lambda: _used(call) == {"tea"}, "the use")
 
-    browse(mind, play)
-
-
-def _used(mind):
-    mind.accesses.flush()
-    return set(mind.accesses.uses())
+    browse(call, play)
 
 
-def test_an_error_of_a_command_is_shown_and_the_browser_goes_on(mind, three):
+def _used(call):
+    call.mind.accesses.flush()
+    return set(call.mind.accesses.uses())
+
+
+def test_an_error_of_a_command_is_shown_and_the_browser_goes_on(call, three):
     def failing(view, path, given):
         if path == "search":
             raise OSError("the disk is on fire")
-        return call(view, path, given)
+        return run_command(view, path, given)
 
     async def play(screen):
         await screen.until("1/3")
@@ -266,24 +267,24 @@ def test_an_error_of_a_command_is_shown_and_the_browser_goes_on(mind, three):
         await screen.press("escape", "escape")
         await screen.until("1/3")
 
-    browse(mind, play, run=failing)
+    browse(call, play, run=failing)
 
 
-def test_every_answer_passes_the_guard(mind, three):
+def test_every_answer_passes_the_guard(call, three):
     """Its record has a line for each command."""
 
     async def play(screen):
         await screen.until("importance 0.5")
 
-    browse(mind, play)
-    mind = mind.reopened()
-    shown = call(mind, "audit show", {})
+    browse(call, play)
+    call = Call(call.mind.reopened())
+    shown = run_command(call, "audit show", {})
     assert isinstance(shown, AuditRows)
     tools = {row.tool for row in shown.calls}
     assert {"mind_list", "mind_show", "mind_graph"} <= tools
 
 
-def test_a_secret_in_a_file_is_masked(mind, project):
+def test_a_secret_in_a_file_is_masked(call, project):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     write(project, "facts/a.md", note("a", f"The token\n\nIt is {token} here"))
 
@@ -291,4 +292,4 @@ def test_a_secret_in_a_file_is_masked(mind, project):
         await screen.until("It is ")
         assert token not in screen.text
 
-    browse(mind, play)
+    browse(call, play)

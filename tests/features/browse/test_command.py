@@ -6,13 +6,14 @@ import termios
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import Invalid, NoProject
 from mimo.features.browse.commands import Browsed, opened
 from mimo.mind import Mind
 from mimo.rendering.results import Recorded, show_on
 from tests.cli.test_guided_review import terminal
-from tests.features.browse.conftest import call, note, write
+from tests.features.browse.conftest import note, run_command, write
 
 COLOURED = re.compile(rb"\x1b\[(?:[\d;]*;)?(?:3[0-7]|4[0-7]|9\d|10\d|[34]8;\d)[\d;]*m")
 
@@ -79,11 +80,11 @@ def test_in_a_pipe_it_names_the_commands_that_print(project, monkeypatch, capsys
     assert "`mind search WORDS`" in shown.err
 
 
-def test_without_textual_it_names_the_extra(mind, monkeypatch):
+def test_without_textual_it_names_the_extra(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "textual", None)
 
     with pytest.raises(Invalid) as error:
-        opened(mind, call, {}, colour=True)
+        opened(call, run_command, {}, colour=True)
     assert (
         error.value.hint == "install it with `pip install textual`, or `pipx inject mimo textual`"
     )
@@ -91,7 +92,7 @@ def test_without_textual_it_names_the_extra(mind, monkeypatch):
 
 def test_without_a_project_it_names_mind_init(home, tmp_path):
     with pytest.raises(NoProject):
-        opened(Mind.open(tmp_path), call, {}, colour=True)
+        opened(Call(Mind.open(tmp_path)), run_command, {}, colour=True)
 
 
 def test_the_number_of_changes_is_printed_at_the_end():

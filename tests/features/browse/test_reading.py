@@ -1,18 +1,18 @@
 """The memory that is browsed."""
 
+from mimo.call import Call
 from mimo.features.browse.model import Place
 from mimo.features.browse.reading import Reader
-from mimo.mind import Mind
 from tests.conftest import descriptors_left
-from tests.features.browse.conftest import call
+from tests.features.browse.conftest import run_command
 
 
-def test_a_change_of_settings_leaves_no_files_open(mind: Mind) -> None:
-    reader = Reader(mind.reopened(), call, lambda *_: None)
+def test_a_change_of_settings_leaves_no_files_open(call: Call) -> None:
+    reader = Reader(Call(call.mind.reopened()), run_command, lambda *_: None)
     opened = []
     for number in range(6):
         settings = f"[trash]\ndays = {10 + number}\n"
-        (mind.folder / "config.toml").write_text(settings, encoding="utf-8")
+        (call.mind.folder / "config.toml").write_text(settings, encoding="utf-8")
         reader.page(Place(), 0, lambda: False)
         assert reader.has_changed()
         opened.append(descriptors_left())

@@ -7,7 +7,7 @@ from mimo.store.trust import Trust
 from tests.features.browse.conftest import browse, note, write
 
 
-def test_markup_and_control_characters_of_a_memory_are_only_text(mind, project):
+def test_markup_and_control_characters_of_a_memory_are_only_text(call, project):
     hostile = "[bold red]x[/] [@click=app.quit]y[/] \x1b]0;title\x07 \u202ereversed \x1b[31mred"
     write(project, "facts/a.md", note("a", f"{hostile}\n\n[link=http://z]z[/link] &#x202e;entity"))
 
@@ -16,10 +16,10 @@ def test_markup_and_control_characters_of_a_memory_are_only_text(mind, project):
         assert "[bold red]x[/] [@click=app.quit]y[/]" in text
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_untrusted_and_private_memories_are_labelled(mind, home, project):
+def test_untrusted_and_private_memories_are_labelled(call, home, project):
     write(project, "private/facts/a.md", note("a", "A secret place"))
     Trust(home, project).forget()
 
@@ -28,20 +28,20 @@ def test_untrusted_and_private_memories_are_labelled(mind, home, project):
         assert "untrusted" in screen.chosen
         assert "private" in screen.chosen
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_the_id_is_copied(mind, three):
+def test_the_id_is_copied(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.press("y")
         await screen.until("copied tea")
         assert screen.browser.clipboard == "tea"
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_the_help_lists_every_key(mind, three):
+def test_the_help_lists_every_key(call, three):
     async def play(screen):
         await screen.until("1/3")
         await screen.press("question_mark")
@@ -50,11 +50,11 @@ def test_the_help_lists_every_key(mind, three):
         await screen.press("escape")
         await screen.without("Show the keys")
 
-    browse(mind, play, size=(100, 40))
+    browse(call, play, size=(100, 40))
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 50)])
-def test_every_size_has_list_preview_and_keys(mind, three, size):
+def test_every_size_has_list_preview_and_keys(call, three, size):
     async def play(screen):
         text = await screen.until("importance 0.5")
         lines = text.split("\n")
@@ -64,10 +64,10 @@ def test_every_size_has_list_preview_and_keys(mind, three, size):
         assert lines[-1].startswith(" / search  enter open")
         assert lines[-1].endswith("? help  q quit")
 
-    browse(mind, play, size=size)
+    browse(call, play, size=size)
 
 
-def test_a_low_terminal_shows_the_preview_in_place_of_the_list(mind, three):
+def test_a_low_terminal_shows_the_preview_in_place_of_the_list(call, three):
     async def play(screen):
         text = await screen.until("1/3")
         assert "importance 0.5" not in text
@@ -77,10 +77,10 @@ def test_a_low_terminal_shows_the_preview_in_place_of_the_list(mind, three):
         await screen.press("escape")
         await screen.until("Cups are")
 
-    browse(mind, play, size=(60, 12))
+    browse(call, play, size=(60, 12))
 
 
-def test_a_resize_arranges_the_parts_again(mind, three):
+def test_a_resize_arranges_the_parts_again(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.pilot.resize_terminal(39, 20)
@@ -90,10 +90,10 @@ def test_a_resize_arranges_the_parts_again(mind, three):
         line = next(line for line in text.split("\n") if "Cups are" in line)
         assert "│" in line
 
-    browse(mind, play)
+    browse(call, play)
 
 
-def test_the_mouse_chooses_opens_and_presses_keys(mind, three):
+def test_the_mouse_chooses_opens_and_presses_keys(call, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.pilot.click("#rows", offset=(5, 1))
@@ -103,4 +103,4 @@ def test_the_mouse_chooses_opens_and_presses_keys(mind, three):
         await screen.pilot.click("#footer", offset=(screen.text.split("\n")[-1].index("? help"), 0))
         await screen.until("Show the keys")
 
-    browse(mind, play, size=(100, 40))
+    browse(call, play, size=(100, 40))

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from mimo import disk
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
@@ -205,23 +206,23 @@ def user(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def mind(project: Path, home: Path, user: Path) -> Mind:
+def call(project: Path, home: Path, user: Path) -> Call:
     environ = {"HOME": str(user), "PATH": str(user / "bin")}
-    return Mind(home=home, project=projects.explicit(project, home), environ=environ)
+    return Call(Mind(home=home, project=projects.explicit(project, home), environ=environ))
 
 
 @pytest.fixture
-def here(mind: Mind, user: Path) -> Machine:
-    return replace(machine(mind), places=places(str(user), {}, "linux"), home=None)
+def here(call: Call, user: Path) -> Machine:
+    return replace(machine(call), places=places(str(user), {}, "linux"), home=None)
 
 
-def install(mind: Mind, name: str, scope: str, here: Machine, **more: bool) -> list[FileRow]:
+def install(call: Call, name: str, scope: str, here: Machine, **more: bool) -> list[FileRow]:
     options = {"force": False, "dry_run": False} | more
-    return list(clients.install(mind, client(name), Scope(scope), here, **options))
+    return list(clients.install(call, client(name), Scope(scope), here, **options))
 
 
-def uninstall(mind: Mind, name: str, scope: str, here: Machine) -> list[FileRow]:
-    return list(clients.uninstall(mind, client(name), Scope(scope), here, dry_run=False))
+def uninstall(call: Call, name: str, scope: str, here: Machine) -> list[FileRow]:
+    return list(clients.uninstall(call, client(name), Scope(scope), here, dry_run=False))
 
 
 def tree(*folders: Path) -> dict[Path, bytes | None]:
@@ -236,10 +237,10 @@ def tree(*folders: Path) -> dict[Path, bytes | None]:
 
 @pytest.mark.parametrize(("name", "scope"), GOLDEN)
 def test_every_client_gets_its_golden_files(
-    mind: Mind, project: Path, user: Path, here: Machine, name: str, scope: str
+    call: Call, project: Path, user: Path, here: Machine, name: str, scope: str
 ) -> None:
     before = tree(project, user)
-    install(mind, name, scope, here)
+    install(call, name, scope, here)
     root = project if scope == "project" else user
     new = {path: data for path, data in tree(project, user).items() if data and path not in before}
 
@@ -250,32 +251,32 @@ def test_every_client_gets_its_golden_files(
         for path, data in new.items()
     }
     assert read == json.loads(wanted)
-    assert {step.action for step in install(mind, name, scope, here)} <= {"unchanged", "yours"}
-    uninstall(mind, name, scope, here)
+    assert {step.action for step in install(call, name, scope, here)} <= {"unchanged", "yours"}
+    uninstall(call, name, scope, here)
     assert tree(project, user) == before
 
 
 def test_folders_that_were_made_are_removed_with_the_last_file_in_them(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     before = tree(project)
-    install(mind, "vscode", "project", here)
-    install(mind, "cursor", "project", here)
+    install(call, "vscode", "project", here)
+    install(call, "cursor", "project", here)
     other = project / ".github" / "workflow.yml"
     other.write_text("on: push\n")
-    uninstall(mind, "vscode", "project", here)
+    uninstall(call, "vscode", "project", here)
     assert not (project / ".vscode").exists()
     assert sorted(path.name for path in (project / ".github").iterdir()) == ["workflow.yml"]
     other.unlink()
-    uninstall(mind, "cursor", "project", here)
+    uninstall(call, "cursor", "project", here)
     # It is no longer a folder that only mind needed: the user had a file in it.
     assert tree(project) == {**before, project / ".github": None}
 
 
-def test_an_empty_folder_of_the_user_stays(mind: Mind, project: Path, here: Machine) -> None:
+def test_an_empty_folder_of_the_user_stays(call: Call, project: Path, here: Machine) -> None:
     (project / ".claude").mkdir()
-    install(mind, "claude-code", "project", here)
-    uninstall(mind, "claude-code", "project", here)
+    install(call, "claude-code", "project", here)
+    uninstall(call, "claude-code", "project", here)
     assert (project / ".claude").is_dir()
 
 
@@ -303,20 +304,20 @@ def test_a_hook_prints_what_mind_prints_and_is_silent_without_it(
 
 
 def test_a_client_that_has_run_decides_which_of_two_files_is_made(
-    mind: Mind, user: Path, here: Machine
+    call: Call, user: Path, here: Machine
 ) -> None:
     (user / ".cline" / "data").mkdir(parents=True)
-    (row,) = install(mind, "cline", "user", here)
+    (row,) = install(call, "cline", "user", here)
     assert row.file == str(user / ".cline/data/settings/cline_mcp_settings.json")
 
 
 @pytest.mark.parametrize(("name", "scope"), GOLDEN)
 def test_a_custom_home_is_in_the_environment_of_the_server(
-    mind: Mind, project: Path, user: Path, here: Machine, name: str, scope: str
+    call: Call, project: Path, user: Path, here: Machine, name: str, scope: str
 ) -> None:
     chosen = replace(here, home="/srv/own mind")
     before = tree(project, user)
-    steps = install(mind, name, scope, chosen)
+    steps = install(call, name, scope, chosen)
 
     installed = client(name)
     file = place_of(installed.files[Scope(scope)], chosen)
@@ -329,7 +330,7 @@ def test_a_custom_home_is_in_the_environment_of_the_server(
         text = place_of(hooks.files[Scope(scope)], chosen).read_text(encoding="utf-8")
         for items in json.loads(text)["hooks"].values():
             assert items[0]["env"] == {"MIND_HOME": "/srv/own mind"}
-    uninstall(mind, name, scope, chosen)
+    uninstall(call, name, scope, chosen)
     assert tree(project, user) == before
 
 
@@ -339,7 +340,7 @@ def test_a_relative_home_is_made_absolute(
     monkeypatch.chdir(user)
     for given, expected in ((None, None), ("own", str(user / "own"))):
         environ = {"HOME": str(user), **({"MIND_HOME": given} if given else {})}
-        assert machine(Mind.open(project, environ=environ)).home == expected
+        assert machine(Call(Mind.open(project, environ=environ))).home == expected
 
 
 def test_a_project_installation_warns_about_a_custom_home(
@@ -356,7 +357,7 @@ def test_every_client_has_a_golden_file() -> None:
     assert set(GOLDEN) == {(each.name, scope.value) for each in CLIENTS for scope in each.files}
 
 
-def test_uninstall_restores_an_existing_file(mind: Mind, project: Path, here: Machine) -> None:
+def test_uninstall_restores_an_existing_file(call: Call, project: Path, here: Machine) -> None:
     file = project / ".mcp.json"
     for text in [
         "",
@@ -367,19 +368,19 @@ def test_uninstall_restores_an_existing_file(mind: Mind, project: Path, here: Ma
     ]:
         file.write_bytes(text.encode())
         file.chmod(0o640)
-        (step, *_) = install(mind, "claude-code", "project", here)
+        (step, *_) = install(call, "claude-code", "project", here)
 
         assert step.action == "changed"
         assert step.backup is not None
         assert Path(step.backup).read_bytes() == text.encode()
         assert file.stat().st_mode & 0o777 == 0o640
-        uninstall(mind, "claude-code", "project", here)
+        uninstall(call, "claude-code", "project", here)
         assert file.read_bytes() == text.encode()
 
 
 @pytest.mark.parametrize("other", [{}, {"mine": 1}])
 def test_uninstall_removes_an_entry_and_hooks_that_a_file_had_before(
-    mind: Mind, project: Path, here: Machine, other: dict[str, int]
+    call: Call, project: Path, here: Machine, other: dict[str, int]
 ) -> None:
     (project / ".claude").mkdir()
     entry = project / ".mcp.json"
@@ -388,26 +389,26 @@ def test_uninstall_removes_an_entry_and_hooks_that_a_file_had_before(
     entry.write_text(json.dumps(other | {"mcpServers": {"mind": {**STDIO, "env": {}}}}))
     hooks.write_text(json.dumps(other | {"hooks": {"SessionStart": [start]}}))
 
-    install(mind, "claude-code", "project", here, force=True)
-    rows = uninstall(mind, "claude-code", "project", here)
+    install(call, "claude-code", "project", here, force=True)
+    rows = uninstall(call, "claude-code", "project", here)
 
     assert [row.action for row in rows] == ["changed", "changed"]
     assert [json.loads(file.read_text()) for file in (entry, hooks)] == [other, other]
 
 
 def test_an_entry_of_another_program_comes_back_after_force(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     file = project / ".mcp.json"
     text = '{"mcpServers": {"mind": {"command": "other", "args": []}}}'
     file.write_text(text)
-    install(mind, "claude-code", "project", here, force=True)
-    uninstall(mind, "claude-code", "project", here)
+    install(call, "claude-code", "project", here, force=True)
+    uninstall(call, "claude-code", "project", here)
     assert file.read_text() == text
 
 
-def test_later_changes_of_the_user_stay(mind: Mind, project: Path, here: Machine) -> None:
-    install(mind, "cursor", "project", here)
+def test_later_changes_of_the_user_stay(call: Call, project: Path, here: Machine) -> None:
+    install(call, "cursor", "project", here)
     file = project / ".cursor/mcp.json"
     data = json.loads(file.read_text())
     data["mcpServers"]["other"] = {"command": "x"}
@@ -415,59 +416,59 @@ def test_later_changes_of_the_user_stay(mind: Mind, project: Path, here: Machine
     hooks = project / ".cursor/hooks.json"
     hooks.write_text(hooks.read_text().replace('"version": 1', '"version":  1'))
 
-    uninstall(mind, "cursor", "project", here)
+    uninstall(call, "cursor", "project", here)
 
     assert json.loads(file.read_text()) == {"mcpServers": {"other": {"command": "x"}}}
     assert not hooks.exists()
 
 
 def test_a_key_without_a_value_stays_with_its_comment(
-    mind: Mind, user: Path, here: Machine
+    call: Call, user: Path, here: Machine
 ) -> None:
     file = user / ".config/goose/config.yaml"
     file.parent.mkdir(parents=True)
     file.write_text("extensions: # mine\nmode: auto\n")
-    install(mind, "goose", "user", here)
+    install(call, "goose", "user", here)
     file.write_text(f"{file.read_text()}later: 1\n")
-    uninstall(mind, "goose", "user", here)
+    uninstall(call, "goose", "user", here)
     assert file.read_text() == "extensions: {} # mine\nmode: auto\nlater: 1\n"
 
 
 def test_a_shared_entry_is_removed_with_its_last_client(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
-    install(mind, "claude-code", "project", here)
-    install(mind, "copilot", "project", here)
-    (step, *_) = uninstall(mind, "claude-code", "project", here)
+    install(call, "claude-code", "project", here)
+    install(call, "copilot", "project", here)
+    (step, *_) = uninstall(call, "claude-code", "project", here)
 
     assert (step.action, step.note) == ("unchanged", "copilot uses it too")
     assert (project / ".mcp.json").exists()
-    uninstall(mind, "copilot", "project", here)
+    uninstall(call, "copilot", "project", here)
     assert not (project / ".mcp.json").exists()
 
 
 def test_a_shared_entry_that_the_file_had_before_is_removed_with_its_last_client(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     file = project / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"mind": STDIO}}))
-    install(mind, "claude-code", "project", here)
-    install(mind, "copilot", "project", here)
-    (step, *_) = uninstall(mind, "copilot", "project", here)
+    install(call, "claude-code", "project", here)
+    install(call, "copilot", "project", here)
+    (step, *_) = uninstall(call, "copilot", "project", here)
 
     assert (step.action, step.note) == ("unchanged", "claude-code uses it too")
-    uninstall(mind, "claude-code", "project", here)
+    uninstall(call, "claude-code", "project", here)
     assert json.loads(file.read_text()) == {}
 
 
 def test_a_dry_run_shows_the_difference_and_writes_nothing(
-    mind: Mind, project: Path, home: Path, here: Machine
+    call: Call, project: Path, home: Path, here: Machine
 ) -> None:
     file = project / ".vscode/mcp.json"
     file.parent.mkdir()
     file.write_text('{\n  // mine\n  "servers": {}\n}')
     before = tree(project, home)
-    (step, _) = install(mind, "vscode", "project", here, dry_run=True)
+    (step, _) = install(call, "vscode", "project", here, dry_run=True)
 
     assert tree(project, home) == before
     assert step.diff is not None
@@ -477,20 +478,20 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(
 
 
 def test_a_malformed_file_stops_the_whole_installation(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     (project / ".claude").mkdir()
     (project / ".claude/settings.json").write_text('{"hooks": {,}}')
     before = tree(project)
 
     with pytest.raises(Invalid, match=r"settings\.json`: line 1, column 12") as caught:
-        install(mind, "claude-code", "project", here)
+        install(call, "claude-code", "project", here)
     assert "nothing was changed" in caught.value.hint
     assert tree(project) == before
 
 
 def test_a_refusal_names_the_hook_that_can_not_be_added(
-    mind: Mind, user: Path, here: Machine
+    call: Call, user: Path, here: Machine
 ) -> None:
     file = user / ".codex/config.toml"
     file.parent.mkdir()
@@ -498,13 +499,13 @@ def test_a_refusal_names_the_hook_that_can_not_be_added(
     with pytest.raises(
         Invalid, match=r"config\.toml`: a change of `hooks\.SessionStart`"
     ) as caught:
-        install(mind, "codex", "user", here)
+        install(call, "codex", "user", here)
     assert "the new item of hooks.SessionStart would be {" in caught.value.hint
     assert "mcp_servers" not in caught.value.hint
 
 
 def test_an_installation_that_fails_at_a_later_file_does_not_claim_that_nothing_changed(
-    mind: Mind, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
+    call: Call, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really = disk.make_folder
 
@@ -515,7 +516,7 @@ def test_an_installation_that_fails_at_a_later_file_does_not_claim_that_nothing_
 
     monkeypatch.setattr(disk, "make_folder", refuse)
     with pytest.raises(StorageFailed, match=r"settings\.json`: operation not") as caught:
-        install(mind, "claude-code", "project", here)
+        install(call, "claude-code", "project", here)
 
     assert (project / ".mcp.json").exists()
     assert caught.value.hint == "check who owns it (`ls -l`); it was not changed"
@@ -523,35 +524,35 @@ def test_an_installation_that_fails_at_a_later_file_does_not_claim_that_nothing_
 
 @pytest.mark.parametrize("data", [b'{"a": "\xff"}', b"\x00", b"[]", b'{"mcpServers": []}'])
 def test_a_file_that_is_not_regular_is_refused(
-    mind: Mind, project: Path, here: Machine, data: bytes
+    call: Call, project: Path, here: Machine, data: bytes
 ) -> None:
     (project / ".mcp.json").write_bytes(data)
 
     with pytest.raises(Invalid, match=r"\.mcp\.json"):
-        install(mind, "claude-code", "project", here)
+        install(call, "claude-code", "project", here)
     assert (project / ".mcp.json").read_bytes() == data
 
 
 def test_an_entry_of_another_program_is_replaced_only_by_force(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     file = project / ".mcp.json"
     file.write_text('{"mcpServers": {"mind": {"command": "brain"}}}')
 
     with pytest.raises(Conflict, match="brain") as caught:
-        install(mind, "copilot", "project", here)
+        install(call, "copilot", "project", here)
     assert "--force" in caught.value.hint
-    assert uninstall(mind, "copilot", "project", here)[0].note == clients.NOT_OURS
-    install(mind, "copilot", "project", here, force=True)
+    assert uninstall(call, "copilot", "project", here)[0].note == clients.NOT_OURS
+    install(call, "copilot", "project", here, force=True)
     assert json.loads(file.read_text())["mcpServers"]["mind"] == STDIO
 
 
-def test_a_changed_entry_is_reported_and_kept(mind: Mind, project: Path, here: Machine) -> None:
-    install(mind, "opencode", "project", here)
+def test_a_changed_entry_is_reported_and_kept(call: Call, project: Path, here: Machine) -> None:
+    install(call, "opencode", "project", here)
     file = project / "opencode.json"
     changed = file.read_text().replace('"mcp"]', '"mcp", "--toolsets", "all"]')
     file.write_text(changed)
-    step, _ = install(mind, "opencode", "project", here)
+    step, _ = install(call, "opencode", "project", here)
 
     assert step.action == "unchanged"
     assert step.note == "it runs `mind mcp --toolsets all`; `--force` replaces it"
@@ -559,14 +560,14 @@ def test_a_changed_entry_is_reported_and_kept(mind: Mind, project: Path, here: M
 
 
 def test_a_link_of_the_user_is_followed_and_stays_a_link(
-    mind: Mind, user: Path, here: Machine
+    call: Call, user: Path, here: Machine
 ) -> None:
     real = user / "dotfiles" / "cursor.json"
     real.parent.mkdir()
     real.write_text("{}")
     (user / ".cursor").mkdir()
     (user / ".cursor/mcp.json").symlink_to(real)
-    install(mind, "cursor", "user", here)
+    install(call, "cursor", "user", here)
 
     assert (user / ".cursor/mcp.json").is_symlink()
     assert "mind" in real.read_text()
@@ -575,7 +576,7 @@ def test_a_link_of_the_user_is_followed_and_stays_a_link(
 @pytest.mark.parametrize("part", [".cursor", ".cursor/mcp.json"])
 @pytest.mark.attack("symbolic link")
 def test_a_link_that_leads_out_of_the_project_is_refused(
-    mind: Mind, project: Path, tmp_path: Path, here: Machine, part: str
+    call: Call, project: Path, tmp_path: Path, here: Machine, part: str
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -585,20 +586,20 @@ def test_a_link_that_leads_out_of_the_project_is_refused(
     link.symlink_to(outside if part == ".cursor" else outside / "mcp.json")
 
     with pytest.raises(StorageFailed, match="leads out of the project"):
-        install(mind, "cursor", "project", here)
+        install(call, "cursor", "project", here)
     assert (outside / "mcp.json").read_text() == "{}"
 
 
 @pytest.mark.attack("symbolic link")
-def test_a_link_to_nothing_is_refused(mind: Mind, user: Path, here: Machine) -> None:
+def test_a_link_to_nothing_is_refused(call: Call, user: Path, here: Machine) -> None:
     (user / ".cursor").mkdir()
     (user / ".cursor/mcp.json").symlink_to(user / "gone.json")
     with pytest.raises(StorageFailed, match="the missing"):
-        install(mind, "cursor", "user", here)
+        install(call, "cursor", "user", here)
 
 
 def test_a_concurrent_change_by_the_client_is_a_conflict(
-    mind: Mind, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
+    call: Call, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = project / ".mcp.json"
     file.write_text("{}")
@@ -610,17 +611,17 @@ def test_a_concurrent_change_by_the_client_is_a_conflict(
 
     monkeypatch.setattr(storage, "keep", changed_meanwhile)
     with pytest.raises(Conflict, match="changed since"):
-        install(mind, "copilot", "project", here)
+        install(call, "copilot", "project", here)
     assert file.read_text() == '{"theirs": 1}'
 
 
-def test_a_changed_copy_is_not_restored(mind: Mind, project: Path, here: Machine) -> None:
+def test_a_changed_copy_is_not_restored(call: Call, project: Path, here: Machine) -> None:
     file = project / ".mcp.json"
     file.write_text('{"a": 1}')
-    (step, *_) = install(mind, "claude-code", "project", here)
+    (step, *_) = install(call, "claude-code", "project", here)
     assert step.backup is not None
     files.replace(Path(step.backup), b"{}")
-    uninstall(mind, "claude-code", "project", here)
+    uninstall(call, "claude-code", "project", here)
 
     assert file.read_text() == '{"a": 1}'
 
@@ -633,29 +634,29 @@ printf '{"mcpServers":{"%s":%s}}' "$5" "$6" > "$(dirname "$0")/../.claude.json"
 
 
 def test_the_configuration_of_claude_code_is_changed_by_its_program(
-    mind: Mind, user: Path, here: Machine
+    call: Call, user: Path, here: Machine
 ) -> None:
-    (step, _) = install(mind, "claude-code", "user", here)
+    (step, _) = install(call, "claude-code", "user", here)
     assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
     assert "`claude` is not on the PATH; run where it is: claude mcp add-json" in str(step.note)
 
     program = user / "bin" / "claude"
     program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{CLAUDE}")
     program.chmod(0o755)
-    (step, _) = install(mind, "claude-code", "user", here, dry_run=True)
+    (step, _) = install(call, "claude-code", "user", here, dry_run=True)
     assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
-    (step, _) = install(mind, "claude-code", "user", here)
+    (step, _) = install(call, "claude-code", "user", here)
     assert step.action == "changed"
     assert json.loads((user / ".claude.json").read_text()) == {"mcpServers": {"mind": STDIO}}
-    assert install(mind, "claude-code", "user", here)[0].action == "unchanged"
-    uninstall(mind, "claude-code", "user", here)
+    assert install(call, "claude-code", "user", here)[0].action == "unchanged"
+    uninstall(call, "claude-code", "user", here)
     assert not (user / ".claude.json").exists()
-    assert uninstall(mind, "claude-code", "user", here)[0].action == "unchanged"
+    assert uninstall(call, "claude-code", "user", here)[0].action == "unchanged"
 
 
 @pytest.mark.parametrize("accepted", ["*acme*", "none"])
 def test_another_entry_is_not_lost_if_the_program_fails(
-    mind: Mind, user: Path, here: Machine, accepted: str
+    call: Call, user: Path, here: Machine, accepted: str
 ) -> None:
     """The program refuses our entry, or every one."""
     theirs, file = {"command": "acme"}, user / ".claude.json"
@@ -666,7 +667,7 @@ def test_another_entry_is_not_lost_if_the_program_fails(
     program.chmod(0o755)
 
     with pytest.raises(StorageFailed) as caught:
-        install(mind, "claude-code", "user", here, force=True)
+        install(call, "claude-code", "user", here, force=True)
 
     if accepted == "none":
         copy = Path(caught.value.hint.split("`")[1])
@@ -677,31 +678,31 @@ def test_another_entry_is_not_lost_if_the_program_fails(
 
 
 def test_a_failing_program_is_reported_with_its_output(
-    mind: Mind, user: Path, here: Machine
+    call: Call, user: Path, here: Machine
 ) -> None:
     program = user / "bin" / "claude"
     program.write_text("#!/bin/sh\necho not logged in >&2\nexit 3\n")
     program.chmod(0o755)
     with pytest.raises(StorageFailed, match="not logged in"):
-        install(mind, "claude-code", "user", here)
+        install(call, "claude-code", "user", here)
 
 
-def test_an_unsupported_scope_is_refused(mind: Mind, here: Machine) -> None:
+def test_an_unsupported_scope_is_refused(call: Call, here: Machine) -> None:
     with pytest.raises(Invalid) as caught:
         scope_of(client("windsurf"), Scope.PROJECT, here)
     assert caught.value.hint == "mind install windsurf --scope user"
 
 
 def test_the_default_scope_is_the_project(
-    mind: Mind, home: Path, user: Path, here: Machine
+    call: Call, home: Path, user: Path, here: Machine
 ) -> None:
-    nowhere = machine(Mind(home=home, project=None, environ=mind.environ))
+    nowhere = machine(Call(Mind(home=home, project=None, environ=call.mind.environ)))
 
     assert scope_of(client("codex"), None, here) is Scope.PROJECT
     assert scope_of(client("codex"), None, nowhere) is Scope.USER
     assert scope_of(client("goose"), None, here) is Scope.USER
     with pytest.raises(Invalid, match="no project here"):
-        install(mind, "codex", "project", nowhere)
+        install(call, "codex", "project", nowhere)
 
 
 @pytest.mark.parametrize(
@@ -720,14 +721,14 @@ def test_places_follow_the_system_and_the_environment(platform: str, name: str, 
 
 
 def test_the_list_shows_installed_and_unreadable_clients(
-    mind: Mind, project: Path, user: Path, capsys: pytest.CaptureFixture[str]
+    call: Call, project: Path, user: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (user / ".gemini").mkdir()
     (project / ".zed").mkdir()
     (project / ".zed/settings.json").write_text("{")
-    assert main(["install", "opencode"], open=lambda _: mind) == 0
+    assert main(["install", "opencode"], open=lambda _: call.mind) == 0
     capsys.readouterr()
-    assert main(["install"], open=lambda _: mind) == 0
+    assert main(["install"], open=lambda _: call.mind) == 0
     out, err = capsys.readouterr()
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
 
@@ -738,12 +739,12 @@ def test_the_list_shows_installed_and_unreadable_clients(
 
 
 def test_mind_missing_from_the_path_is_reported(
-    mind: Mind, user: Path, capsys: pytest.CaptureFixture[str]
+    call: Call, user: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["install", "zed"], open=lambda _: mind) == 0
+    assert main(["install", "zed"], open=lambda _: call.mind) == 0
     assert "not on your PATH" not in capsys.readouterr().err
     (user / "bin" / "mind").unlink()
-    assert main(["install", "zed"], open=lambda _: mind) == 0
+    assert main(["install", "zed"], open=lambda _: call.mind) == 0
     assert "`mind` is not on your PATH" in capsys.readouterr().err
 
 
@@ -758,7 +759,7 @@ ASKING = {
 
 @pytest.mark.parametrize("name", ASKING)
 def test_a_hook_that_waits_is_installed_only_while_the_user_wants_requests(
-    mind: Mind, project: Path, here: Machine, name: str, capsys: pytest.CaptureFixture[str]
+    call: Call, project: Path, here: Machine, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hooks = client(name).hooks[0]
     file = place_of(hooks.files[Scope.PROJECT], here)
@@ -768,62 +769,62 @@ def test_a_hook_that_waits_is_installed_only_while_the_user_wants_requests(
     def at_the_end() -> Any:
         return json.loads(file.read_text())["hooks"].get(event)
 
-    install(mind, name, "project", here)
+    install(call, name, "project", here)
     off = at_the_end()
     assert off in (None, [grouped(silent("claude-code"), **{"async": True})])
-    mind = set_to(mind, "on")
-    main(["doctor"], open=lambda _: mind)
+    call = set_to(call, "on")
+    main(["doctor"], open=lambda _: call.mind)
     assert f"mind install {name} --scope project" in capsys.readouterr().out
 
-    install(mind, name, "project", here)
+    install(call, name, "project", here)
     assert at_the_end() == [waiting]
-    assert {row.action for row in install(mind, name, "project", here)} == {"unchanged"}
-    main(["doctor"], open=lambda _: mind)
+    assert {row.action for row in install(call, name, "project", here)} == {"unchanged"}
+    main(["doctor"], open=lambda _: call.mind)
     assert "hook.capture" not in capsys.readouterr().out
 
-    uninstall(mind, name, "project", here)
+    uninstall(call, name, "project", here)
     assert tree(project) == before
 
 
 def test_turning_requests_off_makes_the_hook_of_claude_code_not_wait_again(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     other = {"hooks": [{"type": "command", "command": "say done"}]}
     file = project / ".claude" / "settings.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"hooks": {"Stop": [other]}}))
     for value in ("on", "off", "on", "off"):
-        mind = set_to(mind, value)
-        install(mind, "claude-code", "project", here)
+        call = set_to(call, value)
+        install(call, "claude-code", "project", here)
         more = {"timeout": 5} if value == "on" else {"async": True}
         items = json.loads(file.read_text())["hooks"]["Stop"]
         assert items == [other, grouped(silent("claude-code"), **more)]
 
 
-def test_a_hook_that_the_user_changed_stays(mind: Mind, project: Path, here: Machine) -> None:
-    install(mind, "claude-code", "project", here)
+def test_a_hook_that_the_user_changed_stays(call: Call, project: Path, here: Machine) -> None:
+    install(call, "claude-code", "project", here)
     file = project / ".claude" / "settings.json"
     file.write_text(file.read_text().replace('"async": true', '"timeout": 9'))
     changed = file.read_text()
     for value in ("on", "off"):
-        install(set_to(mind, value), "claude-code", "project", here)
+        install(set_to(call, value), "claude-code", "project", here)
         assert file.read_text() == changed
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_the_version_that_hooks_need_is_removed_from_a_file_without_one(
-    mind: Mind, project: Path, here: Machine, is_known: bool
+    call: Call, project: Path, here: Machine, is_known: bool
 ) -> None:
     file = project / ".cursor" / "hooks.json"
     file.parent.mkdir()
     theirs = {"stop": [{"command": "mine"}]}
     if is_known:
         file.write_text(json.dumps({"hooks": theirs}))
-    install(mind, "cursor", "project", here)
+    install(call, "cursor", "project", here)
     data = json.loads(file.read_text())
     data["hooks"]["stop"] = [{"command": "later"}]
     file.write_text(json.dumps(data))
-    uninstall(mind, "cursor", "project", here)
+    uninstall(call, "cursor", "project", here)
     left = {"hooks": {"stop": [{"command": "later"}]}}
     # Hooks in a file that mind made need the version still.
     assert json.loads(file.read_text()) == (left if is_known else {"version": 1, **left})
@@ -840,71 +841,71 @@ def loaded(folder: Path) -> dict[Path, Any]:
 
 @pytest.mark.parametrize("name", ["claude-code", "gemini", "codex", "cursor", "vscode", "copilot"])
 def test_hooks_of_an_earlier_version_are_renewed(
-    mind: Mind, project: Path, here: Machine, name: str
+    call: Call, project: Path, here: Machine, name: str
 ) -> None:
-    install(mind, name, "project", here)
+    install(call, name, "project", here)
     before = loaded(project)
     for path, data in tree(project).items():
         if data is not None:
             path.write_bytes(data.replace(b" 2>/dev/null || true", b""))
     assert loaded(project) != before
-    assert [doubt for doubt in clients.doubts(mind) if "earlier version" in doubt.message]
-    install(mind, name, "project", here)
+    assert [doubt for doubt in clients.doubts(call) if "earlier version" in doubt.message]
+    install(call, name, "project", here)
     assert loaded(project) == before
-    assert list(clients.doubts(mind)) == []
+    assert list(clients.doubts(call)) == []
 
 
-def test_a_hook_without_its_matcher_is_renewed(mind: Mind, project: Path, here: Machine) -> None:
-    install(mind, "gemini", "project", here)
+def test_a_hook_without_its_matcher_is_renewed(call: Call, project: Path, here: Machine) -> None:
+    install(call, "gemini", "project", here)
     file = project / ".gemini" / "settings.json"
     whole = json.loads(file.read_text())
     old = json.loads(file.read_text().replace(" 2>/dev/null || true", ""))
     del old["hooks"]["PreCompress"][0]["matcher"]
     file.write_text(json.dumps(old))
-    install(mind, "gemini", "project", here)
+    install(call, "gemini", "project", here)
     assert json.loads(file.read_text()) == whole
 
 
 def test_a_changed_hook_is_reported_and_replaced_by_force(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
-    install(mind, "claude-code", "project", here)
+    install(call, "claude-code", "project", here)
     file = project / ".claude" / "settings.json"
     whole = json.loads(file.read_text())
     file.write_text(file.read_text().replace('"async": true', '"timeout": 9'))
-    notes = [row.note for row in install(mind, "claude-code", "project", here)]
+    notes = [row.note for row in install(call, "claude-code", "project", here)]
     note = "its hooks are changed, or of an earlier version; `--force` replaces them"
     assert note in notes
-    install(mind, "claude-code", "project", here, force=True)
+    install(call, "claude-code", "project", here, force=True)
     assert json.loads(file.read_text()) == whole
 
 
 def test_the_doctor_reports_a_plugin_that_can_not_ask(
-    mind: Mind, user: Path, capsys: pytest.CaptureFixture[str]
+    call: Call, user: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (user / ".claude").mkdir()
     (user / ".claude/settings.json").write_text('{"enabledPlugins": {"mind@mimo": true}}')
-    mind = set_to(mind, "on")
-    main(["doctor"], open=lambda _: mind)
+    call = set_to(call, "on")
+    main(["doctor"], open=lambda _: call.mind)
     assert "the hooks of the plugin mind@mimo do not wait" in capsys.readouterr().out
 
 
 def test_an_installation_mentions_requests_until_they_are_on(
-    mind: Mind, here: Machine, capsys: pytest.CaptureFixture[str]
+    call: Call, here: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["install", "claude-code"], open=lambda _: mind) == 0
+    assert main(["install", "claude-code"], open=lambda _: call.mind) == 0
     line = "mind config hook.capture on && mind install claude-code --scope project"
     assert line in capsys.readouterr().out
-    mind = set_to(mind, "on")
-    assert main(["install", "claude-code"], open=lambda _: mind) == 0
-    assert main(["install", "opencode"], open=lambda _: mind) == 0
+    call = set_to(call, "on")
+    assert main(["install", "claude-code"], open=lambda _: call.mind) == 0
+    assert main(["install", "opencode"], open=lambda _: call.mind) == 0
     assert "hook.capture" not in capsys.readouterr().out
 
 
-def set_to(mind: Mind, value: str) -> Mind:
+def set_to(call: Call, value: str) -> Call:
     """Turns requests to agents on or off, and returns the memory with that setting."""
-    config(mind, "hook.capture", value)
-    return mind.reopened()
+    config(call, "hook.capture", value)
+    return Call(call.mind.reopened())
 
 
 THEIRS = """\
@@ -926,81 +927,81 @@ def codex_hooks(path: Path) -> Any:
 
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_codex_gets_its_hooks_where_it_has_others(
-    mind: Mind, project: Path, user: Path, here: Machine, scope: str
+    call: Call, project: Path, user: Path, here: Machine, scope: str
 ) -> None:
     folder = (project if scope == "project" else user) / ".codex"
     folder.mkdir()
     file = folder / "config.toml"
     file.write_text(THEIRS)
     before = tree(project, user)
-    install(mind, "codex", scope, here)
+    install(call, "codex", scope, here)
 
     assert not (folder / "hooks.json").exists()
     others = [{"hooks": [{"type": "command", "command": "say done"}]}]
     assert codex_hooks(file) == CODEX_HOOKS | {"Stop": others + CODEX_HOOKS["Stop"]}
-    assert {row.action for row in install(mind, "codex", scope, here)} == {"unchanged"}
-    uninstall(mind, "codex", scope, here)
+    assert {row.action for row in install(call, "codex", scope, here)} == {"unchanged"}
+    uninstall(call, "codex", scope, here)
     assert tree(project, user) == before
 
-    install(mind, "codex", scope, here)
+    install(call, "codex", scope, here)
     file.write_text(file.read_text() + "\n# of mine\n[tui]\nanimations = false\n")
-    uninstall(mind, "codex", scope, here)
+    uninstall(call, "codex", scope, here)
     assert file.read_text() == THEIRS + "\n# of mine\n[tui]\nanimations = false\n"
 
 
 def test_a_plugin_is_replaced_by_a_newer_one_and_never_another_program_s(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     file = project / ".opencode" / "plugin" / "mind.js"
     file.parent.mkdir(parents=True)
     file.write_text("export const Other = 1\n")
     with pytest.raises(Conflict, match="not mind's"):
-        install(mind, "opencode", "project", here)
-    uninstall(mind, "opencode", "project", here)
+        install(call, "opencode", "project", here)
+    uninstall(call, "opencode", "project", here)
     assert file.read_text() == "export const Other = 1\n"
 
     first, _, rest = PLUGIN_TEXT.partition("\n")
     file.write_text(f"{first}\n// earlier\n{rest}")
-    install(mind, "opencode", "project", here)
+    install(call, "opencode", "project", here)
     assert file.read_text() == PLUGIN_TEXT
 
 
 def test_a_plugin_of_a_clone_is_removed_as_a_whole(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
     file = project / ".opencode" / "plugin" / "mind.js"
     file.parent.mkdir(parents=True)
     file.write_text(PLUGIN_TEXT)
-    uninstall(mind, "opencode", "project", here)
+    uninstall(call, "opencode", "project", here)
     assert not file.exists()
 
 
 def test_a_file_with_only_the_schema_that_opencode_adds_is_removed(
-    mind: Mind, project: Path, here: Machine
+    call: Call, project: Path, here: Machine
 ) -> None:
-    install(mind, "opencode", "project", here)
+    install(call, "opencode", "project", here)
     file = project / "opencode.json"
     file.write_text(file.read_text().replace("{", '{\n  "$schema": "https://x/y.json",', 1))
-    uninstall(mind, "opencode", "project", here)
+    uninstall(call, "opencode", "project", here)
     assert not file.exists()
 
 
-def test_approvals_of_hooks_are_no_hooks(mind: Mind, user: Path, here: Machine) -> None:
+def test_approvals_of_hooks_are_no_hooks(call: Call, user: Path, here: Machine) -> None:
     file = user / ".codex" / "config.toml"
     file.parent.mkdir()
     file.write_text('[hooks.state."/x:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
-    install(mind, "codex", "user", here)
+    install(call, "codex", "user", here)
     assert json.loads(file.with_name("hooks.json").read_text()) == {"hooks": CODEX_HOOKS}
     assert codex_hooks(file) == {}
 
 
 def test_the_doctor_reports_a_missing_program(
-    mind: Mind, project: Path, capsys: pytest.CaptureFixture[str]
+    call: Call, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / ".mcp.json").write_text(
         '{"mcpServers": {"mind": {"command": "/gone/mind", "args": ["mcp"]}}}'
     )
-    main(["doctor"], open=lambda _: mind)
+    main(["doctor"], open=lambda _: call.mind)
     out = capsys.readouterr().out
 
     assert f"{project / '.mcp.json'} starts the missing `/gone/mind`" in out
@@ -1008,18 +1009,18 @@ def test_the_doctor_reports_a_missing_program(
 
 
 def test_the_doctor_reports_hooks_that_run_twice(
-    mind: Mind, user: Path, project: Path, here: Machine, capsys: pytest.CaptureFixture[str]
+    call: Call, user: Path, project: Path, here: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install(mind, "claude-code", "project", here)
-    install(mind, "codex", "user", here)
-    main(["doctor"], open=lambda _: mind)
+    install(call, "claude-code", "project", here)
+    install(call, "codex", "user", here)
+    main(["doctor"], open=lambda _: call.mind)
     assert "clients" not in capsys.readouterr().out
     (user / ".claude").mkdir(exist_ok=True)
     (user / ".claude/settings.json").write_text('{"enabledPlugins": {"mind@mimo": true}}')
     with (user / ".codex/config.toml").open("a") as config:
         config.write('[[hooks.Stop]]\nmatcher = ""\n')
     (user / "bin" / "mind").unlink()
-    main(["doctor"], open=lambda _: mind)
+    main(["doctor"], open=lambda _: call.mind)
     out = capsys.readouterr().out
 
     assert "the plugin mind@mimo and project settings both run mind's hooks" in out

@@ -6,22 +6,23 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.commands import all_commands, listed
 from mimo.errors import Invalid
 from mimo.features.clients.commands import Installation, install
 from mimo.features.clients.table import ClientName
 from mimo.features.upkeep.commands import config
-from mimo.mind import Mind
+from mimo.frozen import replace
 
 TOOLS = all_commands().tools()
 
 
 @pytest.fixture(autouse=True)
-def _of_a_user(mind: Mind, tmp_path: Path) -> None:
-    mind.environ = {"HOME": str(tmp_path / "user"), "PATH": ""}
+def _of_a_user(call: Call, tmp_path: Path) -> None:
+    call.mind.environ = {"HOME": str(tmp_path / "user"), "PATH": ""}
 
 
-def answering(mind: Mind, answer: str | None) -> list[str]:
+def answering(call: Call, answer: str | None) -> list[str]:
     """Lets a user at a terminal answer; returns the questions."""
     asked: list[str] = []
 
@@ -29,12 +30,12 @@ def answering(mind: Mind, answer: str | None) -> list[str]:
         asked.append(question.text)
         return answer
 
-    mind.ask = ask
+    call.console = replace(call.console, ask=ask)
     return asked
 
 
-def stored(mind: Mind) -> tuple[object, str]:
-    (row,) = config(mind.reopened(), "mcp.toolsets").settings
+def stored(call: Call) -> tuple[object, str]:
+    (row,) = config(Call(call.mind.reopened()), "mcp.toolsets").settings
     return row.value, row.origin
 
 
@@ -42,58 +43,57 @@ def of(result: Installation) -> tuple[tuple[str, ...], int | None]:
     return result.toolsets, result.tools
 
 
-def test_no_file_of_a_client_names_toolsets(mind: Mind, project: Path) -> None:
-    install(mind, ClientName("claude-code"), toolsets="core")
+def test_no_file_of_a_client_names_toolsets(call: Call, project: Path) -> None:
+    install(call, ClientName("claude-code"), toolsets="core")
     assert json.loads((project / ".mcp.json").read_text())["mcpServers"]["mind"]["args"] == ["mcp"]
 
 
-def test_the_option_is_stored_as_the_users_setting(mind: Mind) -> None:
-    asked = answering(mind, "all")
-    assert of(install(mind, ClientName("codex"), toolsets="core")) == (("core",), 13)
-    assert stored(mind) == (["core"], "user")
+def test_the_option_is_stored_as_the_users_setting(call: Call) -> None:
+    asked = answering(call, "all")
+    assert of(install(call, ClientName("codex"), toolsets="core")) == (("core",), 13)
+    assert stored(call) == (["core"], "user")
     assert asked == []
 
 
-def test_without_a_terminal_nothing_is_stored(mind: Mind) -> None:
-    assert of(install(mind, ClientName("codex"))) == ((), len(listed(TOOLS, ())))
-    assert stored(mind) == ([], "default")
+def test_without_a_terminal_nothing_is_stored(call: Call) -> None:
+    assert of(install(call, ClientName("codex"))) == ((), len(listed(TOOLS, ())))
+    assert stored(call) == ([], "default")
 
 
 @pytest.mark.parametrize(
     ("answer", "chosen"), [("core", ("core",)), ("all", ("all",)), ("default", ())]
 )
 def test_the_first_installation_at_a_terminal_asks(
-    mind: Mind, answer: str, chosen: tuple[str, ...]
+    call: Call, answer: str, chosen: tuple[str, ...]
 ) -> None:
-    asked = answering(mind, answer)
-    assert of(install(mind, ClientName("codex"))) == (chosen, len(listed(TOOLS, chosen)))
+    asked = answering(call, answer)
+    assert of(install(call, ClientName("codex"))) == (chosen, len(listed(TOOLS, chosen)))
     sizes = f"core (13), default ({len(listed(TOOLS, ()))}), all ({len(listed(TOOLS, ['all']))})"
     assert asked == [f"Which tools shall agents see: {sizes}?"]
-    assert stored(mind) == (list(chosen), "user")
-    again = mind.reopened()
-    again.ask = mind.ask
+    assert stored(call) == (list(chosen), "user")
+    again = Call(call.mind.reopened(), console=call.console)
     install(again, ClientName("cursor"))
     assert len(asked) == 1
 
 
-def test_no_answer_stores_nothing(mind: Mind) -> None:
-    answering(mind, None)
-    install(mind, ClientName("codex"))
-    assert stored(mind) == ([], "default")
+def test_no_answer_stores_nothing(call: Call) -> None:
+    answering(call, None)
+    install(call, ClientName("codex"))
+    assert stored(call) == ([], "default")
 
 
-def test_a_dry_run_asks_and_stores_nothing(mind: Mind) -> None:
-    asked = answering(mind, "all")
-    assert of(install(mind, ClientName("codex"), toolsets="core", dry_run=True)) == (("core",), 13)
-    assert (asked, stored(mind)) == ([], ([], "default"))
+def test_a_dry_run_asks_and_stores_nothing(call: Call) -> None:
+    asked = answering(call, "all")
+    assert of(install(call, ClientName("codex"), toolsets="core", dry_run=True)) == (("core",), 13)
+    assert (asked, stored(call)) == ([], ([], "default"))
 
 
-def test_an_unknown_group_is_refused_before_any_change(mind: Mind, project: Path) -> None:
+def test_an_unknown_group_is_refused_before_any_change(call: Call, project: Path) -> None:
     with pytest.raises(Invalid, match="`few` is not a toolset"):
-        install(mind, ClientName("codex"), toolsets="core,few")
+        install(call, ClientName("codex"), toolsets="core,few")
     assert not (project / ".codex").exists()
 
 
-def test_toolsets_without_a_client_are_refused(mind: Mind) -> None:
+def test_toolsets_without_a_client_are_refused(call: Call) -> None:
     with pytest.raises(Invalid, match="no client"):
-        install(mind, toolsets="core")
+        install(call, toolsets="core")

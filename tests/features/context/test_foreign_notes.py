@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.features.notes.reading import list_
 from mimo.features.search.commands import search
-from mimo.mind import Mind
 from mimo.operations import refresh
 
 READABLE: dict[str, bytes] = {
@@ -35,8 +35,8 @@ UNREADABLE: dict[str, bytes] = {
 
 
 @pytest.fixture
-def notes(mind: Mind) -> Path:
-    folder = mind.folder / "notes"
+def notes(call: Call) -> Path:
+    folder = call.mind.folder / "notes"
     for name, data in (READABLE | UNREADABLE).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,18 +44,18 @@ def notes(mind: Mind) -> Path:
     return folder
 
 
-def test_every_file_is_either_found_or_listed_with_its_reason(mind: Mind, notes: Path) -> None:
-    listed = {row.file for row in list_(mind).memories}
-    problems = {problem.path: problem.reason for problem in refresh.problems(mind)}
+def test_every_file_is_either_found_or_listed_with_its_reason(call: Call, notes: Path) -> None:
+    listed = {row.file for row in list_(call).memories}
+    problems = {problem.path: problem.reason for problem in refresh.problems(call)}
 
     assert listed == {f".mind/notes/{name}" for name in READABLE}
     assert set(problems) == {f".mind/notes/{name}" for name in UNREADABLE}
     assert all(problems.values())
 
 
-def test_reading_changes_no_byte(mind: Mind, notes: Path) -> None:
-    search(mind, "zeppelins")
-    list_(mind)
+def test_reading_changes_no_byte(call: Call, notes: Path) -> None:
+    search(call, "zeppelins")
+    list_(call)
 
     after = {str(p.relative_to(notes)): p.read_bytes() for p in notes.rglob("*.md")}
     assert after == READABLE | UNREADABLE
@@ -71,5 +71,5 @@ def test_reading_changes_no_byte(mind: Mind, notes: Path) -> None:
         ("lines end CRLF", "windows/crlf.md"),
     ],
 )
-def test_each_is_found_by_its_own_words(mind: Mind, notes: Path, query: str, name: str) -> None:
-    assert search(mind, query).results[0].source_file == f".mind/notes/{name}"
+def test_each_is_found_by_its_own_words(call: Call, notes: Path, query: str, name: str) -> None:
+    assert search(call, query).results[0].source_file == f".mind/notes/{name}"

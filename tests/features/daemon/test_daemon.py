@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import DaemonNotRunning, Invalid, StorageFailed
 from mimo.features import daemon, ingest
 from mimo.features.daemon import commands, process
@@ -28,37 +29,37 @@ from tests.conftest import descriptors, git
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
 
 
-def everywhere(mind: Mind) -> Mind:
+def everywhere(call: Call) -> Call:
     """Returns a memory that has no project of its own, as a daemon's."""
-    return Mind(home=mind.home, project=None, clock=mind.clock, environ={})
+    return Call(Mind(home=call.mind.home, project=None, clock=call.mind.clock, environ={}))
 
 
 @pytest.fixture
-def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+def loop(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """The loop of a daemon that gets its changes from the test."""
     monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
-    loop = Loop(everywhere(mind))
+    loop = Loop(everywhere(call).mind)
     loop.update_projects()
     yield loop
     loop.end()
     loop.run()
 
 
-def count(mind: Mind) -> int:
-    return mind.index.count(Filter())
+def count(call: Call) -> int:
+    return call.mind.index.count(Filter())
 
 
-def test_a_change_is_indexed_at_once(loop: Loop, mind: Mind) -> None:
-    path = mind.folder / "facts" / "fact_tea.md"
+def test_a_change_is_indexed_at_once(loop: Loop, call: Call) -> None:
+    path = call.mind.folder / "facts" / "fact_tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
-    assert count(mind) == 0
+    assert count(call) == 0
     loop.take(frozenset({path}))
-    assert count(mind) == 1
+    assert count(call) == 1
 
 
-def test_its_end_closes_the_index_of_each_memory(mind: Mind, loop: Loop) -> None:
-    user = mind.user(make=True)
+def test_its_end_closes_the_index_of_each_memory(call: Call, loop: Loop) -> None:
+    user = call.user(make=True)
     assert user
     loop.check()
     opened = [*loop._projects.values(), loop._user]
@@ -72,11 +73,11 @@ def test_its_end_closes_the_index_of_each_memory(mind: Mind, loop: Loop) -> None
     assert [path.exists() for path in journals] == [False, False]
 
 
-def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, mind: Mind) -> None:
-    user = mind.user(make=True)
+def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, call: Call) -> None:
+    user = call.user(make=True)
     assert user
-    loop.take(frozenset({mind.home / "memories"}))  # It appears while the daemon runs.
-    path = user.folder / "facts" / "fact_tea.md"
+    loop.take(frozenset({call.mind.home / "memories"}))  # It appears while the daemon runs.
+    path = user.mind.folder / "facts" / "fact_tea.md"
     path.parent.mkdir()
     path.write_text(TEXT, encoding="utf-8")
 
@@ -87,13 +88,13 @@ def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, mind: Mind)
 
 @pytest.mark.parametrize(("files", "starts"), [(2, 0), (60, 1)])
 def test_many_changed_files_are_prepared_for_comparison_in_the_background(
-    loop: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch, files: int, starts: int
+    loop: Loop, call: Call, monkeypatch: pytest.MonkeyPatch, files: int, starts: int
 ) -> None:
     started = []
     monkeypatch.setattr(
-        "mimo.operations.encoding.encode_later", lambda mind: started.append(mind.project.root)
+        "mimo.operations.encoding.encode_later", lambda call: started.append(call.mind.project.root)
     )
-    folder = mind.folder / "facts"
+    folder = call.mind.folder / "facts"
     folder.mkdir(exist_ok=True)
     paths = [folder / f"fact_{number}.md" for number in range(files)]
     for path in paths:
@@ -101,12 +102,12 @@ def test_many_changed_files_are_prepared_for_comparison_in_the_background(
 
     loop.take(frozenset(paths))
 
-    assert started == [mind.project.root] * starts
+    assert started == [call.mind.project.root] * starts
 
 
 @pytest.mark.req("003-38")
 def test_a_session_ends_after_half_an_hour_without_activity(
-    loop: Loop, mind: Mind, clock, project: Path
+    loop: Loop, call: Call, clock, project: Path
 ) -> None:
     loop.take(frozenset({project / ".git" / "COMMIT_EDITMSG"}))
     clock.forward(minutes=29)
@@ -121,107 +122,109 @@ def test_a_session_ends_after_half_an_hour_without_activity(
     assert loop.active == {}
 
 
-def ingested(mind: Mind, name: str = "guide.md") -> str:
+def ingested(call: Call, name: str = "guide.md") -> str:
     """Ingests a file, and returns the id of its source."""
-    path = mind.project.root / name
+    path = call.mind.project.root / name
     path.write_text("# Guide\n\nWater boils.\n", encoding="utf-8")
-    (report,) = ingest.ingest_files(mind, [str(path)], ingest.Options()).files
+    (report,) = ingest.ingest_files(call, [str(path)], ingest.Options()).files
     assert report.source_id
     return report.source_id
 
 
-def texts(mind: Mind) -> list[str]:
-    return [path.read_text("utf-8") for path in (mind.folder / "sources").glob("*.md")]
+def texts(call: Call) -> list[str]:
+    return [path.read_text("utf-8") for path in (call.mind.folder / "sources").glob("*.md")]
 
 
-def calls(mind: Mind) -> int:
+def calls(call: Call) -> int:
     """Returns the number of calls in the audit log."""
-    return sum(len(path.read_bytes().splitlines()) for path in mind.folder.rglob("audit*.jsonl"))
+    return sum(
+        len(path.read_bytes().splitlines()) for path in call.mind.folder.rglob("audit*.jsonl")
+    )
 
 
 def test_nothing_happens_for_a_file_whose_source_was_removed(
-    loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
+    loop: Loop, call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
-    removing.remove_source(mind, mind.index.parts(ingested(mind)))
-    (mind.project.root / "guide.md").write_text("# Guide\n\nWater freezes.\n", "utf-8")
-    before = calls(mind)
+    removing.remove_source(call, call.mind.index.parts(ingested(call)))
+    (call.mind.project.root / "guide.md").write_text("# Guide\n\nWater freezes.\n", "utf-8")
+    before = calls(call)
     loop.check()
     assert not caplog.records
-    assert (texts(mind), calls(mind)) == ([], before)
-    ingested(mind)  # It is followed again.
-    (mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
+    assert (texts(call), calls(call)) == ([], before)
+    ingested(call)  # It is followed again.
+    (call.mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
     loop.check()
-    assert "Water flows" in texts(mind)[0]
+    assert "Water flows" in texts(call)[0]
 
 
 def test_an_emptied_file_keeps_its_chunks_until_it_is_filled_again(
-    loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
+    loop: Loop, call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ingested(mind)
-    guide = mind.project.root / "guide.md"
-    before = calls(mind)
+    ingested(call)
+    guide = call.mind.project.root / "guide.md"
+    before = calls(call)
     guide.write_text("", "utf-8")
     loop.check()
-    assert "Water boils" in texts(mind)[0]
+    assert "Water boils" in texts(call)[0]
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
-    assert calls(mind) == before
+    assert calls(call) == before
     guide.write_text("# Guide\n\nWater flows.\n", "utf-8")
     loop.check()
-    assert "Water flows" in texts(mind)[0]
+    assert "Water flows" in texts(call)[0]
     guide.write_text("", "utf-8")
-    ingest.update_files(mind, [str(guide)], ingest.Options())
-    assert texts(mind) == []
+    ingest.update_files(call, [str(guide)], ingest.Options())
+    assert texts(call) == []
 
 
 def test_a_file_is_followed_on_the_branches_where_it_is_ingested(
-    loop: Loop, mind: Mind, project: Path, caplog: pytest.LogCaptureFixture
+    loop: Loop, call: Call, project: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     git(project, "init", "-q", "-b", "main")
     (project / "guide.md").write_text("# Guide\n", encoding="utf-8")
     git(project, "add", ".")
     git(project, "commit", "-qm", "begin")
     git(project, "switch", "-qc", "other")
-    ingested(mind)
+    ingested(call)
     git(project, "add", ".")
     git(project, "commit", "-qm", "ingested")
     git(project, "switch", "-q", "main")
     (project / "guide.md").write_text("# Guide\n\nWater freezes.\n", "utf-8")
-    before = calls(mind)
+    before = calls(call)
     for _ in range(2):
         loop.check()
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
-    assert (texts(mind), calls(mind)) == ([], before)
+    assert (texts(call), calls(call)) == ([], before)
 
     git(project, "stash", "-q")
     git(project, "switch", "-q", "other")
     (project / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
-    refresh.refresh(loop._projects[project])  # As after the events of the checkout.
+    refresh.refresh(Call(loop._projects[project]))  # As after the events of the checkout.
     loop.check()
-    assert "Water flows" in texts(mind)[0]
+    assert "Water flows" in texts(call)[0]
 
 
 def test_a_file_that_cannot_be_ingested_is_reported_once(
-    loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
+    loop: Loop, call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ingested(mind)
-    (mind.project.root / "guide.md").write_bytes(b"binary \0")
+    ingested(call)
+    (call.mind.project.root / "guide.md").write_bytes(b"binary \0")
     loop.check()
-    before = calls(mind)
+    before = calls(call)
     loop.check()
     warnings = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert len(warnings) == 1
     assert "guide.md was not ingested again: `guide.md` is binary" in warnings[0]
-    assert calls(mind) == before
-    (mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
+    assert calls(call) == before
+    (call.mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
     loop.check()
-    assert "Water flows" in texts(mind)[0]
+    assert "Water flows" in texts(call)[0]
 
 
 @pytest.fixture
-def diverged(mind: Mind, project: Path) -> Path:
+def diverged(call: Call, project: Path) -> Path:
     """A project on the branch `other`; it and `main` changed the same line of an ingested file."""
     git(project, "init", "-q", "-b", "main")
-    ingested(mind)
+    ingested(call)
     git(project, "add", ".")
     git(project, "commit", "-qm", "begin")
     git(project, "branch", "-q", "other")
@@ -232,7 +235,7 @@ def diverged(mind: Mind, project: Path) -> Path:
     return project
 
 
-def test_nothing_is_written_during_a_rebase(loop: Loop, mind: Mind, diverged: Path) -> None:
+def test_nothing_is_written_during_a_rebase(loop: Loop, call: Call, diverged: Path) -> None:
     git(diverged, "rebase", "-q", "main", check=False)
     assert ">>>>>>>" in (diverged / "guide.md").read_text("utf-8")
     loop.check()
@@ -242,24 +245,28 @@ def test_nothing_is_written_during_a_rebase(loop: Loop, mind: Mind, diverged: Pa
     assert git(diverged, "status", "--porcelain") == "M  guide.md"
     git(diverged, "-c", "core.editor=true", "rebase", "--continue")
     loop.check()
-    assert "Water freezes and flows" in texts(mind)[0]
+    assert "Water freezes and flows" in texts(call)[0]
 
 
 def test_an_unreadable_git_folder_stops_no_other_project(
-    loop: Loop, mind: Mind, home: Path, tmp_path: Path
+    loop: Loop, call: Call, home: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "blog").mkdir()
-    init(tmp_path / "blog", home, now=mind.now())
-    blog = Mind(home=home, project=explicit(tmp_path / "blog", home), clock=mind.clock, environ={})
+    init(tmp_path / "blog", home, now=call.mind.now())
+    blog = Call(
+        Mind(
+            home=home, project=explicit(tmp_path / "blog", home), clock=call.mind.clock, environ={}
+        )
+    )
     ingested(blog)
-    (blog.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
-    (mind.project.root / ".git").write_text(f"gitdir: /{'a' * 300}\n", encoding="utf-8")
+    (blog.mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
+    (call.mind.project.root / ".git").write_text(f"gitdir: /{'a' * 300}\n", encoding="utf-8")
     loop.check()
     assert "Water flows" in texts(blog)[0]
 
 
 def test_a_file_with_a_conflict_of_git_is_not_ingested(
-    loop: Loop, mind: Mind, diverged: Path, caplog: pytest.LogCaptureFixture
+    loop: Loop, call: Call, diverged: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     guide = diverged / "guide.md"
     guide.write_text("# Guide\n\nWater boils at last.\n", "utf-8")
@@ -270,23 +277,25 @@ def test_a_file_with_a_conflict_of_git_is_not_ingested(
     loop.check()
     assert "`guide.md` has a conflict of git that is not resolved" in caplog.text
     with pytest.raises(Invalid, match="has a conflict of git that is not resolved"):
-        ingest.ingest_files(mind, [str(guide)], ingest.Options())
-    assert "Water boils." in texts(mind)[0]
+        ingest.ingest_files(call, [str(guide)], ingest.Options())
+    assert "Water boils." in texts(call)[0]
     git(diverged, "add", "guide.md")  # The text may be about conflicts.
-    (report,) = ingest.ingest_files(mind, [str(guide)], ingest.Options()).files
+    (report,) = ingest.ingest_files(call, [str(guide)], ingest.Options()).files
     assert report.ids
 
 
 @pytest.mark.parametrize("rule", ["", "mind_context: {operations: []}", "ingest: {operations: []}"])
 def test_the_policy_binds_what_the_daemon_writes(
-    loop: Loop, mind: Mind, clock, project: Path, rule: str
+    loop: Loop, call: Call, clock, project: Path, rule: str
 ) -> None:
-    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
+    saving.store(call, saving.draft(Kind.DECISION, "Use JWT for auth"))
     (project / "guide.md").write_text("# Guide\n\nWater boils.\n", encoding="utf-8")
-    ingest.ingest_files(mind, [str(project / "guide.md")], ingest.Options())
+    ingest.ingest_files(call, [str(project / "guide.md")], ingest.Options())
     (project / ".gitignore").write_text("CLAUDE.*\n", encoding="utf-8")
     (project / "guide.md").write_text("# Guide\n\nWater freezes.\n", encoding="utf-8")
-    (mind.folder / "policy.yaml").write_text(f"tool_permissions: {{{rule}}}\n", encoding="utf-8")
+    (call.mind.folder / "policy.yaml").write_text(
+        f"tool_permissions: {{{rule}}}\n", encoding="utf-8"
+    )
     loop.take(frozenset({project / "README.md"}))
     clock.forward(minutes=30)
     loop.check()
@@ -294,9 +303,9 @@ def test_the_policy_binds_what_the_daemon_writes(
 
     assert loop.active == {}
     assert any(project.glob("CLAUDE.*")) is not rule.startswith("mind_context")
-    texts = [path.read_text("utf-8") for path in (mind.folder / "sources").glob("*.md")]
+    texts = [path.read_text("utf-8") for path in (call.mind.folder / "sources").glob("*.md")]
     assert any("freezes" in text for text in texts) is not rule.startswith("ingest")
-    log = mind.folder / ".local" / "audit.jsonl"
+    log = call.mind.folder / ".local" / "audit.jsonl"
     events = [json.loads(line)["event"] for line in log.read_text("utf-8").splitlines()]
     tools = [event["tool"] for event in events if event.get("agent") == ingest.DAEMON]
     written = {"ingest", "mind_context_write"}
@@ -304,7 +313,7 @@ def test_the_policy_binds_what_the_daemon_writes(
 
 
 def test_removed_and_new_projects_are_noticed(
-    loop: Loop, mind: Mind, project: Path, tmp_path: Path, home: Path, clock
+    loop: Loop, call: Call, project: Path, tmp_path: Path, home: Path, clock
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -317,9 +326,9 @@ def test_removed_and_new_projects_are_noticed(
 
 
 def test_removed_projects_are_not_made_again(
-    loop: Loop, mind: Mind, project: Path, tmp_path: Path, home: Path, clock, monkeypatch
+    loop: Loop, call: Call, project: Path, tmp_path: Path, home: Path, clock, monkeypatch
 ) -> None:
-    path = mind.folder / "facts" / "fact_a.md"
+    path = call.mind.folder / "facts" / "fact_a.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
     other = tmp_path / "other"
@@ -338,9 +347,9 @@ def test_removed_projects_are_not_made_again(
     assert watched_projects(home) == ()
 
 
-def set_project(mind: Mind, text: str) -> frozenset[Path]:
+def set_project(call: Call, text: str) -> frozenset[Path]:
     """Writes a project's settings, and returns the paths of the change."""
-    path = mind.folder / "config.toml"
+    path = call.mind.folder / "config.toml"
     path.write_text(f"format = 1\n{text}\n", encoding="utf-8")
     return frozenset({path})
 
@@ -362,9 +371,9 @@ def watched(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def test_an_included_folder_is_watched_as_soon_as_a_check_finds_it(
-    loop: Loop, mind: Mind, project: Path, watched: list[Path]
+    loop: Loop, call: Call, project: Path, watched: list[Path]
 ) -> None:
-    loop.take(set_project(mind, 'include = ["docs/*.md"]'))
+    loop.take(set_project(call, 'include = ["docs/*.md"]'))
     assert project / "docs" not in watched
     (project / "docs").mkdir()
     loop.check()
@@ -372,7 +381,7 @@ def test_an_included_folder_is_watched_as_soon_as_a_check_finds_it(
 
 
 def test_an_included_folder_out_of_reach_does_not_end_the_loop(
-    loop: Loop, mind: Mind, project: Path, watched: list[Path], monkeypatch: pytest.MonkeyPatch
+    loop: Loop, call: Call, project: Path, watched: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "docs").mkdir()
     stat = os.stat
@@ -384,51 +393,51 @@ def test_an_included_folder_out_of_reach_does_not_end_the_loop(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "stat", refused)
-        loop.take(set_project(mind, 'include = ["docs/*.md"]'))
+        loop.take(set_project(call, 'include = ["docs/*.md"]'))
     assert project / "docs" not in watched
     loop.check()
     until(lambda: project / "docs" in watched)
 
 
 def test_settings_that_change_while_projects_are_read_are_applied(
-    loop: Loop, mind: Mind, project: Path, watched: list[Path], monkeypatch: pytest.MonkeyPatch
+    loop: Loop, call: Call, project: Path, watched: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = Mind.at
     (project / "docs").mkdir()
     (project / "docs" / "tea.md").write_text(TEXT, encoding="utf-8")
 
     def changing(self: Mind, registered: Registered) -> Mind | None:
-        set_project(mind, 'include = ["docs/*.md"]')
+        set_project(call, 'include = ["docs/*.md"]')
         return at(self, registered)
 
     monkeypatch.setattr(Mind, "at", changing)
     loop.update_projects()
     until(lambda: project / "docs" in watched)
-    assert count(mind.reopened()) == 1
+    assert count(Call(call.mind.reopened())) == 1
 
 
 def test_included_memories_stay_indexed_after_the_settings_change(
-    loop: Loop, mind: Mind, project: Path, watched: list[Path]
+    loop: Loop, call: Call, project: Path, watched: list[Path]
 ) -> None:
     (project / "docs").mkdir()
     (project / "docs" / "tea.md").write_text(TEXT, encoding="utf-8")
-    set_project(mind, 'include = ["docs/*.md"]')
-    assert refresh.refresh(mind.reopened()).added == 1
+    set_project(call, 'include = ["docs/*.md"]')
+    assert refresh.refresh(Call(call.mind.reopened())).added == 1
 
-    (mind.folder / "new").mkdir()
-    loop.take(frozenset({mind.folder / "new"}))  # All files are compared.
+    (call.mind.folder / "new").mkdir()
+    loop.take(frozenset({call.mind.folder / "new"}))  # All files are compared.
 
-    assert count(mind.reopened()) == 1
+    assert count(Call(call.mind.reopened())) == 1
     until(lambda: project / "docs" in watched)
 
 
-def test_changed_settings_leave_no_files_open(loop: Loop, mind: Mind) -> None:
+def test_changed_settings_leave_no_files_open(loop: Loop, call: Call) -> None:
     opened = []
     for number in range(6):
-        loop.take(set_project(mind, f"trash.days = {10 + number}"))
+        loop.take(set_project(call, f"trash.days = {10 + number}"))
         opened.append(descriptors())
     for number in range(6):
-        path = mind.home / "config.toml"
+        path = call.mind.home / "config.toml"
         path.write_text(f"[trash]\ndays = {20 + number}\n", encoding="utf-8")
         loop.take(frozenset({path}))
         opened.append(descriptors())
@@ -437,12 +446,12 @@ def test_changed_settings_leave_no_files_open(loop: Loop, mind: Mind) -> None:
 
 
 def test_a_changed_pause_between_checks_holds_at_once(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_checked, path = threading.Event(), mind.home / "config.toml"
+    is_checked, path = threading.Event(), call.mind.home / "config.toml"
     monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
     monkeypatch.setattr(Loop, "check", lambda _: is_checked.set())
-    loop = Loop(everywhere(mind))
+    loop = Loop(everywhere(call).mind)
     thread = threading.Thread(target=loop.run)
     thread.start()
     until(lambda: loop._projects)
@@ -456,21 +465,21 @@ def test_a_changed_pause_between_checks_holds_at_once(
 
 
 def test_it_counts_as_started_before_the_first_index_is_made(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched: list[tuple[str, ...]] = []
     monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
 
-    def note(_: Mind) -> refresh.Refreshed:
-        watched.append(watched_projects(mind.home))
+    def note(_: Call) -> refresh.Refreshed:
+        watched.append(watched_projects(call.mind.home))
         return refresh.Refreshed()
 
     monkeypatch.setattr("mimo.operations.refresh.refresh", note)
-    loop = Loop(everywhere(mind))
+    loop = Loop(everywhere(call).mind)
     loop.update_projects()
     loop.end()
     loop.run()
-    assert watched == [(str(mind.project.root),)]
+    assert watched == [(str(call.mind.project.root),)]
 
 
 def watched_projects(home: Path) -> tuple[str, ...]:
@@ -480,34 +489,34 @@ def watched_projects(home: Path) -> tuple[str, ...]:
     return current.watching
 
 
-def test_files_are_compared_if_watching_fails(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_compared_if_watching_fails(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> Iterator[frozenset[Path]]:
         raise OSError(28, "inotify watch limit reached")
 
     monkeypatch.setattr("mimo.store.watch.changes", fails)
-    loop = Loop(everywhere(mind))
+    loop = Loop(everywhere(call).mind)
     loop.update_projects()
     until(loop.is_blind)
-    path = mind.folder / "facts" / "fact_tea.md"
+    path = call.mind.folder / "facts" / "fact_tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
     loop.check()
-    assert count(mind) == 1
+    assert count(call) == 1
     loop.end()
     loop.run()
 
 
 @pytest.fixture
-def busy(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+def busy(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """A loop that runs in a thread, while a file beside the memories changes all the time."""
 
     def always(_: object, *, stop: threading.Event, recursive: bool) -> Iterator[frozenset[Path]]:
         while not stop.wait(0.02):
-            yield frozenset() if recursive else frozenset({mind.project.root / "build.log"})
+            yield frozenset() if recursive else frozenset({call.mind.project.root / "build.log"})
 
     monkeypatch.setattr("mimo.store.watch.changes", always)
-    (mind.home / "config.toml").write_text("[daemon]\ncheck_seconds = 1\n", encoding="utf-8")
-    loop = Loop(everywhere(mind))
+    (call.mind.home / "config.toml").write_text("[daemon]\ncheck_seconds = 1\n", encoding="utf-8")
+    loop = Loop(everywhere(call).mind)
     thread = threading.Thread(target=loop.run)
     thread.start()
     yield loop
@@ -515,16 +524,16 @@ def busy(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     thread.join()
 
 
-def test_a_missed_change_is_indexed_while_other_files_change(busy: Loop, mind: Mind) -> None:
+def test_a_missed_change_is_indexed_while_other_files_change(busy: Loop, call: Call) -> None:
     until(lambda: busy.active)
-    path = mind.folder / "facts" / "fact_tea.md"
+    path = call.mind.folder / "facts" / "fact_tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
-    until(lambda: count(mind) == 1)
+    until(lambda: count(call) == 1)
 
 
 def test_projects_are_checked_while_files_change(
-    busy: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    busy: Loop, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until(lambda: busy.active)
     checks = 0
@@ -538,14 +547,14 @@ def test_projects_are_checked_while_files_change(
 
 
 def test_a_full_disk_is_logged(
-    loop: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    loop: Loop, call: Call, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
         raise StorageFailed("no space left")
 
     monkeypatch.setattr("mimo.operations.refresh.refresh_changed", fails)
     with caplog.at_level("WARNING", "mind.daemon"):
-        loop.take(frozenset({mind.folder / "facts" / "x.md"}))
+        loop.take(frozenset({call.mind.folder / "facts" / "x.md"}))
     assert "no space left" in caplog.text
 
 
@@ -558,46 +567,46 @@ def until(holds: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def running(mind: Mind) -> Iterator[Mind]:
+def running(call: Call) -> Iterator[Call]:
     """A memory with a real daemon beside it."""
-    mind.environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process.start(mind)
-    yield mind
-    if daemon.running(mind.home):
-        process.stop(mind)
+    call.mind.environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process.start(call.mind)
+    yield call
+    if daemon.running(call.mind.home):
+        process.stop(call.mind)
 
 
 @pytest.mark.req("003-33", "003-34")
-def test_a_daemon_starts_sees_a_change_and_stops(running: Mind) -> None:
-    current, already = process.start(running)
+def test_a_daemon_starts_sees_a_change_and_stops(running: Call) -> None:
+    current, already = process.start(running.mind)
     assert already
-    assert commands.status(running).projects == (str(running.project.root),)
-    path = running.folder / "facts" / "fact_tea.md"
+    assert commands.status(running).projects == (str(running.mind.project.root),)
+    path = running.mind.folder / "facts" / "fact_tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
     until(lambda: count(running) == 1)
-    assert process.stop(running).pid == current.pid
-    assert daemon.running(running.home) is None
+    assert process.stop(running.mind).pid == current.pid
+    assert daemon.running(running.mind.home) is None
     assert any(line.endswith("INFO ended") for line in daemon.newest(running, 2))
 
 
-def test_a_killed_daemon_does_not_count_as_running(running: Mind) -> None:
-    current = daemon.running(running.home)
+def test_a_killed_daemon_does_not_count_as_running(running: Call) -> None:
+    current = daemon.running(running.mind.home)
     assert current is not None
     os.kill(current.pid, signal.SIGKILL)
-    until(lambda: daemon.running(running.home) is None)
+    until(lambda: daemon.running(running.mind.home) is None)
     with pytest.raises(DaemonNotRunning):
-        process.stop(running)
-    again, already = process.start(running)
+        process.stop(running.mind)
+    again, already = process.start(running.mind)
     assert (again.pid != current.pid, already) == (True, False)
 
 
-def test_a_second_daemon_refuses_to_start(running: Mind) -> None:
-    current = daemon.running(running.home)
+def test_a_second_daemon_refuses_to_start(running: Call) -> None:
+    current = daemon.running(running.mind.home)
     assert current is not None
     done = subprocess.run(
         [sys.executable, "-m", "mimo", "daemon", "run"],
-        env={**running.environ, "MIND_HOME": str(running.home)},
+        env={**running.mind.environ, "MIND_HOME": str(running.mind.home)},
         capture_output=True,
         text=True,
         check=False,
@@ -608,11 +617,11 @@ def test_a_second_daemon_refuses_to_start(running: Mind) -> None:
 
 @pytest.mark.req("003-41", "003-44")
 def test_without_a_daemon_its_commands_report_that(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = commands.status(mind)
+    report = commands.status(call)
     assert (report.running, report.exit_status) == (False, 4)
     with pytest.raises(DaemonNotRunning) as caught:
-        commands.stop(mind)
+        commands.stop(call)
     assert (caught.value.code, caught.value.exit_status) == ("DAEMON_NOT_RUNNING", 4)
-    assert commands.logs(mind).lines == ()
+    assert commands.logs(call).lines == ()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.features import daemon
-from mimo.mind import Mind
 from mimo.surroundings import Timer
 
 
@@ -17,8 +17,8 @@ class Over(Exception):
 
 
 @pytest.fixture
-def log(mind: Mind) -> Path:
-    path = daemon.log_file(mind.home)
+def log(call: Call) -> Path:
+    path = daemon.log_file(call.mind.home)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -28,7 +28,7 @@ def write(path: Path, text: str) -> None:
         file.write(text)
 
 
-def followed(mind: Mind, count: int, *steps: Callable[[], object]) -> list[str]:
+def followed(call: Call, count: int, *steps: Callable[[], object]) -> list[str]:
     """Returns the new lines, while each pause does one of the steps."""
     coming = iter(steps)
 
@@ -38,21 +38,21 @@ def followed(mind: Mind, count: int, *steps: Callable[[], object]) -> list[str]:
             raise Over
         step()
 
-    mind.timer = Timer(sleep=sleep)
+    call.mind.timer = Timer(sleep=sleep)
     lines: list[str] = []
     with suppress(Over):
-        for some in daemon.followed(mind, count):
+        for some in daemon.followed(call, count):
             lines += some
     return lines
 
 
-def test_following_starts_with_the_end_of_the_log(mind: Mind, log: Path) -> None:
+def test_following_starts_with_the_end_of_the_log(call: Call, log: Path) -> None:
     write(log, "1\n2\n3\n")
     steps = (lambda: None, lambda: write(log, "4\n5"), lambda: write(log, "5\n6\n"))
-    assert followed(mind, 2, *steps) == ["2", "3", "4", "55", "6"]
+    assert followed(call, 2, *steps) == ["2", "3", "4", "55", "6"]
 
 
-def test_following_continues_after_rotation(mind: Mind, log: Path) -> None:
+def test_following_continues_after_rotation(call: Call, log: Path) -> None:
     write(log, "1\n")
 
     def turn_over() -> None:
@@ -60,23 +60,23 @@ def test_following_continues_after_rotation(mind: Mind, log: Path) -> None:
         log.rename(f"{log}.1")
         write(log, "3\n")
 
-    assert followed(mind, 9, turn_over, lambda: write(log, "4\n")) == ["1", "2", "3", "4"]
+    assert followed(call, 9, turn_over, lambda: write(log, "4\n")) == ["1", "2", "3", "4"]
 
 
-def test_following_waits_for_a_missing_log(mind: Mind, log: Path) -> None:
-    assert followed(mind, 9, lambda: None, lambda: write(log, "1\n")) == ["1"]
+def test_following_waits_for_a_missing_log(call: Call, log: Path) -> None:
+    assert followed(call, 9, lambda: None, lambda: write(log, "1\n")) == ["1"]
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_following_ends_with_an_interrupt(
-    mind: Mind, log: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+    call: Call, log: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
     write(log, "1\n2\n")
 
     def sleep(_: float) -> None:
         raise KeyboardInterrupt
 
-    mind.timer = Timer(sleep=sleep)
+    call.mind.timer = Timer(sleep=sleep)
     argv = ["daemon", "logs", "-n", "1", "--follow", *options]
-    assert main(argv, open=lambda _: mind) == 130
+    assert main(argv, open=lambda _: call.mind) == 130
     assert capsys.readouterr().out == ('{"lines": ["2"]}\n' if options else "2\n")

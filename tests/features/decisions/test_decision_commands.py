@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
-from mimo.mind import Mind
 
 Say = Callable[..., str]
 
 
 @pytest.fixture
-def say(mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+def say(call: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
     """Runs a command and returns what it prints, with the letters that end ids left out.
 
     Handles are numbered in the order of their memories.
@@ -31,7 +31,7 @@ def say(mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         if stdin is None:
             stream.isatty = lambda: True  # type: ignore[method-assign]
         monkeypatch.setattr(sys, "stdin", stream)
-        assert main(words, open=lambda _: mind) == status
+        assert main(words, open=lambda _: call.mind) == status
         out, err = capsys.readouterr()
         printed = re.sub(r"(_2026\d{4})_[a-z2-7]{6}", r"\1", out + err)
         return re.sub(r"\b[a-z2-7]{3}aaa\b", number, printed)
@@ -179,25 +179,25 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[
 
 
 def test_missing_texts_are_written_in_the_editor(
-    say: Say, on_a_terminal: Callable[[str], None], mind: Mind
+    say: Say, on_a_terminal: Callable[[str], None], call: Call
 ) -> None:
     on_a_terminal(
         "assert text.splitlines()[3] == '## Reasoning', text\n"
         "text = 'Use JWT\\n\\nand refresh' + text + 'Stateless\\n'"
     )
     say("save", "decision", "auth")
-    (path,) = (mind.folder / "decisions").glob("*.md")
+    (path,) = (call.mind.folder / "decisions").glob("*.md")
     assert path.read_text(encoding="utf-8").endswith(
         "---\nUse JWT\n\nand refresh\n\n## Reasoning\nStateless\n"
     )
 
 
 def test_an_empty_text_saves_nothing(
-    say: Say, on_a_terminal: Callable[[str], None], mind: Mind, tmp_path: Path
+    say: Say, on_a_terminal: Callable[[str], None], call: Call, tmp_path: Path
 ) -> None:
     on_a_terminal("pass")
     assert "nothing changed" in say("save", "decision", "auth")
-    assert not (mind.folder / "decisions").exists()
+    assert not (call.mind.folder / "decisions").exists()
     assert not list(tmp_path.glob("mind-*/draft.md"))
 
 
@@ -211,9 +211,9 @@ def test_a_refused_text_is_kept_in_a_file(
     assert draft.read_text(encoding="utf-8").startswith("Use JWT")
 
 
-def test_a_failure_without_a_reason_is_printed_once(say: Say, mind: Mind) -> None:
+def test_a_failure_without_a_reason_is_printed_once(say: Say, call: Call) -> None:
     say("save", "decision", "auth", "Use JWT", "--because", "Stateless")
-    (file,) = (mind.folder / "decisions").iterdir()
+    (file,) = (call.mind.folder / "decisions").iterdir()
     text = file.read_text("utf-8").replace("topic: auth\n", "topic: auth\noutcome: FAILED\n")
     file.write_text(text, encoding="utf-8")
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mimo import __version__
+from mimo.call import Call
 from mimo.commands import all_commands
 from mimo.commands.spec import to_json
 from mimo.config import FORMAT
 from mimo.features.decisions.commands import decision
 from mimo.features.decisions.loading import context
 from mimo.features.search.commands import search
-from mimo.mind import Mind
 from mimo.server.tools import described
 
 ROOT = Path(__file__).parents[3]
@@ -54,10 +54,10 @@ def test_each_description_names_uses_and_alternatives(name: str) -> None:
 
 @pytest.mark.req("004-19")
 @pytest.mark.req("004-20")
-def test_a_memory_has_the_fields_of_the_unified_schema(mind: Mind) -> None:
-    first = decision(mind, "auth", "Use JWT", "Stateless")
-    second = decision(mind, "auth", "Use sessions", "Revocable")
-    row = to_json(context(mind, second.id))["memory"]
+def test_a_memory_has_the_fields_of_the_unified_schema(call: Call) -> None:
+    first = decision(call, "auth", "Use JWT", "Stateless")
+    second = decision(call, "auth", "Use sessions", "Revocable")
+    row = to_json(context(call, second.id))["memory"]
     assert (row["id"], row["type"], row["content"], row["topic"]) == (
         second.id,
         "decision",
@@ -70,10 +70,10 @@ def test_a_memory_has_the_fields_of_the_unified_schema(mind: Mind) -> None:
 
 
 @pytest.mark.req("004-24")
-def test_the_store_has_the_version_of_its_layout(mind: Mind) -> None:
-    assert f"format = {FORMAT}\n" in (mind.folder / "config.toml").read_text(encoding="utf-8")
-    saved = decision(mind, "auth", "Use JWT", "Stateless")
-    assert "schema_version" not in (mind.project.root / saved.file).read_text(encoding="utf-8")
+def test_the_store_has_the_version_of_its_layout(call: Call) -> None:
+    assert f"format = {FORMAT}\n" in (call.mind.folder / "config.toml").read_text(encoding="utf-8")
+    saved = decision(call, "auth", "Use JWT", "Stateless")
+    assert "schema_version" not in (call.mind.project.root / saved.file).read_text(encoding="utf-8")
 
 
 DECISIONS = {
@@ -105,11 +105,11 @@ QUESTIONS = {
 
 
 @pytest.mark.req("004-26")
-def test_english_and_korean_questions_find_what_other_words_state(mind: Mind) -> None:
-    names = {decision(mind, *parts).id: name for name, parts in DECISIONS.items()}
+def test_english_and_korean_questions_find_what_other_words_state(call: Call) -> None:
+    names = {decision(call, *parts).id: name for name, parts in DECISIONS.items()}
 
     for question, expected in QUESTIONS.items():
-        assert names[search(mind, question).results[0].id] == expected, question
+        assert names[search(call, question).results[0].id] == expected, question
 
 
 @pytest.mark.req("004-70")

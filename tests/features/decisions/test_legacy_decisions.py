@@ -7,17 +7,17 @@ import pytest
 from mcp.client import Client
 from mcp_types import CallToolResult
 
+from mimo.call import Call
 from mimo.commands import all_commands
 from mimo.features.decisions.commands import decision
-from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 
 WHY = "No session store is needed"
 
 
-def call(mind: Mind, name: str, arguments: dict[str, Any]) -> CallToolResult:
-    app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
+def call_tool(call: Call, name: str, arguments: dict[str, Any]) -> CallToolResult:
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=[], naming="underscore")
 
     async def talk() -> Any:
         async with Client(app.server()) as client:
@@ -27,17 +27,17 @@ def call(mind: Mind, name: str, arguments: dict[str, Any]) -> CallToolResult:
     return result
 
 
-def answer(mind: Mind, name: str, **arguments: Any) -> Any:
-    result = call(mind, name, arguments)
+def answer(call: Call, name: str, **arguments: Any) -> Any:
+    result = call_tool(call, name, arguments)
     assert not result.is_error, result.content
     return result.structured_content
 
 
 @pytest.mark.req("004-67")
 @pytest.mark.req("004-69")
-def test_all_old_tools_work_together(mind: Mind, clock: Any) -> None:
+def test_all_old_tools_work_together(call: Call, clock: Any) -> None:
     saved = answer(
-        mind,
+        call,
         "save_decision",
         topic="auth_strategy",
         decision="Use JWT",
@@ -48,20 +48,20 @@ def test_all_old_tools_work_together(mind: Mind, clock: Any) -> None:
     )
     clock.forward(hours=1)
     newer = answer(
-        mind, "save_decision", topic="auth_strategy", decision="Use sessions", reasoning=WHY
+        call, "save_decision", topic="auth_strategy", decision="Use sessions", reasoning=WHY
     )
-    history = answer(mind, "recall_decision", topic="auth_strategy")
+    history = answer(call, "recall_decision", topic="auth_strategy")
     assert [row["id"] for row in history["history"]] == [newer["id"], saved["id"]]
-    listed = answer(mind, "list_decisions")
+    listed = answer(call, "list_decisions")
     assert [row["id"] for row in listed["list"]] == [newer["id"]]
-    asked = answer(mind, "suggest_decision", userQuestion="sessions?", recencyWeight=0.3)
+    asked = answer(call, "suggest_decision", userQuestion="sessions?", recencyWeight=0.3)
     assert asked["suggestions"][0]["id"] == newer["id"]
     updated = answer(
-        mind, "update_outcome", decisionId=newer["id"], outcome="failure", failure_reason="Slow"
+        call, "update_outcome", decisionId=newer["id"], outcome="failure", failure_reason="Slow"
     )
     assert updated["evolved"]["outcome"] == "FAILED"
-    answer(mind, "save_checkpoint", summary="Half done", open_files=["a.py"], next_steps="Test it")
-    loaded = answer(mind, "load_checkpoint")
+    answer(call, "save_checkpoint", summary="Half done", open_files=["a.py"], next_steps="Test it")
+    loaded = answer(call, "load_checkpoint")
     assert (loaded["summary"], loaded["open_files"], loaded["next_steps"]) == (
         "Half done",
         ["a.py"],
@@ -84,35 +84,37 @@ def test_all_old_tools_work_together(mind: Mind, clock: Any) -> None:
 )
 @pytest.mark.parametrize("by", ["decisionId", "topic", "id"])
 def test_an_outcome_is_accepted_in_both_vocabularies_by_id_or_by_topic(
-    mind: Mind, word: str, stored: str | None, by: str
+    call: Call, word: str, stored: str | None, by: str
 ) -> None:
-    saved = decision(mind, "auth", "Use JWT", WHY)
+    saved = decision(call, "auth", "Use JWT", WHY)
     name = {by: "auth" if by == "topic" else saved.id}
-    evolved = answer(mind, "update_outcome", **name, outcome=word, failure_reason="Slow")
+    evolved = answer(call, "update_outcome", **name, outcome=word, failure_reason="Slow")
     assert evolved["evolved"]["outcome"] == stored
 
 
 @pytest.mark.parametrize("key", ["failure_reason", "limitation"])
 def test_a_failed_decision_is_saved_with_a_reason_in_either_vocabulary(
-    mind: Mind, key: str
+    call: Call, key: str
 ) -> None:
     given = {"topic": "auth", "decision": "Use JWT", "reasoning": WHY, "outcome": "failure"}
-    assert call(mind, "save_decision", given).is_error
-    saved = answer(mind, "save_decision", **given, **{key: "Slow"})
-    (row,) = answer(mind, "recall_decision", topic="auth")["history"]
+    assert call_tool(call, "save_decision", given).is_error
+    saved = answer(call, "save_decision", **given, **{key: "Slow"})
+    (row,) = answer(call, "recall_decision", topic="auth")["history"]
     assert (row["id"], row["outcome"]) == (saved["id"], "FAILED")
     assert row["warning"] == "FAILED, do not repeat it: Slow"
 
 
-def test_recall_decision_falls_back_to_a_topic_with_the_same_first_word(mind: Mind) -> None:
-    saved = decision(mind, "auth_strategy", "Use JWT", WHY)
-    history = answer(mind, "recall_decision", topic="auth_method")
+def test_recall_decision_falls_back_to_a_topic_with_the_same_first_word(call: Call) -> None:
+    saved = decision(call, "auth_strategy", "Use JWT", WHY)
+    history = answer(call, "recall_decision", topic="auth_method")
     assert [row["id"] for row in history["history"]] == [saved.id]
-    assert answer(mind, "recall_decision", topic="cache")["history"] == []
+    assert answer(call, "recall_decision", topic="cache")["history"] == []
 
 
-def test_an_unknown_decision_is_an_error_and_not_a_success(mind: Mind) -> None:
-    result = call(mind, "update_outcome", {"decisionId": "decision_nope", "outcome": "SUCCESS"})
+def test_an_unknown_decision_is_an_error_and_not_a_success(call: Call) -> None:
+    result = call_tool(
+        call, "update_outcome", {"decisionId": "decision_nope", "outcome": "SUCCESS"}
+    )
     assert result.is_error
 
 
@@ -122,7 +124,7 @@ def test_an_unknown_decision_is_an_error_and_not_a_success(mind: Mind) -> None:
 )
 def test_old_names_are_not_listed_unless_asked_for_and_then_called_deprecated(name: str) -> None:
     def listed(toolsets: list[str]) -> dict[str, str]:
-        def never() -> Mind:
+        def never() -> Any:
             raise AssertionError
 
         app = App(Memory(never), all_commands(), toolsets=toolsets, naming="underscore")
@@ -135,9 +137,9 @@ def test_old_names_are_not_listed_unless_asked_for_and_then_called_deprecated(na
 
 @pytest.mark.req("004-67")
 def test_each_call_of_an_old_name_warns_once_that_it_is_deprecated(
-    mind: Mind, caplog: pytest.LogCaptureFixture
+    call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=[], naming="underscore")
 
     async def talk() -> None:
         async with Client(app.server()) as client:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.decisions import relations
 from mimo.features.notes.commands import add
@@ -77,19 +78,19 @@ LABELLED: dict[Relation, str] = {
 """Phrases labelled by hand before the aliases were written (140), and others after that (83)."""
 
 
-def meanings(mind: Mind) -> list[tuple[str, Relation, Relation]]:
+def meanings(call: Call) -> list[tuple[str, Relation, Relation]]:
     """Returns each labelled phrase with its label and the relation that it is mapped to."""
     return [
-        (words, right, relations.meant(mind, words))
+        (words, right, relations.meant(call, words))
         for right, listed in LABELLED.items()
         for words in listed.split(", ")
     ]
 
 
 @pytest.mark.req("004-59")
-def test_words_for_a_relation_are_mapped_to_it(mind: Mind) -> None:
+def test_words_for_a_relation_are_mapped_to_it(call: Call) -> None:
     """Of 223 phrases 213 are mapped to their label; most others are `relates_to`."""
-    mapped = meanings(mind)
+    mapped = meanings(call)
 
     right = [words for words, label, relation in mapped if relation is label]
     misleading = [
@@ -103,11 +104,11 @@ def test_words_for_a_relation_are_mapped_to_it(mind: Mind) -> None:
 
 
 @pytest.mark.req("004-59")
-def test_other_words_are_mapped_by_meaning(mind: Mind) -> None:
+def test_other_words_are_mapped_by_meaning(call: Call) -> None:
     """The table has none of these words, nor their beginnings."""
-    assert relations.meant(mind, "making it clearer") is Relation.REFINES
-    assert relations.meant(mind, "chronologically later") is Relation.FOLLOWS
-    assert relations.meant(mind, "bananas") is Relation.RELATES_TO
+    assert relations.meant(call, "making it clearer") is Relation.REFINES
+    assert relations.meant(call, "chronologically later") is Relation.FOLLOWS
+    assert relations.meant(call, "bananas") is Relation.RELATES_TO
 
 
 class _Sure:
@@ -125,12 +126,12 @@ class _Sure:
 
 @pytest.mark.req("004-59")
 def test_meaning_alone_never_makes_a_superseding_link(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Mind, "embedder", _Sure())
 
-    assert relations.meant(mind, "unheard of words") is Relation.RELATES_TO
-    assert relations.meant(mind, "replaces") is Relation.SUPERSEDES
+    assert relations.meant(call, "unheard of words") is Relation.RELATES_TO
+    assert relations.meant(call, "replaces") is Relation.SUPERSEDES
 
 
 class _Broken(_Sure):
@@ -141,12 +142,12 @@ class _Broken(_Sure):
 @pytest.mark.parametrize("embedder", [None, _Broken()])
 @pytest.mark.req("004-59")
 def test_the_table_works_without_a_model(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch, embedder: Any
+    call: Call, monkeypatch: pytest.MonkeyPatch, embedder: Any
 ) -> None:
     monkeypatch.setattr(Mind, "embedder", embedder)
 
-    assert relations.meant(mind, "based on") is Relation.BUILDS_ON
-    assert relations.meant(mind, "making it clearer") is Relation.RELATES_TO
+    assert relations.meant(call, "based on") is Relation.BUILDS_ON
+    assert relations.meant(call, "making it clearer") is Relation.RELATES_TO
 
 
 REPLACED = """superseded by, superseded_by, supersededBy, is replaced by, was replaced with,
@@ -155,10 +156,10 @@ obsolete, has been superseded, deprecated, 대체됨, 에 의해 대체됨, 대�
 
 @pytest.mark.parametrize("words", REPLACED.split(","))
 @pytest.mark.req("004-59")
-def test_words_for_being_superseded_are_refused(mind: Mind, words: str) -> None:
+def test_words_for_being_superseded_are_refused(call: Call, words: str) -> None:
     """Such a link belongs into the newer memory; reversed, it would hide that one."""
     with pytest.raises(Invalid, match="would make this memory the one that is replaced"):
-        relations.link(mind, "x", words)
+        relations.link(call, "x", words)
 
 
 TURNED = """is implemented by, refined by, followed by, before, leads to, causes, replaces part of,
@@ -168,37 +169,37 @@ does not implement, never replaces, not superseded, 구현됨, 대체하지 않�
 
 @pytest.mark.parametrize("words", [words.strip() for words in TURNED.split(",")])
 @pytest.mark.req("004-59")
-def test_words_for_the_opposite_direction_become_relates_to(mind: Mind, words: str) -> None:
-    made = relations.link(mind, "x", words)
+def test_words_for_the_opposite_direction_become_relates_to(call: Call, words: str) -> None:
+    made = relations.link(call, "x", words)
 
     assert (made.type, made.given) == ("relates_to", words)
 
 
 @pytest.mark.req("004-59")
-def test_given_words_are_kept(mind: Mind) -> None:
-    assert relations.link(mind, "x", "based  on", confidence=1) == Link(
+def test_given_words_are_kept(call: Call) -> None:
+    assert relations.link(call, "x", "based  on", confidence=1) == Link(
         to="x", type="builds_on", given="based on", confidence=1.0
     )
     for words in ("builds_on", "Builds on", "builds-on"):
-        assert relations.link(mind, "x", words) == Link(to="x", type="builds_on")
-    assert relations.link(mind, "x", " ") == Link(to="x")
+        assert relations.link(call, "x", words) == Link(to="x", type="builds_on")
+    assert relations.link(call, "x", " ") == Link(to="x")
 
 
 @pytest.mark.parametrize(("words", "confidence"), [("x" * 201, None), ("refines", 1.5)])
-def test_an_invalid_link_is_refused(mind: Mind, words: str, confidence: float | None) -> None:
+def test_an_invalid_link_is_refused(call: Call, words: str, confidence: float | None) -> None:
     with pytest.raises(Invalid):
-        relations.link(mind, "x", words, confidence=confidence)
+        relations.link(call, "x", words, confidence=confidence)
 
 
 @pytest.fixture
-def three(mind: Mind) -> list[str]:
+def three(call: Call) -> list[str]:
     """The ids of three memories."""
     texts = ("Use JWT", "Use cookies", "Rotate keys")
-    return [add(mind, text, type="decision").id for text in texts]
+    return [add(call, text, type="decision").id for text in texts]
 
 
 @pytest.mark.req("004-17")
-def test_links_may_be_listed_in_each_form(mind: Mind, three: list[str]) -> None:
+def test_links_may_be_listed_in_each_form(call: Call, three: list[str]) -> None:
     jwt, cookies, keys = three
     given = [
         {"to": jwt, "type": "supersedes"},
@@ -209,27 +210,27 @@ def test_links_may_be_listed_in_each_form(mind: Mind, three: list[str]) -> None:
         f"replaces:{jwt}",
     ]
 
-    assert relations.links_of(mind, given) == (
+    assert relations.links_of(call, given) == (
         Link(to=jwt, type="supersedes"),
         Link(to=cookies, type="builds_on", given="based on", confidence=0.8),
         Link(to=keys, type="implements"),
         Link(to=jwt),
     )
-    assert relations.links_of(mind, []) == ()
+    assert relations.links_of(call, []) == ()
 
 
 @pytest.mark.req("004-17")
-def test_all_missing_targets_are_reported(mind: Mind, three: list[str]) -> None:
+def test_all_missing_targets_are_reported(call: Call, three: list[str]) -> None:
     with pytest.raises(NotFound, match="Memory not found: `decision_use_jvt`") as missing:
-        relations.links_of(mind, [three[0], "decision_use_jvt"])
+        relations.links_of(call, [three[0], "decision_use_jvt"])
     assert missing.value.details["nearest"]
 
     with pytest.raises(NotFound, match="`nothing`, `nowhere`") as several:
-        relations.links_of(mind, ["nothing", three[0], {"to": "nowhere"}, "nothing"])
+        relations.links_of(call, ["nothing", three[0], {"to": "nowhere"}, "nothing"])
     assert several.value.details["ids"] == ["nothing", "nowhere"]
 
     with pytest.raises(AmbiguousId):
-        relations.links_of(mind, ["decision_use"])
+        relations.links_of(call, ["decision_use"])
 
 
 WRONG: list[Any] = [
@@ -251,9 +252,9 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("given", WRONG, ids=str)
 @pytest.mark.req("004-17")
-def test_an_item_that_is_not_a_link_is_refused(mind: Mind, given: Any) -> None:
+def test_an_item_that_is_not_a_link_is_refused(call: Call, given: Any) -> None:
     with pytest.raises(Invalid, match="is not a link") as error:
-        relations.links_of(mind, [given])
+        relations.links_of(call, [given])
     assert error.value.details == {"field": "links"}
 
 

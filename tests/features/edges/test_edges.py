@@ -9,39 +9,40 @@ from mimo.features.edges.edge import Detection
 from mimo.features.upkeep import checks
 from mimo.features.upkeep.status import status
 from mimo.index.embedding.encoder import Encoder
+from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.store import files
 from mimo.store.locks import is_held
 from tests.features.edges.examples import edge
 
 
-def log(mind, text):
-    (mind.project.root / ".mind" / "MEMORY.md").write_text(text, encoding="utf-8")
+def log(call, text):
+    (call.mind.project.root / ".mind" / "MEMORY.md").write_text(text, encoding="utf-8")
 
 
-def add(mind, title="Edge has no crypto", **fields):
+def add(call, title="Edge has no crypto", **fields):
     fields = {"detection": Detection(intent=("token",))} | fields
-    return sources.add(mind, edge(title=title, **fields))
+    return sources.add(call, edge(title=title, **fields))
 
 
-def titles(mind, intent, **options):
-    matches = sources.warnings(mind, sources.everything(mind), intent, **options)
+def titles(call, intent, **options):
+    matches = sources.warnings(call, sources.everything(call), intent, **options)
     return [match.edge.title for match in matches]
 
 
 @pytest.mark.req("003-13")
-def test_global_project_and_stack_edges_are_combined(mind):
+def test_global_project_and_stack_edges_are_combined(call):
     tasks = Detection(tasks=("generate a token",))
-    add(mind, "Numbers are not random", detection=tasks)
-    add(mind, "Tables are open", detection=tasks, tags=("supabase",))
-    add(mind, "Rules are open", detection=tasks, tags=("firebase",))
-    add(mind, "Keys end at noon", detection=tasks, of_project=True)
+    add(call, "Numbers are not random", detection=tasks)
+    add(call, "Tables are open", detection=tasks, tags=("supabase",))
+    add(call, "Rules are open", detection=tasks, tags=("firebase",))
+    add(call, "Keys end at noon", detection=tasks, of_project=True)
     log(
-        mind,
+        call,
         "## Project State\n- Stack: Supabase\n\n## Gotchas\n- Generating a token blocks → wait\n",
     )
 
-    matches = sources.warnings(mind, sources.everything(mind), "generating a token")
+    matches = sources.warnings(call, sources.everything(call), "generating a token")
 
     assert {(match.edge.title, match.edge.of_project, match.of_stack) for match in matches} == {
         ("Generating a token blocks", True, False),
@@ -51,72 +52,72 @@ def test_global_project_and_stack_edges_are_combined(mind):
     }
 
 
-def test_no_process_adds_an_edge_between_the_comparison_and_the_writing(mind, monkeypatch):
-    place, held = files.local(mind.project.root, "adding"), []
+def test_no_process_adds_an_edge_between_the_comparison_and_the_writing(call, monkeypatch):
+    place, held = files.local(call.mind.project.root, "adding"), []
 
     def store(*given, real=saving.store, **named):
         held.append(is_held(place))
         return real(*given, **named)
 
     monkeypatch.setattr(saving, "store", store)
-    add(mind, of_project=True)
+    add(call, of_project=True)
 
     assert held == [True]
     assert not is_held(place)
 
 
 @pytest.mark.req("003-23", "003-37")
-def test_the_stack_comes_from_the_files_and_the_log(mind):
-    (mind.project.root / "package.json").write_text('{"dependencies": {"next": "1"}}')
-    log(mind, "## Project State\n- Stack: Fly.io, nextjs\n")
+def test_the_stack_comes_from_the_files_and_the_log(call):
+    (call.mind.project.root / "package.json").write_text('{"dependencies": {"next": "1"}}')
+    log(call, "## Project State\n- Stack: Fly.io, nextjs\n")
 
-    assert sources.technologies(mind) == ("node", "nextjs", "Fly.io")
-    current = status(mind).current_project
+    assert sources.technologies(call) == ("node", "nextjs", "Fly.io")
+    current = status(call).current_project
     assert current is not None
     assert current.stack == ("node", "nextjs", "Fly.io")
 
 
-def test_edges_of_the_stack_follow_on_request(mind):
-    add(mind, "Meant", tags=("go",))
-    add(mind, "Other", detection=Detection(), tags=("go",))
-    add(mind, "Foreign", tags=("ruby",))
+def test_edges_of_the_stack_follow_on_request(call):
+    add(call, "Meant", tags=("go",))
+    add(call, "Other", detection=Detection(), tags=("go",))
+    add(call, "Foreign", tags=("ruby",))
 
-    assert titles(mind, "a token", techs=("go",)) == ["Meant"]
-    assert titles(mind, "a token", techs=("go",), stack_alone=True) == ["Meant", "Other"]
+    assert titles(call, "a token", techs=("go",)) == ["Meant"]
+    assert titles(call, "a token", techs=("go",), stack_alone=True) == ["Meant", "Other"]
 
 
-def test_an_edge_is_found_by_what_is_about_to_be_done(mind):
+def test_an_edge_is_found_by_what_is_about_to_be_done(call):
     tasks = Detection(tasks=("keep users logged in",))
-    add(mind, "Safari deletes data of scripts after 7 days", detection=tasks)
+    add(call, "Safari deletes data of scripts after 7 days", detection=tasks)
 
-    assert titles(mind, "remember the login of a visitor for a month") == [
+    assert titles(call, "remember the login of a visitor for a month") == [
         "Safari deletes data of scripts after 7 days"
     ]
-    assert titles(mind, "make the footer blue") == []
+    assert titles(call, "make the footer blue") == []
 
 
-def test_without_the_encoder_words_decide(mind, monkeypatch):
-    add(mind)
-    monkeypatch.setattr(type(mind), "encoder", None)
+def test_without_the_encoder_words_decide(call, monkeypatch):
+    add(call)
+    monkeypatch.setattr(Mind, "encoder", None)
 
-    assert titles(mind, "a token") == ["Edge has no crypto"]
-    assert titles(mind, "a secret for the session") == []
+    assert titles(call, "a token") == ["Edge has no crypto"]
+    assert titles(call, "a secret for the session") == []
 
 
-def test_an_encoder_that_fails_leaves_the_words(mind, monkeypatch):
-    add(mind)
+def test_an_encoder_that_fails_leaves_the_words(call, monkeypatch):
+    add(call)
 
     def fail(*_):
         raise ValueError("damaged")
 
     monkeypatch.setattr("mimo.index.embedding.encoder.Encoder.encode_many", fail)
 
-    assert titles(mind, "a token") == ["Edge has no crypto"]
+    assert titles(call, "a token") == ["Edge has no crypto"]
 
 
-def test_phrases_are_encoded_once(mind, monkeypatch):
-    add(mind)
-    titles(mind, "a token")
+def test_phrases_are_encoded_once(call, monkeypatch):
+    add(call)
+    titles(call, "a token")
     encoded: list[str] = []
     encode = Encoder.encode_many
 
@@ -126,61 +127,61 @@ def test_phrases_are_encoded_once(mind, monkeypatch):
 
     monkeypatch.setattr(Encoder, "encode_many", counted)
 
-    titles(mind, "another token")
+    titles(call, "another token")
 
     assert encoded == []
 
 
-def test_korean_tasks_are_compared_by_meaning(mind):
+def test_korean_tasks_are_compared_by_meaning(call):
     template = "알림톡 템플릿은 글자 하나만 달라도 반려"
-    add(mind, template, detection=Detection(tasks=("알림톡 내용 수정",)))
-    add(mind, "새 테이블에 utf8mb4 안 쓰면 insert 실패", detection=Detection())
+    add(call, template, detection=Detection(tasks=("알림톡 내용 수정",)))
+    add(call, "새 테이블에 utf8mb4 안 쓰면 insert 실패", detection=Detection())
 
-    assert titles(mind, "예약 확정 알림톡의 내용을 바꾼다") == [template]
+    assert titles(call, "예약 확정 알림톡의 내용을 바꾼다") == [template]
 
 
-def test_a_task_that_repeats_a_failed_decision_is_warned(mind):
-    saved = decision(mind, "payments", "Use PayPal for card payments", reasoning="cheap")
-    outcome(mind, id=saved.id, outcome="FAILED", reason="refunds took weeks")
-    supersede(mind, saved.id, "Use Stripe for card payments", reasoning="refunds take a day")
+def test_a_task_that_repeats_a_failed_decision_is_warned(call):
+    saved = decision(call, "payments", "Use PayPal for card payments", reasoning="cheap")
+    outcome(call, id=saved.id, outcome="FAILED", reason="refunds took weeks")
+    supersede(call, saved.id, "Use Stripe for card payments", reasoning="refunds take a day")
 
-    (match,) = sources.warnings(mind, sources.everything(mind), "add paypal to the checkout")
+    (match,) = sources.warnings(call, sources.everything(call), "add paypal to the checkout")
 
     assert match.edge.id == saved.id
     assert match.edge.workaround == (
         "FAILED, do not repeat it: refunds took weeks; superseded by Use Stripe for card payments"
     )
-    assert titles(mind, "add stripe to the checkout") == []
+    assert titles(call, "add stripe to the checkout") == []
 
 
-def test_an_edit_of_the_log_is_seen_at_once(mind):
-    log(mind, "## Gotchas\n- Token mails are slow → wait\n")
-    assert titles(mind, "mailing a token") == ["Token mails are slow"]
-    log(mind, "## Gotchas\n- Token mails are lost → send two\n")
-    assert titles(mind, "mailing a token") == ["Token mails are lost"]
+def test_an_edit_of_the_log_is_seen_at_once(call):
+    log(call, "## Gotchas\n- Token mails are slow → wait\n")
+    assert titles(call, "mailing a token") == ["Token mails are slow"]
+    log(call, "## Gotchas\n- Token mails are lost → send two\n")
+    assert titles(call, "mailing a token") == ["Token mails are lost"]
 
 
 @pytest.mark.req("003-16")
-def test_the_doctor_reports_an_invalid_pattern(mind):
-    add(mind, detection=Detection(code=("(",)))
+def test_the_doctor_reports_an_invalid_pattern(call):
+    add(call, detection=Detection(code=("(",)))
 
-    findings = [finding for finding in checks.examine(mind) if finding.name == "edges"]
+    findings = [finding for finding in checks.examine(call) if finding.name == "edges"]
 
     assert [finding.verdict for finding in findings] == ["warning"]
     assert "`(`" in findings[0].message
 
 
-def run_into(mind, code):
-    hits = sources.run_into(mind, [whole("a.py", code)])
+def run_into(call, code):
+    hits = sources.run_into(call, [whole("a.py", code)])
     return [(hit.edge.type, hit.line) for hit in hits]
 
 
-def test_a_failed_decision_applies_by_its_words(mind):
-    saved = decision(mind, "cache", "Use Redis for sessions", reasoning="fast")
-    assert run_into(mind, "sessions = redis()") == []
-    outcome(mind, id=saved.id, outcome="FAILED", reason="keys were lost")
+def test_a_failed_decision_applies_by_its_words(call):
+    saved = decision(call, "cache", "Use Redis for sessions", reasoning="fast")
+    assert run_into(call, "sessions = redis()") == []
+    outcome(call, id=saved.id, outcome="FAILED", reason="keys were lost")
 
-    assert run_into(mind, "x\nsessions = redis()") == [("decision", 2)]
+    assert run_into(call, "x\nsessions = redis()") == [("decision", 2)]
 
 
 @pytest.mark.parametrize(

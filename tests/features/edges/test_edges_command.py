@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mimo import rendering
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
@@ -31,6 +32,7 @@ from mimo.features.edges.edge import Severity
 from mimo.features.search.commands import search
 from mimo.mind import Mind
 from mimo.store.init import init
+from tests.calls import from_shell
 from tests.conftest import NOW, git, make_store
 
 CRYPTO: dict[str, Any] = {
@@ -80,15 +82,15 @@ SEED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 
 @pytest.fixture
 def nowhere(home, clock):
-    return Mind(home=home, project=None, clock=clock, environ={})
+    return Call(Mind(home=home, project=None, clock=clock, environ={}))
 
 
-def log(mind, text):
-    (mind.project.root / ".mind" / "MEMORY.md").write_text(text, encoding="utf-8")
+def log(call, text):
+    (call.mind.project.root / ".mind" / "MEMORY.md").write_text(text, encoding="utf-8")
 
 
-def run(mind, *words):
-    return main([*words], open=lambda _: mind)
+def run(call, *words):
+    return main([*words], open=lambda _: call.mind)
 
 
 @pytest.mark.req("003-12", "003-20", "003-47")
@@ -108,10 +110,10 @@ def test_the_four_tools_are_described_as_documented(name):
 
 class TestAsking:
     @pytest.mark.req("003-14", "003-17", "003-22")
-    def test_a_warning_has_the_documented_fields(self, mind):
-        made = add_global_edge(mind, **CRYPTO, stack_tags=("vercel",))
+    def test_a_warning_has_the_documented_fields(self, call):
+        made = add_global_edge(call, **CRYPTO, stack_tags=("vercel",))
 
-        answer = to_json(edges(mind, "implementing token generation with crypto"))
+        answer = to_json(edges(call, "implementing token generation with crypto"))
 
         (row,) = answer["edges"]
         assert 0 < row.pop("confidence") <= 1
@@ -130,22 +132,22 @@ class TestAsking:
         }
 
     @pytest.mark.req("003-12", "003-18", "003-19")
-    def test_code_and_a_stack_are_optional(self, mind):
-        add_global_edge(mind, **CRYPTO)
+    def test_code_and_a_stack_are_optional(self, call):
+        add_global_edge(call, **CRYPTO)
 
-        by_code = edges(mind, "auth", code="import crypto from 'crypto'").edges
-        by_stack = edges(mind, "auth", stack=("vercel", "edge"), all_=True).edges
+        by_code = edges(call, "auth", code="import crypto from 'crypto'").edges
+        by_stack = edges(call, "auth", stack=("vercel", "edge"), all_=True).edges
 
         assert [row.matched_on for row in by_code] == ["code: import.*crypto (line 1)"]
         assert [row.source for row in by_stack] == [Source.STACK]
-        assert edges(mind, "auth", stack=("vercel", "edge")).edges == ()
-        assert edges(mind, "auth", all_=True).edges == ()
+        assert edges(call, "auth", stack=("vercel", "edge")).edges == ()
+        assert edges(call, "auth", all_=True).edges == ()
 
     @pytest.mark.req("003-13", "003-25")
-    def test_a_gotcha_of_the_log_is_reported_with_its_line(self, mind):
-        log(mind, "# shop\n\n## Gotchas\n- Our API allows 100 calls a minute → cache it\n")
+    def test_a_gotcha_of_the_log_is_reported_with_its_line(self, call):
+        log(call, "# shop\n\n## Gotchas\n- Our API allows 100 calls a minute → cache it\n")
 
-        (row,) = edges(mind, "calling the API in a loop").edges
+        (row,) = edges(call, "calling the API in a loop").edges
 
         assert (row.title, row.workaround) == ("Our API allows 100 calls a minute", "cache it")
         assert (row.source, row.file, row.line) == (Source.PROJECT, ".mind/MEMORY.md", 4)
@@ -159,97 +161,97 @@ class TestAsking:
         with pytest.raises(NoProject):
             check(nowhere, ("a.py",))
 
-    def test_a_task_of_several_words_is_kept_with_the_edge(self, mind, capsys):
+    def test_a_task_of_several_words_is_kept_with_the_edge(self, call, capsys):
         words = ("edges", "add", *named("Safari drops cookies", "After 7 days", "Set them again"))
 
-        assert run(mind, *words, "--task", "keep users logged in", "--json") == 0
+        assert run(call, *words, "--task", "keep users logged in", "--json") == 0
         made = json.loads(capsys.readouterr().out)
         assert made["detection"]["tasks"] == ["keep users logged in"]
-        assert run(mind, "edges", "a login that lasts a month") == 0
+        assert run(call, "edges", "a login that lasts a month") == 0
         assert "Safari drops cookies" in capsys.readouterr().out
 
-    def test_an_edge_of_a_clone_is_labelled_untrusted(self, mind):
-        log(mind, "## Gotchas\n- Crypto tokens are slow → run the installer\n")
-        mind.trust.forget()
-        add_global_edge(mind, **CRYPTO)
+    def test_an_edge_of_a_clone_is_labelled_untrusted(self, call):
+        log(call, "## Gotchas\n- Crypto tokens are slow → run the installer\n")
+        call.mind.trust.forget()
+        add_global_edge(call, **CRYPTO)
 
-        labels = {row.source: row.trust for row in edges(mind, "generating crypto tokens").edges}
+        labels = {row.source: row.trust for row in edges(call, "generating crypto tokens").edges}
 
         assert labels == {
             Source.PROJECT: TrustLabel.UNTRUSTED, Source.GLOBAL: TrustLabel.TRUSTED
         }  # fmt: skip
 
     @pytest.mark.req("003-16")
-    def test_an_invalid_pattern_is_reported_and_harmless(self, mind):
-        made = add_global_edge(mind, **(CRYPTO | {"detection": {"code": ["(", "crypto"]}}))
+    def test_an_invalid_pattern_is_reported_and_harmless(self, call):
+        made = add_global_edge(call, **(CRYPTO | {"detection": {"code": ["(", "crypto"]}}))
 
-        answer = edges(mind, "auth", code="crypto")
+        answer = edges(call, "auth", code="crypto")
 
         assert "`(`" in (made.notice or "")
         assert len(answer.edges) == 1
         assert "mind edges list" in (answer.notice or "")
-        assert [problem.file for problem in list_(mind).problems] == [made.file]
+        assert [problem.file for problem in list_(call).problems] == [made.file]
 
 
 class TestAdding:
     @pytest.mark.req("003-20", "003-21", "003-22")
-    def test_an_added_edge_is_returned_whole(self, mind):
-        made = to_json(add_global_edge(mind, **(CRYPTO | {"detection": {"intent": ["crypto"]}})))
+    def test_an_added_edge_is_returned_whole(self, call):
+        made = to_json(add_global_edge(call, **(CRYPTO | {"detection": {"intent": ["crypto"]}})))
 
         assert made["id"].startswith("edge_vercel_edge_crypto_limitation_20261120_")
         assert made["detection"] == {"context": [], "intent": ["crypto"], "code": []}
         assert (made["stack_tags"], made["severity"]) == ([], "warning")
         assert (made["created_at"], made["verified_count"]) == ("2026-11-20T15:30:00Z", 0)
-        assert to_json(edges(mind, "crypto"))["edges"][0]["id"] == made["id"]
+        assert to_json(edges(call, "crypto"))["edges"][0]["id"] == made["id"]
 
     @pytest.mark.req("003-23")
-    def test_it_holds_in_every_project(self, mind, nowhere):
-        add_global_edge(mind, **CRYPTO)
+    def test_it_holds_in_every_project(self, call, nowhere):
+        add_global_edge(call, **CRYPTO)
 
         assert len(edges(nowhere, "a token").edges) == 1
 
     @pytest.mark.req("003-24", "003-41")
-    def test_a_duplicate_title_is_refused_with_its_id(self, mind):
-        made = add_global_edge(mind, **CRYPTO)
+    def test_a_duplicate_title_is_refused_with_its_id(self, call):
+        made = add_global_edge(call, **CRYPTO)
 
         with pytest.raises(EdgeExists) as caught:
-            add_global_edge(mind, **(CRYPTO | {"title": "vercel edge  CRYPTO limitation!"}))
+            add_global_edge(call, **(CRYPTO | {"title": "vercel edge  CRYPTO limitation!"}))
 
         assert caught.value.details == {"id": made.id}
         assert caught.value.code == "EDGE_EXISTS"
-        assert [row.title for row in list_(mind).edges] == [made.title]
+        assert [row.title for row in list_(call).edges] == [made.title]
 
     @pytest.mark.req("003-25")
-    def test_a_project_edge_is_stored_in_the_project(self, mind, nowhere):
-        made = add(mind, "Staging is slow", "It sleeps", "Wait", intent=("staging",), project=True)
+    def test_a_project_edge_is_stored_in_the_project(self, call, nowhere):
+        made = add(call, "Staging is slow", "It sleeps", "Wait", intent=("staging",), project=True)
 
         assert made.file.startswith(".mind/edges/edge_staging_is_slow_")
         assert edges(nowhere, "staging").edges == ()
-        (row,) = edges(mind, "deploying to staging").edges
+        (row,) = edges(call, "deploying to staging").edges
         assert (row.source, row.description, row.workaround) == (
             Source.PROJECT, "It sleeps", "Wait",
         )  # fmt: skip
         with pytest.raises(EdgeExists):
-            add(mind, "Staging is slow", "x", "y", project=True)
+            add(call, "Staging is slow", "x", "y", project=True)
 
     @pytest.mark.parametrize("title", ["", "  \n ", "x" * 201])
-    def test_a_title_must_be_short(self, mind, title):
+    def test_a_title_must_be_short(self, call, title):
         with pytest.raises(Invalid, match="title"):
-            add_global_edge(mind, **(CRYPTO | {"title": title}))
+            add_global_edge(call, **(CRYPTO | {"title": title}))
 
-    def test_a_private_global_edge_is_refused(self, mind):
+    def test_a_private_global_edge_is_refused(self, call):
         with pytest.raises(Invalid, match="needs `--project`"):
-            add(mind, "X is slow", "x", "y", private=True)
+            add(call, "X is slow", "x", "y", private=True)
 
-    def test_the_starter_edges_are_added_once(self, mind):
-        assert list_(mind).edges == ()
-        first, second = starter(mind), starter(mind)
+    def test_the_starter_edges_are_added_once(self, call):
+        assert list_(call).edges == ()
+        first, second = starter(call), starter(call)
 
-        assert len(first.added) == len(list_(mind).edges) == second.known
+        assert len(first.added) == len(list_(call).edges) == second.known
         assert second.added == ()
 
-    def test_starter_edges_are_added_beside_changed_ones(self, mind):
-        first = [Path(edge.file) for edge in starter(mind).added]
+    def test_starter_edges_are_added_beside_changed_ones(self, call):
+        first = [Path(edge.file) for edge in starter(call).added]
         retitled, renamed, damaged, *removed = first
         for path in (retitled, renamed):
             text = path.read_text("utf-8")
@@ -259,30 +261,30 @@ class TestAdding:
         for path in removed:
             path.unlink()
 
-        second = starter(mind)
+        second = starter(call)
 
         assert [Path(edge.file) for edge in second.added] == removed
         assert second.known == 3
         assert not renamed.exists()
 
-    def test_the_command_line_takes_a_flag_for_this_project(self, mind, capsys):
+    def test_the_command_line_takes_a_flag_for_this_project(self, call, capsys):
         words = ("edges", "add", *named("Staging is slow", "It sleeps", "Wait"), "--project")
 
-        assert run(mind, *words, "--severity", "info", "--code", "staging") == 0
+        assert run(call, *words, "--severity", "info", "--code", "staging") == 0
         assert capsys.readouterr().out.endswith("Staging is slow  info  this project\n")
-        assert run(mind, *words, "-v") == 1
+        assert run(call, *words, "-v") == 1
         assert "[EDGE_EXISTS]" in capsys.readouterr().err
 
 
 @pytest.fixture
-def risky(mind):
+def risky(call):
     """A project in which two lines of a file run into an edge each."""
-    add_global_edge(mind, **CRYPTO, stack_tags=("vercel",), severity=Severity.CRITICAL)
-    add(mind, "`sleep(` blocks", "It does", "Await", project=True, severity=Severity.INFO)
-    root = mind.project.root
+    add_global_edge(call, **CRYPTO, stack_tags=("vercel",), severity=Severity.CRITICAL)
+    add(call, "`sleep(` blocks", "It does", "Await", project=True, severity=Severity.INFO)
+    root = call.mind.project.root
     (root / "vercel.json").write_text("{}", encoding="utf-8")
     (root / "a.ts").write_text("import crypto\n\nsleep(1)\n", encoding="utf-8")
-    return mind
+    return call
 
 
 class TestChecking:
@@ -314,8 +316,8 @@ class TestChecking:
         assert regions == [1, 3]
         assert [line.split(",")[1] for line in github.splitlines()] == ["line=1", "line=3"]
 
-    def test_a_project_in_a_folder_below_adds_its_pitfalls(self, mind, monkeypatch, capsys):
-        root = mind.project.root
+    def test_a_project_in_a_folder_below_adds_its_pitfalls(self, call, monkeypatch, capsys):
+        root = call.mind.project.root
         git(root, "init", "-q")
         store = make_store(root / "pk" / "api")
         edge = "## Gotchas\n- Staging needs `eval(x)` → parse it\n"
@@ -326,10 +328,10 @@ class TestChecking:
             (root / name).write_text("y = eval(x)\n", encoding="utf-8")
         monkeypatch.chdir(root)
 
-        assert run(mind, "edges", "check", "pk") == 0, "no one registered it or added it to git"
+        assert run(call, "edges", "check", "pk") == 0, "no one registered it or added it to git"
         capsys.readouterr()
         git(root, "add", "pk/api/.mind/config.toml")
-        assert run(mind, "edges", "check", "pk", "--json") == 1
+        assert run(call, "edges", "check", "pk", "--json") == 1
         rows = json.loads(capsys.readouterr().out)["findings"]
 
         assert {row["file"] for row in rows} == {"pk/api/a.py"}
@@ -337,33 +339,33 @@ class TestChecking:
             "pk/api/.mind/MEMORY.md:2",
             "pk/api/.mind/private/edges/a.md:4",
         ]
-        mind.agent = "codex"
-        assert [row.known_from for row in check(mind, ("pk",)).findings] == [rows[-1]["known_from"]]
+        call = from_shell(call, "codex")
+        assert [row.known_from for row in check(call, ("pk",)).findings] == [rows[-1]["known_from"]]
 
-    def test_a_project_below_that_can_not_be_asked_is_named(self, mind, monkeypatch, capsys):
-        root = mind.project.root
+    def test_a_project_below_that_can_not_be_asked_is_named(self, call, monkeypatch, capsys):
+        root = call.mind.project.root
         (root / "pk").mkdir()
-        init(root / "pk", mind.home, now=NOW)
+        init(root / "pk", call.mind.home, now=NOW)
         (root / "pk" / ".mind" / "policy.yaml").write_text("agents: [", encoding="utf-8")
         (root / "pk" / "a.py").write_text("x\n", encoding="utf-8")
         monkeypatch.chdir(root)
 
-        assert run(mind, "edges", "check", "pk") == 0
+        assert run(call, "edges", "check", "pk") == 0
         assert "pk was skipped: its policy is invalid" in capsys.readouterr().err
 
-        registry = mind.home / "projects.json"
+        registry = call.mind.home / "projects.json"
         entries = json.loads(registry.read_text(encoding="utf-8"))
         entries[-1]["search_all"] = False
         registry.write_text(json.dumps(entries), encoding="utf-8")
-        assert run(mind, "edges", "check", "pk") == 0
+        assert run(call, "edges", "check", "pk") == 0
         assert "pk" not in capsys.readouterr().err
 
-    def test_a_diff_does_not_lead_out_of_the_project(self, mind, tmp_path):
+    def test_a_diff_does_not_lead_out_of_the_project(self, call, tmp_path):
         make_store(tmp_path / "other")
         (tmp_path / "other" / ".mind" / "MEMORY.md").write_text("## Gotchas\n- `eval(x)` → no\n")
         for name in ("../other/a.py", f"{tmp_path}/other/a.py", "pk/../../other/a.py"):
             diff = f"--- a/x\n+++ b/{name}\n@@ -0,0 +1 @@\n+eval(x)\n"
-            assert check(mind, code=diff).findings == ()
+            assert check(call, code=diff).findings == ()
 
     def test_a_commit_is_checked_from_a_top_that_is_not_a_project(
         self, tmp_path, monkeypatch, capsys
@@ -382,7 +384,7 @@ class TestChecking:
         assert "pk/a.py:1" in capsys.readouterr().out
 
     def test_the_exit_status_fits_a_pipeline(self, risky, capsys, monkeypatch):
-        monkeypatch.chdir(risky.project.root)
+        monkeypatch.chdir(risky.mind.project.root)
         assert run(risky, "edges", "check", "a.ts") == 1
         assert "2 findings in 1 file" in capsys.readouterr().out
         assert run(risky, "edges", "check", "nope") == 2
@@ -396,7 +398,7 @@ class TestChecking:
             raise error
 
         monkeypatch.setattr(sources, "run_into", failing)
-        monkeypatch.chdir(risky.project.root)
+        monkeypatch.chdir(risky.mind.project.root)
         for words in (("edges", "check", "a.ts"), ("--json", "edges", "check", "a.ts")):
             assert run(risky, *words) == 6
         monkeypatch.setattr(rendering, "flush", failing)
@@ -410,22 +412,22 @@ def named(title: str, description: str, workaround: str) -> tuple[str, ...]:
 
 
 class TestErrors:
-    def test_prose_is_not_an_edge(self, mind, capsys):
-        assert run(mind, "edges", "add", "a", "token", "table") == 2
+    def test_prose_is_not_an_edge(self, call, capsys):
+        assert run(call, "edges", "add", "a", "token", "table") == 2
         message, hint = capsys.readouterr().err.splitlines()
         assert "`mind edges add` does not take `a token table`" in message
         assert hint.startswith("hint: for example: mind edges add --title ")
-        assert run(mind, "pitfalls", "add", "--title", "Tokens leak") == 2
+        assert run(call, "pitfalls", "add", "--title", "Tokens leak") == 2
         message, hint = capsys.readouterr().err.splitlines()
         assert "`--description` and `--workaround` are missing" in message
         assert hint.startswith("hint: for example: mind edges add --title ")
-        assert list_(mind).edges == ()
+        assert list_(call).edges == ()
 
     @pytest.mark.req("003-40", "003-41")
-    def test_an_error_is_printed_with_its_code_message_and_details(self, mind, capsys):
-        made = add_global_edge(mind, **CRYPTO)
+    def test_an_error_is_printed_with_its_code_message_and_details(self, call, capsys):
+        made = add_global_edge(call, **CRYPTO)
 
-        assert run(mind, "edges", "add", *named(CRYPTO["title"], "a", "b"), "--json") == 1
+        assert run(call, "edges", "add", *named(CRYPTO["title"], "a", "b"), "--json") == 1
         error = json.loads(capsys.readouterr().err)["error"]
         assert (error["code"], error["details"]["id"]) == ("EDGE_EXISTS", made.id)
         assert CRYPTO["title"] in error["message"]
@@ -439,26 +441,26 @@ class TestErrors:
 
     @pytest.mark.req("003-41")
     def test_search_without_a_usable_index_and_readable_files_fails(
-        self, mind, capsys, monkeypatch
+        self, call, capsys, monkeypatch
     ):
         def unreadable(_):
             raise StorageFailed("`.mind` can't be read", hint="check the disk")
 
-        monkeypatch.setattr(type(mind.store), "walk", unreadable)
+        monkeypatch.setattr(type(call.mind.store), "walk", unreadable)
 
-        assert run(mind, "search", "x", "--json") != 0
+        assert run(call, "search", "x", "--json") != 0
         error = json.loads(capsys.readouterr().err)["error"]
         assert error["code"] == "SEARCH_FAILED"
         assert "`.mind` can't be read" in error["message"]
 
     @pytest.mark.req("003-42")
     def test_without_a_daemon_a_search_is_complete_and_status_names_the_command_that_starts_it(
-        self, mind, capsys
+        self, call, capsys
     ):
-        log(mind, "## 2026-11-19\n**Decided:** Use JWT because it is stateless\n")
+        log(call, "## 2026-11-19\n**Decided:** Use JWT because it is stateless\n")
 
-        (row,) = search(mind, "JWT").results
-        assert run(mind, "status") == 0
+        (row,) = search(call, "JWT").results
+        assert run(call, "status") == 0
 
         assert (row.source_file, row.source_line) == (".mind/MEMORY.md", 2)
         assert row.reasoning == "it is stateless"

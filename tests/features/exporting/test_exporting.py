@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 import mimo
+from mimo.call import Call
 from mimo.cli.main import main
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import declared
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
 from mimo.features import exporting
 from mimo.features.exporting.commands import ExportPart, ExportWritten, export
@@ -27,8 +28,8 @@ from mimo.features.ingest.commands import ingest
 from mimo.memory.codec import normal
 from mimo.memory.exchange import LISTED, Exported, from_data
 from mimo.memory.model import Filter, Kind, Link, Memory, Outcome, Section
-from mimo.mind import Mind
 from mimo.operations import refresh
+from tests.calls import with_console
 from tests.conftest import NOW
 
 GITHUB = "ghp_" + "a8Xk2mQ9" * 4 + "ZtR5"
@@ -65,14 +66,14 @@ STAGING = Memory(
 
 
 @pytest.fixture
-def shop(mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch) -> Mind:
+def shop(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     for memory in (JWT, STAGING, SESSIONS):
-        mind.store.create(memory)
+        call.mind.store.create(memory)
     monkeypatch.chdir(project)
-    return mind
+    return call
 
 
-def run(mind: Mind, **options: object) -> tuple[ExportWritten, str]:
+def run(call: Call, **options: object) -> tuple[ExportWritten, str]:
     """Returns the result of an export, and what it printed."""
     printed: list[str] = []
 
@@ -80,8 +81,8 @@ def run(mind: Mind, **options: object) -> tuple[ExportWritten, str]:
         assert isinstance(part, ExportPart)
         printed.append(part.document)
 
-    mind.partial = keep
-    result = invoke(declared(export), mind, Caller(surface=Surface.CLI), options)
+    call = with_console(call, partial=keep)
+    result = invoke(declared(export), call, options)
     assert isinstance(result, ExportWritten)
     return result, "".join(printed)
 
@@ -94,7 +95,7 @@ def ids(text: str) -> list[str]:
     return [line["id"] for line in lines(text) if line["kind"] == "memory"]
 
 
-def test_jsonl_has_every_field_oldest_first(shop: Mind) -> None:
+def test_jsonl_has_every_field_oldest_first(shop: Call) -> None:
     result, text = run(shop)
     first, *memories, last = lines(text)
     assert first == {"kind": "mind", "format": 1, "project": "shop"}
@@ -105,12 +106,12 @@ def test_jsonl_has_every_field_oldest_first(shop: Mind) -> None:
     assert (result.memories, result.bytes, result.output) == (3, len(text), "-")
 
 
-def test_the_same_memories_give_the_same_bytes(shop: Mind, project: Path) -> None:
+def test_the_same_memories_give_the_same_bytes(shop: Call, project: Path) -> None:
     run(shop, output="a.jsonl")
     run(shop, output="a.zip", format="markdown")
     before = [(project / name).read_bytes() for name in ("a.jsonl", "a.zip")]
-    run(shop.reopened(), output="b.jsonl")
-    run(shop.reopened(), output="b.zip", format="markdown")
+    run(Call(shop.mind.reopened()), output="b.jsonl")
+    run(Call(shop.mind.reopened()), output="b.zip", format="markdown")
     assert [(project / name).read_bytes() for name in ("b.jsonl", "b.zip")] == before
 
 
@@ -124,12 +125,12 @@ def test_the_same_memories_give_the_same_bytes(shop: Mind, project: Path) -> Non
         ({"from": "2026-11-15"}, [JWT.id, STAGING.id]),
     ],
 )
-def test_filters(shop: Mind, options: Mapping[str, object], expected: list[str]) -> None:
+def test_filters(shop: Call, options: Mapping[str, object], expected: list[str]) -> None:
     assert ids(run(shop, **options)[1]) == expected
 
 
-def test_private_memories_are_exported_on_request_only(shop: Mind, project: Path) -> None:
-    shop.store.create(
+def test_private_memories_are_exported_on_request_only(shop: Call, project: Path) -> None:
+    shop.mind.store.create(
         Memory(id="fact_affair", type=Kind.FACT, content="mine", created=NOW), private=True
     )
     result, text = run(shop)
@@ -147,10 +148,10 @@ def test_private_memories_are_exported_on_request_only(shop: Mind, project: Path
 
 @pytest.mark.parametrize("format", ["jsonl", "markdown", "madr", "okf", "claude"])
 def test_an_exported_private_memory_stays_private_when_imported(
-    shop: Mind, project: Path, format: str
+    shop: Call, project: Path, format: str
 ) -> None:
     affair = Memory(id="decision_affair", type=Kind.DECISION, content="mine", created=NOW)
-    shop.store.create(affair, private=True)
+    shop.mind.store.create(affair, private=True)
     run(shop, private=True, output="x", format=format)
 
     with sources.opened(project / "x") as source:
@@ -164,12 +165,14 @@ def test_an_exported_private_memory_stays_private_when_imported(
 
 
 @pytest.mark.parametrize("format", ["jsonl", "mcp", "llms"])
-def test_no_link_names_a_memory_that_is_left_out(shop: Mind, format: str) -> None:
-    shop.store.create(
+def test_no_link_names_a_memory_that_is_left_out(shop: Call, format: str) -> None:
+    shop.mind.store.create(
         Memory(id="fact_affair", type=Kind.FACT, content="mine", created=NOW), private=True
     )
     links = (Link(to="fact_affair"), Link(to="fact_nowhere"), Link(to=JWT.id))
-    shop.store.create(Memory(id="fact_open", type=Kind.FACT, content="x", created=NOW, links=links))
+    shop.mind.store.create(
+        Memory(id="fact_open", type=Kind.FACT, content="x", created=NOW, links=links)
+    )
     text = run(shop, format=format)[1]
     assert "affair" not in text
     if format == "jsonl":
@@ -177,30 +180,30 @@ def test_no_link_names_a_memory_that_is_left_out(shop: Mind, format: str) -> Non
         assert [link["to"] for link in open_["links"]] == ["fact_nowhere", JWT.id]
 
 
-def test_unapproved_memories_are_exported_on_request_only_with_a_mark(shop: Mind) -> None:
-    shop.trust.follow(False)
+def test_unapproved_memories_are_exported_on_request_only_with_a_mark(shop: Call) -> None:
+    shop.mind.trust.follow(False)
     result, text = run(shop)
     assert (ids(text), result.left_out.untrusted) == ([], 3)
-    shop.trust.approve([shop.store.digest(f".mind/facts/{STAGING.id}.md")])
-    result, text = run(shop.reopened(), untrusted=True)
+    shop.mind.trust.approve([shop.mind.store.digest(f".mind/facts/{STAGING.id}.md")])
+    result, text = run(Call(shop.mind.reopened()), untrusted=True)
     marks = {line["id"]: line.get("trust") for line in lines(text)[1:-1]}
     assert marks == {SESSIONS.id: "untrusted", JWT.id: "untrusted", STAGING.id: None}
     assert result.untrusted == 2
 
 
-def test_files_that_the_project_has_anyway_are_left_out(shop: Mind, project: Path) -> None:
+def test_files_that_the_project_has_anyway_are_left_out(shop: Call, project: Path) -> None:
     (project / "notes.md").write_text("# Notes\n\nAn included document\n", "utf-8")
     (project / "api.md").write_text("# One\n\nText\n\n# Two\n\nText\n", "utf-8")
     config = project / ".mind/config.toml"
     config.write_text(config.read_text("utf-8") + 'include = ["notes.md"]\n', "utf-8")
-    mind = shop.reopened()
-    invoke(declared(ingest), mind, Caller(surface=Surface.CLI), {"path": "api.md"})
-    result, text = run(mind)
+    call = Call(shop.mind.reopened())
+    invoke(declared(ingest), call, {"path": "api.md"})
+    result, text = run(call)
     assert len(ids(text)) == 3
     assert (result.left_out.ingested, result.left_out.elsewhere) == (1, 1)
 
 
-def test_secrets_are_masked(shop: Mind, project: Path) -> None:
+def test_secrets_are_masked(shop: Call, project: Path) -> None:
     path = project / ".mind/facts/fact_token.md"
     path.write_text(f"---\nid: fact_token\ntype: fact\n---\nThe token is {GITHUB}\n", "utf-8")
     (project / f".mind/facts/{GITHUB}.md").write_text("A name with a token\n", "utf-8")
@@ -212,10 +215,10 @@ def test_secrets_are_masked(shop: Mind, project: Path) -> None:
     assert "REDACTED" in (project / "v/facts/fact_token.md").read_text("utf-8")
 
 
-def test_the_users_memory_is_exported_on_request_only(shop: Mind, project: Path) -> None:
+def test_the_users_memory_is_exported_on_request_only(shop: Call, project: Path) -> None:
     user = shop.user(make=True)
     assert user
-    user.store.create(Memory(id="fact_pnpm", type=Kind.FACT, content="Use pnpm", created=NOW))
+    user.mind.store.create(Memory(id="fact_pnpm", type=Kind.FACT, content="Use pnpm", created=NOW))
     assert "fact_pnpm" not in run(shop)[1]
     result, text = run(shop, user=True, untrusted=True, output="u.jsonl")
     text = (project / "u.jsonl").read_text("utf-8")
@@ -225,16 +228,16 @@ def test_the_users_memory_is_exported_on_request_only(shop: Mind, project: Path)
     for output in ("u.jsonl", "u.zip", "u"):
         assert (project / output).stat().st_mode & 0o077 == 0
     with pytest.raises(NoProject):
-        run(shop.outside())
+        run(Call(shop.mind.outside()))
 
 
-def test_an_empty_project(mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_project(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
-    assert lines(run(mind)[1])[-1] == {"kind": "end", "memories": 0}
-    assert run(mind, format="mcp")[1] == ""
-    assert run(mind, format="llms")[1].startswith("# shop\n")
+    assert lines(run(call)[1])[-1] == {"kind": "end", "memories": 0}
+    assert run(call, format="mcp")[1] == ""
+    assert run(call, format="llms")[1].startswith("# shop\n")
     for format in ("markdown", "madr", "okf", "claude"):
-        assert run(mind, format=format, output=format)[0].memories == 0
+        assert run(call, format=format, output=format)[0].memories == 0
         assert (project / format / ("MEMORY.md" if format == "claude" else "index.md")).exists()
 
 
@@ -242,14 +245,14 @@ def test_an_empty_project(mind: Mind, project: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("format", ["jsonl", "markdown"])
-def test_a_pipe_or_a_device_is_not_replaced(shop: Mind, project: Path, format: str) -> None:
+def test_a_pipe_or_a_device_is_not_replaced(shop: Call, project: Path, format: str) -> None:
     os.mkfifo(project / "pipe")
     with pytest.raises(Invalid, match="not a regular file"):
         run(shop, format=format, output="pipe", force=True)
     assert stat.S_ISFIFO((project / "pipe").stat().st_mode)
 
 
-def test_an_existing_file_is_replaced_with_force_only(shop: Mind, project: Path) -> None:
+def test_an_existing_file_is_replaced_with_force_only(shop: Call, project: Path) -> None:
     (project / "m.jsonl").write_text("mine", "utf-8")
     for options in ({"output": "m.jsonl"}, {"output": "m.jsonl", "format": "llms"}):
         with pytest.raises(Conflict):
@@ -259,7 +262,7 @@ def test_an_existing_file_is_replaced_with_force_only(shop: Mind, project: Path)
     assert len(ids((project / "m.jsonl").read_text("utf-8"))) == 3
 
 
-def test_a_later_export_replaces_its_own_files_and_no_others(shop: Mind, project: Path) -> None:
+def test_a_later_export_replaces_its_own_files_and_no_others(shop: Call, project: Path) -> None:
     vault = project / "vault"
     run(shop, format="markdown", output="vault")
     (vault / "mine.md").write_text("mine", "utf-8")
@@ -276,18 +279,18 @@ def test_a_later_export_replaces_its_own_files_and_no_others(shop: Mind, project
     # A file of the user in the place of a new one stops the export before it is changed.
     (vault / "facts").mkdir(exist_ok=True)
     (vault / "facts/fact_new.md").write_text("mine", "utf-8")
-    shop.store.create(Memory(id="fact_new", type=Kind.FACT, content="new", created=NOW))
+    shop.mind.store.create(Memory(id="fact_new", type=Kind.FACT, content="new", created=NOW))
     with pytest.raises(Conflict):
         run(shop, format="markdown", output="vault", force=True)
     assert (vault / "facts/fact_new.md").read_text("utf-8") == "mine"
 
 
-def test_the_folder_of_an_unknown_user_is_an_error(shop: Mind) -> None:
+def test_the_folder_of_an_unknown_user_is_an_error(shop: Call) -> None:
     with pytest.raises(Invalid, match="unknown user"):
         run(shop, format="jsonl", output="~no-such-user/x")
 
 
-def test_a_folder_of_other_files_is_never_written_to(shop: Mind, project: Path) -> None:
+def test_a_folder_of_other_files_is_never_written_to(shop: Call, project: Path) -> None:
     (project / "docs").mkdir()
     (project / "docs/adr.md").write_text("mine", "utf-8")
     for force in (False, True):
@@ -300,7 +303,7 @@ def test_a_folder_of_other_files_is_never_written_to(shop: Mind, project: Path) 
 @pytest.mark.parametrize(
     "listed", ['{"files": ["../../x.md"]}', '{"files": 5}', "{", '{"files": ["a"]}']
 )
-def test_a_hostile_list_of_files_removes_nothing(shop: Mind, project: Path, listed: str) -> None:
+def test_a_hostile_list_of_files_removes_nothing(shop: Call, project: Path, listed: str) -> None:
     (project / "x.md").write_text("mine", "utf-8")
     (project / "a/v").mkdir(parents=True)
     (project / "a/v" / LISTED).write_text(listed, "utf-8")
@@ -309,7 +312,7 @@ def test_a_hostile_list_of_files_removes_nothing(shop: Mind, project: Path, list
     assert (project / "x.md").exists()
 
 
-def test_no_link_is_followed(shop: Mind, project: Path, tmp_path: Path) -> None:
+def test_no_link_is_followed(shop: Call, project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (project / "link").symlink_to(other)
@@ -328,14 +331,14 @@ def test_no_link_is_followed(shop: Mind, project: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", [".mind/x.jsonl", "nowhere/x.jsonl", "folder"])
-def test_places_that_are_refused(shop: Mind, project: Path, output: str) -> None:
+def test_places_that_are_refused(shop: Call, project: Path, output: str) -> None:
     (project / "folder").mkdir()
     with pytest.raises(Invalid):
         run(shop, output=output)
 
 
 @pytest.mark.parametrize("format", ["markdown", "madr", "okf", "claude"])
-def test_several_files_need_a_folder(shop: Mind, format: str) -> None:
+def test_several_files_need_a_folder(shop: Call, format: str) -> None:
     with pytest.raises(Invalid, match="several files"):
         run(shop, format=format)
 
@@ -344,12 +347,12 @@ def test_several_files_need_a_folder(shop: Mind, format: str) -> None:
     ("output", "format"), [("m.jsonl", "jsonl"), ("v", "markdown"), ("v.zip", "okf")]
 )
 def test_an_export_that_fails_leaves_nothing(
-    shop: Mind, project: Path, monkeypatch: pytest.MonkeyPatch, output: str, format: str
+    shop: Call, project: Path, monkeypatch: pytest.MonkeyPatch, output: str, format: str
 ) -> None:
     read = exporting.exported
 
-    def failing(mind: Mind, selection: exporting.Selection) -> Iterator[Exported]:
-        yield next(read(mind, selection))
+    def failing(call: Call, selection: exporting.Selection) -> Iterator[Exported]:
+        yield next(read(call, selection))
         raise KeyboardInterrupt
 
     run(shop)
@@ -360,7 +363,7 @@ def test_an_export_that_fails_leaves_nothing(
     assert sorted(project.iterdir()) == before
 
 
-def test_parts_of_a_killed_export_are_removed_on_a_later_day(shop: Mind, project: Path) -> None:
+def test_parts_of_a_killed_export_are_removed_on_a_later_day(shop: Call, project: Path) -> None:
     names = [".mind-export-12-0123abcd", ".mind-export-13-0123abcd", ".mind-export-mine"]
     for name in names:
         (project / name / "facts").mkdir(parents=True)
@@ -371,7 +374,7 @@ def test_parts_of_a_killed_export_are_removed_on_a_later_day(shop: Mind, project
     assert sorted(path.name for path in project.glob(".mind-export-*")) == names[1:]
 
 
-def test_a_zip_has_the_files_of_the_folder(shop: Mind, project: Path) -> None:
+def test_a_zip_has_the_files_of_the_folder(shop: Call, project: Path) -> None:
     run(shop, format="markdown", output="v")
     result, _ = run(shop, format="markdown", output="v.zip")
     with zipfile.ZipFile(project / "v.zip") as archive:
@@ -382,13 +385,13 @@ def test_a_zip_has_the_files_of_the_folder(shop: Mind, project: Path) -> None:
 
 
 def test_a_memory_that_is_removed_meanwhile_is_left_out(
-    shop: Mind, monkeypatch: pytest.MonkeyPatch
+    shop: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporting, "BATCH", 1)
     selection = exporting.select(shop, Filter(), private=False, untrusted=False)
     reading = exporting.exported(shop, selection)
     assert next(reading).memory.id == SESSIONS.id
-    shop.store.delete(shop.index.get(JWT.id) or pytest.fail("it is there"))
+    shop.mind.store.delete(shop.mind.index.get(JWT.id) or pytest.fail("it is there"))
     refresh.refresh(shop)
     assert [exported.memory.id for exported in reading] == [STAGING.id]
 
@@ -397,7 +400,7 @@ def test_a_memory_that_is_removed_meanwhile_is_left_out(
 
 
 def test_standard_output_has_the_document_alone(
-    shop: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shop: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["export", "--type", "fact"]) == 0
     shown = capsys.readouterr()
@@ -410,7 +413,7 @@ def test_standard_output_has_the_document_alone(
 
 
 def test_the_json_of_an_export_is_its_parts_and_its_summary(
-    shop: Mind, capsys: pytest.CaptureFixture[str]
+    shop: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", "--json"]) == 0
     out = capsys.readouterr().out
@@ -419,7 +422,7 @@ def test_the_json_of_an_export_is_its_parts_and_its_summary(
     assert json.loads(out[end:])["memories"] == 3
 
 
-def test_a_closed_pipe_ends_an_export_without_a_message(shop: Mind) -> None:
+def test_a_closed_pipe_ends_an_export_without_a_message(shop: Call) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
@@ -434,10 +437,10 @@ def test_a_closed_pipe_ends_an_export_without_a_message(shop: Mind) -> None:
 
 
 @pytest.mark.attack("written outside of its folder")
-def test_an_export_is_not_written_into_a_memory_through_a_link(mind: Mind, tmp_path: Path) -> None:
-    (tmp_path / "docs").symlink_to(mind.folder, target_is_directory=True)
+def test_an_export_is_not_written_into_a_memory_through_a_link(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "docs").symlink_to(call.mind.folder, target_is_directory=True)
 
     with pytest.raises(Invalid, match="in a folder of mind"):
-        export(mind, output=str(tmp_path / "docs" / "all.jsonl"))
+        export(call, output=str(tmp_path / "docs" / "all.jsonl"))
 
-    assert not (mind.folder / "all.jsonl").exists()
+    assert not (call.mind.folder / "all.jsonl").exists()

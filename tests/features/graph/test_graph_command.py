@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.memory.ids import handle_of
-from mimo.mind import Mind
 from mimo.rendering.terminal import TerminalScreen
 
 Say = Callable[..., str]
@@ -17,11 +17,11 @@ Write = Callable[..., Path]
 
 
 @pytest.fixture
-def say(mind: Mind, capsys: pytest.CaptureFixture[str]) -> Say:
+def say(call: Call, capsys: pytest.CaptureFixture[str]) -> Say:
     """Runs a command and returns all that it prints."""
 
     def run(*words: str, status: int = 0) -> str:
-        assert main(words, open=lambda _: mind) == status
+        assert main(words, open=lambda _: call.mind) == status
         out, err = capsys.readouterr()
         return out + err
 
@@ -29,11 +29,11 @@ def say(mind: Mind, capsys: pytest.CaptureFixture[str]) -> Say:
 
 
 @pytest.fixture
-def write(mind: Mind) -> Write:
+def write(call: Call) -> Write:
     """Writes a memory's file by hand; links are `type:target`."""
 
     def make(id: str, title: str, *links: str, day: int = 1, more: str = "") -> Path:
-        path = mind.folder / "decisions" / f"{id}.md"
+        path = call.mind.folder / "decisions" / f"{id}.md"
         path.parent.mkdir(exist_ok=True)
         rows = [link.partition(":") for link in links]
         listed = "".join(f"  - {{to: {to}, type: {kind}}}\n" for kind, _, to in rows)

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import NotFound
 from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind, Outcome
@@ -36,17 +37,17 @@ def repository(project, path):
 
 
 def opened(root, home, clock):
-    return Mind(home=home, project=projects.explicit(root, home), clock=clock, environ={})
+    return Call(Mind(home=home, project=projects.explicit(root, home), clock=clock, environ={}))
 
 
 @pytest.fixture
-def decided(repository, mind):
+def decided(repository, call):
     """The id of a decision that is committed."""
     note = saving.draft(
         Kind.DECISION, "Use JWT.\n\nIt is stateless.\n\nTokens live a day.", confidence=0.7,
         tags=("auth",), topic="auth",
     )  # fmt: skip
-    record = saving.store(mind, note)
+    record = saving.store(call, note)
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "first")
     return record.memory.id
@@ -60,25 +61,25 @@ def on_branch(root, name, change):
     git(root, "checkout", "-q", "main")
 
 
-def edit(mind, id_, **changes):
-    saving.edit(mind, lookup.one(mind, id_), **changes)
+def edit(call, id_, **changes):
+    saving.edit(call, lookup.one(call, id_), **changes)
 
 
-def test_a_merge_keeps_the_additions_of_both_branches(repository, mind, decided):
+def test_a_merge_keeps_the_additions_of_both_branches(repository, call, decided):
     text = "Use JWT.\n\nIt is stateless.\n\nTokens live a day."
     on_branch(
         repository, "one",
-        lambda: edit(mind, decided, tags=("auth", "web"), content=text.replace("Use", "We use")),
+        lambda: edit(call, decided, tags=("auth", "web"), content=text.replace("Use", "We use")),
     )  # fmt: skip
     on_branch(
         repository, "two",
-        lambda: edit(mind, decided, tags=("auth", "api"), content=text.replace("day", "week")),
+        lambda: edit(call, decided, tags=("auth", "api"), content=text.replace("day", "week")),
     )  # fmt: skip
     git(repository, "merge", "-q", "one")
 
     output = git(repository, "merge", "-q", "two", errors=True)
 
-    memory = lookup.one(mind, decided).memory
+    memory = lookup.one(call, decided).memory
     assert set(memory.tags) == {"auth", "web", "api"}
     assert memory.content == "We use JWT.\n\nIt is stateless.\n\nTokens live a week."
     assert memory.competing == ()
@@ -86,22 +87,22 @@ def test_a_merge_keeps_the_additions_of_both_branches(repository, mind, decided)
 
 
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
-def test_a_contradiction_keeps_both_versions_and_reports_it(repository, mind, decided, order):
-    on_branch(repository, "one", lambda: edit(mind, decided, outcome=Outcome.SUCCESS))
-    on_branch(repository, "two", lambda: edit(mind, decided, outcome=Outcome.FAILED))
+def test_a_contradiction_keeps_both_versions_and_reports_it(repository, call, decided, order):
+    on_branch(repository, "one", lambda: edit(call, decided, outcome=Outcome.SUCCESS))
+    on_branch(repository, "two", lambda: edit(call, decided, outcome=Outcome.FAILED))
     git(repository, "merge", "-q", order[0])
 
     output = git(repository, "merge", "-q", order[1], errors=True)
 
-    memory = lookup.one(mind, decided).memory
+    memory = lookup.one(call, decided).memory
     assert memory.outcome is Outcome.FAILED
     assert [(one.field, one.text) for one in memory.competing] == [("outcome", "SUCCESS")]
     assert "competing versions of outcome" in output
     assert git(repository, "status", "--short") == ""
 
 
-def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository, mind, decided):
-    old = repository / lookup.one(mind, decided).place.path
+def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository, call, decided):
+    old = repository / lookup.one(call, decided).place.path
     (repository / ".mind" / "archive").mkdir()
     on_branch(
         repository, "one",
@@ -110,30 +111,30 @@ def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository,
             old.rename(repository / ".mind" / "archive" / old.name),
         ),
     )  # fmt: skip
-    on_branch(repository, "two", lambda: edit(mind, decided, tags=("auth", "api")))
+    on_branch(repository, "two", lambda: edit(call, decided, tags=("auth", "api")))
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    record = lookup.one(mind, decided)
+    record = lookup.one(call, decided)
     assert record.place.path == f".mind/archive/{old.name}"
     assert record.memory.tags == ("auth", "api")
 
 
-def test_a_deletion_against_an_edit_is_left_to_people(repository, mind, decided):
+def test_a_deletion_against_an_edit_is_left_to_people(repository, call, decided):
     """Git asks no driver then: it stops, and the edited file stays."""
-    on_branch(repository, "one", lambda: removing.remove(mind, decided))
-    on_branch(repository, "two", lambda: edit(mind, decided, tags=("api",)))
+    on_branch(repository, "one", lambda: removing.remove(call, decided))
+    on_branch(repository, "two", lambda: edit(call, decided, tags=("api",)))
     git(repository, "merge", "-q", "one")
     with pytest.raises(NotFound):
-        lookup.one(mind, decided)
+        lookup.one(call, decided)
 
     output = git(repository, "merge", "-q", "two", check=False, errors=True)
 
     assert "modify/delete" in output
-    assert lookup.one(mind, decided).memory.tags == ("api",)
+    assert lookup.one(call, decided).memory.tags == ("api",)
 
 
-def test_two_branches_that_write_one_new_file_keep_both(repository, decided, mind):
+def test_two_branches_that_write_one_new_file_keep_both(repository, decided, call):
     path = repository / ".mind" / "facts" / "tea.md"
     head = "---\nid: tea\ntype: fact\ncreated: 2026-11-20T10:00:00Z\n"
     path.parent.mkdir(exist_ok=True)
@@ -147,7 +148,7 @@ def test_two_branches_that_write_one_new_file_keep_both(repository, decided, min
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    memory = lookup.one(mind, "tea").memory
+    memory = lookup.one(call, "tea").memory
     competing = {version.text for version in memory.competing}
     assert {memory.content, *competing} == {"Green tea", "Black tea"}
     assert memory.tags == ("a", "b")
@@ -164,16 +165,16 @@ def calls(path):
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_one_call_merges_all_files_of_a_merge(repository, mind, calls, tmp_path, linked):
+def test_one_call_merges_all_files_of_a_merge(repository, call, calls, tmp_path, linked):
     names = [f"it's {number} $HOME" for number in range(4)]
-    ids = [saving.store(mind, saving.draft(Kind.FACT, name)).memory.id for name in names]
+    ids = [saving.store(call, saving.draft(Kind.FACT, name)).memory.id for name in names]
     for id_, name in zip(ids, names, strict=True):
-        record = lookup.one(mind, id_)
+        record = lookup.one(call, id_)
         (repository / record.place.path).rename(repository / ".mind" / "facts" / f"{name}.md")
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "first")
-    on_branch(repository, "one", lambda: [edit(mind, id_, topic="one") for id_ in ids])
-    on_branch(repository, "two", lambda: [edit(mind, id_, tags=("two",)) for id_ in ids])
+    on_branch(repository, "one", lambda: [edit(call, id_, topic="one") for id_ in ids])
+    on_branch(repository, "two", lambda: [edit(call, id_, tags=("two",)) for id_ in ids])
     root = repository
     if linked:
         root = tmp_path / "linked"
@@ -187,19 +188,19 @@ def test_one_call_merges_all_files_of_a_merge(repository, mind, calls, tmp_path,
         text = (root / ".mind" / "facts" / f"{name}.md").read_text(encoding="utf-8")
         assert "topic: one\n" in text
         assert "tags: [two]\n" in text
-        assert mind.trust.approved(digest(text.encode()))
+        assert call.mind.trust.approved(digest(text.encode()))
 
 
-def test_a_result_of_other_texts_is_not_taken(repository, mind, calls):
-    ids = [saving.store(mind, saving.draft(Kind.FACT, name)).memory.id for name in ("a", "b")]
+def test_a_result_of_other_texts_is_not_taken(repository, call, calls):
+    ids = [saving.store(call, saving.draft(Kind.FACT, name)).memory.id for name in ("a", "b")]
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "first")
-    on_branch(repository, "one", lambda: [edit(mind, id_, topic="one") for id_ in ids])
+    on_branch(repository, "one", lambda: [edit(call, id_, topic="one") for id_ in ids])
 
     def rename():
         for id_ in ids:
-            edit(mind, id_, tags=("two",))
-        old = repository / lookup.one(mind, ids[1]).place.path
+            edit(call, id_, tags=("two",))
+        old = repository / lookup.one(call, ids[1]).place.path
         old.rename(old.with_name("elsewhere.md"))
 
     on_branch(repository, "two", rename)
@@ -208,19 +209,19 @@ def test_a_result_of_other_texts_is_not_taken(repository, mind, calls):
 
     assert calls() == 2
     for id_ in ids:
-        memory = lookup.one(mind, id_).memory
+        memory = lookup.one(call, id_).memory
         assert (memory.topic, memory.tags) == ("one", ("two",))
 
 
-def test_without_mind_on_the_path_git_merges_the_text(repository, mind, decided, path):
-    on_branch(repository, "one", lambda: edit(mind, decided, topic="login"))
+def test_without_mind_on_the_path_git_merges_the_text(repository, call, decided, path):
+    on_branch(repository, "one", lambda: edit(call, decided, topic="login"))
     content = "Use JWT.\n\nIt is stateless.\n\nTokens live a week."
-    on_branch(repository, "two", lambda: edit(mind, decided, content=content))
+    on_branch(repository, "two", lambda: edit(call, decided, content=content))
     (path / "mind").write_text("#!/bin/sh\nexit 127\n", encoding="utf-8")
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    memory = lookup.one(mind, decided).memory
+    memory = lookup.one(call, decided).memory
     assert (memory.topic, memory.content) == ("login", content)
 
 
@@ -248,15 +249,15 @@ def test_procedures_and_values_are_no_memory_to_git(repository):
 def test_a_clone_lacks_the_driver_until_it_is_mended(repository, decided, tmp_path, home, clock):
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(repository), str(clone))
-    mind = opened(clone, home, clock)
+    call = opened(clone, home, clock)
 
     assert syncing.lacking(clone)
-    trusted = mind.trust.state
+    trusted = call.mind.trust.state
     assert syncing.install(clone)
 
     assert syncing.lacking(clone) is None
     assert not syncing.install(clone)
-    assert mind.trust.state == trusted
+    assert call.mind.trust.state == trusted
     assert git(clone, "config", "merge.mind.driver").strip() == DRIVER
 
 
@@ -272,11 +273,11 @@ def test_the_driver_of_an_older_version_is_replaced(repository, driver, lacks):
     assert syncing.lacking(repository) is None
 
 
-def test_doctor_reports_a_driver_that_it_could_not_install(repository, mind):
+def test_doctor_reports_a_driver_that_it_could_not_install(repository, call):
     git(repository, "config", "--unset", "merge.mind.driver")
     (repository / ".git/config.lock").touch()
 
-    failed = doctor(mind, fix=True).checks[0]
+    failed = doctor(call, fix=True).checks[0]
 
     assert (failed.name, failed.verdict) == ("repair", "fault")
     assert "could not lock config file" in failed.message
@@ -288,18 +289,18 @@ def test_outside_git_nothing_lacks(project):
 
 
 @pytest.mark.parametrize("order", [("a", "b", "c"), ("c", "a", "b"), ("b", "c", "a")])
-def test_three_branches_come_to_the_same_in_any_order(repository, mind, decided, order):
+def test_three_branches_come_to_the_same_in_any_order(repository, call, decided, order):
     changes = {
         "a": {"confidence": 0.9, "tags": ("auth", "a"), "outcome": Outcome.SUCCESS},
         "b": {"confidence": 0.2, "tags": ("b",), "topic": "login"},
         "c": {"confidence": 0.4, "outcome": Outcome.FAILED, "importance": 0.9},
     }
     for name, fields in changes.items():
-        on_branch(repository, name, lambda fields=fields: edit(mind, decided, **fields))
+        on_branch(repository, name, lambda fields=fields: edit(call, decided, **fields))
     for name in order:
         git(repository, "merge", "-q", name)
 
-    memory = lookup.one(mind, decided).memory
+    memory = lookup.one(call, decided).memory
     assert (memory.confidence, memory.outcome) == (0.2, Outcome.FAILED)
     assert (memory.tags, memory.topic, memory.importance) == (("a", "b"), "login", 0.9)
     assert [(version.field, version.text) for version in memory.competing] == [
@@ -307,47 +308,47 @@ def test_three_branches_come_to_the_same_in_any_order(repository, mind, decided,
     ]  # fmt: skip
 
 
-def test_a_rebase_and_a_cherry_pick_merge_as_well(repository, mind, decided):
-    on_branch(repository, "one", lambda: edit(mind, decided, tags=("auth", "one")))
-    on_branch(repository, "two", lambda: edit(mind, decided, tags=("auth", "two")))
+def test_a_rebase_and_a_cherry_pick_merge_as_well(repository, call, decided):
+    on_branch(repository, "one", lambda: edit(call, decided, tags=("auth", "one")))
+    on_branch(repository, "two", lambda: edit(call, decided, tags=("auth", "two")))
     git(repository, "cherry-pick", "one")
     git(repository, "checkout", "-q", "two")
     git(repository, "rebase", "-q", "main")
-    assert lookup.one(mind, decided).memory.tags == ("auth", "one", "two")
+    assert lookup.one(call, decided).memory.tags == ("auth", "one", "two")
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_a_merge_is_trusted_where_both_sides_were(repository, mind, decided, approved):
-    on_branch(repository, "one", lambda: edit(mind, decided, tags=("auth", "web")))
-    on_branch(repository, "two", lambda: edit(mind, decided, tags=("auth", "api")))
+def test_a_merge_is_trusted_where_both_sides_were(repository, call, decided, approved):
+    on_branch(repository, "one", lambda: edit(call, decided, tags=("auth", "web")))
+    on_branch(repository, "two", lambda: edit(call, decided, tags=("auth", "api")))
     git(repository, "merge", "-q", "one")
     if not approved:
         git(repository, "checkout", "-q", "two")
-        mind.trust.revoke([lookup.one(mind, decided).place.digest])
+        call.mind.trust.revoke([lookup.one(call, decided).place.digest])
         git(repository, "checkout", "-q", "main")
 
     git(repository, "merge", "-q", "two")
 
-    record = lookup.one(mind, decided)
+    record = lookup.one(call, decided)
     assert set(record.memory.tags) == {"auth", "web", "api"}
-    assert mind.trust.approved(record.place.digest) is approved
+    assert call.mind.trust.approved(record.place.digest) is approved
 
 
 @pytest.mark.parametrize("command", ["merge", "rebase"])
 @pytest.mark.parametrize("top", [".", ".."])
-def test_a_branch_of_a_later_format_is_left_to_git(project, path, mind, command, top):
+def test_a_branch_of_a_later_format_is_left_to_git(project, path, call, command, top):
     git(project, "init", "-q", "-b", "main", top)
     syncing.install(project)
-    id_ = saving.store(mind, saving.draft(Kind.FACT, "Tea", confidence=0.5)).memory.id
+    id_ = saving.store(call, saving.draft(Kind.FACT, "Tea", confidence=0.5)).memory.id
     git(project, "add", ".")
     git(project, "commit", "-qm", "first")
     settings = project / ".mind" / "config.toml"
 
     def upgrade():
-        edit(mind, id_, confidence=0.9)
+        edit(call, id_, confidence=0.9)
         settings.write_text("# By a later mind.\nformat = 2\n", encoding="utf-8")
 
-    on_branch(project, "one", lambda: edit(mind, id_, confidence=0.4))
+    on_branch(project, "one", lambda: edit(call, id_, confidence=0.4))
     on_branch(project, "two", upgrade)
     git(project, "checkout", "-q", "one")
 

@@ -90,24 +90,24 @@ def test_it_loads_nothing_that_a_merge_does_not_need(files, tmp_path):
     assert not {"click", "mimo.cli.main", "mimo.mind", "mimo.index"} & modules
 
 
-def test_status_and_doctor_report_a_missing_driver_and_doctor_installs_it(project, mind):
+def test_status_and_doctor_report_a_missing_driver_and_doctor_installs_it(project, call):
     git(project, "init", "-q")
-    assert any("doctor --fix" in warning for warning in status(mind).warnings)
-    assert ("merging", "warning") in {(check.name, check.verdict) for check in doctor(mind).checks}
+    assert any("doctor --fix" in warning for warning in status(call).warnings)
+    assert ("merging", "warning") in {(check.name, check.verdict) for check in doctor(call).checks}
 
-    mended = doctor(mind, fix=True).checks
+    mended = doctor(call, fix=True).checks
     assert ("merging", "ok") in {(check.name, check.verdict) for check in mended}
 
-    assert status(mind).warnings == ()
+    assert status(call).warnings == ()
 
 
-def test_doctor_adds_the_lines_that_git_needs(project, mind):
+def test_doctor_adds_the_lines_that_git_needs(project, call):
     attributes = project / ".mind" / ".gitattributes"
     attributes.write_text("*.md merge=mind\n", encoding="utf-8")
-    (check,) = (check for check in doctor(mind).checks if check.name == "merging")
+    (check,) = (check for check in doctor(call).checks if check.name == "merging")
     assert check.file == ".mind/.gitattributes"
     assert "doctor --fix" in (check.hint or "")
 
-    assert "merging" not in {check.name for check in doctor(mind, fix=True).checks}
+    assert "merging" not in {check.name for check in doctor(call, fix=True).checks}
 
     assert "procedures/** merge=text\n" in attributes.read_text(encoding="utf-8")

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.features.hooks import command, exposure, scene
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import overview, saving
 from mimo.sqlite import Connection
 
@@ -50,22 +50,22 @@ def payload(project: Path, name: str, **fields: Any) -> bytes:
     return json.dumps(event).encode()
 
 
-def logged(mind: Mind) -> str:
-    path = scene.log_path(mind.home)
+def logged(call: Call) -> str:
+    path = scene.log_path(call.mind.home)
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 @pytest.fixture
-def filled(mind: Mind) -> Mind:
+def filled(call: Call) -> Call:
     """A memory that holds a decision and an edge."""
-    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
+    saving.store(call, saving.draft(Kind.DECISION, "Use JWT for auth"))
     detection = {"detection": {"code": ["import jwt"]}}
-    saving.store(mind, saving.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=detection))
-    mind.close()
-    return mind
+    saving.store(call, saving.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=detection))
+    call.mind.close()
+    return call
 
 
-def test_the_answer_is_one_json_object(filled: Mind, project: Path) -> None:
+def test_the_answer_is_one_json_object(filled: Call, project: Path) -> None:
     done = run(payload(project, "SessionStart", source="startup"), "claude-code", cwd=project)
 
     assert (done.returncode, done.stderr) == (0, b"")
@@ -79,7 +79,7 @@ def test_the_answer_is_one_json_object(filled: Mind, project: Path) -> None:
 @pytest.mark.req("004-50")
 @pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
 def test_no_moment_imports_heavy_modules_or_ends_with_a_garbage_collection(
-    filled: Mind, project: Path, name: str
+    filled: Call, project: Path, name: str
 ) -> None:
     tell = (
         "import gc, sys; sys.argv = ['mind', 'hook']\n"
@@ -132,7 +132,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
 def test_broken_input_exits_with_0_and_prints_nothing(
-    filled: Mind, project: Path, data: bytes
+    filled: Call, project: Path, data: bytes
 ) -> None:
     done = run(data, "claude-code", cwd=project)
 
@@ -140,7 +140,7 @@ def test_broken_input_exits_with_0_and_prints_nothing(
     assert logged(filled).count("\n") <= 1
 
 
-def test_a_failure_is_a_line_in_the_log(filled: Mind, project: Path) -> None:
+def test_a_failure_is_a_line_in_the_log(filled: Call, project: Path) -> None:
     run(b"{broken", cwd=project)
     run(BROKEN["too much"], cwd=project)
 
@@ -149,12 +149,12 @@ def test_a_failure_is_a_line_in_the_log(filled: Mind, project: Path) -> None:
     assert "failed: ValueError: more than 1 MiB" in second
 
 
-def test_a_closed_standard_input_is_no_error(filled: Mind, project: Path) -> None:
+def test_a_closed_standard_input_is_no_error(filled: Call, project: Path) -> None:
     done = run(None, "claude-code", cwd=project)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_closed_standard_output_is_no_error(filled: Mind, project: Path) -> None:
+def test_a_closed_standard_output_is_no_error(filled: Call, project: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, "-m", "mimo", "hook"],
         input=payload(project, "SessionStart", source="startup"),
@@ -165,7 +165,7 @@ def test_a_closed_standard_output_is_no_error(filled: Mind, project: Path) -> No
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_endless_standard_input_times_out(filled: Mind, project: Path) -> None:
+def test_endless_standard_input_times_out(filled: Call, project: Path) -> None:
     read, write = os.pipe()
     try:
         done = subprocess.run(
@@ -184,7 +184,7 @@ def test_endless_standard_input_times_out(filled: Mind, project: Path) -> None:
     assert "did not end in time" in logged(filled)
 
 
-def test_a_prompt_of_nearly_a_mebibyte_is_answered(filled: Mind, project: Path) -> None:
+def test_a_prompt_of_nearly_a_mebibyte_is_answered(filled: Call, project: Path) -> None:
     prompt = "Use JWT for auth? " + "x " * 500_000
     done = run(payload(project, "UserPromptSubmit", prompt=prompt), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -201,15 +201,15 @@ def test_outside_a_project_nothing_is_printed_or_created(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("other", ["/proc/nowhere", "/dev/null/home", ""])
-def test_an_unusable_home_is_not_an_error(filled: Mind, project: Path, other: str) -> None:
+def test_an_unusable_home_is_not_an_error(filled: Call, project: Path, other: str) -> None:
     data = payload(project, "SessionStart", source="startup")
     done = run(data, cwd=project, MIND_HOME=other, HOME="/proc/nowhere")
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_in_a_read_only_project_only_the_start_is_answered(filled: Mind, project: Path) -> None:
+def test_in_a_read_only_project_only_the_start_is_answered(filled: Call, project: Path) -> None:
     subprocess.run(["git", "init", "--quiet", project], check=True)
-    filled.trust.approve(record.place.digest for record in overview.everything(filled))
+    filled.mind.trust.approve(record.place.digest for record in overview.everything(filled))
     local = project / ".mind" / ".local"
     local.rename(project / "aside")
     local.write_text("a file in its place", encoding="utf-8")
@@ -221,7 +221,7 @@ def test_in_a_read_only_project_only_the_start_is_answered(filled: Mind, project
     assert "no answer" in logged(filled)
 
 
-def test_concurrent_hooks_give_a_note_once(filled: Mind, project: Path) -> None:
+def test_concurrent_hooks_give_a_note_once(filled: Call, project: Path) -> None:
     data = payload(project, "UserPromptSubmit", prompt="should we use JWT for auth?")
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: run(data, cwd=project), range(4)))
@@ -229,8 +229,8 @@ def test_concurrent_hooks_give_a_note_once(filled: Mind, project: Path) -> None:
     assert sum(b"Use JWT" in process.stdout for process in done) == 1
 
 
-def test_unreadable_settings_are_not_an_error(filled: Mind, project: Path) -> None:
-    (filled.home / "config.toml").write_text("[hook\n", encoding="utf-8")
+def test_unreadable_settings_are_not_an_error(filled: Call, project: Path) -> None:
+    (filled.mind.home / "config.toml").write_text("[hook\n", encoding="utf-8")
     done = run(payload(project, "SessionStart", source="startup"), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
     assert list(json.loads(done.stdout)) == ["systemMessage"]
@@ -238,7 +238,7 @@ def test_unreadable_settings_are_not_an_error(filled: Mind, project: Path) -> No
 
 @pytest.mark.attack("a lock delays a hook")
 def test_hook_waits_for_locked_approvals_only_as_long_as_a_hook_may(
-    filled: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Call, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each wait is shortened to what is left, and none is left after the first."""
     monkeypatch.setattr(command, "WAIT_SECONDS", 0.05)
@@ -252,15 +252,15 @@ def test_hook_waits_for_locked_approvals_only_as_long_as_a_hook_may(
     monkeypatch.setattr(Connection, "waiting", noted)
     data = payload(project, "UserPromptSubmit", prompt="use JWT for auth?")
     monkeypatch.setattr(command, "_read", lambda _: data)
-    monkeypatch.setenv("MIND_HOME", str(filled.home))
-    filled.close()
-    with closing(sqlite3.connect(filled.home / "trust.db", isolation_level=None)) as other:
+    monkeypatch.setenv("MIND_HOME", str(filled.mind.home))
+    filled.mind.close()
+    with closing(sqlite3.connect(filled.mind.home / "trust.db", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert command.main(["claude-code"]) == 0
     assert 0.0 < max(waits) <= 0.05
 
 
-def test_a_damaged_index_gives_no_notes(filled: Mind, project: Path) -> None:
+def test_a_damaged_index_gives_no_notes(filled: Call, project: Path) -> None:
     for path in (project / ".mind" / ".index").glob("index*.db*"):
         path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5_000)
     done = run(payload(project, "UserPromptSubmit", prompt="use JWT for auth?"), cwd=project)
@@ -275,7 +275,7 @@ def test_help_describes_the_command(project: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["COPILOT_PROJECT_DIR", "GEMINI_PROJECT_DIR"])
 def test_a_client_that_runs_the_hooks_of_another_is_answered_in_its_own_format(
-    filled: Mind, project: Path, variable: str
+    filled: Call, project: Path, variable: str
 ) -> None:
     start = payload(project, "SessionStart", source="startup", timestamp="2026-11-20T15:30:00Z")
     done = run(start, "claude-code", cwd=project, **{variable: str(project)})

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.features.hooks.scene import CALLS, log_path
 from mimo.features.policy.commands import HOOKS
 from mimo.features.upkeep.commands import config
 from mimo.guard.policy import FILE
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import overview
 from tests.features.hooks.test_capture import Agent
 from tests.features.hooks.test_moments import CODE, Client, edge, remember
@@ -26,40 +26,40 @@ SUMMARY = "We moved the login to Rust. Next: write the tests for the lexer and r
 
 
 @pytest.fixture
-def claude(mind: Mind) -> Client:
-    remember(mind, Kind.DECISION, "Use JWT for auth")
-    remember(mind, Kind.ISSUE, "Uploads above 100 MB fail behind the proxy")
-    remember(mind, Kind.CHECKPOINT, "Wrote the token refresh; its tests are missing")
-    return Client(mind)
+def claude(call: Call) -> Client:
+    remember(call, Kind.DECISION, "Use JWT for auth")
+    remember(call, Kind.ISSUE, "Uploads above 100 MB fail behind the proxy")
+    remember(call, Kind.CHECKPOINT, "Wrote the token refresh; its tests are missing")
+    return Client(call)
 
 
-def policy(mind: Mind, text: str, *, approved: bool = True) -> None:
-    (mind.project.root / FILE).write_text(f"{text}\n", encoding="utf-8")
-    mind.trust.follow(False)
+def policy(call: Call, text: str, *, approved: bool = True) -> None:
+    (call.mind.project.root / FILE).write_text(f"{text}\n", encoding="utf-8")
+    call.mind.trust.follow(False)
     if approved:
-        mind.trust.approve(mind.guard.digests())
+        call.mind.trust.approve(call.mind.guard.digests())
 
 
-def records(mind: Mind) -> list[tuple[str, str, str]]:
+def records(call: Call) -> list[tuple[str, str, str]]:
     """Returns tool, operation and status of each call of the client."""
-    path = mind.folder / ".local" / "audit.jsonl"
+    path = call.mind.folder / ".local" / "audit.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     events = [json.loads(line)["event"] for line in lines]
     ours = [event for event in events if event.get("agent") == "claude-code"]
     return [(event["tool"], event["operation"], event["status"]) for event in ours]
 
 
-def summaries(mind: Mind) -> list[str]:
-    every = [record.memory for record in overview.everything(mind)]
+def summaries(call: Call) -> list[str]:
+    every = [record.memory for record in overview.everything(call)]
     return [memory.content for memory in every if memory.category == "session"]
 
 
 def given(client: Client) -> dict[str, bool]:
     """Returns whether each moment gives or keeps something, in a session of its own."""
-    number = len(records(client.mind))
+    number = len(records(client.call))
     names = [f"{moment}{number}" for moment in ("start", "prompt", "resume", "edit", "end")]
     tool = {"tool_name": "Write", "tool_input": {"file_path": "a.ts", "content": CODE}}
-    before = summaries(client.mind)
+    before = summaries(client.call)
     answers = {
         "start": bool(client.start(session_id=names[0])),
         "prompt": bool(client.prompt(QUESTION, session_id=names[1])),
@@ -67,7 +67,7 @@ def given(client: Client) -> dict[str, bool]:
         "edit": bool(client.send("PreToolUse", **tool, session_id=names[3])),
     }
     client.send("PostCompact", compact_summary=SUMMARY, session_id=names[4])
-    return answers | {"summary": summaries(client.mind) != before}
+    return answers | {"summary": summaries(client.call) != before}
 
 
 EVERY = {"start", "prompt", "resume", "edit", "summary"}
@@ -96,36 +96,36 @@ EVERY = {"start", "prompt", "resume", "edit", "summary"}
     ],
 )
 def test_a_hook_gives_and_keeps_only_what_the_policy_permits(
-    claude: Client, mind: Mind, rules: str, denied: set[str]
+    claude: Client, call: Call, rules: str, denied: set[str]
 ) -> None:
-    policy(mind, f"tool_permissions: {rules}")
+    policy(call, f"tool_permissions: {rules}")
     assert {name for name, is_given in given(claude).items() if not is_given} == denied
 
 
 def test_without_a_policy_what_a_hook_gives_is_recorded(
-    claude: Client, mind: Mind, edge: str
+    claude: Client, call: Call, edge: str
 ) -> None:
     assert all(given(claude).values())
     assert claude.prompt("hello there", session_id="other") == ""
-    assert records(mind) == [
+    assert records(call) == [
         ("hook/start", "read", "ok"),
         ("hook/prompt", "read", "ok"),
         ("hook/prompt", "read", "ok"),
         ("hook/edit", "read", "ok"),
         ("hook/summary", "write", "ok"),
     ]
-    assert main(["audit", "verify"], open=lambda _: mind) == 0
+    assert main(["audit", "verify"], open=lambda _: call.mind) == 0
 
 
-def test_a_denied_moment_is_recorded_and_logged(claude: Client, mind: Mind, edge: str) -> None:
-    policy(mind, 'tool_permissions: {"*": {operations: []}}')
+def test_a_denied_moment_is_recorded_and_logged(claude: Client, call: Call, edge: str) -> None:
+    policy(call, 'tool_permissions: {"*": {operations: []}}')
     given(claude)
-    assert [status for _, _, status in records(mind)] == ["denied"] * 5
-    assert "`hook/prompt`: its operations are none" in log_path(mind.home).read_text("utf-8")
+    assert [status for _, _, status in records(call)] == ["denied"] * 5
+    assert "`hook/prompt`: its operations are none" in log_path(call.mind.home).read_text("utf-8")
 
 
 def test_a_denied_start_is_explained_to_the_user_once_for_each_policy(
-    claude: Client, mind: Mind
+    claude: Client, call: Call
 ) -> None:
     def notice() -> str:
         answer = claude.send("SessionStart", source="startup") or {}
@@ -133,51 +133,51 @@ def test_a_denied_start_is_explained_to_the_user_once_for_each_policy(
         return str(answer.get("systemMessage", ""))
 
     for text in ('{"*": {operations: []}}', "{mind_context: {operations: [write]}}"):
-        policy(mind, f"tool_permissions: {text}")
+        policy(call, f"tool_permissions: {text}")
         assert "mind policy explain hook/start" in notice()
         assert notice() == ""
-    policy(mind, "tool_permissions: {mind_serach: {}}")
+    policy(call, "tool_permissions: {mind_serach: {}}")
     for _attempt in range(2):
         assert f"{FILE}:1: there is no tool `mind_serach`" in notice()
 
 
-def test_the_faults_of_an_unapproved_policy_are_not_quoted(claude: Client, mind: Mind) -> None:
-    policy(mind, "tool_permissions: {run_rm_rf: {}}", approved=False)
+def test_the_faults_of_an_unapproved_policy_are_not_quoted(claude: Client, call: Call) -> None:
+    policy(call, "tool_permissions: {run_rm_rf: {}}", approved=False)
     answer = claude.send("SessionStart", source="startup") or {}
     assert f"{FILE}:1" in answer["systemMessage"]
     assert "rm_rf" not in json.dumps(answer)
 
 
-def test_limits_count_the_moments_of_hooks(claude: Client, mind: Mind) -> None:
-    policy(mind, "rate_limits: {tools: {mind_search: {burst: 1, sustained: 0.02}}}")
+def test_limits_count_the_moments_of_hooks(claude: Client, call: Call) -> None:
+    policy(call, "rate_limits: {tools: {mind_search: {burst: 1, sustained: 0.02}}}")
     assert claude.prompt(QUESTION, session_id="a")
     assert claude.prompt(QUESTION, session_id="b") == ""
     assert claude.start(session_id="c")
-    assert records(mind) == [
+    assert records(call) == [
         ("hook/prompt", "read", "ok"),
         ("hook/prompt", "read", "denied"),
         ("hook/start", "read", "ok"),
     ]
 
 
-def test_a_summary_is_replaced_only_with_the_permission_to_edit(claude: Client, mind: Mind) -> None:
+def test_a_summary_is_replaced_only_with_the_permission_to_edit(claude: Client, call: Call) -> None:
     claude.send("PostCompact", compact_summary=SUMMARY)
-    policy(mind, "tool_permissions: {mind_edit: {operations: [read]}}")
+    policy(call, "tool_permissions: {mind_edit: {operations: [read]}}")
     claude.send("PostCompact", compact_summary="Another text.")
-    assert summaries(mind) == [SUMMARY]
+    assert summaries(call) == [SUMMARY]
     claude.send("PostCompact", compact_summary="Another text.", session_id="s2")
-    assert sorted(summaries(mind)) == ["Another text.", SUMMARY]
+    assert sorted(summaries(call)) == ["Another text.", SUMMARY]
 
 
 def test_a_message_is_not_remembered_for_a_summary_that_is_denied(
-    claude: Client, mind: Mind
+    claude: Client, call: Call
 ) -> None:
-    policy(mind, "tool_permissions: {mind_add: {operations: [read]}}")
+    policy(call, "tool_permissions: {mind_add: {operations: [read]}}")
     claude.send("Stop", last_assistant_message=f"{SUMMARY} " * 9)
-    texts = [file.read_text("utf-8") for file in (mind.folder / ".local").rglob("*.json")]
+    texts = [file.read_text("utf-8") for file in (call.mind.folder / ".local").rglob("*.json")]
     assert not any("Rust" in text for text in texts)
     claude.send("SessionEnd", reason="exit")
-    assert summaries(mind) == []
+    assert summaries(call) == []
 
 
 @pytest.mark.parametrize(
@@ -191,24 +191,24 @@ def test_a_message_is_not_remembered_for_a_summary_that_is_denied(
     ],
 )
 def test_the_request_needs_the_permission_to_list_and_to_save(
-    mind: Mind, rules: str, is_asked: bool
+    call: Call, rules: str, is_asked: bool
 ) -> None:
-    config(mind, "hook.capture", "on")
-    policy(mind, f"tool_permissions: {rules}")
-    agent = Agent(mind)
+    config(call, "hook.capture", "on")
+    policy(call, f"tool_permissions: {rules}")
+    agent = Agent(call)
     agent.work()
     assert bool(agent.asked()) is is_asked
-    assert (("hook/stop", "read", "ok") in records(mind)) is is_asked
+    assert (("hook/stop", "read", "ok") in records(call)) is is_asked
 
 
 def test_explain_names_the_rule_for_each_moment(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert {(name, HOOKS[name][0]) for name in HOOKS} == set(CALLS.values())
     for name in HOOKS:
-        assert main(["policy", "explain", name], open=lambda _: mind) == 0
-    policy(mind, 'tool_permissions:\n  "*": {operations: [read]}\n  mind_search: {operations: []}')
-    statuses = {name: main(["policy", "explain", name], open=lambda _: mind) for name in HOOKS}
+        assert main(["policy", "explain", name], open=lambda _: call.mind) == 0
+    policy(call, 'tool_permissions:\n  "*": {operations: [read]}\n  mind_search: {operations: []}')
+    statuses = {name: main(["policy", "explain", name], open=lambda _: call.mind) for name in HOOKS}
     shown = capsys.readouterr().out
     denied = {"hook/prompt", "hook/stop", "hook/summary"}
     assert {name for name, status in statuses.items() if status == 5} == denied
@@ -216,19 +216,19 @@ def test_explain_names_the_rule_for_each_moment(
 
 
 def test_outside_of_projects_the_record_is_kept_at_home(
-    mind: Mind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    user = mind.user(make=True)
+    user = call.user(make=True)
     assert user is not None
     remember(user, Kind.FACT, "Always use pnpm", importance=0.9)
-    assert "pnpm" in Client(mind, cwd=str(tmp_path)).start()
-    log = (mind.home / "audit" / "audit.jsonl").read_text("utf-8")
+    assert "pnpm" in Client(call, cwd=str(tmp_path)).start()
+    log = (call.mind.home / "audit" / "audit.jsonl").read_text("utf-8")
     assert '"tool":"hook/start"' in log
-    assert records(mind) == []
+    assert records(call) == []
 
 
-def test_a_moment_without_an_answer_does_not_load_the_guard(claude: Client, mind: Mind) -> None:
+def test_a_moment_without_an_answer_does_not_load_the_guard(claude: Client, call: Call) -> None:
     program = (
         "import sys; from mimo.features.hooks.command import main; main(['claude-code']);"
         "print([name for name in sys.modules if name.startswith('mimo.guard.')], file=sys.stderr)"
@@ -237,7 +237,7 @@ def test_a_moment_without_an_answer_does_not_load_the_guard(claude: Client, mind
     done = subprocess.run(
         [sys.executable, "-c", program],
         input=json.dumps(claude.fields | fields).encode(),
-        env=os.environ | {"MIND_HOME": str(mind.home)},
+        env=os.environ | {"MIND_HOME": str(call.mind.home)},
         capture_output=True,
         check=True,
     )
@@ -245,9 +245,9 @@ def test_a_moment_without_an_answer_does_not_load_the_guard(claude: Client, mind
 
 
 def test_a_record_that_can_not_be_written_does_not_stop_the_notes(
-    claude: Client, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    claude: Client, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (mind.folder / ".local" / "audit.jsonl").mkdir(parents=True)
+    (call.mind.folder / ".local" / "audit.jsonl").mkdir(parents=True)
     assert claude.start()
-    policy(mind, 'tool_permissions: {"*": {operations: []}}')
+    policy(call, 'tool_permissions: {"*": {operations: []}}')
     assert claude.prompt(QUESTION) == ""

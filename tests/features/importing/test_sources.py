@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.commands.common import TrustLabel
 from mimo.errors import Denied, Invalid, NoProject, NotFound, StorageFailed
 from mimo.features import importing
@@ -23,6 +24,7 @@ from mimo.features.search.commands import search
 from mimo.mind import Mind
 from mimo.store import files
 from tests import privacy_fakes
+from tests.calls import from_shell
 from tests.privacy_fakes import Draw
 
 GRAPH: list[dict[str, object]] = [
@@ -56,13 +58,15 @@ def graph(tmp_path: Path) -> Path:
     return lines(tmp_path / "other" / "memory.jsonl", *GRAPH)
 
 
-def written(mind: Mind) -> dict[str, str]:
-    paths = sorted(mind.folder.rglob("*.md"))
-    return {path.relative_to(mind.folder).as_posix(): path.read_text("utf-8") for path in paths}
+def written(call: Call) -> dict[str, str]:
+    paths = sorted(call.mind.folder.rglob("*.md"))
+    return {
+        path.relative_to(call.mind.folder).as_posix(): path.read_text("utf-8") for path in paths
+    }
 
 
-def facts(mind: Mind) -> dict[str, str]:
-    return {name: text for name, text in written(mind).items() if "/fact_" in name}
+def facts(call: Call) -> dict[str, str]:
+    return {name: text for name, text in written(call).items() if "/fact_" in name}
 
 
 def totals(result: Import) -> tuple[int, int, int, int]:
@@ -76,97 +80,97 @@ def totals(result: Import) -> tuple[int, int, int, int]:
     )
 
 
-def id_of(mind: Mind, name: str) -> str:
-    (path,) = (path for path in mind.folder.rglob("*.md") if name in path.stem)
+def id_of(call: Call, name: str) -> str:
+    (path,) = (path for path in call.mind.folder.rglob("*.md") if name in path.stem)
     return path.stem
 
 
-def interrupt(mind: Mind, source: Path) -> None:
+def interrupt(call: Call, source: Path) -> None:
     """Imports a source, and is interrupted after the first memory that it replaces."""
-    rewrite = type(mind.store).rewrite
+    rewrite = type(call.mind.store).rewrite
 
     def interrupted(*given: Any) -> None:
         rewrite(*given)
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(mind.store), "rewrite", interrupted)
+        patch.setattr(type(call.mind.store), "rewrite", interrupted)
         with suppress(KeyboardInterrupt):
-            import_(mind, str(source))
+            import_(call, str(source))
 
 
 class TestImporting:
-    def test_memories_have_their_origin_and_are_not_approved(self, mind, graph):
-        mind.trust.follow(False)
-        result = import_(mind, str(graph))
+    def test_memories_have_their_origin_and_are_not_approved(self, call, graph):
+        call.mind.trust.follow(False)
+        result = import_(call, str(graph))
 
         assert (result.done, result.format, result.verified) == (
             Done.IMPORTED, Format.MCP_MEMORY, True,
         )  # fmt: skip
-        ana = show(mind, id_of(mind, "ana"))
+        ana = show(call, id_of(call, "ana"))
         assert ana.source == "mcp-memory:Ana"
         assert ana.trust is TrustLabel.UNTRUSTED
-        assert [(link.to, link.type) for link in ana.links] == [(id_of(mind, "pay"), "maintains")]
+        assert [(link.to, link.type) for link in ana.links] == [(id_of(call, "pay"), "maintains")]
 
-    def test_a_user_can_approve_what_is_imported(self, mind, graph):
-        mind.trust.follow(False)
-        import_(mind, str(graph))
-        assert show(mind, id_of(mind, "ana")).trust is TrustLabel.UNTRUSTED
+    def test_a_user_can_approve_what_is_imported(self, call, graph):
+        call.mind.trust.follow(False)
+        import_(call, str(graph))
+        assert show(call, id_of(call, "ana")).trust is TrustLabel.UNTRUSTED
 
-        import_(mind, str(graph), trust=True)
+        import_(call, str(graph), trust=True)
 
-        assert show(mind, id_of(mind, "ana")).trust is TrustLabel.TRUSTED
+        assert show(call, id_of(call, "ana")).trust is TrustLabel.TRUSTED
 
     @pytest.mark.attack("approval by an agent")
-    def test_an_agent_can_not_approve_what_is_imported(self, mind, graph):
-        mind.agent = "claude-code"
+    def test_an_agent_can_not_approve_what_is_imported(self, call, graph):
+        call = from_shell(call, "claude-code")
 
         with pytest.raises(Denied, match="only a person"):
-            import_(mind, str(graph), trust=True)
-        assert import_(mind, str(graph)).verified
+            import_(call, str(graph), trust=True)
+        assert import_(call, str(graph)).verified
 
-    def test_a_rollback_does_not_take_the_option_that_approves(self, mind, graph):
-        import_(mind, str(graph))
-        before = written(mind)
+    def test_a_rollback_does_not_take_the_option_that_approves(self, call, graph):
+        import_(call, str(graph))
+        before = written(call)
 
         with pytest.raises(Invalid, match="`rollback` removes texts, and `trust` approves them"):
-            import_(mind, str(graph), rollback=True, trust=True)
-        assert written(mind) == before
+            import_(call, str(graph), rollback=True, trust=True)
+        assert written(call) == before
 
-    def test_an_unknown_date_is_not_made_up(self, mind, graph, clock):
-        import_(mind, str(graph))
+    def test_an_unknown_date_is_not_made_up(self, call, graph, clock):
+        import_(call, str(graph))
 
-        text = next(text for name, text in written(mind).items() if "ana" in name)
+        text = next(text for name, text in written(call).items() if "ana" in name)
 
         assert "undated: true" in text
         assert f"created: {clock.now:%Y-%m-%d}" in text
 
     @pytest.mark.parametrize("date", ["1998-05-06", "0850-05-06"])
-    def test_a_date_before_2000_is_kept(self, mind, tmp_path, date):
+    def test_a_date_before_2000_is_kept(self, call, tmp_path, date):
         notes = vault(tmp_path / "Notes", a=f"---\ncreated: {date}\n---\nA")
 
-        result = import_(mind, str(notes))
+        result = import_(call, str(notes))
 
         assert result.verified
-        assert f"created: {date}" in next(iter(facts(mind).values()))
+        assert f"created: {date}" in next(iter(facts(call).values()))
         assert not any("no date" in note for note in result.notes)
 
-    def test_a_dry_run_writes_nothing(self, mind, graph):
-        before = written(mind)
+    def test_a_dry_run_writes_nothing(self, call, graph):
+        before = written(call)
 
-        result = import_(mind, str(graph), dry_run=True)
+        result = import_(call, str(graph), dry_run=True)
 
-        assert written(mind) == before
-        assert not (mind.folder / ".local" / "imports").exists()
+        assert written(call) == before
+        assert not (call.mind.folder / ".local" / "imports").exists()
         assert (result.done, totals(result)) == (Done.PLANNED, (2, 0, 0, 0))
         assert [row.title for row in result.first] == ["Ana", "Pay"]
 
-    def test_private_memories_stay_out_of_git(self, mind, graph):
-        import_(mind, str(graph), private=True)
+    def test_private_memories_stay_out_of_git(self, call, graph):
+        import_(call, str(graph), private=True)
 
-        assert all(name.startswith("private/") for name in written(mind) if "fact" in name)
+        assert all(name.startswith("private/") for name in written(call) if "fact" in name)
 
-    def test_a_memory_with_a_secret_is_skipped_with_the_reason(self, mind, tmp_path):
+    def test_a_memory_with_a_secret_is_skipped_with_the_reason(self, call, tmp_path):
         secret = privacy_fakes.TOKENS["github_token"][0](Draw(9))
         graph = lines(
             tmp_path / "m.jsonl",
@@ -174,24 +178,24 @@ class TestImporting:
             {"type": "entity", "name": "CI", "entityType": "t", "observations": [f"use {secret}"]},
         )
 
-        result = import_(mind, str(graph))
+        result = import_(call, str(graph))
 
         assert totals(result) == (2, 0, 0, 1)
-        assert secret not in repr(result) + "".join(written(mind).values())
+        assert secret not in repr(result) + "".join(written(call).values())
 
-    def test_a_record_with_a_secret_in_its_status_is_skipped(self, mind, tmp_path):
+    def test_a_record_with_a_secret_in_its_status_is_skipped(self, call, tmp_path):
         secret = privacy_fakes.TOKENS["github_token"][0](Draw(9))
         record = tmp_path / "docs" / "0001-use-x.md"
         record.parent.mkdir()
         record.write_text(f"# 1. Use X\n\nStatus: Accepted {secret}\n\n## Decision\n\nUse X.\n")
 
-        result = import_(mind, str(record.parent), from_=Format.ADR)
+        result = import_(call, str(record.parent), from_=Format.ADR)
 
         assert totals(result) == (0, 0, 0, 1)
-        assert secret not in repr(result) + "".join(written(mind).values())
+        assert secret not in repr(result) + "".join(written(call).values())
 
     def test_without_a_project_the_error_names_init(self, home, graph):
-        lost = Mind(home=home, project=None, environ={})
+        lost = Call(Mind(home=home, project=None, environ={}))
 
         with pytest.raises(NoProject) as error:
             import_(lost, str(graph))
@@ -211,78 +215,78 @@ class TestSeveralProjects:
         sql.close()
         return path
 
-    def test_memories_of_other_projects_are_not_imported_unasked(self, mind, database):
+    def test_memories_of_other_projects_are_not_imported_unasked(self, call, database):
         with pytest.raises(Invalid, match=r"memories of 2 projects: shop \(1\), blog \(1\)"):
-            import_(mind, str(database))
+            import_(call, str(database))
 
-        assert totals(import_(mind, str(database), only=("shop",))) == (1, 0, 0, 0)
-        assert totals(import_(mind, str(database), only=("*",))) == (1, 0, 1, 0)
+        assert totals(import_(call, str(database), only=("shop",))) == (1, 0, 0, 0)
+        assert totals(import_(call, str(database), only=("*",))) == (1, 0, 1, 0)
 
-    def test_an_unknown_project_is_an_error_that_names_the_projects(self, mind, database, graph):
+    def test_an_unknown_project_is_an_error_that_names_the_projects(self, call, database, graph):
         with pytest.raises(Invalid, match="no memories of the project `shp`") as error:
-            import_(mind, str(database), only=("shp",))
+            import_(call, str(database), only=("shp",))
 
         assert "shop" in error.value.hint
         with pytest.raises(Invalid) as error:
-            import_(mind, str(graph), only=("shop",))
+            import_(call, str(graph), only=("shop",))
         assert "omit --only" in error.value.hint
 
 
 class TestAgain:
-    def test_a_second_import_changes_nothing(self, mind, graph, clock):
-        import_(mind, str(graph))
-        before = written(mind)
+    def test_a_second_import_changes_nothing(self, call, graph, clock):
+        import_(call, str(graph))
+        before = written(call)
         clock.forward(days=3)
 
-        result = import_(mind, str(graph))
+        result = import_(call, str(graph))
 
         assert totals(result) == (0, 0, 2, 0)
-        assert written(mind) == before
+        assert written(call) == before
 
-    def test_what_changed_in_the_source_is_replaced_and_what_is_new_is_added(self, mind, graph):
-        import_(mind, str(graph))
+    def test_what_changed_in_the_source_is_replaced_and_what_is_new_is_added(self, call, graph):
+        import_(call, str(graph))
         changed = {**GRAPH[0], "observations": ["Owns payments", "On leave in May"]}
         lines(graph, changed, *GRAPH[1:], {**GRAPH[1], "name": "Mail"})
 
-        result = import_(mind, str(graph))
+        result = import_(call, str(graph))
 
         assert totals(result) == (1, 1, 1, 0)
         assert result.verified
-        assert "On leave in May" in show(mind, id_of(mind, "ana")).content
-        assert import_(mind, str(graph), rollback=True).removed == 3
+        assert "On leave in May" in show(call, id_of(call, "ana")).content
+        assert import_(call, str(graph), rollback=True).removed == 3
 
-    def test_a_memory_that_was_changed_here_stays(self, mind, graph):
-        import_(mind, str(graph))
-        edit(mind, id_of(mind, "ana"), content="Ana owns payments and mail")
+    def test_a_memory_that_was_changed_here_stays(self, call, graph):
+        import_(call, str(graph))
+        edit(call, id_of(call, "ana"), content="Ana owns payments and mail")
         lines(graph, {**GRAPH[0], "observations": ["Owns nothing"]}, *GRAPH[1:])
 
-        result = import_(mind, str(graph))
+        result = import_(call, str(graph))
 
         assert totals(result) == (0, 0, 2, 0)
-        assert show(mind, id_of(mind, "ana")).content == "Ana owns payments and mail"
+        assert show(call, id_of(call, "ana")).content == "Ana owns payments and mail"
         assert any("differ from the source" in note for note in result.notes)
 
-    def test_a_moved_source_is_the_same_source(self, mind, tmp_path):
+    def test_a_moved_source_is_the_same_source(self, call, tmp_path):
         first = vault(tmp_path / "a" / "Notes", tea="# Tea\n\nGreen.")
-        import_(mind, str(first))
+        import_(call, str(first))
         second = tmp_path / "b" / "Notes"
         second.parent.mkdir()
         first.rename(second)
 
-        assert totals(import_(mind, str(second))) == (0, 0, 1, 0)
+        assert totals(import_(call, str(second))) == (0, 0, 1, 0)
 
-    def test_a_renamed_memory_file_is_recognised_by_its_origin(self, mind, graph):
-        import_(mind, str(graph))
-        path = next(mind.folder.rglob("fact_ana*.md"))
+    def test_a_renamed_memory_file_is_recognised_by_its_origin(self, call, graph):
+        import_(call, str(graph))
+        path = next(call.mind.folder.rglob("fact_ana*.md"))
         path.write_text(
             path.read_text("utf-8").replace(f"id: {path.stem}", "id: ana"), encoding="utf-8"
         )
         path.rename(path.with_name("ana.md"))
 
-        assert totals(import_(mind, str(graph))) == (0, 0, 2, 0)
+        assert totals(import_(call, str(graph))) == (0, 0, 2, 0)
 
     @pytest.mark.parametrize("broken_at", [0, 3, 9])
-    def test_an_interrupted_import_is_completed(self, mind, tmp_path, monkeypatch, broken_at):
+    def test_an_interrupted_import_is_completed(self, call, tmp_path, monkeypatch, broken_at):
         many = [{"type": "entity", "name": f"e{n}", "observations": [f"o{n}"]} for n in range(12)]
         graph = lines(tmp_path / "m.jsonl", *many)
         monkeypatch.setattr(importing, "BATCH", 4)
@@ -296,39 +300,39 @@ class TestAgain:
 
         monkeypatch.setattr(files, "_give_name", interrupted)
         with suppress(KeyboardInterrupt):
-            import_(mind, str(graph))
+            import_(call, str(graph))
         monkeypatch.setattr(files, "_give_name", really)
 
-        result = import_(mind, str(graph))
+        result = import_(call, str(graph))
 
         assert result.verified
         assert sum(row.new + row.already_there for row in result.groups) == 12
-        assert import_(mind, rollback=True).removed == 12
+        assert import_(call, rollback=True).removed == 12
 
     @pytest.mark.parametrize("again", [True, False])
-    def test_an_interrupted_replacement_is_completed_and_rolled_back(self, mind, graph, again):
-        import_(mind, str(graph))
+    def test_an_interrupted_replacement_is_completed_and_rolled_back(self, call, graph, again):
+        import_(call, str(graph))
         lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
-        interrupt(mind, graph)
+        interrupt(call, graph)
 
-        plan = import_(mind, rollback=True, dry_run=True)
+        plan = import_(call, rollback=True, dry_run=True)
         assert (plan.removed, plan.kept) == (2, ())
         if again:
-            assert totals(import_(mind, str(graph))) == (0, 0, 2, 0)
+            assert totals(import_(call, str(graph))) == (0, 0, 2, 0)
         lines(graph, {**GRAPH[0], "observations": ["Third"]}, *GRAPH[1:])
-        assert totals(import_(mind, str(graph))) == (0, 1, 1, 0)
-        assert "Third" in show(mind, id_of(mind, "ana")).content
-        assert import_(mind, rollback=True).removed == 2
+        assert totals(import_(call, str(graph))) == (0, 1, 1, 0)
+        assert "Third" in show(call, id_of(call, "ana")).content
+        assert import_(call, rollback=True).removed == 2
 
-    def test_a_list_with_an_earlier_digest_is_brought_up_to_date(self, mind, graph):
-        listed = Path(mind.project.root, import_(mind, str(graph)).manifest or "")
+    def test_a_list_with_an_earlier_digest_is_brought_up_to_date(self, call, graph):
+        listed = Path(call.mind.project.root, import_(call, str(graph)).manifest or "")
         before = listed.read_bytes()
         lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
-        import_(mind, str(graph))
+        import_(call, str(graph))
         after = listed.read_bytes()
         listed.write_bytes(before)
 
-        import_(mind, str(graph))
+        import_(call, str(graph))
 
         assert listed.read_bytes() == after
 
@@ -362,9 +366,9 @@ def journal(path: Path, *texts: str) -> Path:
     return path
 
 
-def contents(mind: Mind) -> list[str]:
+def contents(call: Call) -> list[str]:
     """Returns the texts of the memories, without headers."""
-    texts = [text for name, text in written(mind).items() if name != "MEMORY.md"]
+    texts = [text for name, text in written(call).items() if name != "MEMORY.md"]
     return sorted(text.rpartition("---\n")[2].strip() for text in texts)
 
 
@@ -377,57 +381,57 @@ class TestNewerExports:
         path.write_text(json.dumps(rows), encoding="utf-8")
         return path
 
-    def test_what_changed_is_replaced(self, mind, tmp_path):
+    def test_what_changed_is_replaced(self, call, tmp_path):
         old = self.export(tmp_path / "january.json", "One", "Two")
         new = self.export(tmp_path / "february.json", "One", "Zwei", "Three")
-        import_(mind, str(old))
+        import_(call, str(old))
 
-        assert totals(import_(mind, str(new))) == (1, 1, 1, 0)
-        assert contents(mind) == ["One", "Three", "Zwei"]
-        assert totals(import_(mind, str(self.export(new, "One", "Deux")))) == (0, 1, 1, 0)
-        assert import_(mind, str(old), rollback=True).removed == 1
-        assert import_(mind, str(new), rollback=True).removed == 2
+        assert totals(import_(call, str(new))) == (1, 1, 1, 0)
+        assert contents(call) == ["One", "Three", "Zwei"]
+        assert totals(import_(call, str(self.export(new, "One", "Deux")))) == (0, 1, 1, 0)
+        assert import_(call, str(old), rollback=True).removed == 1
+        assert import_(call, str(new), rollback=True).removed == 2
 
-    def test_an_older_export_replaces_nothing(self, mind, tmp_path):
+    def test_an_older_export_replaces_nothing(self, call, tmp_path):
         old = self.export(tmp_path / "january.json", "One", "Two")
         os.utime(old, (1, 1))
-        import_(mind, str(self.export(tmp_path / "february.json", "Eins", "Two")))
+        import_(call, str(self.export(tmp_path / "february.json", "Eins", "Two")))
 
-        assert totals(import_(mind, str(old))) == (0, 0, 1, 1)
-        assert contents(mind) == ["Eins", "Two"]
+        assert totals(import_(call, str(old))) == (0, 0, 1, 1)
+        assert contents(call) == ["Eins", "Two"]
 
-    def test_a_number_is_no_id_of_another_source(self, mind, tmp_path):
+    def test_a_number_is_no_id_of_another_source(self, call, tmp_path):
         ana, ben = tmp_path / "ana.json", tmp_path / "ben.json"
         ana.write_text(json.dumps([{"id": 1, "memory": "Ana likes tea"}]), encoding="utf-8")
         ben.write_text(json.dumps([{"id": 1, "memory": "Ben likes coffee"}]), encoding="utf-8")
-        import_(mind, str(ana))
+        import_(call, str(ana))
 
-        assert totals(import_(mind, str(ben))) == (0, 0, 0, 1)
-        assert contents(mind) == ["Ana likes tea"]
+        assert totals(import_(call, str(ben))) == (0, 0, 0, 1)
+        assert contents(call) == ["Ana likes tea"]
 
-    def test_a_source_without_memories_of_its_own_has_no_list(self, mind, tmp_path):
-        import_(mind, str(self.export(tmp_path / "january.json", "One")))
-        import_(mind, str(self.export(tmp_path / "february.json", "Eins")))
+    def test_a_source_without_memories_of_its_own_has_no_list(self, call, tmp_path):
+        import_(call, str(self.export(tmp_path / "january.json", "One")))
+        import_(call, str(self.export(tmp_path / "february.json", "Eins")))
 
-        assert import_(mind, rollback=True).removed == 1
+        assert import_(call, rollback=True).removed == 1
 
-    def test_a_memory_that_was_changed_here_stays(self, mind, tmp_path):
-        import_(mind, str(self.export(tmp_path / "january.json", "One")))
-        edit(mind, id_of(mind, "one"), content="Changed")
+    def test_a_memory_that_was_changed_here_stays(self, call, tmp_path):
+        import_(call, str(self.export(tmp_path / "january.json", "One")))
+        edit(call, id_of(call, "one"), content="Changed")
 
-        result = import_(mind, str(self.export(tmp_path / "february.json", "Eins")))
+        result = import_(call, str(self.export(tmp_path / "february.json", "Eins")))
 
         assert totals(result) == (0, 0, 1, 0)
-        assert contents(mind) == ["Changed"]
+        assert contents(call) == ["Changed"]
 
-    def test_an_interrupted_replacement_is_completed(self, mind, tmp_path):
-        import_(mind, str(self.export(tmp_path / "january.json", "One")))
+    def test_an_interrupted_replacement_is_completed(self, call, tmp_path):
+        import_(call, str(self.export(tmp_path / "january.json", "One")))
         new = self.export(tmp_path / "february.json", "Eins")
-        interrupt(mind, new)
+        interrupt(call, new)
 
-        assert totals(import_(mind, str(new))) == (0, 0, 1, 0)
-        assert totals(import_(mind, str(self.export(new, "Un")))) == (0, 1, 0, 0)
-        assert import_(mind, rollback=True).removed == 1
+        assert totals(import_(call, str(new))) == (0, 0, 1, 0)
+        assert totals(import_(call, str(self.export(new, "Un")))) == (0, 1, 0, 0)
+        assert import_(call, rollback=True).removed == 1
 
 
 class TestSourcesWithoutIds:
@@ -435,64 +439,64 @@ class TestSourcesWithoutIds:
 
     ROWS = ((1, "Use A", "Fast"), (2, "Use B", "Small"))
 
-    def test_two_databases_are_both_imported(self, mind, tmp_path):
-        import_(mind, str(claude_mem(tmp_path / "a.db", *self.ROWS)))
+    def test_two_databases_are_both_imported(self, call, tmp_path):
+        import_(call, str(claude_mem(tmp_path / "a.db", *self.ROWS)))
 
-        result = import_(mind, str(claude_mem(tmp_path / "b.db", (9, "Use C", "Free"))))
+        result = import_(call, str(claude_mem(tmp_path / "b.db", (9, "Use C", "Free"))))
 
         assert totals(result) == (2, 0, 0, 0)
-        assert len(contents(mind)) == 6
-        assert totals(import_(mind, str(tmp_path / "a.db"))) == (0, 0, 4, 0)
+        assert len(contents(call)) == 6
+        assert totals(import_(call, str(tmp_path / "a.db"))) == (0, 0, 4, 0)
 
-    def test_rows_of_a_database_that_was_made_again_replace_no_others(self, mind, tmp_path):
+    def test_rows_of_a_database_that_was_made_again_replace_no_others(self, call, tmp_path):
         path = claude_mem(tmp_path / "a.db", *self.ROWS)
-        import_(mind, str(path))
-        before = written(mind)
+        import_(call, str(path))
+        before = written(call)
 
-        result = import_(mind, str(claude_mem(path, (9, "Use C", "Free"), self.ROWS[0])))
+        result = import_(call, str(claude_mem(path, (9, "Use C", "Free"), self.ROWS[0])))
 
         assert totals(result) == (2, 0, 2, 0)
-        assert before.items() <= written(mind).items()
+        assert before.items() <= written(call).items()
 
-    def test_a_row_whose_text_was_edited_is_replaced(self, mind, tmp_path):
+    def test_a_row_whose_text_was_edited_is_replaced(self, call, tmp_path):
         path = claude_mem(tmp_path / "a.db", *self.ROWS)
-        import_(mind, str(path))
+        import_(call, str(path))
 
         edited = (1, "Use A", "Fast enough")
-        result = import_(mind, str(claude_mem(path, edited, self.ROWS[1])))
+        result = import_(call, str(claude_mem(path, edited, self.ROWS[1])))
 
         assert [row.replaced for row in result.groups if row.group == "observations"] == [1]
-        assert "Fast enough" in contents(mind)
-        assert "Fast" not in contents(mind)
+        assert "Fast enough" in contents(call)
+        assert "Fast" not in contents(call)
 
-    def test_memories_of_mem0_without_ids_are_recognised_by_their_texts(self, mind, tmp_path):
-        import_(mind, str(mem0(tmp_path / "a.json", "One", "Two")))
+    def test_memories_of_mem0_without_ids_are_recognised_by_their_texts(self, call, tmp_path):
+        import_(call, str(mem0(tmp_path / "a.json", "One", "Two")))
 
-        assert totals(import_(mind, str(mem0(tmp_path / "b.json", "Three", "Two")))) == (1, 0, 1, 0)
-        assert totals(import_(mind, str(mem0(tmp_path / "a.json", "Two", "Four")))) == (1, 0, 1, 0)
-        assert contents(mind) == ["Four", "One", "Three", "Two"]
+        assert totals(import_(call, str(mem0(tmp_path / "b.json", "Three", "Two")))) == (1, 0, 1, 0)
+        assert totals(import_(call, str(mem0(tmp_path / "a.json", "Two", "Four")))) == (1, 0, 1, 0)
+        assert contents(call) == ["Four", "One", "Three", "Two"]
 
-    def test_entries_of_one_minute_and_title_do_not_move_up(self, mind, tmp_path):
+    def test_entries_of_one_minute_and_title_do_not_move_up(self, call, tmp_path):
         path = journal(tmp_path / "j.txt", "One", "Two", "Two", "Three")
-        import_(mind, str(path))
-        before = written(mind)
+        import_(call, str(path))
+        before = written(call)
 
-        assert totals(import_(mind, str(path))) == (0, 0, 4, 0)
+        assert totals(import_(call, str(path))) == (0, 0, 4, 0)
         journal(path, "Two", "Two", "Three")
-        assert totals(import_(mind, str(path))) == (0, 0, 3, 0)
+        assert totals(import_(call, str(path))) == (0, 0, 3, 0)
         journal(path, "Three", "Four")
-        assert totals(import_(mind, str(path))) == (0, 1, 1, 0)
-        assert written(mind).keys() == before.keys()
+        assert totals(import_(call, str(path))) == (0, 1, 1, 0)
+        assert written(call).keys() == before.keys()
 
-    def test_one_entry_of_a_minute_and_title_is_replaced_when_it_was_edited(self, mind, tmp_path):
+    def test_one_entry_of_a_minute_and_title_is_replaced_when_it_was_edited(self, call, tmp_path):
         path = journal(tmp_path / "j.txt", "One")
-        import_(mind, str(path))
+        import_(call, str(path))
 
-        assert totals(import_(mind, str(journal(path, "Two")))) == (0, 1, 0, 0)
+        assert totals(import_(call, str(journal(path, "Two")))) == (0, 1, 0, 0)
 
     @pytest.mark.parametrize("moved", [False, True])
     def test_what_an_earlier_release_imported_is_recognised(
-        self, mind, tmp_path, monkeypatch, moved
+        self, call, tmp_path, monkeypatch, moved
     ):
         def earlier(drafts, format, existing):
             keys: Counter[str] = Counter()
@@ -508,111 +512,111 @@ class TestSourcesWithoutIds:
         ]
         monkeypatch.setattr(importing.drafts, "_sources", earlier)
         for path in paths:
-            import_(mind, str(path))
+            import_(call, str(path))
         monkeypatch.undo()
-        before = written(mind)
+        before = written(call)
         assert any("source: claude-mem:observation/2\n" in text for text in before.values())
         assert any("Standup#2" in text for text in before.values())
         if moved:
             paths = [path.rename(path.with_stem(f"{path.stem}2")) for path in paths]
 
         for path in paths:
-            assert totals(import_(mind, str(path)))[:2] == (0, 0)
+            assert totals(import_(call, str(path)))[:2] == (0, 0)
 
-        assert written(mind) == before
+        assert written(call) == before
         if not moved:
             claude_mem(paths[0], (1, "Use A", "Fast enough"), (9, "Use C", "Free"))
-            rows, _ = import_(mind, str(paths[0])).groups
+            rows, _ = import_(call, str(paths[0])).groups
             assert (rows.group, rows.new, rows.replaced) == ("observations", 1, 1)
-            assert {"Fast enough", "Small", "Free"} <= set(contents(mind))
+            assert {"Fast enough", "Small", "Free"} <= set(contents(call))
 
-    def test_a_note_of_another_folder_with_this_name_is_listed_as_skipped(self, mind, tmp_path):
+    def test_a_note_of_another_folder_with_this_name_is_listed_as_skipped(self, call, tmp_path):
         first = vault(tmp_path / "a" / "Notes", tea="# Tea\n\nGreen.", cup="# Cup")
-        import_(mind, str(first))
+        import_(call, str(first))
         second = vault(tmp_path / "b" / "Notes", tea="# Tea\n\nBlack.", cup="# Cup")
 
-        result = import_(mind, str(second))
+        result = import_(call, str(second))
 
         assert totals(result) == (0, 0, 1, 1)
         assert "which this source did not write" in result.skipped[0].reason
         write(first, tea="# Tea\n\nWhite.")
-        assert totals(import_(mind, str(first))) == (0, 1, 1, 0)
+        assert totals(import_(call, str(first))) == (0, 1, 1, 0)
 
 
 @pytest.mark.attack("private text in git")
 class TestPrivacy:
     @pytest.mark.parametrize("text", ["list v1", "salary list v2: Bob 90k"])
-    def test_a_shared_memory_becomes_private(self, mind, tmp_path, text):
+    def test_a_shared_memory_becomes_private(self, call, tmp_path, text):
         notes = vault(tmp_path / "V", a="list v1")
-        import_(mind, str(notes))
+        import_(call, str(notes))
         write(notes, a=text)
 
-        result = import_(mind, str(notes), private=True)
+        result = import_(call, str(notes), private=True)
 
         assert (totals(result), result.verified) == ((0, 1, 0, 0), True)
         assert any("become private: 1" in note for note in result.notes)
-        ((name, stored),) = facts(mind).items()
+        ((name, stored),) = facts(call).items()
         assert name.startswith("private/facts/fact_a_")
         assert text in stored
-        assert totals(import_(mind, str(notes), private=True)) == (0, 0, 1, 0)
+        assert totals(import_(call, str(notes), private=True)) == (0, 0, 1, 0)
 
-    def test_a_memory_that_becomes_private_can_be_rolled_back(self, mind, tmp_path):
+    def test_a_memory_that_becomes_private_can_be_rolled_back(self, call, tmp_path):
         notes = vault(tmp_path / "V", a="one", b="two")
-        import_(mind, str(notes))
+        import_(call, str(notes))
         write(notes, a="---\nprivate: true\n---\nBob 90k")
 
-        assert totals(import_(mind, str(notes))) == (0, 1, 1, 0)
-        back = import_(mind, rollback=True)
+        assert totals(import_(call, str(notes))) == (0, 1, 1, 0)
+        back = import_(call, rollback=True)
 
         assert (back.removed, back.missing, back.kept) == (2, 0, ())
-        assert facts(mind) == {}
+        assert facts(call) == {}
 
-    def test_an_interruption_publishes_nothing_and_is_completed(self, mind, tmp_path, monkeypatch):
+    def test_an_interruption_publishes_nothing_and_is_completed(self, call, tmp_path, monkeypatch):
         notes = vault(tmp_path / "V", a="one")
-        import_(mind, str(notes))
+        import_(call, str(notes))
         write(notes, a="Bob 90k")
-        monkeypatch.setattr(type(mind.store), "rewrite", lambda *_: 1 / 0)
+        monkeypatch.setattr(type(call.mind.store), "rewrite", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            import_(mind, str(notes), private=True)
+            import_(call, str(notes), private=True)
         monkeypatch.undo()
 
-        assert totals(import_(mind, str(notes), private=True)) == (0, 1, 0, 0)
-        assert [name.partition("/")[0] for name in facts(mind)] == ["private"]
-        assert import_(mind, rollback=True).removed == 1
+        assert totals(import_(call, str(notes), private=True)) == (0, 1, 0, 0)
+        assert [name.partition("/")[0] for name in facts(call)] == ["private"]
+        assert import_(call, rollback=True).removed == 1
 
-    def test_a_shared_memory_that_was_changed_here_is_skipped_with_a_hint(self, mind, tmp_path):
+    def test_a_shared_memory_that_was_changed_here_is_skipped_with_a_hint(self, call, tmp_path):
         notes = vault(tmp_path / "V", a="one")
-        import_(mind, str(notes))
-        edit(mind, id_of(mind, "fact_a"), content="two")
-        before = written(mind)
+        import_(call, str(notes))
+        edit(call, id_of(call, "fact_a"), content="two")
+        before = written(call)
 
-        result = import_(mind, str(notes), private=True)
+        result = import_(call, str(notes), private=True)
 
         assert totals(result) == (0, 0, 0, 1)
         assert "move the file" in result.skipped[0].reason
-        assert written(mind) == before
+        assert written(call) == before
 
-    def test_a_shared_note_does_not_name_a_private_one(self, mind, tmp_path):
+    def test_a_shared_note_does_not_name_a_private_one(self, call, tmp_path):
         notes = vault(
             tmp_path / "V",
             Secret="---\nprivate: true\nrelated: '[[Open]]'\n---\nBob",
             Open="---\nrelated: '[[Secret]]'\n---\nsee [[Secret]] and [[Other]]",
             Other="see [[Open]]",
         )
-        import_(mind, str(notes))
-        shared = {name: text for name, text in written(mind).items() if "private/" not in name}
+        import_(call, str(notes))
+        shared = {name: text for name, text in written(call).items() if "private/" not in name}
 
-        assert not any(id_of(mind, "secret") in text for text in shared.values())
+        assert not any(id_of(call, "secret") in text for text in shared.values())
         text = next(text for name, text in shared.items() if "fact_open" in name)
-        assert f"see [[Secret]] and [[{id_of(mind, 'other')}|Other]]" in text
-        assert [link.to for link in show(mind, id_of(mind, "secret")).links] == [
-            id_of(mind, "open")
+        assert f"see [[Secret]] and [[{id_of(call, 'other')}|Other]]" in text
+        assert [link.to for link in show(call, id_of(call, "secret")).links] == [
+            id_of(call, "open")
         ]
-        before = written(mind)
-        import_(mind, str(notes))
-        assert written(mind) == before
+        before = written(call)
+        import_(call, str(notes))
+        assert written(call) == before
 
-    def test_an_exported_memory_that_names_a_private_one_is_skipped(self, mind, tmp_path):
+    def test_an_exported_memory_that_names_a_private_one_is_skipped(self, call, tmp_path):
         def memory(id: str, **fields: object) -> dict[str, object]:
             date = "2026-01-01T00:00:00Z"
             return {"kind": "memory", "id": id, "type": "fact", "created": date, **fields}
@@ -626,7 +630,7 @@ class TestPrivacy:
             {"kind": "end", "memories": 3},
         )
 
-        result = import_(mind, str(export))
+        result = import_(call, str(export))
 
         assert totals(result) == (1, 0, 0, 2)
         assert "private memory" in result.skipped[0].reason
@@ -673,54 +677,54 @@ class TestOwnStores:
     BOTH = ("facts/fact_open.md", "private/facts/fact_pay.md")
 
     @pytest.mark.parametrize("name", [".mind", "copy"])
-    def test_a_store_is_recognised_in_spite_of_its_index(self, mind, store, name):
-        result = import_(mind, str(store.rename(store.with_name(name))))
+    def test_a_store_is_recognised_in_spite_of_its_index(self, call, store, name):
+        result = import_(call, str(store.rename(store.with_name(name))))
 
-        assert (result.format, tuple(facts(mind))) == (Format.MIND, self.BOTH)
+        assert (result.format, tuple(facts(call))) == (Format.MIND, self.BOTH)
 
     @pytest.mark.parametrize("part", ["", "sources"])
-    def test_an_ingested_file_is_listed_as_skipped(self, mind, store, part):
+    def test_an_ingested_file_is_listed_as_skipped(self, call, store, part):
         write(store, sources__source_guide_md=INGESTED)
-        before = written(mind)
+        before = written(call)
 
         if part:
             with pytest.raises(Invalid, match="it is an ingested file"):
-                import_(mind, str(store / part))
+                import_(call, str(store / part))
         else:
-            result = import_(mind, str(store))
+            result = import_(call, str(store))
             assert any("ingested file" in left.reason for left in result.skipped)
-        assert not [name for name in written(mind).keys() - before.keys() if "guide" in name]
+        assert not [name for name in written(call).keys() - before.keys() if "guide" in name]
 
     @pytest.mark.parametrize("hidden", [".index", ".obsidian", ".mind-export"])
-    def test_an_export_is_recognised_after_another_program_opened_it(self, mind, exported, hidden):
+    def test_an_export_is_recognised_after_another_program_opened_it(self, call, exported, hidden):
         if hidden != ".mind-export":
             (exported / hidden).mkdir()
 
-        result = import_(mind, str(exported))
+        result = import_(call, str(exported))
 
-        assert (result.format, tuple(facts(mind))) == (Format.MIND, self.BOTH)
+        assert (result.format, tuple(facts(call))) == (Format.MIND, self.BOTH)
 
     @pytest.mark.parametrize("part", ["", "/facts", "/facts/fact_pay.md"])
     @pytest.mark.parametrize("kind", ["store", "exported", "unpacked"])
-    def test_a_private_part_stays_private(self, mind, request, kind, part):
+    def test_a_private_part_stays_private(self, call, request, kind, part):
         root = request.getfixturevalue("store" if kind == "store" else "exported")
         if kind == "unpacked":
             (root / ".mind-export").unlink()
 
-        result = import_(mind, f"{root}/private{part}")
+        result = import_(call, f"{root}/private{part}")
 
         assert result.format is Format.MIND
-        assert tuple(facts(mind)) == ("private/facts/fact_pay.md",)
+        assert tuple(facts(call)) == ("private/facts/fact_pay.md",)
 
     @pytest.mark.parametrize("part", ["private", "private/facts", "private/facts/fact_pay.md"])
-    def test_a_link_to_a_private_part_stays_private(self, mind, store, tmp_path, part):
+    def test_a_link_to_a_private_part_stays_private(self, call, store, tmp_path, part):
         link = tmp_path / ("link.md" if part.endswith(".md") else "link")
         link.symlink_to(store / part)
 
-        import_(mind, str(link))
+        import_(call, str(link))
 
-        assert all(name.startswith("private/") for name in facts(mind))
-        assert len(facts(mind)) == 1
+        assert all(name.startswith("private/") for name in facts(call))
+        assert len(facts(call)) == 1
 
     @pytest.mark.parametrize(
         ("archive", "names"),
@@ -734,150 +738,150 @@ class TestOwnStores:
             ("other/.mind/private/x.zip", ["facts/fact_pay.md"]),
         ],
     )
-    def test_an_archive_of_a_private_part_stays_private(self, mind, tmp_path, archive, names):
+    def test_an_archive_of_a_private_part_stays_private(self, call, tmp_path, archive, names):
         path = tmp_path / archive
         path.parent.mkdir(parents=True, exist_ok=True)
         texts = {name: "# Log" if name.endswith("MEMORY.md") else NOTE for name in names}
         TestArchives.make(path, texts)
 
-        import_(mind, str(path))
+        import_(call, str(path))
 
-        assert all("private/" in name for name in facts(mind))
-        assert len(facts(mind)) == 1
+        assert all("private/" in name for name in facts(call))
+        assert len(facts(call)) == 1
 
     @pytest.mark.parametrize("format", [Format.OBSIDIAN, Format.NB, Format.ADR, Format.CLAUDE_MD])
     @pytest.mark.parametrize("part", ["", "private"])
-    def test_no_format_shares_private_memories(self, mind, store, format, part):
+    def test_no_format_shares_private_memories(self, call, store, format, part):
         record = "# Pay\n\n- Status: accepted\n\n## Decision\nBob 90k\n"
         write(store, private__0001=record, private__CLAUDE="- Bob 90k\n")
 
-        import_(mind, str(store / part), from_=format)
+        import_(call, str(store / part), from_=format)
 
-        shared = [text for name, text in facts(mind).items() if not name.startswith("private/")]
+        shared = [text for name, text in facts(call).items() if not name.startswith("private/")]
         assert not [text for text in shared if "Bob" in text]
-        assert any(name.startswith("private/") for name in written(mind))
+        assert any(name.startswith("private/") for name in written(call))
 
     @pytest.mark.parametrize("format", [Format.OBSIDIAN, Format.BASIC_MEMORY, Format.NB])
-    def test_no_format_shares_the_index_of_private_memories(self, mind, exported, format):
-        import_(mind, str(exported), from_=format)
+    def test_no_format_shares_the_index_of_private_memories(self, call, exported, format):
+        import_(call, str(exported), from_=format)
 
-        shared = {name: text for name, text in facts(mind).items() if "private/" not in name}
+        shared = {name: text for name, text in facts(call).items() if "private/" not in name}
         assert [name[:20] for name in shared] == ["facts/fact_fact_open"]
 
-    def test_a_private_folder_far_above_is_not_a_mark(self, mind, store, exported, tmp_path):
+    def test_a_private_folder_far_above_is_not_a_mark(self, call, store, exported, tmp_path):
         away = tmp_path / "private" / "work"
         away.mkdir(parents=True)
 
-        import_(mind, str(exported.rename(away / "vault")))
-        import_(mind, str((store / "facts").rename(away / "facts")), from_=Format.OBSIDIAN)
-        import_(mind, str(vault(away / "Notes", tea="# Tea")))
+        import_(call, str(exported.rename(away / "vault")))
+        import_(call, str((store / "facts").rename(away / "facts")), from_=Format.OBSIDIAN)
+        import_(call, str(vault(away / "Notes", tea="# Tea")))
 
-        shared = {name for name in facts(mind) if not name.startswith("private/")}
+        shared = {name for name in facts(call) if not name.startswith("private/")}
         assert {name[:15] for name in shared} == {"facts/fact_open", "facts/fact_tea_"}
 
 
 class TestRollingBack:
-    def test_a_rollback_removes_what_was_imported(self, mind, graph):
-        before = written(mind)
-        import_(mind, str(graph))
+    def test_a_rollback_removes_what_was_imported(self, call, graph):
+        before = written(call)
+        import_(call, str(graph))
 
-        plan = import_(mind, rollback=True, dry_run=True)
-        result = import_(mind, str(graph), rollback=True)
+        plan = import_(call, rollback=True, dry_run=True)
+        result = import_(call, str(graph), rollback=True)
 
         assert (plan.done, plan.removed) == (Done.ROLLBACK_PLANNED, 2)
         assert (result.done, result.removed) == (Done.ROLLED_BACK, 2)
-        assert written(mind) == before
-        assert search(mind, "payments").total == 0
+        assert written(call) == before
+        assert search(call, "payments").total == 0
 
-    def test_one_of_two_sources_must_be_named(self, mind, graph, tmp_path):
-        import_(mind, str(graph))
-        import_(mind, str(vault(tmp_path / "Notes", tea="# Tea")))
+    def test_one_of_two_sources_must_be_named(self, call, graph, tmp_path):
+        import_(call, str(graph))
+        import_(call, str(vault(tmp_path / "Notes", tea="# Tea")))
 
         with pytest.raises(Invalid, match="2 sources were imported"):
-            import_(mind, rollback=True)
-        assert import_(mind, rollback=True, from_=Format.OBSIDIAN).removed == 1
+            import_(call, rollback=True)
+        assert import_(call, rollback=True, from_=Format.OBSIDIAN).removed == 1
 
-    def test_nothing_to_roll_back_is_an_error(self, mind):
+    def test_nothing_to_roll_back_is_an_error(self, call):
         with pytest.raises(NotFound, match="nothing was imported here"):
-            import_(mind, rollback=True)
+            import_(call, rollback=True)
 
 
 class TestRecognising:
-    def test_a_missing_source_is_an_error(self, mind, tmp_path):
+    def test_a_missing_source_is_an_error(self, call, tmp_path):
         with pytest.raises(Invalid, match="the source is missing"):
-            import_(mind)
+            import_(call)
         with pytest.raises(NotFound, match="does not exist"):
-            import_(mind, str(tmp_path / "nothing"))
+            import_(call, str(tmp_path / "nothing"))
 
-    def test_an_empty_folder_is_an_error(self, mind, tmp_path):
+    def test_an_empty_folder_is_an_error(self, call, tmp_path):
         (tmp_path / "empty").mkdir()
 
         with pytest.raises(Invalid, match="has no files"):
-            import_(mind, str(tmp_path / "empty"))
+            import_(call, str(tmp_path / "empty"))
 
-    def test_an_unclear_folder_needs_a_format(self, mind, tmp_path):
+    def test_an_unclear_folder_needs_a_format(self, call, tmp_path):
         notes = write(tmp_path / "notes", tea="# Tea\n\nGreen.")
 
         with pytest.raises(Invalid, match="may be of several formats") as error:
-            import_(mind, str(notes))
+            import_(call, str(notes))
 
         assert "--from obsidian" in error.value.hint
-        assert import_(mind, str(notes), from_=Format.OBSIDIAN).verified
+        assert import_(call, str(notes), from_=Format.OBSIDIAN).verified
 
-    def test_an_unknown_file_is_an_error_that_names_the_formats(self, mind, tmp_path):
+    def test_an_unknown_file_is_an_error_that_names_the_formats(self, call, tmp_path):
         path = tmp_path / "a.txt"
         path.write_text("just prose", encoding="utf-8")
 
         with pytest.raises(Invalid, match="is not known") as error:
-            import_(mind, str(path))
+            import_(call, str(path))
 
         assert "mcp-memory" in error.value.hint
 
-    def test_a_wrong_format_is_an_error_with_the_reason(self, mind, tmp_path, graph):
+    def test_a_wrong_format_is_an_error_with_the_reason(self, call, tmp_path, graph):
         with pytest.raises(Invalid, match="not an export of conversations"):
-            import_(mind, str(lines(tmp_path / "a.json", {"a": 1})), from_=Format.CHATGPT)
+            import_(call, str(lines(tmp_path / "a.json", {"a": 1})), from_=Format.CHATGPT)
         with pytest.raises(Invalid, match="is not an SQLite database"):
-            import_(mind, str(graph), from_=Format.CLAUDE_MEM)
+            import_(call, str(graph), from_=Format.CLAUDE_MEM)
         with pytest.raises(Invalid, match="no memories that can be read as adr: it is not a dec"):
-            import_(mind, str(write(tmp_path / "notes", tea="# Tea")), from_=Format.ADR)
+            import_(call, str(write(tmp_path / "notes", tea="# Tea")), from_=Format.ADR)
 
-    def test_a_database_of_mama_has_its_own_importer(self, mind, tmp_path):
+    def test_a_database_of_mama_has_its_own_importer(self, call, tmp_path):
         from tests import mama_databases
 
         path = mama_databases.make(tmp_path / "m.db")
 
         with pytest.raises(Invalid) as error:
-            import_(mind, str(path))
+            import_(call, str(path))
 
         assert "mind import mama" in error.value.hint
 
     @pytest.mark.parametrize("named", ["", "conversations.json"])
-    def test_text_that_is_not_utf_8_is_an_error(self, mind, tmp_path, named):
+    def test_text_that_is_not_utf_8_is_an_error(self, call, tmp_path, named):
         (tmp_path / "x").mkdir()
         (tmp_path / "x" / "conversations.json").write_bytes(b'[{"mapping": "\xff"}]')
 
         with pytest.raises(Invalid, match="not UTF-8"):
-            import_(mind, str(tmp_path / "x" / named))
+            import_(call, str(tmp_path / "x" / named))
 
-    def test_a_note_whose_name_is_not_utf_8_is_imported(self, mind, tmp_path):
+    def test_a_note_whose_name_is_not_utf_8_is_imported(self, call, tmp_path):
         notes = vault(tmp_path / "V")
         for name in (b"caf\xe8.md", b"caf\xe9.md"):
             Path(notes, os.fsdecode(name)).write_text("Coffee", encoding="utf-8")
 
-        assert totals(import_(mind, str(notes))) == (2, 0, 0, 0)
-        assert totals(import_(mind, str(notes))) == (0, 0, 2, 0)
+        assert totals(import_(call, str(notes))) == (2, 0, 0, 0)
+        assert totals(import_(call, str(notes))) == (0, 0, 2, 0)
 
-    def test_broken_json_names_the_line(self, mind, tmp_path):
+    def test_broken_json_names_the_line(self, call, tmp_path):
         path = tmp_path / "a.json"
         path.write_text('[\n{"id": 1,\n', encoding="utf-8")
 
         with pytest.raises(Invalid, match="line 3: not JSON"):
-            import_(mind, str(path))
+            import_(call, str(path))
 
 
 @pytest.mark.attack("hostile file")
 class TestHostileSources:
-    def test_links_and_special_files_in_a_folder_are_not_read(self, mind, tmp_path):
+    def test_links_and_special_files_in_a_folder_are_not_read(self, call, tmp_path):
         secret = tmp_path / "secret.md"
         secret.write_text("not for the memory", encoding="utf-8")
         notes = vault(tmp_path / "Notes", tea="# Tea")
@@ -885,20 +889,20 @@ class TestHostileSources:
         (notes / "folder").symlink_to(tmp_path)
         os.mkfifo(notes / "pipe.md")
 
-        result = import_(mind, str(notes))
+        result = import_(call, str(notes))
 
         assert totals(result) == (1, 0, 0, 0)
-        assert "not for the memory" not in "".join(written(mind).values())
+        assert "not for the memory" not in "".join(written(call).values())
         assert any("symbolic link" in note and "link.md" in note for note in result.notes)
         assert any("not a regular file: pipe.md" in note for note in result.notes)
 
-    def test_a_pipe_is_refused(self, mind, tmp_path):
+    def test_a_pipe_is_refused(self, call, tmp_path):
         os.mkfifo(tmp_path / "pipe")
 
         with pytest.raises(Invalid, match="neither a file nor a folder"):
-            import_(mind, str(tmp_path / "pipe"))
+            import_(call, str(tmp_path / "pipe"))
 
-    def test_a_huge_file_is_refused_before_it_is_read(self, mind, tmp_path):
+    def test_a_huge_file_is_refused_before_it_is_read(self, call, tmp_path):
         huge = tmp_path / "huge.json"
         with huge.open("wb") as file:
             file.write(b"[")
@@ -908,13 +912,13 @@ class TestHostileSources:
             file.truncate(1 << 30)
 
         with pytest.raises(Invalid, match="too large"):
-            import_(mind, str(huge))
-        result = import_(mind, str(notes))
+            import_(call, str(huge))
+        result = import_(call, str(notes))
 
         assert totals(result) == (1, 0, 0, 1)
         assert "too large" in result.skipped[0].reason
 
-    def test_headers_that_attack_a_parser_are_skipped(self, mind, tmp_path):
+    def test_headers_that_attack_a_parser_are_skipped(self, call, tmp_path):
         bomb = "a: &a [x, x]\n" + "".join(
             f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(9)
         )
@@ -926,19 +930,19 @@ class TestHostileSources:
             tag="---\na: !!python/object:os.system x\n---\nbody",
         )
 
-        result = import_(mind, str(notes))
+        result = import_(call, str(notes))
 
         assert totals(result) == (1, 0, 0, 3)
 
-    def test_json_that_is_nested_too_deep_is_refused(self, mind, tmp_path):
+    def test_json_that_is_nested_too_deep_is_refused(self, call, tmp_path):
         path = tmp_path / "deep.json"
         path.write_text("[" * 100_000, encoding="utf-8")
 
         with pytest.raises(Invalid, match="not JSON"):
-            import_(mind, str(path))
+            import_(call, str(path))
 
     @pytest.mark.parametrize("size", [16, 4096, 20_000])
-    def test_a_broken_database_is_an_error(self, mind, tmp_path, size):
+    def test_a_broken_database_is_an_error(self, call, tmp_path, size):
         path = tmp_path / "m.db"
         with sqlite3.connect(path) as sql:
             sql.execute("CREATE TABLE memories (id, content, content_hash)")
@@ -949,11 +953,11 @@ class TestHostileSources:
         path.write_bytes(path.read_bytes()[:size] + b"\xff" * 9000)
 
         with pytest.raises((Invalid, StorageFailed)):
-            import_(mind, str(path))
+            import_(call, str(path))
 
-        assert not list(mind.folder.rglob("fact_*"))
+        assert not list(call.mind.folder.rglob("fact_*"))
 
-    def test_ids_in_an_export_can_not_leave_the_memory(self, mind, tmp_path):
+    def test_ids_in_an_export_can_not_leave_the_memory(self, call, tmp_path):
         export = lines(
             tmp_path / "x.jsonl",
             {"kind": "mind", "format": 1, "project": "p"},
@@ -965,9 +969,9 @@ class TestHostileSources:
             {"kind": "end", "memories": 5},
         )  # fmt: skip
 
-        result = import_(mind, str(export))
+        result = import_(call, str(export))
 
-        assert [name for name in written(mind) if "fact" in name] == ["facts/fine.md"]
+        assert [name for name in written(call) if "fact" in name] == ["facts/fine.md"]
         assert totals(result) == (1, 0, 0, 4)
 
 
@@ -980,17 +984,17 @@ class TestArchives:
                 archive.writestr(name, text)
         return path
 
-    def test_a_vault_in_an_archive_is_imported(self, mind, tmp_path):
+    def test_a_vault_in_an_archive_is_imported(self, call, tmp_path):
         path = self.make(
             tmp_path / "x.zip", {"Notes/.obsidian/app.json": "{}", "Notes/tea.md": "# Tea"}
         )
 
-        result = import_(mind, str(path))
+        result = import_(call, str(path))
 
         assert (result.format, totals(result)) == (Format.OBSIDIAN, (1, 0, 0, 0))
-        assert "source: obsidian:Notes/tea.md" in "".join(written(mind).values())
+        assert "source: obsidian:Notes/tea.md" in "".join(written(call).values())
 
-    def test_an_earlier_file_of_the_same_name_is_listed(self, mind, tmp_path):
+    def test_an_earlier_file_of_the_same_name_is_listed(self, call, tmp_path):
         path = tmp_path / "Notes.zip"
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(".obsidian/x", "")
@@ -998,12 +1002,12 @@ class TestArchives:
             with pytest.warns(UserWarning, match="Duplicate"):
                 archive.writestr("a.md", "Second")
 
-        result = import_(mind, str(path))
+        result = import_(call, str(path))
 
-        assert contents(mind) == ["Second"]
+        assert contents(call) == ["Second"]
         assert any("has the same name: a.md" in note for note in result.notes)
 
-    def test_paths_that_lead_out_and_links_are_not_read(self, mind, tmp_path):
+    def test_paths_that_lead_out_and_links_are_not_read(self, call, tmp_path):
         path = self.make(
             tmp_path / "x.zip",
             {".obsidian/x": "", "tea.md": "# Tea", "../evil.md": "# Evil", "/root.md": "# Root"},
@@ -1013,30 +1017,30 @@ class TestArchives:
             link.external_attr = 0o120777 << 16
             archive.writestr(link, "/etc/passwd")
 
-        result = import_(mind, str(path))
+        result = import_(call, str(path))
 
         assert totals(result) == (1, 0, 0, 0)
         assert any("leads out" in note for note in result.notes)
         assert any("symbolic link" in note for note in result.notes)
 
-    def test_a_bomb_is_not_unpacked(self, mind, tmp_path):
+    def test_a_bomb_is_not_unpacked(self, call, tmp_path):
         path = self.make(
             tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "b.md": "a" * 5_000_000}
         )
 
-        result = import_(mind, str(path))
+        result = import_(call, str(path))
 
         assert totals(result) == (1, 0, 0, 0)
         assert any("200 times its size" in note for note in result.notes)
 
-    def test_an_archive_that_unpacks_to_too_much_is_refused(self, mind, tmp_path, monkeypatch):
+    def test_an_archive_that_unpacks_to_too_much_is_refused(self, call, tmp_path, monkeypatch):
         monkeypatch.setattr(sources, "LARGEST", 10)
         path = self.make(tmp_path / "x.zip", {"tea.md": "# Tea\n\nLonger than that."})
 
         with pytest.raises(Invalid, match="have more than 10 bytes"):
-            import_(mind, str(path))
+            import_(call, str(path))
 
-    def test_a_damaged_file_in_an_archive_is_an_error(self, mind, tmp_path):
+    def test_a_damaged_file_in_an_archive_is_an_error(self, call, tmp_path):
         text = "# Tea\n" + " ".join(map(str, range(999)))
         path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": text})
         data = bytearray(path.read_bytes())
@@ -1045,10 +1049,10 @@ class TestArchives:
         path.write_bytes(data)
 
         with pytest.raises(Invalid, match="damaged archive"):
-            import_(mind, str(path))
+            import_(call, str(path))
 
     @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
-    def test_damaged_data_is_an_error_with_each_method(self, mind, tmp_path, method):
+    def test_damaged_data_is_an_error_with_each_method(self, call, tmp_path, method):
         path = tmp_path / "x.zip"
         with zipfile.ZipFile(path, "w", method) as archive:
             archive.writestr("tea.md", "# Tea\n" + " ".join(map(str, range(999))))
@@ -1057,24 +1061,24 @@ class TestArchives:
         path.write_bytes(data)
 
         with pytest.raises(Invalid, match="damaged archive"):
-            import_(mind, str(path), from_=Format.OBSIDIAN)
+            import_(call, str(path), from_=Format.OBSIDIAN)
 
-    def test_an_archive_with_a_name_that_is_not_utf_8_is_an_error(self, mind, tmp_path):
+    def test_an_archive_with_a_name_that_is_not_utf_8_is_an_error(self, call, tmp_path):
         path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "é": "# X"})
         path.write_bytes(path.read_bytes().replace("é".encode(), b"\xff\xff"))
 
         with pytest.raises(Invalid, match="damaged archive"):
-            import_(mind, str(path))
+            import_(call, str(path))
 
-    def test_a_file_without_a_name_in_an_archive_is_not_read(self, mind, tmp_path):
+    def test_a_file_without_a_name_in_an_archive_is_not_read(self, call, tmp_path):
         path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "é": "# X"})
         path.write_bytes(path.read_bytes().replace("é".encode(), b"\0\0"))
 
-        assert totals(import_(mind, str(path))) == (1, 0, 0, 0)
+        assert totals(import_(call, str(path))) == (1, 0, 0, 0)
 
-    def test_a_cut_archive_is_an_error(self, mind, tmp_path):
+    def test_a_cut_archive_is_an_error(self, call, tmp_path):
         path = self.make(tmp_path / "x.zip", {"tea.md": "# Tea"})
         path.write_bytes(path.read_bytes()[:30])
 
         with pytest.raises(Invalid, match="damaged archive"):
-            import_(mind, str(path))
+            import_(call, str(path))

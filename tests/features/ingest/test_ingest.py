@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import (
     AmbiguousId,
     Conflict,
@@ -28,6 +29,7 @@ from mimo.operations import finding, freshness, lookup, overview, refresh, remov
 from mimo.store import files
 from mimo.store.sandbox import Sandbox
 from tests import privacy_fakes
+from tests.calls import acting_as, with_console
 
 GUIDE = """\
 # Guide
@@ -57,31 +59,31 @@ def put(project, path, text=GUIDE):
     return target
 
 
-def take(mind, *names, **wished):
-    return ingest_files(mind, names, Options(**wished))
+def take(call, *names, **wished):
+    return ingest_files(call, names, Options(**wished))
 
 
-def one(mind, name, **wished):
-    report = take(mind, name, **wished)
+def one(call, name, **wished):
+    report = take(call, name, **wished)
     assert report.is_single
     return report.files[0]
 
 
-def contents(mind):
-    return sorted(record.memory.content for record in overview.everything(mind))
+def contents(call):
+    return sorted(record.memory.content for record in overview.everything(call))
 
 
 @pytest.mark.req("000-64")
 @pytest.mark.req("000-86")
-def test_chunks_are_memories_of_their_own(mind, project):
+def test_chunks_are_memories_of_their_own(call, project):
     put(project, "docs/guide.md")
-    taken = one(mind, "docs/guide.md", tags=("howto",), importance=0.8, type=Kind.PLAN)
+    taken = one(call, "docs/guide.md", tags=("howto",), importance=0.8, type=Kind.PLAN)
 
     assert taken.strategy is Strategy.MARKDOWN
     assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
-    assert finding.total(mind) == 3
-    assert mind.index.stats().vectors == 3
-    record = lookup.one(mind, taken.ids[1])
+    assert finding.total(call) == 3
+    assert call.mind.index.stats().vectors == 3
+    record = lookup.one(call, taken.ids[1])
     assert (record.memory.type, record.memory.tags, record.memory.importance) == (
         Kind.PLAN,
         ("howto",),
@@ -96,20 +98,20 @@ def test_chunks_are_memories_of_their_own(mind, project):
     assert file[record.place.line - 1] == "## Install"
 
 
-def test_a_rebuilt_index_of_chunks_is_the_same(mind, project):
+def test_a_rebuilt_index_of_chunks_is_the_same(call, project):
     put(project, "guide.md")
-    one(mind, "guide.md")
-    before = overview.everything(mind)
-    refresh.rebuild(mind)
-    assert overview.everything(mind) == before
+    one(call, "guide.md")
+    before = overview.everything(call)
+    refresh.rebuild(call)
+    assert overview.everything(call) == before
 
 
-def test_a_chunk_is_ranked_with_its_neighbours(mind, project):
+def test_a_chunk_is_ranked_with_its_neighbours(call, project):
     """The text before and after a chunk shows its subject."""
     put(project, "a.txt", "The zeppelin hangar of Tegel.\n\nIts door is forty metres wide.\n")
     put(project, "b.txt", "A garden shed in Spandau.\n\nIts door is forty metres wide.\n")
-    chunk_of_a, chunk_of_b = (one(mind, name).ids[1] for name in ("a.txt", "b.txt"))
-    matches = finding.search(mind, "zeppelin door metres", finding.Options(limit=4, threshold=0))
+    chunk_of_a, chunk_of_b = (one(call, name).ids[1] for name in ("a.txt", "b.txt"))
+    matches = finding.search(call, "zeppelin door metres", finding.Options(limit=4, threshold=0))
     order = [hit.record.memory.id for hit in matches.hits]
     assert order.index(chunk_of_a) < order.index(chunk_of_b)
 
@@ -120,91 +122,91 @@ JSON_FILE = '{\r\n "a": "x",\n\n<!-- chunk 9 lines 1-1 -->\n---\nid: y\n---\n\\<
 @pytest.mark.req("000-81")
 @pytest.mark.req("000-82")
 @pytest.mark.parametrize("name", ["a.json", "a.yaml"])
-def test_json_and_yaml_are_kept_as_they_are(mind, project, name):
+def test_json_and_yaml_are_kept_as_they_are(call, project, name):
     put(project, name, JSON_FILE)
-    (id_,) = one(mind, name).ids
-    assert lookup.one(mind, id_).memory.content == JSON_FILE
-    assert lookup.one(mind, id_).memory.title == name
+    (id_,) = one(call, name).ids
+    assert lookup.one(call, id_).memory.content == JSON_FILE
+    assert lookup.one(call, id_).memory.title == name
     put(project, "big.json", text := json.dumps([{"n": n} for n in range(2_000)]))
-    (id_,) = one(mind, "big.json").ids
-    assert lookup.one(mind, id_).memory.content == text
+    (id_,) = one(call, "big.json").ids
+    assert lookup.one(call, id_).memory.content == text
 
 
-def test_the_same_content_twice_is_recognised(mind, project):
+def test_the_same_content_twice_is_recognised(call, project):
     put(project, "guide.md")
-    first = one(mind, "guide.md")
+    first = one(call, "guide.md")
     before = (project / first.file).read_bytes()
-    again = one(mind, "guide.md")
+    again = one(call, "guide.md")
     assert (again.is_known, again.ids, again.strategy) == (True, first.ids, first.strategy)
     assert (project / first.file).read_bytes() == before
-    removing.remove(mind, first.ids[1])
-    assert one(mind, "./guide.md").ids == (first.ids[0], first.ids[2])
+    removing.remove(call, first.ids[1])
+    assert one(call, "./guide.md").ids == (first.ids[0], first.ids[2])
 
 
-def test_force_or_another_strategy_ingests_it_again(mind, project):
+def test_force_or_another_strategy_ingests_it_again(call, project):
     put(project, "guide.md")
-    first = one(mind, "guide.md")
-    forced = one(mind, "guide.md", force=True)
+    first = one(call, "guide.md")
+    forced = one(call, "guide.md", force=True)
     assert (forced.is_known, forced.replaced, forced.ids) == (False, 3, first.ids)
     whole = Chunking(strategy=Strategy.WHOLE)
-    assert len(one(mind, "guide.md", chunking=whole).ids) == 1
-    assert one(mind, "guide.md", chunking=whole).is_known
-    assert one(mind, "guide.md").is_known
-    assert one(mind, "guide.md").strategy is Strategy.WHOLE
+    assert len(one(call, "guide.md", chunking=whole).ids) == 1
+    assert one(call, "guide.md", chunking=whole).is_known
+    assert one(call, "guide.md").is_known
+    assert one(call, "guide.md").strategy is Strategy.WHOLE
 
 
-def test_a_changed_file_replaces_its_own_chunks_and_no_others(mind, project):
+def test_a_changed_file_replaces_its_own_chunks_and_no_others(call, project):
     put(project, "guide.md")
     put(project, "other.txt", "Words of another file.")
-    first, other = one(mind, "guide.md"), one(mind, "other.txt")
+    first, other = one(call, "guide.md"), one(call, "other.txt")
     put(project, "guide.md", "# Guide\n\nNothing but a few new words.\n")
-    changed = one(mind, "guide.md")
+    changed = one(call, "guide.md")
     assert (changed.replaced, changed.source_id) == (3, first.source_id)
-    assert contents(mind) == [
+    assert contents(call) == [
         "# Guide\n\nNothing but a few new words.",
         "Words of another file.",
     ]
     put(project, "guide.md", "short")
-    assert one(mind, "guide.md").ids == ()
-    assert [r.parent for r in overview.everything(mind)] == [other.source_id]
+    assert one(call, "guide.md").ids == ()
+    assert [r.parent for r in overview.everything(call)] == [other.source_id]
 
 
-def test_a_moved_source_is_still_known(mind, project):
+def test_a_moved_source_is_still_known(call, project):
     put(project, "guide.md")
-    first = one(mind, "guide.md")
+    first = one(call, "guide.md")
     (project / first.file).rename(project / ".mind/sources/my-guide.md")
-    assert one(mind, "guide.md").is_known
+    assert one(call, "guide.md").is_known
     put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
-    assert len(one(mind, "guide.md").ids) == 4
-    assert finding.total(mind) == 4
+    assert len(one(call, "guide.md").ids) == 4
+    assert finding.total(call) == 4
     assert [path.name for path in (project / ".mind/sources").iterdir()] == [
         f"{first.source_id}.md"
     ]
 
 
 @pytest.mark.req("000-89")
-def test_too_many_chunks_store_nothing(mind, project):
+def test_too_many_chunks_store_nothing(call, project):
     put(project, "many.txt", "\n\n".join(f"paragraph {n}" for n in range(1001)))
     with pytest.raises(TooManyChunks, match=r"1,001 \(max: 1,000\)"):
-        one(mind, "many.txt")
-    assert finding.total(mind) == 0
+        one(call, "many.txt")
+    assert finding.total(call) == 0
     (project / ".mind/config.toml").write_text("[ingest]\nmax_chunks = 1001\n")
-    assert len(one(mind.reopened(), "many.txt").ids) == 1001
+    assert len(one(Call(call.mind.reopened()), "many.txt").ids) == 1001
 
 
-def test_short_chunks_do_not_count(mind, project):
+def test_short_chunks_do_not_count(call, project):
     put(project, "many.txt", "\n\n".join(["a"] * 2000 + ["words that are long enough"] * 1000))
-    assert len(one(mind, "many.txt").ids) == 1000
+    assert len(one(call, "many.txt").ids) == 1000
 
 
 @pytest.mark.req("000-88")
-def test_a_file_that_is_too_large_stores_nothing(mind, project):
+def test_a_file_that_is_too_large_stores_nothing(call, project):
     put(project, "large.txt", "x" * (10 * 1024 * 1024 + 1))
     with pytest.raises(FileTooLarge, match=r"10,485,761 bytes \(max: 10,485,760 bytes\)"):
-        one(mind, "large.txt")
-    assert finding.total(mind) == 0
+        one(call, "large.txt")
+    assert finding.total(call) == 0
     (project / ".mind/config.toml").write_text("[ingest]\nmax_bytes = 20\n")
-    smaller = mind.reopened()
+    smaller = Call(call.mind.reopened())
     put(project, "small.txt", "x" * 21)
     with pytest.raises(FileTooLarge):
         one(smaller, "small.txt")
@@ -225,42 +227,42 @@ def test_a_file_that_is_too_large_stores_nothing(mind, project):
         ("a.txt", b"line\nna\xefve words", "byte 0xef on line 2"),
     ],
 )
-def test_a_file_that_is_not_plain_text_is_refused_by_name(mind, project, name, data, reason):
+def test_a_file_that_is_not_plain_text_is_refused_by_name(call, project, name, data, reason):
     put(project, name, data)
     with pytest.raises(Invalid, match=reason) as error:
-        one(mind, name)
+        one(call, name)
     assert f"`{name}`" in error.value.message
-    assert finding.total(mind) == 0
+    assert finding.total(call) == 0
 
 
-def test_a_byte_order_mark_is_removed(mind, project):
+def test_a_byte_order_mark_is_removed(call, project):
     put(project, "a.json", b"\xef\xbb\xbf" + b'{"key": "value"}')
-    (id_,) = one(mind, "a.json").ids
-    assert lookup.one(mind, id_).memory.content == '{"key": "value"}'
+    (id_,) = one(call, "a.json").ids
+    assert lookup.one(call, id_).memory.content == '{"key": "value"}'
 
 
-def test_a_file_that_is_memory_is_refused(mind, project):
-    record = saving.store(mind, saving.draft(Kind.FACT, "The sky is blue today."))
+def test_a_file_that_is_memory_is_refused(call, project):
+    record = saving.store(call, saving.draft(Kind.FACT, "The sky is blue today."))
     with pytest.raises(Invalid, match="is memory already"):
-        one(mind, record.place.path)
+        one(call, record.place.path)
     put(project, "docs/adr/one.md")
     (project / ".mind/config.toml").write_text('include = ["docs/adr/*.md"]\n')
     with pytest.raises(Invalid, match="by the setting `include`"):
-        one(mind.reopened(), "docs/adr/one.md")
+        one(Call(call.mind.reopened()), "docs/adr/one.md")
 
 
 @pytest.mark.attack("secret in the name of a folder")
-def test_a_file_with_a_secret_in_its_path_is_refused(mind, project):
+def test_a_file_with_a_secret_in_its_path_is_refused(call, project):
     token = privacy_fakes.TOKENS["github_token"][0](privacy_fakes.Draw(9))
     put(project, "words.md")
     put(project, f"backup-{token}/words.md")
-    files_ = {report.path: report.refusal for report in take(mind, ".").files}
+    files_ = {report.path: report.refusal for report in take(call, ".").files}
     assert files_["words.md"] is None
     refused = files_[f"backup-{token}/words.md"]
     assert isinstance(refused, SecretDetected)
     assert token not in str(refused)
     assert not any(token in file.read_text("utf-8") for file in (project / ".mind").rglob("*.md"))
-    assert not any(token in (record.memory.source or "") for record in overview.everything(mind))
+    assert not any(token in (record.memory.source or "") for record in overview.everything(call))
 
 
 @pytest.mark.attack("git's own files as memory")
@@ -268,56 +270,56 @@ def test_a_file_with_a_secret_in_its_path_is_refused(mind, project):
     "name",
     [".git", ".git/", ".git/config", ".git/*", "./.GIT/hooks", "vendor/lib/.git", "**/.git/*", "."],
 )
-def test_files_of_git_are_never_ingested(mind, project, name):
+def test_files_of_git_are_never_ingested(call, project, name):
     for folder in (".git", ".GIT", "vendor/lib/.git"):
         put(project, f"{folder}/config", "[remote]\nurl = https://ann:secret@example.com/x\n")
         put(project, f"{folder}/hooks/notes.md")
     put(project, "words.md")
     with suppress(Invalid, NotFound):
-        take(mind, name)
+        take(call, name)
     ingested = {
-        (record.memory.source or "").partition(":")[0] for record in overview.everything(mind)
+        (record.memory.source or "").partition(":")[0] for record in overview.everything(call)
     }
     assert ingested == ({"words.md"} if name == "." else set())
 
 
-def test_a_folder_of_git_is_one_refusal(mind, project):
+def test_a_folder_of_git_is_one_refusal(call, project):
     put(project, ".git/config", "x")
     put(project, ".git/hooks/a.md")
-    (refused,) = take(mind, ".git").files
+    (refused,) = take(call, ".git").files
     assert "belongs to git" in str(refused.refusal)
 
 
-def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(mind, project):
+def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(call, project):
     put(project, ".git.md", GUIDE)
-    taken = one(mind, ".git.md")
+    taken = one(call, ".git.md")
     put(project, ".git/config", "url = https://ann:secret@example.com/x\n")
     planted = project / taken.file
     planted.write_text(planted.read_text("utf-8").replace(".git.md", ".git/config"), "utf-8")
-    report = update_files(mind, ["."], Options())
+    report = update_files(call, ["."], Options())
     assert "belongs to git" in str(report.files[0].refusal)
     assert "secret" not in planted.read_text("utf-8")
 
 
 @pytest.mark.attack("endless loop by a pulled header")
-def test_a_pulled_source_with_wrong_options_is_reported_and_can_be_ingested_again(mind, project):
+def test_a_pulled_source_with_wrong_options_is_reported_and_can_be_ingested_again(call, project):
     put(project, "guide.md")
-    planted = project / one(mind, "guide.md", chunking=Chunking(chunk_size=500)).file
+    planted = project / one(call, "guide.md", chunking=Chunking(chunk_size=500)).file
     planted.write_text(planted.read_text().replace("chunk_size: 500", "chunk_size: 0"))
     put(project, "guide.md", GUIDE + "More.\n")
-    (report,) = update_files(mind, ["."], Options()).files
+    (report,) = update_files(call, ["."], Options()).files
     assert "has missing or wrong options" in str(report.refusal)
-    assert one(mind, "guide.md").replaced
+    assert one(call, "guide.md").replaced
 
 
-def test_a_folder_is_ingested_file_by_file(mind, project):
+def test_a_folder_is_ingested_file_by_file(call, project):
     put(project, "docs/a.md")
     put(project, "docs/b.txt", "Words of a text file.")
     put(project, "docs/c.png", b"\x89PNG\r\n\0\0")
     put(project, "docs/d.md", b"\xff" * 20)
     seen = []
-    mind.progress = lambda *step: seen.append(step)
-    report = take(mind, "docs")
+    call = with_console(call, progress=lambda *step: seen.append(step))
+    report = take(call, "docs")
     assert not report.is_single
     assert [(file.path, len(file.ids)) for file in report.files] == [
         ("docs/a.md", 3),
@@ -329,26 +331,26 @@ def test_a_folder_is_ingested_file_by_file(mind, project):
     assert [step for step in seen if step[0] == "Ingesting"] == [
         ("Ingesting", number, 4) for number in range(1, 5)
     ]
-    assert finding.total(mind) == 4
-    again = take(mind, "docs/a*", "docs/b.txt", "docs").files
+    assert finding.total(call) == 4
+    again = take(call, "docs/a*", "docs/b.txt", "docs").files
     assert [file.is_known for file in again] == [True, True, False, False]
 
 
-def test_one_wrong_name_does_not_keep_the_others_out(mind, project):
+def test_one_wrong_name_does_not_keep_the_others_out(call, project):
     put(project, "a.txt", "Words of a text file.")
-    report = take(mind, "none.txt", "a.txt", "a.txt")
+    report = take(call, "none.txt", "a.txt", "a.txt")
     assert [(file.path, file.is_named) for file in report.files] == [
         ("none.txt", True),
         ("a.txt", True),
     ]
     assert isinstance(report.files[0].refusal, NotFound)
     with pytest.raises(NotFound, match="nothing to ingest"):
-        take(mind, "*.none")
+        take(call, "*.none")
     with pytest.raises(NotFound, match=r"`none.txt` does not exist"):
-        take(mind, "none.txt")
+        take(call, "none.txt")
 
 
-def test_an_unreadable_file_does_not_prevent_the_others(mind, project, monkeypatch):
+def test_an_unreadable_file_does_not_prevent_the_others(call, project, monkeypatch):
     for path in ("docs/a.txt", "docs/closed/b.txt", "docs/c.txt", "docs/d.txt"):
         put(project, path, f"Words of the file {path}.")
     system = os.open
@@ -359,7 +361,7 @@ def test_an_unreadable_file_does_not_prevent_the_others(mind, project, monkeypat
         return system(path, flags, *args, **kwargs)
 
     monkeypatch.setattr(os, "open", closed)
-    files = take(mind, "docs").files
+    files = take(call, "docs").files
     assert [(file.path, file.refusal and file.refusal.code) for file in files] == [
         ("docs/a.txt", None),
         ("docs/c.txt", "STORAGE_ERROR"),
@@ -368,24 +370,24 @@ def test_an_unreadable_file_does_not_prevent_the_others(mind, project, monkeypat
     ]
 
 
-def test_a_full_disk_stops_it_and_leaves_whole_files(mind, project, monkeypatch):
+def test_a_full_disk_stops_it_and_leaves_whole_files(call, project, monkeypatch):
     for number in range(4):
         put(project, f"docs/{number}.txt", f"Words of the file {number}.")
     monkeypatch.setattr(ingest, "_MOST_WAITING", 2)
-    written = mind.store.create_all
+    written = call.mind.store.create_all
 
     def full(new):
         if "docs/3.txt" in str(new):
             raise StorageFailed("no space left on the disk")
         return written(new)
 
-    monkeypatch.setattr(mind.store, "create_all", full)
+    monkeypatch.setattr(call.mind.store, "create_all", full)
     with pytest.raises(StorageFailed):
-        take(mind, "docs")
-    assert contents(mind) == ["Words of the file 0.", "Words of the file 1."]
+        take(call, "docs")
+    assert contents(call) == ["Words of the file 0.", "Words of the file 1."]
 
 
-def test_new_files_are_flushed_together(mind, project, monkeypatch):
+def test_new_files_are_flushed_together(call, project, monkeypatch):
     for number in range(9):
         put(project, f"docs/{number}.txt", f"Words of the file {number}.")
     batches, written = [], files.write_all_new
@@ -396,107 +398,107 @@ def test_new_files_are_flushed_together(mind, project, monkeypatch):
 
     monkeypatch.setattr(ingest, "_MOST_WAITING", 4)
     monkeypatch.setattr(files, "write_all_new", write_all_new)
-    assert all(file.digest and file.ids for file in take(mind, "docs").files)
+    assert all(file.digest and file.ids for file in take(call, "docs").files)
     assert batches == [4, 4, 1]
-    assert sorted(contents(mind)) == [f"Words of the file {number}." for number in range(9)]
+    assert sorted(contents(call)) == [f"Words of the file {number}." for number in range(9)]
 
 
 def test_a_file_that_another_process_wrote_before_the_batch_is_recognised(
-    mind, project, monkeypatch
+    call, project, monkeypatch
 ):
     put(project, "docs/a.txt", "Words of the first file.")
     put(project, "docs/b.txt", "Words of the second file.")
-    written = mind.store.create_all
+    written = call.mind.store.create_all
 
     def late(new):
         for file in new[:1]:
             files.write_new(project / file.path, file.data)
         return written(new)
 
-    monkeypatch.setattr(mind.store, "create_all", late)
-    assert [file.is_known for file in take(mind, "docs").files] == [True, False]
-    assert finding.total(mind) == 2
+    monkeypatch.setattr(call.mind.store, "create_all", late)
+    assert [file.is_known for file in take(call, "docs").files] == [True, False]
+    assert finding.total(call) == 2
 
 
-def test_an_interruption_leaves_whole_files_that_are_approved(mind, project, monkeypatch):
+def test_an_interruption_leaves_whole_files_that_are_approved(call, project, monkeypatch):
     for number in range(3):
         put(project, f"docs/{number}.txt", f"Words of the file {number}.")
-    mind.trust.follow(False)
+    call.mind.trust.follow(False)
 
     def stop(what, done, total):
         if done == 2:
             raise KeyboardInterrupt
 
-    mind.progress = stop
+    call = with_console(call, progress=stop)
     with pytest.raises(KeyboardInterrupt):
-        take(mind, "docs")
-    mind.progress = None
-    assert contents(mind) == ["Words of the file 0.", "Words of the file 1."]
-    assert all(mind.trust.trusted(r.place.digest) for r in overview.everything(mind))
+        take(call, "docs")
+    call = with_console(call, progress=None)
+    assert contents(call) == ["Words of the file 0.", "Words of the file 1."]
+    assert all(call.mind.trust.trusted(r.place.digest) for r in overview.everything(call))
 
 
-def test_a_file_that_another_process_ingested_meanwhile_is_recognised(mind, project, monkeypatch):
+def test_a_file_that_another_process_ingested_meanwhile_is_recognised(call, project, monkeypatch):
     put(project, "guide.md")
     with monkeypatch.context() as context:
         context.setattr(refresh, "note_change", lambda *_: None)
-        first = one(mind, "guide.md")
+        first = one(call, "guide.md")
         context.setattr(refresh, "refresh", lambda _: None)
-        assert one(mind, "guide.md").ids == first.ids
-        assert one(mind, "guide.md", force=True).replaced == 3
-    assert finding.total(mind) == 3
+        assert one(call, "guide.md").ids == first.ids
+        assert one(call, "guide.md", force=True).replaced == 3
+    assert finding.total(call) == 3
 
 
-def test_names_that_are_not_utf8_are_refused(mind, project):
+def test_names_that_are_not_utf8_are_refused(call, project):
     put(project, ".gitignore", "*.log\n")
     for name in (b"docs/\xfe.txt", b"docs/\xff/a.txt", b"docs/plain.txt"):
         put(project, os.fsdecode(name), "Words of an odd file.")
-    reports = {file.path: file.refusal for file in take(mind, "docs").files}
+    reports = {file.path: file.refusal for file in take(call, "docs").files}
     assert reports.pop("docs/plain.txt") is None
     assert sorted(reports) == ["docs/\\udcfe.txt", "docs/\\udcff/a.txt"]
     assert all("is not UTF-8" in str(refusal) for refusal in reports.values())
-    assert finding.total(mind) == 1
+    assert finding.total(call) == 1
 
 
-def test_without_git_a_notice_states_that_ignored_files_are_ingested(mind, project, monkeypatch):
+def test_without_git_a_notice_states_that_ignored_files_are_ingested(call, project, monkeypatch):
     put(project, "docs/a.log")
     put(project, ".gitignore", "*.log\n")
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    assert take(mind, "docs/a.log").files
-    assert mind.notice is None
+    assert take(call, "docs/a.log").files
+    assert call.notice is None
     monkeypatch.setenv("PATH", "")
-    assert take(mind, "docs").files
-    assert mind.notice == "without git, folders are read with the files that it ignores"
+    assert take(call, "docs").files
+    assert call.notice == "without git, folders are read with the files that it ignores"
 
 
-def test_a_dry_run_writes_nothing(mind, project):
+def test_a_dry_run_writes_nothing(call, project):
     put(project, "guide.md")
-    taken = one(mind, "guide.md", dry_run=True)
+    taken = one(call, "guide.md", dry_run=True)
     assert [chunk.first_line for chunk in taken.chunks] == [1, 5, 9]
     assert not (project / ".mind/sources").exists()
-    done = one(mind, "guide.md")
+    done = one(call, "guide.md")
     assert taken.new_ids == done.ids
-    known = one(mind, "guide.md", dry_run=True)
+    known = one(call, "guide.md", dry_run=True)
     assert known.is_known
     assert known.chunks == taken.chunks
 
 
 @pytest.mark.attack("private text in git")
 @pytest.mark.parametrize("name", ["guide.md", "."])
-def test_an_unchanged_shared_source_becomes_private(mind, project, name):
+def test_an_unchanged_shared_source_becomes_private(call, project, name):
     os.utime(put(project, "guide.md"), (10**9, 10**9))
-    public = one(mind, "guide.md")
+    public = one(call, "guide.md")
 
-    (private,) = ingest_files(mind, [name], Options(private=True)).files
+    (private,) = ingest_files(call, [name], Options(private=True)).files
 
     assert private.file == f".mind/private/sources/{public.source_id}.md"
     assert not (project / public.file).exists()
-    assert one(mind, "guide.md", private=True).is_known
+    assert one(call, "guide.md", private=True).is_known
 
 
 @pytest.mark.attack("private text in git")
-def test_a_source_whose_shared_file_stays_does_not_become_private(mind, project, monkeypatch):
+def test_a_source_whose_shared_file_stays_does_not_become_private(call, project, monkeypatch):
     put(project, "guide.md")
-    public = one(mind, "guide.md")
+    public = one(call, "guide.md")
     remove = files.remove
 
     def refusing(path, **arguments):
@@ -507,100 +509,100 @@ def test_a_source_whose_shared_file_stays_does_not_become_private(mind, project,
     with monkeypatch.context() as patched:
         patched.setattr(files, "remove", refusing)
         with pytest.raises(StorageFailed):
-            one(mind, "guide.md", private=True)
+            one(call, "guide.md", private=True)
     assert not list((project / ".mind").rglob("private/sources/*"))
 
-    assert "private" in one(mind, "guide.md", private=True).file
+    assert "private" in one(call, "guide.md", private=True).file
     assert not (project / public.file).exists()
 
 
-def test_private_chunks_stay_private(mind, project):
+def test_private_chunks_stay_private(call, project):
     put(project, "guide.md")
-    public = one(mind, "guide.md")
-    private = one(mind, "guide.md", private=True, force=True)
+    public = one(call, "guide.md")
+    private = one(call, "guide.md", private=True, force=True)
     assert private.file == f".mind/private/sources/{public.source_id}.md"
     assert not (project / public.file).exists()
-    assert finding.total(mind) == 3
+    assert finding.total(call) == 3
     put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
-    assert one(mind, "guide.md").file == private.file
+    assert one(call, "guide.md").file == private.file
 
 
-def test_chunks_go_one_by_one_and_all_at_once(mind, project):
+def test_chunks_go_one_by_one_and_all_at_once(call, project):
     put(project, "guide.md")
-    taken = one(mind, "guide.md")
-    mind.trust.follow(False)
-    removing.remove(mind, taken.ids[0])
-    left = lookup.source(mind, taken.source_id)
+    taken = one(call, "guide.md")
+    call.mind.trust.follow(False)
+    removing.remove(call, taken.ids[0])
+    left = lookup.source(call, taken.source_id)
     assert tuple(record.memory.id for record in left) == taken.ids[1:]
     assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
-    assert all(mind.trust.trusted(record.place.digest) for record in left)
-    removing.remove_source(mind, left)
-    assert finding.total(mind) == 0
+    assert all(call.mind.trust.trusted(record.place.digest) for record in left)
+    removing.remove_source(call, left)
+    assert finding.total(call) == 0
     assert not (project / taken.file).exists()
-    one(mind, "guide.md")
+    one(call, "guide.md")
     for id_ in taken.ids:
-        removing.remove(mind, id_)
+        removing.remove(call, id_)
     assert not (project / taken.file).exists()
 
 
-def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
+def test_a_source_is_named_by_a_start_or_an_end_of_its_id(call, project):
     put(project, "guide.md")
     put(project, "guile.md", GUIDE.replace("Guide", "Guile"))
-    taken = one(mind, "guide.md")
-    other = one(mind, "guile.md")
-    assert lookup.source(mind, "source_guide")[0].parent == taken.source_id
-    assert lookup.source(mind, taken.source_id[-6:], surely=True)[0].parent == taken.source_id
-    assert lookup.source(mind, taken.ids[0]) == ()
-    assert lookup.source(mind, "fact") == ()
+    taken = one(call, "guide.md")
+    other = one(call, "guile.md")
+    assert lookup.source(call, "source_guide")[0].parent == taken.source_id
+    assert lookup.source(call, taken.source_id[-6:], surely=True)[0].parent == taken.source_id
+    assert lookup.source(call, taken.ids[0]) == ()
+    assert lookup.source(call, "fact") == ()
     with pytest.raises(AmbiguousId) as error:
-        lookup.source(mind, "source_gui")
+        lookup.source(call, "source_gui")
     assert error.value.details["candidates"] == sorted([taken.source_id, other.source_id])
-    removing.remove_source(mind, lookup.source(mind, other.source_id))
+    removing.remove_source(call, lookup.source(call, other.source_id))
     with pytest.raises(AmbiguousId, match="too short"):
-        lookup.source(mind, "sou", surely=True)
+        lookup.source(call, "sou", surely=True)
 
 
-def test_a_chunk_is_a_copy_and_can_not_be_edited(mind, project):
+def test_a_chunk_is_a_copy_and_can_not_be_edited(call, project):
     put(project, "guide.md")
-    record = lookup.one(mind, one(mind, "guide.md").ids[0])
+    record = lookup.one(call, one(call, "guide.md").ids[0])
     for change in (
-        lambda: saving.edit(mind, record, importance=0.9),
-        lambda: saving.rewrite(mind, record, "words"),
-        lambda: saving.file_text(mind, record),
+        lambda: saving.edit(call, record, importance=0.9),
+        lambda: saving.rewrite(call, record, "words"),
+        lambda: saving.file_text(call, record),
     ):
         with pytest.raises(Invalid, match="part of an ingested file"):
             change()
 
 
-def test_a_broken_file_of_a_source_is_reported_and_never_overwritten(mind, project):
+def test_a_broken_file_of_a_source_is_reported_and_never_overwritten(call, project):
     put(project, "guide.md")
-    taken = one(mind, "guide.md")
+    taken = one(call, "guide.md")
     path = project / taken.file
     broken = path.read_text().replace("chunk 2 lines", "chunk two lines")
     path.write_text(broken)
-    assert isinstance(mind.store.read(taken.file), Problem)
+    assert isinstance(call.mind.store.read(taken.file), Problem)
     with pytest.raises(Conflict, match="is in the way: the marker of a chunk"):
-        one(mind, "guide.md")
+        one(call, "guide.md")
     assert path.read_text() == broken
-    assert [problem.path for problem in refresh.problems(mind)] == [taken.file]
+    assert [problem.path for problem in refresh.problems(call)] == [taken.file]
 
 
-def test_a_file_edited_by_hand_is_read_as_it_is(mind, project):
+def test_a_file_edited_by_hand_is_read_as_it_is(call, project):
     put(project, "guide.md")
-    taken = one(mind, "guide.md")
+    taken = one(call, "guide.md")
     path = project / taken.file
     path.write_text(path.read_text().replace("then wait", "then rest"))
-    refresh.refresh(mind)
-    assert "then rest" in lookup.one(mind, taken.ids[1]).memory.content
-    assert len(lookup.one(mind, taken.ids[0]).memory.content.splitlines()) == 3
+    refresh.refresh(call)
+    assert "then rest" in lookup.one(call, taken.ids[1]).memory.content
+    assert len(lookup.one(call, taken.ids[0]).memory.content.splitlines()) == 3
 
 
 class TestAgents:
     """An agent reads the project alone, and approves nothing that others wrote."""
 
     @pytest.fixture
-    def agent(self, mind):
-        return mind.acting_as("claude-code")
+    def agent(self, call):
+        return acting_as(call, "claude-code")
 
     @pytest.mark.req("000-90")
     @pytest.mark.parametrize("name", ["../secret.md", "/etc/hostname", "../*.md", ".."])
@@ -610,24 +612,24 @@ class TestAgents:
         with pytest.raises(SandboxViolation):
             one(agent, name)
 
-    def test_a_person_may_ingest_any_file(self, mind, project):
+    def test_a_person_may_ingest_any_file(self, call, project):
         put(project.parent, "notes/guide.md")
-        taken = one(mind, "../notes/guide.md")
-        assert lookup.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
+        taken = one(call, "../notes/guide.md")
+        assert lookup.one(call, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
 
     @pytest.mark.req("000-90")
     @pytest.mark.attack("path out of the sandbox")
-    def test_a_sandbox_that_is_set_binds_both(self, mind, agent, project):
+    def test_a_sandbox_that_is_set_binds_both(self, call, agent, project):
         put(project, "docs/in.md")
         put(project, "out.md")
         put(project, "docs-evil/out.md")
         (project / "docs/link.md").symlink_to(project / "out.md")
-        for view in (mind, agent):
-            view.environ = {"SANDBOX_DIR": str(project / "docs")}
+        for view in (call, agent):
+            view.mind.environ = {"SANDBOX_DIR": str(project / "docs")}
             for name in ("out.md", "docs-evil/out.md", "docs/../out.md", "docs/link.md"):
                 with pytest.raises(SandboxViolation):
                     take(view, str(project / name))
-        assert one(mind, "docs/in.md").path == "docs/in.md"
+        assert one(call, "docs/in.md").path == "docs/in.md"
         assert one(agent, "in.md").is_known
 
     def test_names_begin_at_the_project(self, agent, project, tmp_path, monkeypatch):
@@ -635,16 +637,16 @@ class TestAgents:
         monkeypatch.chdir(tmp_path)
         assert one(agent, "docs/guide.md").path == "docs/guide.md"
 
-    def test_a_file_that_an_agent_ingests_is_not_approved(self, mind, agent, project):
+    def test_a_file_that_an_agent_ingests_is_not_approved(self, call, agent, project):
         put(project, "guide.md")
-        mind.trust.follow(False)
+        call.mind.trust.follow(False)
         taken = one(agent, "guide.md")
-        record = lookup.one(mind, taken.ids[0])
-        assert not mind.trust.trusted(record.place.digest)
+        record = lookup.one(call, taken.ids[0])
+        assert not call.mind.trust.trusted(record.place.digest)
         assert record.memory.by == "claude-code"
-        one(mind, "guide.md", force=True)
-        record = lookup.one(mind, taken.ids[0])
-        assert mind.trust.trusted(record.place.digest)
+        one(call, "guide.md", force=True)
+        record = lookup.one(call, taken.ids[0])
+        assert call.mind.trust.trusted(record.place.digest)
 
 
 @pytest.mark.parametrize(
@@ -656,48 +658,48 @@ class TestAgents:
         (Options(metadata={"deep": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}), None),
     ],
 )
-def test_invalid_options_are_refused_before_anything_is_written(mind, project, wish, field):
+def test_invalid_options_are_refused_before_anything_is_written(call, project, wish, field):
     put(project, "guide.md")
     with pytest.raises(Invalid) as error:
-        ingest_files(mind, ["guide.md"], replace(wish, type=Kind.FACT))
+        ingest_files(call, ["guide.md"], replace(wish, type=Kind.FACT))
     assert error.value.details.get("field") == field
     assert not (project / ".mind/sources").exists()
 
 
-def test_an_unchanged_file_of_a_folder_is_not_read_again(mind, project, monkeypatch):
+def test_an_unchanged_file_of_a_folder_is_not_read_again(call, project, monkeypatch):
     guide = put(project, "docs/guide.md")
     os.utime(guide, (1, 1))
-    first = take(mind, "docs").files[0]
+    first = take(call, "docs").files[0]
     monkeypatch.setattr(Sandbox, "read", lambda *_: pytest.fail("it was read"))
 
-    (report,) = take(mind, "docs").files
+    (report,) = take(call, "docs").files
 
     assert report.is_known
     assert (report.ids, report.file, report.size) == (first.ids, first.file, len(GUIDE))
     assert (report.source_id, report.strategy) == (first.source_id, first.strategy)
 
 
-def test_a_file_that_changed_right_before_it_was_ingested_is_compared(mind, project):
+def test_a_file_that_changed_right_before_it_was_ingested_is_compared(call, project):
     guide = put(project, "docs/guide.md")
-    take(mind, "docs")
+    take(call, "docs")
     status = guide.stat()
     put(project, "docs/guide.md", GUIDE.replace("Words", "Texts"))
     os.utime(guide, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    (report,) = take(mind, "docs").files
+    (report,) = take(call, "docs").files
 
     assert not report.is_known
     assert report.replaced == 3
 
 
-def test_an_unchanged_file_is_compared_if_its_chunks_were_edited(mind, project):
+def test_an_unchanged_file_is_compared_if_its_chunks_were_edited(call, project):
     guide = put(project, "docs/guide.md")
     os.utime(guide, (1, 1))
-    first = take(mind, "docs").files[0]
+    first = take(call, "docs").files[0]
     source = project / first.file
     source.write_bytes(source.read_bytes().replace(b"Words", b"Texts"))
 
-    (report,) = take(mind, "docs").files
+    (report,) = take(call, "docs").files
 
     assert report.is_known
     assert report.file == first.file
@@ -705,21 +707,21 @@ def test_an_unchanged_file_is_compared_if_its_chunks_were_edited(mind, project):
 
 @pytest.mark.parametrize("agent", [None, "mind daemon"])
 @pytest.mark.parametrize("approved", [True, False])
-def test_keys_in_a_header_stay_unless_that_would_approve_them(mind, project, approved, agent):
-    mind.trust.follow(False)
+def test_keys_in_a_header_stay_unless_that_would_approve_them(call, project, approved, agent):
+    call.mind.trust.follow(False)
     guide = put(project, "docs/guide.md")
-    file = take(mind, "docs").files[0].file
+    file = take(call, "docs").files[0].file
     source = project / file
     added = b"---\ntopic: tea\nreviewed: {by: [ana]}\n"
     source.write_bytes(source.read_bytes().replace(b"---\n", added, 1))
     if approved:
-        mind.trust.approve([mind.store.digest(file)])
+        call.mind.trust.approve([call.mind.store.digest(file)])
     guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
 
-    update_files(mind.acting_as(agent), ["docs"], Options())
+    update_files(acting_as(call, agent), ["docs"], Options())
 
     stays = approved or agent is not None
-    assert {each.memory.topic for each in overview.everything(mind)} == {"tea" if stays else None}
+    assert {each.memory.topic for each in overview.everything(call)} == {"tea" if stays else None}
     assert ("reviewed:" in source.read_text(encoding="utf-8")) is stays
 
 
@@ -727,52 +729,52 @@ def test_keys_in_a_header_stay_unless_that_would_approve_them(mind, project, app
 @pytest.mark.parametrize("approved", [True, False])
 @pytest.mark.parametrize("updates", [True, False])
 def test_options_that_are_left_out_stay_unless_that_would_approve_them(
-    mind, project, updates, approved, agent
+    call, project, updates, approved, agent
 ):
-    mind.trust.follow(False)
+    call.mind.trust.follow(False)
     by_size = Chunking(strategy=Strategy.PARAGRAPHS, chunk_size=50)
     options = {"tags": ("tea",), "importance": 0.9, "type": Kind.PLAN, "metadata": {"n": 1}}
     guide = put(project, "docs/guide.md")
-    file = project / take(mind, "docs/guide.md", chunking=by_size, **options).files[0].file
+    file = project / take(call, "docs/guide.md", chunking=by_size, **options).files[0].file
     file.write_bytes(file.read_bytes().replace(b"tea", b"mint"))
     if approved:
-        mind.trust.approve([mind.store.digest(file.relative_to(project).as_posix())])
+        call.mind.trust.approve([call.mind.store.digest(file.relative_to(project).as_posix())])
     guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
 
     again = update_files if updates else ingest_files
-    again(mind.acting_as(agent), ["docs"], Options())
+    again(acting_as(call, agent), ["docs"], Options())
 
-    (first, *_) = overview.everything(mind)
-    source, is_kept = mind.store.source(first.place), approved or agent is not None
+    (first, *_) = overview.everything(call)
+    source, is_kept = call.mind.store.source(first.place), approved or agent is not None
     assert source.tags == (("mint",) if is_kept else ())
     assert source.chunking.strategy is (Strategy.PARAGRAPHS if is_kept else Strategy.MARKDOWN)
     kept = (source.chunking, source.importance, source.type, source.metadata)
     assert (kept == (by_size, 0.9, Kind.PLAN, {"n": 1})) is is_kept
 
 
-def test_an_option_that_is_given_replaces_that_of_the_last_time(mind, project):
+def test_an_option_that_is_given_replaces_that_of_the_last_time(call, project):
     guide = put(project, "guide.md")
-    one(mind, "guide.md", tags=("tea",), importance=0.9)
+    one(call, "guide.md", tags=("tea",), importance=0.9)
     guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
 
-    one(mind, "guide.md", tags=("mint",), chunking=Chunking(strategy=Strategy.WHOLE))
+    one(call, "guide.md", tags=("mint",), chunking=Chunking(strategy=Strategy.WHOLE))
 
-    (chunk,) = overview.everything(mind)
+    (chunk,) = overview.everything(call)
     assert (chunk.memory.tags, chunk.memory.importance) == (("mint",), 0.9)
 
 
-def test_the_texts_of_written_files_are_not_kept_in_memory(mind, project):
+def test_the_texts_of_written_files_are_not_kept_in_memory(call, project):
     put(project, "docs/guide.md")
 
-    (report,) = take(mind, "docs").files
+    (report,) = take(call, "docs").files
 
     assert report.ids
     assert report.chunks == ()
 
 
-def test_a_file_that_is_removed_during_an_update_is_reported_as_missing(mind, project, monkeypatch):
+def test_a_file_that_is_removed_during_an_update_is_reported_as_missing(call, project, monkeypatch):
     guide = put(project, "docs/guide.md")
-    take(mind, "docs")
+    take(call, "docs")
     checked = freshness.checked
 
     def removing(*arguments):
@@ -782,6 +784,6 @@ def test_a_file_that_is_removed_during_an_update_is_reported_as_missing(mind, pr
 
     monkeypatch.setattr(freshness, "checked", removing)
 
-    (report,) = update_files(mind, ["docs"], Options()).files
+    (report,) = update_files(call, ["docs"], Options()).files
 
     assert "is not here" in str(report.refusal)

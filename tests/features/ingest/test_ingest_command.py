@@ -4,12 +4,13 @@ import json
 
 import pytest
 
+from mimo.call import Caller, Surface
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.arguments import decode
-from mimo.commands.invoke import Caller, invoke
+from mimo.commands.invoke import invoke
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Surface, to_json
+from mimo.commands.spec import to_json
 from mimo.errors import Invalid, SandboxViolation
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import edit, rm
@@ -43,9 +44,9 @@ def _there(project, monkeypatch):
 
 
 @pytest.fixture
-def run(mind, capsys):
+def run(call, capsys):
     def run(*argv):
-        status = main(list(argv), open=lambda _: mind)
+        status = main(list(argv), open=lambda _: call.mind)
         out, err = capsys.readouterr()
         return status, out, err
 
@@ -77,8 +78,8 @@ def test_the_tool_accepts_the_documented_arguments():
 @pytest.mark.req("000-77")
 @pytest.mark.req("000-78")
 @pytest.mark.req("000-95")
-def test_the_answer_has_the_documented_fields(mind):
-    answer = to_json(ingest(mind, "docs/guide.md"))
+def test_the_answer_has_the_documented_fields(call):
+    answer = to_json(ingest(call, "docs/guide.md"))
     source = answer["source_id"]
     assert answer == {
         "ingested": True,
@@ -93,9 +94,9 @@ def test_the_answer_has_the_documented_fields(mind):
     assert required == ["ingested", "chunks_created", "file_size", "strategy_used", "ids"]
 
 
-def test_the_same_content_is_answered_with_the_ids_that_exist(mind):
-    first = ingest(mind, "docs/guide.md")
-    again = to_json(ingest(mind, "docs/guide.md"))
+def test_the_same_content_is_answered_with_the_ids_that_exist(call):
+    first = ingest(call, "docs/guide.md")
+    again = to_json(ingest(call, "docs/guide.md"))
     assert (again["ingested"], again["chunks_created"], again["already_ingested"]) == (
         True,
         0,
@@ -104,8 +105,8 @@ def test_the_same_content_is_answered_with_the_ids_that_exist(mind):
     assert again["ids"] == list(first.ids)
 
 
-def test_several_files_are_answered_together_and_one_by_one(mind):
-    answer = to_json(ingest(mind, "docs"))
+def test_several_files_are_answered_together_and_one_by_one(call):
+    answer = to_json(ingest(call, "docs"))
     assert (answer["ingested"], answer["chunks_created"], answer["strategy_used"]) == (
         True,
         4,
@@ -118,7 +119,7 @@ def test_several_files_are_answered_together_and_one_by_one(mind):
     ]
     assert answer["file_size"] == sum(row["file_size"] for row in answer["files"])
     assert "already_ingested" not in answer
-    assert to_json(ingest(mind, "docs/*"))["already_ingested"] is True
+    assert to_json(ingest(call, "docs/*"))["already_ingested"] is True
 
 
 @pytest.mark.req("000-73")
@@ -127,16 +128,16 @@ def test_several_files_are_answered_together_and_one_by_one(mind):
 @pytest.mark.req("000-76")
 @pytest.mark.req("000-87")
 @pytest.mark.req("000-91")
-def test_a_chunk_has_the_options_and_its_origin(mind):
+def test_a_chunk_has_the_options_and_its_origin(call):
     answer = ingest(
-        mind,
+        call,
         "docs/guide.md",
         category=Category.OBSERVATION,
         importance=0.9,
         tags=("howto", "guide"),
         metadata={"team": "platform", "depth": {"n": 1}},
     )
-    shown = show(mind, answer.ids[1])
+    shown = show(call, answer.ids[1])
     assert (shown.type, shown.importance, shown.tags) == ("observation", 0.9, ("howto", "guide"))
     assert shown.extra == {
         "team": "platform",
@@ -148,59 +149,59 @@ def test_a_chunk_has_the_options_and_its_origin(mind):
         "lines": "5-7",
         "heading_path": ["Guide", "Install"],
     }
-    plain = show(mind, ingest(mind, "docs/notes.txt").ids[0])
+    plain = show(call, ingest(call, "docs/notes.txt").ids[0])
     assert (plain.type, plain.importance, plain.tags) == ("fact", 0.5, ())
 
 
 @pytest.mark.req("000-92")
-def test_a_text_is_ingested_by_paragraphs(mind):
-    answer = ingest(mind, "docs/notes.txt")
+def test_a_text_is_ingested_by_paragraphs(call):
+    answer = ingest(call, "docs/notes.txt")
     assert answer.strategy_used == "paragraphs"
-    assert [show(mind, id_).content for id_ in answer.ids] == [
+    assert [show(call, id_).content for id_ in answer.ids] == [
         "Some words to keep.",
         "Some other words.",
     ]
 
 
-def test_chunks_are_in_every_list_search_and_count_and_name_their_origin(mind):
-    answer = ingest(mind, "docs/guide.md")
-    assert list_memories(mind).total == 2
-    (hit, *_) = search(mind, "make install").results
+def test_chunks_are_in_every_list_search_and_count_and_name_their_origin(call):
+    answer = ingest(call, "docs/guide.md")
+    assert list_memories(call).total == 2
+    (hit, *_) = search(call, "make install").results
     assert (hit.id, hit.source) == (answer.ids[1], "docs/guide.md:5-7")
-    row = memory_search(mind, "make install").results[0]
+    row = memory_search(call, "make install").results[0]
     assert (row.id, row.source) == (answer.ids[1], "docs/guide.md:5-7")
 
 
-def test_a_source_is_shown_as_an_outline_and_removed_with_its_chunks(mind, project):
-    answer = ingest(mind, "docs/guide.md", tags=("howto",), metadata={"team": "platform"})
+def test_a_source_is_shown_as_an_outline_and_removed_with_its_chunks(call, project):
+    answer = ingest(call, "docs/guide.md", tags=("howto",), metadata={"team": "platform"})
     assert answer.source_id
-    shown = show(mind, answer.source_id)
+    shown = show(call, answer.source_id)
     assert (shown.id, shown.title, shown.tags) == (answer.source_id, "docs/guide.md", ("howto",))
     assert shown.content == (
         f"- `{answer.ids[0]}` lines 1-3: Guide\n- `{answer.ids[1]}` lines 5-7: Guide \u203a Install"
     )
     assert shown.extra["team"] == "platform"
     with pytest.raises(Invalid, match="part of an ingested file"):
-        edit(mind, answer.ids[0], importance=0.1)
-    assert delete(mind, answer.ids[0]).id == answer.ids[0]
-    removed = rm(mind, answer.source_id)
+        edit(call, answer.ids[0], importance=0.1)
+    assert delete(call, answer.ids[0]).id == answer.ids[0]
+    removed = rm(call, answer.source_id)
     assert (removed.id, removed.title, removed.chunks) == (answer.source_id, "docs/guide.md", 1)
-    assert overview.everything(mind) == ()
-    answer = ingest(mind, "docs/guide.md")
+    assert overview.everything(call) == ()
+    answer = ingest(call, "docs/guide.md")
     assert answer.source_id
     assert answer.file
-    assert delete(mind, answer.source_id).id == answer.source_id
+    assert delete(call, answer.source_id).id == answer.source_id
     assert not (project / answer.file).exists()
 
 
-def test_a_huge_chunk_is_kept_whole_and_listed_by_its_beginning(mind, project):
+def test_a_huge_chunk_is_kept_whole_and_listed_by_its_beginning(call, project):
     text = json.dumps([f"the answer is {number}" for number in range(10_000)])
     (project / "big.json").write_text(text)
-    (id_,) = ingest(mind, "big.json").ids
-    assert show(mind, id_).content == text
-    (row,) = list_memories(mind).memories
+    (id_,) = ingest(call, "big.json").ids
+    assert show(call, id_).content == text
+    (row,) = list_memories(call).memories
     assert (row.content, row.excerpt) == (text[:2_000], True)
-    (hit,) = memory_search(mind, "what is the answer 4321").results
+    (hit,) = memory_search(call, "what is the answer 4321").results
     assert hit.excerpt
     assert "4321" in hit.content
 
@@ -226,17 +227,17 @@ def test_metadata_must_be_an_object(metadata):
 )
 @pytest.mark.req("000-64")
 @pytest.mark.req("000-72")
-def test_wrong_arguments_store_nothing(mind, wrong):
+def test_wrong_arguments_store_nothing(call, wrong):
     arguments = wrong and {"path": "docs/guide.md", **wrong}
     with pytest.raises(Invalid):
-        invoke(SPEC, mind, Caller(surface=Surface.MCP), arguments)
-    assert overview.everything(mind) == ()
+        invoke(SPEC, call.by(Caller(surface=Surface.MCP)), arguments)
+    assert overview.everything(call) == ()
 
 
 @pytest.mark.req("000-90")
-def test_an_agent_without_a_name_is_an_agent(mind):
+def test_an_agent_without_a_name_is_an_agent(call):
     with pytest.raises(SandboxViolation):
-        invoke(SPEC, mind, Caller(surface=Surface.MCP), {"path": "../x.md"})
+        invoke(SPEC, call.by(Caller(surface=Surface.MCP)), {"path": "../x.md"})
 
 
 def test_the_command_line_shows_the_result_of_a_file(run):
@@ -334,12 +335,12 @@ def test_a_size_too_small_is_refused_and_the_older_chunks_stay(run, project, siz
     assert (status, "fox jumps" in out) == (0, True)
 
 
-def test_options_are_those_of_the_schema(run, mind, project):
+def test_options_are_those_of_the_schema(run, call, project):
     run(
         "ingest", "docs/notes.txt", "--strategy", "lines", "--lines-per-chunk", "1",
         "--tag", "a", "--tag", "b", "--metadata", '{"n": 1}', "--private",
     )  # fmt: skip
-    (record, _) = overview.everything(mind)
+    (record, _) = overview.everything(call)
     assert record.memory.tags == ("a", "b")
     assert record.memory.extra["n"] == 1
     assert record.memory.extra["strategy"] == Strategy.LINES
@@ -356,7 +357,7 @@ def test_update_without_a_path_is_for_the_folder_that_the_user_is_in(run, projec
     assert run("ingest")[0] == 2
 
 
-def test_a_list_shows_an_ingested_file_as_one_row(run, mind):
+def test_a_list_shows_an_ingested_file_as_one_row(run, call):
     run("ingest", "docs/guide.md")
     run("add", "Use make")
     _, out, _ = run("list")
@@ -368,7 +369,7 @@ def test_a_list_shows_an_ingested_file_as_one_row(run, mind):
     answer = json.loads(run("list", "--json")[1])
     (source,) = (row for row in answer["memories"] if "chunks" in row)
     assert (answer["total"], answer["chunks"], source["chunks"]) == (2, 2, 2)
-    assert show(mind, source["id"]).extra["chunks"] == 2
+    assert show(call, source["id"]).extra["chunks"] == 2
     assert run("show", rows[1].split()[0])[1].startswith("docs/guide.md\n")
 
 

@@ -9,14 +9,14 @@ from mimo.surroundings import Timer
 
 
 @pytest.fixture
-def timed(mind):
+def timed(call):
     ticks = iter(range(0, 1_000, 2))
-    mind.timer = Timer(monotonic=lambda: next(ticks), sleep=lambda _: None)
-    return mind
+    call.mind.timer = Timer(monotonic=lambda: next(ticks), sleep=lambda _: None)
+    return call
 
 
-def events(mind):
-    return [(one.name, one.measurements, one.metadata) for one in mind.events.read()[0]]
+def events(call):
+    return [(one.name, one.measurements, one.metadata) for one in call.mind.events.read()[0]]
 
 
 def test_an_event_has_the_file_and_its_cost(timed, project, monkeypatch):

@@ -8,33 +8,33 @@ from mimo.operations import lookup, removing, saving
 
 
 @pytest.fixture
-def taken(mind, project, monkeypatch):
+def taken(call, project, monkeypatch):
     monkeypatch.chdir(project)
     (project / "notes.txt").write_text("The old limit is fifty.\n\nThe old port is 80.\n", "utf-8")
-    return ingest_files(mind, ["notes.txt"], Options()).files[0]
+    return ingest_files(call, ["notes.txt"], Options()).files[0]
 
 
-def test_successors_of_its_chunks_lose_their_links(mind, taken):
+def test_successors_of_its_chunks_lose_their_links(call, taken):
     first, second = taken.ids
     links = (
         Link(to=first, type=SUPERSEDES),
         Link(to=second, type=SUPERSEDES),
         Link(to=first, type="refines"),
     )
-    newer = saving.store(mind, saving.draft(Kind.FACT, "The limit is sixty", links=links))
+    newer = saving.store(call, saving.draft(Kind.FACT, "The limit is sixty", links=links))
 
-    removing.remove_source(mind, lookup.source(mind, taken.source_id))
+    removing.remove_source(call, lookup.source(call, taken.source_id))
 
-    left = lookup.one(mind, newer.memory.id).memory
+    left = lookup.one(call, newer.memory.id).memory
     assert left.links == (Link(to=first, type="refines"),)
-    assert mind.index.get(first) is None
-    assert mind.trust.trusted(lookup.one(mind, newer.memory.id).place.digest)
+    assert call.mind.index.get(first) is None
+    assert call.mind.trust.trusted(lookup.one(call, newer.memory.id).place.digest)
 
 
-def test_no_other_file_changes(mind, taken):
-    other = saving.store(mind, saving.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
+def test_no_other_file_changes(call, taken):
+    other = saving.store(call, saving.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
 
-    removing.remove_source(mind, lookup.source(mind, taken.source_id))
+    removing.remove_source(call, lookup.source(call, taken.source_id))
 
-    assert lookup.one(mind, other.memory.id).place.digest == other.place.digest
-    assert [link[:2] for link in mind.index.dangling()] == [(other.memory.id, taken.ids[0])]
+    assert lookup.one(call, other.memory.id).place.digest == other.place.digest
+    assert [link[:2] for link in call.mind.index.dangling()] == [(other.memory.id, taken.ids[0])]

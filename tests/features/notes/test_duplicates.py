@@ -13,16 +13,16 @@ TEXT = "The staging database is reset every night"
 
 
 @pytest.fixture
-def run(mind, capsys):
+def run(call, capsys):
     def run(*words):
-        assert main(list(words), open=lambda _: mind) == 0
+        assert main(list(words), open=lambda _: call.mind) == 0
         return capsys.readouterr()
 
     return run
 
 
-def call(mind, tool, **arguments):
-    app = App(Memory(lambda: mind), all_commands(), toolsets=["all", "legacy"], naming="slash")
+def call_tool(call, tool, **arguments):
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all", "legacy"], naming="slash")
 
     async def talk():
         async with Client(app.server()) as client:
@@ -31,7 +31,7 @@ def call(mind, tool, **arguments):
     return anyio.run(talk)
 
 
-def test_the_command_line_reports_a_duplicate_and_its_file(mind, run):
+def test_the_command_line_reports_a_duplicate_and_its_file(call, run):
     first = run("add", TEXT).out
     again, message = run("add", TEXT)
     handle = first.split()[1]
@@ -61,27 +61,27 @@ def test_the_command_line_names_a_near_duplicate(run):
         ("store_fact", {"content": TEXT, "category": "fact"}),
     ],
 )
-def test_every_storing_tool_reports_a_duplicate_and_stores_it_on_request(mind, tool, arguments):
-    first, second = (call(mind, tool, **arguments) for _ in range(2))
+def test_every_storing_tool_reports_a_duplicate_and_stores_it_on_request(call, tool, arguments):
+    first, second = (call_tool(call, tool, **arguments) for _ in range(2))
     assert "already" not in first
     assert "notice" not in first
     assert (second["id"], second["already"]) == (first["id"], True)
     assert first["id"] in second["notice"]
     if tool == "store_fact":
         return
-    third = call(mind, tool, again=True, **arguments)
+    third = call_tool(call, tool, again=True, **arguments)
     assert third["id"] != first["id"]
     assert "already" not in third
 
 
 @pytest.mark.req("000-35")
-def test_a_duplicate_counts_as_stored(mind):
-    first, second = (call(mind, "memory", operation="store", content=TEXT) for _ in range(2))
+def test_a_duplicate_counts_as_stored(call):
+    first, second = (call_tool(call, "memory", operation="store", content=TEXT) for _ in range(2))
     assert second == first | {"already": True, "notice": second["notice"]}
 
 
-def test_a_tool_names_a_near_duplicate(mind):
-    first = call(mind, "mind_add", content=TEXT)
-    second = call(mind, "mind_add", content=TEXT.replace("night", "evening"))
+def test_a_tool_names_a_near_duplicate(call):
+    first = call_tool(call, "mind_add", content=TEXT)
+    second = call_tool(call, "mind_add", content=TEXT.replace("night", "evening"))
     assert first["id"] in second["notice"]
     assert "already" not in second

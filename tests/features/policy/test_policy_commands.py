@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.spec import specs_in
@@ -13,7 +14,6 @@ from mimo.features.items import commands as items
 from mimo.features.memory_files import commands as memory_files
 from mimo.features.policy.commands import REQUESTS
 from mimo.guard.policy import FILE, TOOLS
-from mimo.mind import Mind
 
 FAULTY = """\
 tool_permissions:
@@ -23,15 +23,15 @@ tool_permissions:
 """
 
 
-def run(mind: Mind, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+def run(call: Call, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     """Returns exit status and answer of a command, or its error."""
-    status = main([*words, "--json"], open=lambda _: mind)
+    status = main([*words, "--json"], open=lambda _: call.mind)
     out, err = capsys.readouterr()
     return status, json.loads(out or err)
 
 
-def write(mind: Mind, text: str) -> None:
-    (mind.project.root / FILE).write_text(text, encoding="utf-8")
+def write(call: Call, text: str) -> None:
+    (call.mind.project.root / FILE).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def write(mind: Mind, text: str) -> None:
     ],
 )
 def test_explain_has_exit_status_5_for_a_denied_call(
-    mind: Mind, capsys: pytest.CaptureFixture[str], words: list[str], status: int
+    call: Call, capsys: pytest.CaptureFixture[str], words: list[str], status: int
 ) -> None:
-    assert run(mind, capsys, "policy", "explain", *words)[0] == status
+    assert run(call, capsys, "policy", "explain", *words)[0] == status
 
 
 def test_explain_names_the_rule_and_the_line(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(mind, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["agent.*"]}\n')
-    _, permitted = run(mind, capsys, "policy", "explain", "putMemory", "agent.a")
-    _, denied = run(mind, capsys, "policy", "explain", "putMemory", "session.a")
+    write(call, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["agent.*"]}\n')
+    _, permitted = run(call, capsys, "policy", "explain", "putMemory", "agent.a")
+    _, denied = run(call, capsys, "policy", "explain", "putMemory", "session.a")
 
     assert permitted["reason"] == "permitted by .mind/policy.yaml:2"
     assert denied["reason"] == "its namespaces are agent.* (.mind/policy.yaml:2)"
@@ -66,15 +66,15 @@ def test_explain_names_the_rule_and_the_line(
 
 
 def test_check_lists_every_fault_and_no_tool_is_permitted(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(mind, FAULTY)
-    status, output = run(mind, capsys, "policy", "check")
-    refused, error = run(mind, capsys, "list")
+    write(call, FAULTY)
+    status, output = run(call, capsys, "policy", "check")
+    refused, error = run(call, capsys, "list")
 
     assert status == 1
     assert [(fault["line"], fault["file"]) for fault in output["faults"]] == [(3, FILE), (4, FILE)]
-    healthy, checks = run(mind, capsys, "doctor")
+    healthy, checks = run(call, capsys, "doctor")
     assert healthy == 1
     assert [
         (check["file"], check["line"]) for check in checks["checks"] if check["name"] == "policy"
@@ -84,11 +84,11 @@ def test_check_lists_every_fault_and_no_tool_is_permitted(
     ]
     assert refused == 5
     assert error["error"]["code"] == "PERMISSION_DENIED"
-    assert run(mind, capsys, "policy", "show")[0] == 2
+    assert run(call, capsys, "policy", "show")[0] == 2
 
 
 def test_a_rule_or_a_limit_for_an_unknown_tool_makes_the_policy_invalid(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rule = "tool_permissions:\n  {}: {{operations: []}}\n"
     limit = "rate_limits:\n  tools: {{{}: {{burst: 1}}}}\n"
@@ -99,18 +99,18 @@ def test_a_rule_or_a_limit_for_an_unknown_tool_makes_the_policy_invalid(
         "browser_click": " in this version of mind",
     }.items():
         for text in (rule, limit):
-            write(mind, text.format(name))
-            status, output = run(mind, capsys, "policy", "check")
+            write(call, text.format(name))
+            status, output = run(call, capsys, "policy", "check")
             assert status == 1
             reason = f"there is no tool `{name}`{hint}"
             assert output["faults"] == [{"file": FILE, "line": 2, "reason": reason}]
-            refused, error = run(mind, capsys, "search", "tea")
+            refused, error = run(call, capsys, "search", "tea")
             assert (refused, error["error"]["code"]) == (5, "PERMISSION_DENIED")
-            assert run(mind, capsys, "doctor")[0] == 1
+            assert run(call, capsys, "doctor")[0] == 1
 
 
 def test_a_rule_may_name_each_tool_in_any_spelling(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     adapters = (items, memory_files, conversations)
     declared = {spec.name for spec in all_commands().all()} | REQUESTS.keys()
@@ -121,17 +121,17 @@ def test_a_rule_may_name_each_tool_in_any_spelling(
     names = [*TOOLS, "save/*", "load/*", "search/*", "evolve/*", "*"]
     for spelling in (str, str.upper, lambda name: name.replace("/", ".").replace("_", "-")):
         rules = "".join(f"  '{spelling(name)}': {{}}\n" for name in names)
-        write(mind, f"tool_permissions:\n{rules}")
-        assert run(mind, capsys, "policy", "check")[0] == 0
+        write(call, f"tool_permissions:\n{rules}")
+        assert run(call, capsys, "policy", "check")[0] == 0
 
 
 def test_show_lists_the_rules_and_whether_they_are_approved(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, default = run(mind, capsys, "policy", "show")
-    write(mind, "pii: {on_write: redact}\ntool_permissions: {mind_search: {operations: []}}\n")
-    mind.trust.follow(False)
-    _, own = run(mind, capsys, "policy", "show")
+    _, default = run(call, capsys, "policy", "show")
+    write(call, "pii: {on_write: redact}\ntool_permissions: {mind_search: {operations: []}}\n")
+    call.mind.trust.follow(False)
+    _, own = run(call, capsys, "policy", "show")
 
     assert (default["file"], default["trusted"], default["pii_on_write"]) == (None, True, "refuse")
     assert [rule["tool"] for rule in default["rules"]] == [
@@ -146,11 +146,11 @@ def test_show_lists_the_rules_and_whether_they_are_approved(
 
 
 def test_a_rule_that_equals_a_default_is_shown_once(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(mind, 'tool_permissions:\n  "*": {operations: [read]}\n')
-    run(mind, capsys, "untrust")
-    _, shown = run(mind, capsys, "policy", "show")
+    write(call, 'tool_permissions:\n  "*": {operations: [read]}\n')
+    run(call, capsys, "untrust")
+    _, shown = run(call, capsys, "policy", "show")
 
     tools = [rule["tool"] for rule in shown["rules"]]
     assert not shown["trusted"]
@@ -158,8 +158,8 @@ def test_a_rule_that_equals_a_default_is_shown_once(
 
 
 def test_an_invalid_policy_permits_only_diagnosis(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(mind, FAULTY)
-    assert run(mind, capsys, "search", "tea")[0] == 5
-    assert run(mind, capsys, "status")[0] == 0
+    write(call, FAULTY)
+    assert run(call, capsys, "search", "tea")[0] == 5
+    assert run(call, capsys, "status")[0] == 0

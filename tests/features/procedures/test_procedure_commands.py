@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Console
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
 from mimo.commands import all_commands
@@ -15,20 +16,20 @@ from mimo.features.procedures import executing
 from mimo.features.procedures.commands import EXAMPLE, add, resume, send
 from mimo.features.procedures.commands import run as start
 from mimo.features.procedures.commands import status as status_of
-from mimo.mind import Mind
-from mimo.surroundings import Question
+from mimo.surroundings import Ask, Question
 from tests import privacy_fakes
+from tests.calls import acting_as
 from tests.sample_procedures import BOOM, GREET, WAIT, Time, begun, put, text
 
 
 @pytest.fixture
-def run(mind: Mind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def run(call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """Returns the exit status and the output, without ids and times."""
-    monkeypatch.chdir(mind.project.root)
-    mind.timer = Time().timer()
+    monkeypatch.chdir(call.mind.project.root)
+    call.mind.timer = Time().timer()
 
     def words(*argv: str) -> tuple[int, str]:
-        status = main([*argv], open=lambda _: mind)
+        status = main([*argv], open=lambda _: call.mind)
         shown = capsys.readouterr()
         output = shown.out + shown.err
         return status, re.sub(r"_20261120_[a-z0-9]+", "_ID", output)
@@ -37,7 +38,7 @@ def run(mind: Mind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.req("000-22")
-def test_new_writes_a_procedure_that_runs_unchanged(run: Any, mind: Mind) -> None:
+def test_new_writes_a_procedure_that_runs_unchanged(run: Any, call: Call) -> None:
     assert run("procedure", "new", "hello") == (
         0,
         "✓ hello@1.0  5 states\n  .mind/procedures/hello@1.0.md\n",
@@ -58,14 +59,14 @@ def test_new_writes_a_procedure_that_runs_unchanged(run: Any, mind: Mind) -> Non
     )
     status, output = run("procedure", "new", "hello")
     assert status == 0
-    (mind.folder / "procedures" / "hello@1.0.md").write_text("mine", encoding="utf-8")
+    (call.mind.folder / "procedures" / "hello@1.0.md").write_text("mine", encoding="utf-8")
     status, output = run("procedure", "new", "hello")
     assert (status, "already exists" in output) == (1, True)
     assert run("procedure", "new", "two words")[0] == 2
 
 
 @pytest.mark.req("000-22")
-def test_add_stores_a_valid_file_and_reports_every_fault(run: Any, mind: Mind) -> None:
+def test_add_stores_a_valid_file_and_reports_every_fault(run: Any, call: Call) -> None:
     Path("greet.md").write_text(text("greet", GREET), encoding="utf-8")
     assert run("procedure", "add", "greet.md") == (
         0,
@@ -81,11 +82,11 @@ def test_add_stores_a_valid_file_and_reports_every_fault(run: Any, mind: Mind) -
     )
     assert run("procedure", "add")[0] == 2
     assert run("procedure", "add", "gone.md")[0] == 2
-    assert not (mind.folder / "procedures" / "wrong@1.0.md").exists()
+    assert not (call.mind.folder / "procedures" / "wrong@1.0.md").exists()
 
 
 @pytest.mark.attack("secret in a procedure's file")
-def test_add_refuses_a_file_with_a_secret(run: Any, mind: Mind) -> None:
+def test_add_refuses_a_file_with_a_secret(run: Any, call: Call) -> None:
     token = privacy_fakes.TOKENS["github_token"][0](privacy_fakes.Draw(9))
     texts = {"log": GREET.replace("Hello", token), "note": f"{GREET}# {token}\n"}
     for name, states in texts.items():
@@ -94,7 +95,7 @@ def test_add_refuses_a_file_with_a_secret(run: Any, mind: Mind) -> None:
         assert (status, "[SECRET_DETECTED]" in output) == (1, True)
         assert f"`{name}.md` holds a secret on line" in output
         assert token not in output
-        assert not (mind.folder / "procedures" / f"{name}@1.0.md").exists()
+        assert not (call.mind.folder / "procedures" / f"{name}@1.0.md").exists()
     assert run("procedure", "add", "log.md", "--allow-secret")[0] == 0
 
 
@@ -126,12 +127,12 @@ def test_check_reports_file_and_line(run: Any) -> None:
 
 @pytest.mark.req("000-20")
 @pytest.mark.req("000-26")
-def test_list_shows_all_versions_and_invalid_files(run: Any, mind: Mind) -> None:
+def test_list_shows_all_versions_and_invalid_files(run: Any, call: Call) -> None:
     assert run("procedure", "list") == (0, "no procedures yet: mind procedure new NAME\n")
-    put(mind, "greet", GREET, "1.9", description="Say hello")
-    put(mind, "greet", GREET, "1.10")
-    (mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
-    mind.trust.forget()
+    put(call, "greet", GREET, "1.9", description="Say hello")
+    put(call, "greet", GREET, "1.10")
+    (call.mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
+    call.mind.trust.forget()
 
     assert run("procedure", "list") == (
         0,
@@ -146,8 +147,8 @@ def test_list_shows_all_versions_and_invalid_files(run: Any, mind: Mind) -> None
 
 
 @pytest.mark.req("000-21")
-def test_show_draws_the_states(run: Any, mind: Mind) -> None:
-    put(mind, "greet", GREET, description="Say hello")
+def test_show_draws_the_states(run: Any, call: Call) -> None:
+    put(call, "greet", GREET, description="Say hello")
 
     assert run("procedure", "show", "greet") == (
         0,
@@ -168,9 +169,9 @@ def test_show_draws_the_states(run: Any, mind: Mind) -> None:
 
 @pytest.mark.req("000-16")
 @pytest.mark.req("000-17")
-def test_status_shows_the_progress_of_a_run(run: Any, mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    begun(mind, "greet", who="Ada")
+def test_status_shows_the_progress_of_a_run(run: Any, call: Call) -> None:
+    put(call, "greet", GREET)
+    begun(call, "greet", who="Ada")
     assert run("procedure", "status", "latest") == (
         0,
         (
@@ -187,9 +188,9 @@ def test_status_shows_the_progress_of_a_run(run: Any, mind: Mind) -> None:
     assert run("procedure", "status", "nothing")[0] == 1
 
 
-def test_resume_continues_from_the_last_state(run: Any, mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    begun(mind, "greet", who="Ada")
+def test_resume_continues_from_the_last_state(run: Any, call: Call) -> None:
+    put(call, "greet", GREET)
+    begun(call, "greet", who="Ada")
     status, output = run("procedure", "resume", "latest")
 
     assert (status, output.splitlines()[2]) == (0, "completed in done  0.00 s")
@@ -197,11 +198,11 @@ def test_resume_continues_from_the_last_state(run: Any, mind: Mind) -> None:
     assert (status, "is completed already" in output) == (1, True)
 
 
-def test_send_and_cancel_reach_a_running_run(run: Any, mind: Mind) -> None:
-    put(mind, "wait", WAIT)
-    execution = begun(mind, "wait")
-    executing.carry_out(mind, execution, waits=False)
-    execution.append({"kind": "resume", "at": 0, "time": mind.now().isoformat()})
+def test_send_and_cancel_reach_a_running_run(run: Any, call: Call) -> None:
+    put(call, "wait", WAIT)
+    execution = begun(call, "wait")
+    executing.carry_out(call, execution, waits=False)
+    execution.append({"kind": "resume", "at": 0, "time": call.mind.now().isoformat()})
     with execution.held():
         assert run("procedure", "send", "latest", "yes") == (0, "✓ sent yes; now in state ask\n")
         assert run("procedure", "send", "latest", "odd")[0] == 2
@@ -214,11 +215,11 @@ def test_send_and_cancel_reach_a_running_run(run: Any, mind: Mind) -> None:
     assert "the run is not running; nothing was cancelled" in output
 
 
-def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, mind: Mind) -> None:
+def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, call: Call) -> None:
     put(
-        mind, "greet", GREET.replace("{event: error, target: silent}", "{event: x, target: silent}")
+        call, "greet", GREET.replace("{event: error, target: silent}", "{event: x, target: silent}")
     )
-    put(mind, "wait", WAIT)
+    put(call, "wait", WAIT)
 
     status, output = run("procedure", "run", "greet")
     assert (status, "`{{who}}` is not in the context" in output) == (1, True)
@@ -227,9 +228,9 @@ def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, mind: Mind) -> 
 
 
 def test_an_agent_in_a_shell_gets_the_question_at_once(
-    run: Any, mind: Mind, monkeypatch: pytest.MonkeyPatch
+    run: Any, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(mind, "wait", WAIT)
+    put(call, "wait", WAIT)
     monkeypatch.setenv("AI_AGENT", "claude-code")
     status, output = run("procedure", "run", "wait", "--json")
     asks = json.loads(output)
@@ -239,9 +240,9 @@ def test_an_agent_in_a_shell_gets_the_question_at_once(
 
 
 @pytest.mark.attack("a context that claims to be the run")
-def test_a_context_cannot_stand_for_the_run(mind: Mind) -> None:
-    put(mind, "wait", WAIT.replace("Go on?", "Is {{run.id}} right?"))
-    asks = start(mind.acting_as("claude-code"), "wait", context={"run.id": "another run"})
+def test_a_context_cannot_stand_for_the_run(call: Call) -> None:
+    put(call, "wait", WAIT.replace("Go on?", "Is {{run.id}} right?"))
+    asks = start(acting_as(call, "claude-code"), "wait", context={"run.id": "another run"})
     assert asks.question == f"Is {asks.execution_id} right?"
 
 
@@ -264,10 +265,10 @@ def test_a_new_procedure_may_have_a_name_that_is_a_number_or_a_word_of_yaml(
     ],
 )
 def test_the_command_that_answers_a_question_is_quoted(
-    run: Any, mind: Mind, event: str, shown: str
+    run: Any, call: Call, event: str, shown: str
 ) -> None:
-    put(mind, "wait", WAIT.replace('"yes"', json.dumps(event)))
-    asks = start(mind.acting_as("claude-code"), "wait")
+    put(call, "wait", WAIT.replace('"yes"', json.dumps(event)))
+    asks = start(acting_as(call, "claude-code"), "wait")
     line = f"mind procedure send {asks.execution_id} {shown}"
     assert f"`{line}` answers it" in str(asks.notice)
     output = run("procedure", "status", "latest")[1]
@@ -279,9 +280,9 @@ def test_the_command_that_answers_a_question_is_quoted(
         assert run("procedure", "resume", "latest")[0] == 0
 
 
-def test_a_failed_rollback_is_not_reported_as_undone(run: Any, mind: Mind) -> None:
-    put(mind, "boom", BOOM, rollback_procedure="undo")
-    put(mind, "undo", BOOM.replace("q:", "never:"))
+def test_a_failed_rollback_is_not_reported_as_undone(run: Any, call: Call) -> None:
+    put(call, "boom", BOOM, rollback_procedure="undo")
+    put(call, "undo", BOOM.replace("q:", "never:"))
     for argv in (("run", "boom"), ("status", "latest")):
         _status, output = run("procedure", *argv)
         assert "`q` is missing; its rollback failed in `a`: `never` is missing" in output
@@ -290,14 +291,14 @@ def test_a_failed_rollback_is_not_reported_as_undone(run: Any, mind: Mind) -> No
     _status, output = run("procedure", "status", "latest", "--json")
     assert json.loads(output)["rollback_status"] == "failed"
 
-    put(mind, "undo", GREET)
+    put(call, "undo", GREET)
     assert "  undone by boom_ID.rollback\n" in run("procedure", "run", "boom")[1]
 
 
-def test_the_question_of_a_rollback_is_part_of_the_result(mind: Mind) -> None:
-    put(mind, "boom", BOOM, rollback_procedure="wait")
-    put(mind, "wait", WAIT)
-    agent = mind.acting_as("claude-code")
+def test_the_question_of_a_rollback_is_part_of_the_result(call: Call) -> None:
+    put(call, "boom", BOOM, rollback_procedure="wait")
+    put(call, "wait", WAIT)
+    agent = acting_as(call, "claude-code")
     asks = start(agent, "boom")
 
     assert (asks.status, asks.question, asks.waits_for) == ("interrupted", "Go on?", ("yes", "no"))
@@ -313,21 +314,26 @@ def test_the_question_of_a_rollback_is_part_of_the_result(mind: Mind) -> None:
     assert (done.rollback_status, done.question) == ("completed", None)
 
 
-def test_ctrl_c_leaves_a_run_that_can_be_resumed(run: Any, mind: Mind) -> None:
-    put(mind, "wait", WAIT)
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(
+    run: Any, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(call, "wait", WAIT)
 
     def ask(question: Question, seconds: float) -> str | None:
         raise KeyboardInterrupt
 
-    mind.ask = ask
+    def answering(ask: Ask) -> None:
+        monkeypatch.setattr("mimo.cli.main._console", lambda *_: Console(ask=ask))
+
+    answering(ask)
     assert run("procedure", "run", "wait") == (130, "interrupted\n")
     status, output = run("procedure", "status", "latest")
     assert (status, "Ctrl-C" in output) == (0, True)
-    mind.ask = lambda question, seconds: "yes"
+    answering(lambda question, seconds: "yes")
     assert run("procedure", "resume", "latest")[0] == 0
 
 
-def test_a_procedure_run_by_the_user_does_not_sign_its_memories(run: Any, mind: Mind) -> None:
+def test_a_procedure_run_by_the_user_does_not_sign_its_memories(run: Any, call: Call) -> None:
     save = """\
 initial_state: save
 states:
@@ -340,26 +346,26 @@ states:
     transitions: [{event: success, target: done}]
   done: {}
 """
-    put(mind, "save", save)
+    put(call, "save", save)
     assert run("procedure", "run", "save", "--context", '{"n": 3}')[0] == 0
-    (path,) = (mind.folder / "decisions").glob("*.md")
+    (path,) = (call.mind.folder / "decisions").glob("*.md")
     assert "Green, 3" in path.read_text(encoding="utf-8")
     assert "by:" not in path.read_text(encoding="utf-8")
 
 
-def test_names_and_ids_are_completed(run: Any, mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    put(mind, "greet", GREET, "1.1")
-    execution = begun(mind, "greet")
+def test_names_and_ids_are_completed(run: Any, call: Call) -> None:
+    put(call, "greet", GREET)
+    put(call, "greet", GREET, "1.1")
+    execution = begun(call, "greet")
 
     assert candidates("procedure", "g", None) == [("greet", "")]
     assert candidates("procedure", "x", None) == []
     assert candidates("execution", "gr", None) == [(execution.id, "")]
 
 
-def test_the_doctor_reports_invalid_procedure_files(run: Any, mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    (mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
+def test_the_doctor_reports_invalid_procedure_files(run: Any, call: Call) -> None:
+    put(call, "greet", GREET)
+    (call.mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
     status, output = run("doctor")
 
     assert status == 1
@@ -368,10 +374,10 @@ def test_the_doctor_reports_invalid_procedure_files(run: Any, mind: Mind) -> Non
     assert "greet@1.0.md" not in output
 
 
-def test_the_example_for_agents_is_a_procedure_that_runs(mind: Mind) -> None:
+def test_the_example_for_agents_is_a_procedure_that_runs(call: Call) -> None:
     (spec,) = all_commands().tools()["register_procedure"]
     assert EXAMPLE in spec.description
-    added = add(mind, text=EXAMPLE)
+    added = add(call, text=EXAMPLE)
     assert (added.name, added.version, added.trust) == ("greet", "1.0.0", "trusted")
-    ran = start(mind, "greet", context={"who": "Ada"})
+    ran = start(call, "greet", context={"who": "Ada"})
     assert (ran.status, ran.final_state, ran.log) == ("completed", "done", ("info: Hi, Ada",))

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import Conflict, Untrusted
 from mimo.features.procedures import actions, executing, library
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import Refused
 from mimo.features.review import trusting
-from mimo.mind import Mind
+from mimo.frozen import replace
 from mimo.surroundings import Question, Timer
+from tests.calls import acting_as, with_console
 from tests.sample_procedures import GREET, Time, begun, put, ran, text
 
 
@@ -32,7 +34,7 @@ def program(*argv: str, more: str = "") -> str:
     )
 
 
-def agree(mind: Mind) -> list[str]:
+def agree(call: Call) -> list[str]:
     """Answers every question on the terminal with yes; returns the questions."""
     asked: list[str] = []
 
@@ -40,36 +42,36 @@ def agree(mind: Mind) -> list[str]:
         asked.append(question.text)
         return "yes"
 
-    mind.ask = ask
+    call.console = replace(call.console, ask=ask)
     return asked
 
 
-def test_a_program_runs_in_the_project_with_a_scrubbed_environment(mind: Mind) -> None:
-    mind.environ = {
+def test_a_program_runs_in_the_project_with_a_scrubbed_environment(call: Call) -> None:
+    call.mind.environ = {
         "PATH": f"bin:{os.environ['PATH']}",
         "LC_ALL": "C.UTF-8",
         "API_TOKEN": "hidden",
         "MIND_EXECUTION_LOCK": "7",
     }
     code = "import os; print(os.getcwd()); print(sorted(os.environ)); print(os.environ['PATH'])"
-    put(mind, "work", program("-c", code))
-    agree(mind)
-    done = ran(mind, "work")
+    put(call, "work", program("-c", code))
+    agree(call)
+    done = ran(call, "work")
 
     assert done.status is Status.COMPLETED, done.run.error
     folder, names, path = done.run.context["shell"]["stdout"].splitlines()
-    assert Path(folder) == mind.project.root.resolve()
+    assert Path(folder) == call.mind.project.root.resolve()
     assert "TOKEN" not in names
     assert "MIND" not in names
     assert path == os.environ["PATH"]
 
 
-def test_a_program_learns_of_the_agent_that_a_run_acts_for(mind: Mind) -> None:
+def test_a_program_learns_of_the_agent_that_a_run_acts_for(call: Call) -> None:
     code = "import os; print(os.environ.get('AI_AGENT'))"
-    put(mind, "work", program("-c", code))
-    agree(mind)
+    put(call, "work", program("-c", code))
+    agree(call)
     for agent in (None, "claude-code"):
-        done = ran(mind.acting_as(agent), "work")
+        done = ran(acting_as(call, agent), "work")
 
         assert done.run.context["shell"]["stdout"] == f"{agent}\n"
 
@@ -78,37 +80,37 @@ def test_relative_folders_are_removed_from_path() -> None:
     assert actions.scrubbed({"PATH": "bin:."}, [])["PATH"] == os.defpath
 
 
-def test_the_words_of_a_program_are_not_interpreted(mind: Mind) -> None:
+def test_the_words_of_a_program_are_not_interpreted(call: Call) -> None:
     code = "import sys; print(sys.argv[1:])"
-    put(mind, "work", program("-c", code, "{{branch}}", "$HOME; ls", "{{n}}"))
-    agree(mind)
-    done = ran(mind, "work", branch="main && rm -rf /", n=3)
+    put(call, "work", program("-c", code, "{{branch}}", "$HOME; ls", "{{n}}"))
+    agree(call)
+    done = ran(call, "work", branch="main && rm -rf /", n=3)
 
     assert done.run.context["shell"]["stdout"] == "['main && rm -rf /', '$HOME; ls', '3']\n"
 
 
-def test_the_error_of_a_program_is_its_last_line(mind: Mind) -> None:
+def test_the_error_of_a_program_is_its_last_line(call: Call) -> None:
     code = "import sys; print('first', file=sys.stderr); sys.exit('disk full')"
-    put(mind, "work", program("-c", code), max_retries=0)
-    agree(mind)
-    done = ran(mind, "work")
+    put(call, "work", program("-c", code), max_retries=0)
+    agree(call)
+    done = ran(call, "work")
 
     assert done.status is Status.FAILED
     assert done.run.error == f"`{sys.executable}` exited with 1: disk full"
 
 
-def test_a_missing_program_is_a_failure(mind: Mind) -> None:
-    put(mind, "work", program().replace(sys.executable, "no-such-program"))
-    agree(mind)
+def test_a_missing_program_is_a_failure(call: Call) -> None:
+    put(call, "work", program().replace(sys.executable, "no-such-program"))
+    agree(call)
 
-    assert str(ran(mind, "work").run.error).startswith("`no-such-program` can't be run")
+    assert str(ran(call, "work").run.error).startswith("`no-such-program` can't be run")
 
 
-def test_long_output_is_truncated(mind: Mind) -> None:
-    put(mind, "work", program("-c", "print('x' * 1_000_000)"))
-    agree(mind)
+def test_long_output_is_truncated(call: Call) -> None:
+    put(call, "work", program("-c", "print('x' * 1_000_000)"))
+    agree(call)
 
-    assert len(ran(mind, "work").run.context["shell"]["stdout"]) == actions.MOST_OUTPUT
+    assert len(ran(call, "work").run.context["shell"]["stdout"]) == actions.MOST_OUTPUT
 
 
 def is_gone(pid: int) -> bool:
@@ -135,17 +137,17 @@ CHILD = (
 )
 @pytest.mark.req("000-28")
 def test_child_processes_of_a_program_are_killed_with_its_step(
-    mind: Mind, then: str, more: str, status: Status
+    call: Call, then: str, more: str, status: Status
 ) -> None:
-    child = mind.project.root / "child"
+    child = call.mind.project.root / "child"
 
     def seconds() -> float:
         return 10 if child.exists() and child.stat().st_size else 0
 
-    mind.timer = Timer(monotonic=seconds, sleep=lambda _: None)
-    put(mind, "work", program("-c", CHILD.format(then=then), more=more), max_retries=0)
-    agree(mind)
-    done = ran(mind, "work")
+    call.mind.timer = Timer(monotonic=seconds, sleep=lambda _: None)
+    put(call, "work", program("-c", CHILD.format(then=then), more=more), max_retries=0)
+    agree(call)
+    done = ran(call, "work")
 
     assert done.status is status, done.run.error
     while not is_gone(
@@ -172,7 +174,7 @@ while True:
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.req("000-28")
 def test_a_step_ends_with_its_program_although_a_child_goes_on_writing(
-    mind: Mind, leaves: bool
+    call: Call, leaves: bool
 ) -> None:
     """A child that leaves the process group is not killed; its pipe is closed."""
     argv = [sys.executable, "-c", WRITER.format(leaves=leaves)]
@@ -184,78 +186,78 @@ def test_a_step_ends_with_its_program_although_a_child_goes_on_writing(
         assert calls < 10_000, "the step waits for the child"
 
     status, _, _ = actions.run_program(
-        argv, folder=mind.project.root, environ=os.environ, check=check
+        argv, folder=call.mind.project.root, environ=os.environ, check=check
     )
 
     assert status == 0
-    child = mind.project.root / "child"
+    child = call.mind.project.root / "child"
     while not is_gone(int(child.read_text(encoding="utf-8"))):
         time.sleep(0.01)
 
 
-def test_all_output_before_the_end_of_a_program_is_kept(mind: Mind) -> None:
+def test_all_output_before_the_end_of_a_program_is_kept(call: Call) -> None:
     """The pipes are full when it ends."""
     code = "import os; [os.write(n, b'x' * 60_000) for n in (1, 2)]"
-    put(mind, "work", program("-c", code))
-    agree(mind)
-    shell = ran(mind, "work").run.context["shell"]
+    put(call, "work", program("-c", code))
+    agree(call)
+    shell = ran(call, "work").run.context["shell"]
 
     assert (len(shell["stdout"]), len(shell["stderr"])) == (60_000, 60_000)
 
 
-def test_stopping_a_run_kills_its_program(mind: Mind) -> None:
-    put(mind, "work", program("-c", CHILD.format(then="time.sleep(60)")))
-    agree(mind)
-    execution = begun(mind, "work")
-    mind.halted = (mind.project.root / "child").exists
-    done = executing.carry_out(mind, execution)
+def test_stopping_a_run_kills_its_program(call: Call) -> None:
+    put(call, "work", program("-c", CHILD.format(then="time.sleep(60)")))
+    agree(call)
+    execution = begun(call, "work")
+    call = with_console(call, halted=(call.mind.project.root / "child").exists)
+    done = executing.carry_out(call, execution)
 
     assert (done.status, done.run.error) == (Status.INTERRUPTED, "the caller cancelled the call")
-    while not (written := (mind.project.root / "child").read_text(encoding="utf-8")):
+    while not (written := (call.mind.project.root / "child").read_text(encoding="utf-8")):
         time.sleep(0.01)
     while not is_gone(int(written)):
         time.sleep(0.01)
 
 
-def test_programs_run_only_after_the_user_agreed_on_a_terminal(mind: Mind) -> None:
-    put(mind, "work", program("-c", "print(1)"))
+def test_programs_run_only_after_the_user_agreed_on_a_terminal(call: Call) -> None:
+    put(call, "work", program("-c", "print(1)"))
     with pytest.raises(Untrusted, match="which runs programs"):
-        begun(mind, "work")
-    trusting.approve_all(mind, follow=True)
+        begun(call, "work")
+    trusting.approve_all(call, follow=True)
     with pytest.raises(Untrusted):
-        begun(mind, "work")
+        begun(call, "work")
 
-    asked = agree(mind)
-    assert ran(mind, "work").status is Status.COMPLETED
-    mind.ask = None
-    assert ran(mind, "work").status is Status.COMPLETED
+    asked = agree(call)
+    assert ran(call, "work").status is Status.COMPLETED
+    call = with_console(call, ask=None)
+    assert ran(call, "work").status is Status.COMPLETED
     assert len(asked) == 1
     assert f"$ {sys.executable} -c 'print(1)'" in asked[0]
 
 
-def test_a_program_in_an_added_procedure_is_not_approved(mind: Mind) -> None:
-    file, result = library.added(mind, text("work", program("-c", "print(1)")).encode())
+def test_a_program_in_an_added_procedure_is_not_approved(call: Call) -> None:
+    file, result = library.added(call, text("work", program("-c", "print(1)")).encode())
 
     assert result.procedure
-    assert not library.is_approved(mind, file.data, result.procedure)
+    assert not library.is_approved(call, file.data, result.procedure)
     with pytest.raises(Untrusted):
-        begun(mind, "work")
+        begun(call, "work")
 
 
-def test_a_procedure_that_could_not_be_added_is_not_approved(mind: Mind) -> None:
+def test_a_procedure_that_could_not_be_added_is_not_approved(call: Call) -> None:
     first = text("greet", GREET).encode()
     other = first.replace(b"Hello", b"Bye")
-    file, _ = library.added(mind, first)
+    file, _ = library.added(call, first)
     with pytest.raises(Conflict):
-        library.added(mind, other)
+        library.added(call, other)
 
-    (mind.project.root / file.path).write_bytes(other)  # As a pull brings it.
+    (call.mind.project.root / file.path).write_bytes(other)  # As a pull brings it.
 
     with pytest.raises(Untrusted):
-        begun(mind, "greet")
-    assert library.added(mind, other)[0].path == file.path
+        begun(call, "greet")
+    assert library.added(call, other)[0].path == file.path
     with pytest.raises(Untrusted):
-        begun(mind, "greet")
+        begun(call, "greet")
 
 
 REQUEST = """\
@@ -302,18 +304,18 @@ def server() -> Iterator[str]:
     made.server_close()
 
 
-def allow(mind: Mind, *hosts: str, env: tuple[str, ...] = ()) -> None:
-    mind.home.mkdir(exist_ok=True)
-    (mind.home / "config.toml").write_text(
+def allow(call: Call, *hosts: str, env: tuple[str, ...] = ()) -> None:
+    call.mind.home.mkdir(exist_ok=True)
+    (call.mind.home / "config.toml").write_text(
         f"[procedures]\nhttp_hosts = {json.dumps(hosts)}\nenv = {json.dumps(env)}\n",
         encoding="utf-8",
     )
 
 
-def test_a_request_is_sent_to_a_host_that_the_user_allowed(mind: Mind, server: str) -> None:
-    allow(mind, "127.0.0.1")
-    put(mind, "get", REQUEST, max_retries=0)
-    done = ran(mind, "get", url=f"{server}/", name="Ada")
+def test_a_request_is_sent_to_a_host_that_the_user_allowed(call: Call, server: str) -> None:
+    allow(call, "127.0.0.1")
+    put(call, "get", REQUEST, max_retries=0)
+    done = ran(call, "get", url=f"{server}/", name="Ada")
 
     assert done.status is Status.COMPLETED, done.run.error
     assert done.run.context["http_status"] == 200
@@ -343,27 +345,27 @@ states:
 
 
 @pytest.mark.attack("data that is executed")
-def test_an_answer_can_not_read_the_environment(mind: Mind, server: str) -> None:
-    allow(mind, "127.0.0.1", env=("SECRET_X",))
-    mind.environ = {"SECRET_X": "s3cret-value"}
-    put(mind, "forward", FORWARD, max_retries=0)
-    done = ran(mind, "forward", url=f"{server}/as-sent", answer='{"env": "SECRET_X"}')
+def test_an_answer_can_not_read_the_environment(call: Call, server: str) -> None:
+    allow(call, "127.0.0.1", env=("SECRET_X",))
+    call.mind.environ = {"SECRET_X": "s3cret-value"}
+    put(call, "forward", FORWARD, max_retries=0)
+    done = ran(call, "forward", url=f"{server}/as-sent", answer='{"env": "SECRET_X"}')
 
     assert done.status is Status.COMPLETED, done.run.error
     assert done.run.context["settings"] == {"env": "SECRET_X"}
     assert done.run.context["http_response"] == {"sent": {"env": "SECRET_X"}}
-    files = (mind.folder / ".local" / "executions").rglob("*")
+    files = (call.mind.folder / ".local" / "executions").rglob("*")
     assert not [path for path in files if path.is_file() and b"s3cret" in path.read_bytes()]
 
 
 @pytest.mark.attack("a journal that can't be read again")
 @pytest.mark.parametrize("answer", ['{"a": 1e999}', "[" * 100 + "]" * 100])
 def test_an_answer_that_a_journal_can_not_hold_fails_the_action(
-    mind: Mind, server: str, answer: str
+    call: Call, server: str, answer: str
 ) -> None:
-    allow(mind, "127.0.0.1")
-    put(mind, "get", REQUEST, max_retries=0)
-    done = ran(mind, "get", url=f"{server}/as-sent", name=answer)
+    allow(call, "127.0.0.1")
+    put(call, "get", REQUEST, max_retries=0)
+    done = ran(call, "get", url=f"{server}/as-sent", name=answer)
 
     assert done.status is Status.FAILED
     assert "the context would" in str(done.run.error)
@@ -371,28 +373,28 @@ def test_an_answer_that_a_journal_can_not_hold_fails_the_action(
 
 
 @pytest.mark.parametrize(("path", "reason"), [("/gone", "404 Not Found"), ("/away", "302 Found")])
-def test_redirects_are_not_followed(mind: Mind, server: str, path: str, reason: str) -> None:
-    allow(mind, "127.0.0.1")
-    put(mind, "get", REQUEST, max_retries=0)
-    done = ran(mind, "get", url=f"{server}{path}", name="Ada")
+def test_redirects_are_not_followed(call: Call, server: str, path: str, reason: str) -> None:
+    allow(call, "127.0.0.1")
+    put(call, "get", REQUEST, max_retries=0)
+    done = ran(call, "get", url=f"{server}{path}", name="Ada")
 
     assert (done.status, done.run.error) == (Status.FAILED, f"POST {server}{path}: {reason}")
 
 
-def test_a_request_to_a_host_that_is_not_allowed_is_not_sent(mind: Mind, server: str) -> None:
-    put(mind, "get", REQUEST)
-    done = ran(mind, "get", url=f"{server}/", name="Ada")
+def test_a_request_to_a_host_that_is_not_allowed_is_not_sent(call: Call, server: str) -> None:
+    put(call, "get", REQUEST)
+    done = ran(call, "get", url=f"{server}/", name="Ada")
 
     assert done.status is Status.FAILED
     assert str(done.run.error).startswith("requests to `127.0.0.1` are not allowed")
 
 
-def test_project_settings_cannot_allow_hosts(mind: Mind, server: str) -> None:
-    with (mind.folder / "config.toml").open("a", encoding="utf-8") as file:
+def test_project_settings_cannot_allow_hosts(call: Call, server: str) -> None:
+    with (call.mind.folder / "config.toml").open("a", encoding="utf-8") as file:
         file.write('\n[procedures]\nhttp_hosts = ["127.0.0.1"]\n')
-    put(mind, "get", REQUEST)
+    put(call, "get", REQUEST)
 
-    assert ran(mind, "get", url=f"{server}/", name="Ada").status is Status.FAILED
+    assert ran(call, "get", url=f"{server}/", name="Ada").status is Status.FAILED
 
 
 @pytest.mark.parametrize(
@@ -463,22 +465,22 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\r\n X-Evil: 1", "a\0", "가"])
-def test_a_header_value_cannot_add_another_header(mind: Mind, server: str, value: str) -> None:
-    mind.timer = Time().timer()
-    allow(mind, "127.0.0.1")
-    put(mind, "get", REQUEST)
-    done = ran(mind, "get", url=f"{server}/", name=value)
+def test_a_header_value_cannot_add_another_header(call: Call, server: str, value: str) -> None:
+    call.mind.timer = Time().timer()
+    allow(call, "127.0.0.1")
+    put(call, "get", REQUEST)
+    done = ran(call, "get", url=f"{server}/", name=value)
 
     assert (done.status, done.run.attempts) == (Status.FAILED, 0)
     assert done.run.error == "the header `X-Test` must be one line of Latin-1 text"
 
 
 @pytest.mark.parametrize("path", ["/a b", "/é", "/?q=é", "/a\x7f"])
-def test_a_path_that_can_not_be_sent_is_not_retried(mind: Mind, server: str, path: str) -> None:
-    mind.timer = Time().timer()
-    allow(mind, "127.0.0.1")
-    put(mind, "get", REQUEST)
-    done = ran(mind, "get", url=f"{server}{path}", name="Ada")
+def test_a_path_that_can_not_be_sent_is_not_retried(call: Call, server: str, path: str) -> None:
+    call.mind.timer = Time().timer()
+    allow(call, "127.0.0.1")
+    put(call, "get", REQUEST)
+    done = ran(call, "get", url=f"{server}{path}", name="Ada")
 
     assert (done.status, done.run.attempts) == (Status.FAILED, 0)
     assert "percent-encode it" in str(done.run.error)

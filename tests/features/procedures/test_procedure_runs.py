@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import (
     Conflict,
     FileTooLarge,
@@ -29,9 +30,9 @@ from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Executions
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
-from mimo.mind import Mind
 from mimo.store import files
 from mimo.surroundings import Question, Timer
+from tests.calls import acting_as, with_console
 from tests.conftest import Clock
 from tests.sample_procedures import BOOM, GREET, WAIT, Commands, Time, begun, path_of, put, ran
 
@@ -42,9 +43,9 @@ def time() -> Time:
 
 
 @pytest.fixture
-def mind(mind: Mind, time: Time) -> Mind:
-    mind.timer = time.timer()
-    return mind
+def call(call: Call, time: Time) -> Call:
+    call.mind.timer = time.timer()
+    return call
 
 
 CALL = """\
@@ -61,34 +62,34 @@ CAUGHT = CALL.replace("target: done}]", "target: done}, {event: error, target: s
 FULL = StorageFailed("the disk is full")
 
 
-def names(mind: Mind) -> list[str]:
-    return [event.name for event in mind.events.read()[0]]
+def names(call: Call) -> list[str]:
+    return [event.name for event in call.mind.events.read()[0]]
 
 
 @pytest.mark.req("000-01")
 @pytest.mark.req("000-10")
-def test_a_result_is_merged_and_its_event_selects_the_next_state(mind: Mind) -> None:
-    put(mind, "call", CALL)
+def test_a_result_is_merged_and_its_event_selects_the_next_state(call: Call) -> None:
+    put(call, "call", CALL)
     commands = Commands({"found": 2})
-    done = ran(mind, "call", commands, n=7, kept="yes")
+    done = ran(call, "call", commands, n=7, kept="yes")
 
     assert (done.status, done.run.state) == (Status.COMPLETED, "done")
     assert done.run.context == {"n": 7, "kept": "yes", "found": 2}
     assert commands.calls == [{"n": 7}]
 
 
-def test_a_result_can_be_stored_under_a_key(mind: Mind) -> None:
-    put(mind, "call", CALL.replace('"{{n}}"}]', "1}], result: answer"))
-    done = ran(mind, "call", Commands({"found": 2}), found=1)
+def test_a_result_can_be_stored_under_a_key(call: Call) -> None:
+    put(call, "call", CALL.replace('"{{n}}"}]', "1}], result: answer"))
+    done = ran(call, "call", Commands({"found": 2}), found=1)
 
     assert done.run.context == {"found": 1, "answer": {"found": 2}}
 
 
 @pytest.mark.req("000-28")
-def test_an_error_transition_is_taken_instead_of_a_retry(mind: Mind, time: Time) -> None:
+def test_an_error_transition_is_taken_instead_of_a_retry(call: Call, time: Time) -> None:
     """Register G-04: a terminal state that is reached so ends `completed`."""
-    put(mind, "call", CAUGHT)
-    done = ran(mind, "call", Commands(FULL), n=1)
+    put(call, "call", CAUGHT)
+    done = ran(call, "call", Commands(FULL), n=1)
 
     assert (done.status, done.run.state) == (Status.COMPLETED, "sorry")
     assert path_of(done) == [("work", "error", "sorry")]
@@ -96,21 +97,21 @@ def test_an_error_transition_is_taken_instead_of_a_retry(mind: Mind, time: Time)
 
 
 @pytest.mark.req("000-28")
-def test_retries_wait_longer_each_time(mind: Mind, time: Time) -> None:
+def test_retries_wait_longer_each_time(call: Call, time: Time) -> None:
     """Trap (a): a retry that is swallowed is never carried out, and the run hangs."""
-    put(mind, "call", CALL)
+    put(call, "call", CALL)
     commands = Commands(FULL, FULL, {"found": 2})
-    done = ran(mind, "call", commands, n=1)
+    done = ran(call, "call", commands, n=1)
 
     assert (done.status, len(commands.calls)) == (Status.COMPLETED, 3)
     assert time.seconds == pytest.approx(1 + 2)
 
 
 @pytest.mark.req("000-28")
-def test_a_run_fails_after_its_last_retry(mind: Mind, time: Time) -> None:
-    put(mind, "call", CALL)
+def test_a_run_fails_after_its_last_retry(call: Call, time: Time) -> None:
+    put(call, "call", CALL)
     commands = Commands(FULL, FULL, FULL, FULL)
-    done = ran(mind, "call", commands, n=1)
+    done = ran(call, "call", commands, n=1)
 
     assert (done.status, done.run.state) == (Status.FAILED, "work")
     assert done.run.error == "the disk is full [STORAGE_ERROR]"
@@ -118,10 +119,10 @@ def test_a_run_fails_after_its_last_retry(mind: Mind, time: Time) -> None:
     assert time.seconds == pytest.approx(1 + 2 + 4)
 
 
-def test_without_retries_an_action_is_tried_once(mind: Mind) -> None:
-    put(mind, "call", CALL, max_retries=0)
+def test_without_retries_an_action_is_tried_once(call: Call) -> None:
+    put(call, "call", CALL, max_retries=0)
 
-    assert ran(mind, "call", Commands(FULL), n=1).status is Status.FAILED
+    assert ran(call, "call", Commands(FULL), n=1).status is Status.FAILED
 
 
 @pytest.mark.parametrize(
@@ -131,15 +132,15 @@ def test_without_retries_an_action_is_tried_once(mind: Mind) -> None:
         *(QuotaExceeded("full"), FileTooLarge("huge")),
     ],
 )
-def test_permanent_errors_are_not_retried(mind: Mind, error: Exception) -> None:
-    put(mind, "call", CALL)
+def test_permanent_errors_are_not_retried(call: Call, error: Exception) -> None:
+    put(call, "call", CALL)
 
-    assert ran(mind, "call", Commands(error), n=1).status is Status.FAILED
+    assert ran(call, "call", Commands(error), n=1).status is Status.FAILED
 
 
-def test_a_missing_value_fails_the_run_with_its_name(mind: Mind) -> None:
-    put(mind, "call", CALL)
-    done = ran(mind, "call", Commands())
+def test_a_missing_value_fails_the_run_with_its_name(call: Call) -> None:
+    put(call, "call", CALL)
+    done = ran(call, "call", Commands())
 
     assert (done.status, done.run.error) == (Status.FAILED, "`{{n}}` is not in the context")
 
@@ -157,10 +158,10 @@ states:
 
 
 @pytest.mark.req("000-28")
-def test_a_transition_does_not_restart_the_overall_timeout(mind: Mind, time: Time) -> None:
+def test_a_transition_does_not_restart_the_overall_timeout(call: Call, time: Time) -> None:
     """Trap (b): upstream's overall limit was reset by every transition."""
-    put(mind, "loop", LOOP, timeout_ms=1500)
-    done = ran(mind, "loop")
+    put(call, "loop", LOOP, timeout_ms=1500)
+    done = ran(call, "loop")
 
     assert (done.status, done.run.error) == (
         Status.FAILED,
@@ -170,72 +171,72 @@ def test_a_transition_does_not_restart_the_overall_timeout(mind: Mind, time: Tim
     assert len(done.run.history) == 3
 
 
-def test_an_endless_loop_is_stopped(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_loop_is_stopped(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mimo.features.procedures.machine.MOST_TRANSITIONS", 10)
-    put(mind, "loop", LOOP.replace("400", "0"))
-    done = ran(mind, "loop")
+    put(call, "loop", LOOP.replace("400", "0"))
+    done = ran(call, "loop")
 
     assert (done.status, done.run.error) == (Status.FAILED, "more than 10 transitions")
 
 
-def test_a_run_with_a_large_journal_is_stopped(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_a_large_journal_is_stopped(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mimo.features.procedures.executing._LARGEST_JOURNAL", 3000)
-    put(mind, "loop", LOOP.replace("400", "0"))
-    done = ran(mind, "loop")
+    put(call, "loop", LOOP.replace("400", "0"))
+    done = ran(call, "loop")
 
     assert (done.status, done.run.error) == (Status.FAILED, "it wrote more than 3,000 bytes")
 
 
-def test_a_context_has_a_maximum_size(mind: Mind) -> None:
-    put(mind, "call", CALL)
-    done = ran(mind, "call", Commands({"found": "x" * 2**20}), n=1)
+def test_a_context_has_a_maximum_size(call: Call) -> None:
+    put(call, "call", CALL)
+    done = ran(call, "call", Commands({"found": "x" * 2**20}), n=1)
 
     assert done.status is Status.FAILED
     assert str(done.run.error).startswith("the context would grow to")
     with pytest.raises(Invalid, match="at most"):
-        ran(mind, "call", Commands(), large="x" * 2**20)
+        ran(call, "call", Commands(), large="x" * 2**20)
 
 
-def test_a_context_that_grows_deeper_in_a_loop_fails_the_run(mind: Mind) -> None:
+def test_a_context_that_grows_deeper_in_a_loop_fails_the_run(call: Call) -> None:
     deeper = '{module: step, function: set_context, args: [{values: {x: {y: "{{x}}"}}}]}'
-    put(mind, "deeper", LOOP.replace("{module: step, function: delay, args: [{ms: 400}]}", deeper))
-    done = ran(mind, "deeper", x=1)
+    put(call, "deeper", LOOP.replace("{module: step, function: delay, args: [{ms: 400}]}", deeper))
+    done = ran(call, "deeper", x=1)
 
     assert done.run.error == "the context would be nested deeper than 100"
 
 
-def test_an_action_has_its_own_timeout(mind: Mind, time: Time) -> None:
-    put(mind, "late", LOOP.replace("delay,", "delay, timeout: 300,"), max_retries=0)
-    done = ran(mind, "late")
+def test_an_action_has_its_own_timeout(call: Call, time: Time) -> None:
+    put(call, "late", LOOP.replace("delay,", "delay, timeout: 300,"), max_retries=0)
+    done = ran(call, "late")
 
     assert (done.status, done.run.error) == (Status.FAILED, "timed out after 300 ms")
     assert time.seconds == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("ms", ["soon", "[1]", "9" * 400])
-def test_an_invalid_delay_fails_the_run(mind: Mind, ms: str) -> None:
-    put(mind, "late", LOOP.replace("400", '"{{ms}}"'), max_retries=0)
-    done = ran(mind, "late", ms=json.loads(ms) if ms != "soon" else ms)
+def test_an_invalid_delay_fails_the_run(call: Call, ms: str) -> None:
+    put(call, "late", LOOP.replace("400", '"{{ms}}"'), max_retries=0)
+    done = ran(call, "late", ms=json.loads(ms) if ms != "soon" else ms)
 
     assert done.status is Status.FAILED
     assert str(done.run.error).startswith("`ms` must be a number")
 
 
-def test_a_command_that_hangs_is_not_retried(mind: Mind) -> None:
+def test_a_command_that_hangs_is_not_retried(call: Call) -> None:
     ticks = iter(range(10**9))
-    mind.timer = Timer(monotonic=lambda: next(ticks) / 10, sleep=lambda _: None)
+    call.mind.timer = Timer(monotonic=lambda: next(ticks) / 10, sleep=lambda _: None)
     released = threading.Event()
 
     class Hanging(Commands):
-        def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             self.calls.append(arguments)
             released.wait(60)
             return {}
 
     commands = Hanging()
-    put(mind, "call", CALL.replace("mind_status,", "mind_status, timeout: 500,"))
+    put(call, "call", CALL.replace("mind_status,", "mind_status, timeout: 500,"))
     try:
-        done = ran(mind, "call", commands, n=1)
+        done = ran(call, "call", commands, n=1)
     finally:
         released.set()
 
@@ -256,10 +257,10 @@ states:
 
 @pytest.mark.req("000-09")
 @pytest.mark.req("000-11")
-def test_the_action_of_a_final_state_runs_and_its_transition_is_recorded(mind: Mind) -> None:
+def test_the_action_of_a_final_state_runs_and_its_transition_is_recorded(call: Call) -> None:
     """Traps (c) and (d): the last action was not run, and the state reported was the first."""
-    put(mind, "last", LAST)
-    done = ran(mind, "last", n=[1])
+    put(call, "last", LAST)
+    done = ran(call, "last", n=[1])
 
     assert done.run.log == ["info: first", "info: at z n=[1]"]
     assert (done.status, done.run.state) == (Status.COMPLETED, "z")
@@ -267,53 +268,53 @@ def test_the_action_of_a_final_state_runs_and_its_transition_is_recorded(mind: M
     assert path_of(done) == [("a", "success", "z")]
 
 
-def test_a_failing_action_of_a_final_state_fails_the_run(mind: Mind) -> None:
+def test_a_failing_action_of_a_final_state_fails_the_run(call: Call) -> None:
     broken = "{rules: {n: {required: true}}}"
-    put(mind, "last", LAST.replace('log, args: [{message: "at', f"validate, args: [{broken}]}}\n#"))
-    done = ran(mind, "last")
+    put(call, "last", LAST.replace('log, args: [{message: "at', f"validate, args: [{broken}]}}\n#"))
+    done = ran(call, "last")
 
     assert (done.status, done.run.error) == (Status.FAILED, "`n` is missing")
 
 
 @pytest.mark.req("000-17")
 def test_the_elapsed_time_of_an_ended_run_does_not_change(
-    mind: Mind, time: Time, clock: Any
+    call: Call, time: Time, clock: Any
 ) -> None:
     """Trap (g): elapsed_ms went on growing."""
-    put(mind, "late", LAST.replace("log, args: [{message: first}]", "delay, args: [{ms: 700}]"))
-    done = ran(mind, "late", n=1)
+    put(call, "late", LAST.replace("log, args: [{message: first}]", "delay, args: [{ms: 700}]"))
+    done = ran(call, "late", n=1)
     assert done.elapsed_ms == pytest.approx(700, abs=1)
 
     time.seconds += 60
     clock.forward(hours=1)
-    assert executing.report(mind, executing.executions(mind).find(done.id)).elapsed_ms == (
+    assert executing.report(call, executing.executions(call).find(done.id)).elapsed_ms == (
         done.elapsed_ms
     )
 
 
-def test_the_elapsed_time_of_a_running_run_increases(mind: Mind, clock: Any) -> None:
-    put(mind, "wait", WAIT)
-    execution = begun(mind, "wait")
+def test_the_elapsed_time_of_a_running_run_increases(call: Call, clock: Any) -> None:
+    put(call, "wait", WAIT)
+    execution = begun(call, "wait")
     with execution.held():
         clock.forward(seconds=3)
-        reports = executing.report(mind, execution)
+        reports = executing.report(call, execution)
 
     assert (reports.status, reports.elapsed_ms) == (Status.RUNNING, 3000)
-    assert executing.report(mind, execution).status is Status.INTERRUPTED
+    assert executing.report(call, execution).status is Status.INTERRUPTED
 
 
 UNDO = 'initial_state: undo\nstates:\n  undo:\n    action: {module: step, function: log, args: [{message: "undoing {{rollback_of.state}}"}]}\n'  # noqa: E501
 
 
 @pytest.mark.req("000-28")
-def test_a_failed_run_is_undone_by_its_rollback_procedure(mind: Mind) -> None:
+def test_a_failed_run_is_undone_by_its_rollback_procedure(call: Call) -> None:
     """Trap (h): the rollback procedure was stored and never used."""
-    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
-    put(mind, "undo", UNDO)
-    done = ran(mind, "call", Commands(FULL), n=1)
+    put(call, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
+    put(call, "undo", UNDO)
+    done = ran(call, "call", Commands(FULL), n=1)
     assert (done.status, done.run.error) == (Status.FAILED, "the disk is full [STORAGE_ERROR]")
 
-    undoing = executing.report(mind, executing.executions(mind).find(f"{done.id}.rollback"))
+    undoing = executing.report(call, executing.executions(call).find(f"{done.id}.rollback"))
     assert (undoing.status, undoing.run.log) == (Status.COMPLETED, ["info: undoing work"])
     assert undoing.run.context["rollback_of"] == {
         "execution_id": done.id,
@@ -324,10 +325,10 @@ def test_a_failed_run_is_undone_by_its_rollback_procedure(mind: Mind) -> None:
 
 
 def test_a_rollback_whose_creation_was_interrupted_runs_when_resumed(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
-    put(mind, "undo", UNDO)
+    put(call, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
+    put(call, "undo", UNDO)
     write_new = files.write_new
 
     def full(path: Path, data: bytes, **settings: Any) -> None:
@@ -337,46 +338,46 @@ def test_a_rollback_whose_creation_was_interrupted_runs_when_resumed(
 
     monkeypatch.setattr(files, "write_new", full)
     with pytest.raises(StorageFailed, match="no space"):
-        ran(mind, "call", Commands(FULL), n=1)
+        ran(call, "call", Commands(FULL), n=1)
     monkeypatch.setattr(files, "write_new", write_new)
-    done = executing.carry_out(mind, executing.executions(mind).find("latest"))
+    done = executing.carry_out(call, executing.executions(call).find("latest"))
 
     assert done.status is Status.FAILED
     assert done.rollback
     assert done.rollback.status is Status.COMPLETED
 
 
-def test_a_completed_run_is_not_rolled_back(mind: Mind) -> None:
-    put(mind, "call", CALL, rollback_procedure="undo")
-    put(mind, "undo", UNDO)
+def test_a_completed_run_is_not_rolled_back(call: Call) -> None:
+    put(call, "call", CALL, rollback_procedure="undo")
+    put(call, "undo", UNDO)
 
-    assert ran(mind, "call", Commands({}), n=1).run.rollback is None
+    assert ran(call, "call", Commands({}), n=1).run.rollback is None
 
 
-def test_a_rollback_has_its_own_start_time(mind: Mind, clock: Clock) -> None:
+def test_a_rollback_has_its_own_start_time(call: Call, clock: Clock) -> None:
     class Slow(Commands):
-        def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             clock.forward(hours=1)
-            return super().call(mind, name, arguments)
+            return super().call(call, name, arguments)
 
-    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
-    put(mind, "undo", UNDO)
-    done = ran(mind.acting_as("claude-code"), "call", Slow(FULL), n=1)
+    put(call, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
+    put(call, "undo", UNDO)
+    done = ran(acting_as(call, "claude-code"), "call", Slow(FULL), n=1)
     failed, undoing = (
-        datetime.fromisoformat(executing.executions(mind).find(id_).records()[0]["time"])
+        datetime.fromisoformat(executing.executions(call).find(id_).records()[0]["time"])
         for id_ in (done.id, f"{done.id}.rollback")
     )
 
     assert undoing == failed + timedelta(hours=1)
 
 
-def test_a_rollback_that_fails_leaves_the_run_failed(mind: Mind) -> None:
-    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
-    put(mind, "undo", UNDO.replace("rollback_of.state", "missing"))
-    done = ran(mind, "call", Commands(FULL), n=1)
+def test_a_rollback_that_fails_leaves_the_run_failed(call: Call) -> None:
+    put(call, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(call, "undo", UNDO.replace("rollback_of.state", "missing"))
+    done = ran(call, "call", Commands(FULL), n=1)
 
     assert done.status is Status.FAILED
-    undoing = executing.report(mind, executing.executions(mind).find(str(done.run.rollback)))
+    undoing = executing.report(call, executing.executions(call).find(str(done.run.rollback)))
     assert undoing.status is Status.FAILED
     assert done.error == (
         "the disk is full [STORAGE_ERROR]; its rollback failed in `undo`: "
@@ -384,45 +385,45 @@ def test_a_rollback_that_fails_leaves_the_run_failed(mind: Mind) -> None:
     )
 
 
-def test_a_rollback_that_times_out_is_part_of_the_error(mind: Mind) -> None:
-    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
-    put(mind, "undo", LOOP, timeout_ms=500)
-    done = ran(mind, "call", Commands(FULL), n=1)
+def test_a_rollback_that_times_out_is_part_of_the_error(call: Call) -> None:
+    put(call, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(call, "undo", LOOP, timeout_ms=500)
+    done = ran(call, "call", Commands(FULL), n=1)
 
     assert str(done.error).endswith("its rollback failed in `b`: overall timeout exceeded: 500 ms")
 
 
-def test_a_damaged_rollback_is_part_of_the_error(mind: Mind) -> None:
-    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
-    put(mind, "undo", UNDO)
-    done = ran(mind, "call", Commands(FULL), n=1)
-    folder = mind.folder / ".local" / "executions" / str(done.run.rollback)
+def test_a_damaged_rollback_is_part_of_the_error(call: Call) -> None:
+    put(call, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(call, "undo", UNDO)
+    done = ran(call, "call", Commands(FULL), n=1)
+    folder = call.mind.folder / ".local" / "executions" / str(done.run.rollback)
     (folder / "journal.jsonl").write_bytes(b"{}\n")
-    again = executing.report(mind, executing.executions(mind).find(done.id))
+    again = executing.report(call, executing.executions(call).find(done.id))
 
     assert again.rollback is None
     assert again.error == f"{done.error}; the records of its rollback can't be read"
 
 
-def test_a_rollback_has_no_rollback_of_its_own(mind: Mind) -> None:
-    put(mind, "call", CALL, max_retries=0, rollback_procedure="call")
-    done = ran(mind, "call", Commands(FULL, FULL), n=1)
+def test_a_rollback_has_no_rollback_of_its_own(call: Call) -> None:
+    put(call, "call", CALL, max_retries=0, rollback_procedure="call")
+    done = ran(call, "call", Commands(FULL, FULL), n=1)
 
     assert done.rollback
     assert (done.rollback.status, done.rollback.run.rollback) == (Status.FAILED, None)
-    execution = executing.executions(mind).find(f"{done.id}.rollback")
+    execution = executing.executions(call).find(f"{done.id}.rollback")
     assert not any("rollback" in record for record in execution.records())
 
 
 @pytest.fixture
-def asking(mind: Mind) -> Report:
+def asking(call: Call) -> Report:
     """Returns a failed run whose rollback asks a question, which interrupted both."""
-    put(mind, "boom", BOOM, rollback_procedure="wait")
-    put(mind, "wait", WAIT)
-    return executing.carry_out(mind, begun(mind, "boom"), waits=False)
+    put(call, "boom", BOOM, rollback_procedure="wait")
+    put(call, "wait", WAIT)
+    return executing.carry_out(call, begun(call, "boom"), waits=False)
 
 
-def test_a_run_has_the_question_of_its_rollback(mind: Mind, asking: Report) -> None:
+def test_a_run_has_the_question_of_its_rollback(call: Call, asking: Report) -> None:
     assert asking.status is Status.INTERRUPTED
     assert asking.error == (
         "`q` is missing; the rollback was interrupted: no answer yet, while it waited for yes or no"
@@ -434,76 +435,76 @@ def test_a_run_has_the_question_of_its_rollback(mind: Mind, asking: Report) -> N
 @pytest.mark.parametrize("to", ["", ".rollback"])
 @pytest.mark.parametrize("resumed", ["", ".rollback"])
 def test_the_question_of_a_rollback_is_answered_by_either_id(
-    mind: Mind, asking: Report, to: str, resumed: str
+    call: Call, asking: Report, to: str, resumed: str
 ) -> None:
-    runs = executing.executions(mind)
-    sent = executing.send(mind, runs.find(f"{asking.id}{to}"), "yes")
+    runs = executing.executions(call)
+    sent = executing.send(call, runs.find(f"{asking.id}{to}"), "yes")
     assert sent.run.state == "ask"
     for suffix in ("", ".rollback"):
         with pytest.raises(Conflict, match="already sent"):
-            executing.send(mind, runs.find(f"{asking.id}{suffix}"), "yes")
-    execution = executing.resumable(mind, runs.find(f"{asking.id}{resumed}"))
-    done = executing.carry_out(mind, execution)
+            executing.send(call, runs.find(f"{asking.id}{suffix}"), "yes")
+    execution = executing.resumable(call, runs.find(f"{asking.id}{resumed}"))
+    done = executing.carry_out(call, execution)
 
     assert (done.id, done.status) == (asking.id, Status.FAILED)
     assert (done.rollback and done.rollback.status) is Status.COMPLETED
     assert done.error == "`q` is missing"
-    rollback = executing.resumable(mind, runs.find(f"{asking.id}.rollback"))
+    rollback = executing.resumable(call, runs.find(f"{asking.id}.rollback"))
     with pytest.raises(Conflict, match="is completed already"):
-        executing.carry_out(mind, rollback)
+        executing.carry_out(call, rollback)
 
 
-def test_a_rollback_without_a_readable_run_is_resumed_itself(mind: Mind, asking: Report) -> None:
-    journal = mind.folder / ".local" / "executions" / asking.id / "journal.jsonl"
+def test_a_rollback_without_a_readable_run_is_resumed_itself(call: Call, asking: Report) -> None:
+    journal = call.mind.folder / ".local" / "executions" / asking.id / "journal.jsonl"
     journal.write_bytes(b"{}\n")
-    rollback = executing.executions(mind).find(f"{asking.id}.rollback")
+    rollback = executing.executions(call).find(f"{asking.id}.rollback")
 
-    assert executing.resumable(mind, rollback).id == rollback.id
+    assert executing.resumable(call, rollback).id == rollback.id
 
 
-def test_a_failing_run_whose_rollback_did_not_start_takes_no_events(mind: Mind) -> None:
-    put(mind, "signals", SIGNALS, rollback_procedure="undo")
-    put(mind, "undo", UNDO)
-    execution = begun(mind, "signals")
+def test_a_failing_run_whose_rollback_did_not_start_takes_no_events(call: Call) -> None:
+    put(call, "signals", SIGNALS, rollback_procedure="undo")
+    put(call, "undo", UNDO)
+    execution = begun(call, "signals")
     rollback = f"{execution.id}.rollback"
     execution.append({"kind": "failing", "error": "x", "at": 1, "rollback": rollback})
 
     with execution.held(), pytest.raises(Conflict, match="takes no events"):
-        executing.send(mind, execution, "built")
+        executing.send(call, execution, "built")
 
 
-def test_a_rollback_is_cancelled_by_its_own_id(mind: Mind, asking: Report) -> None:
-    runs = executing.executions(mind)
+def test_a_rollback_is_cancelled_by_its_own_id(call: Call, asking: Report) -> None:
+    runs = executing.executions(call)
 
     def cancel(seconds: float) -> None:
         runs.find(f"{asking.id}.rollback").cancel("cancelled: enough")
 
-    mind.timer = mind.timer._replace(sleep=cancel)
-    stopped = executing.carry_out(mind, runs.find(asking.id))
+    call.mind.timer = call.mind.timer._replace(sleep=cancel)
+    stopped = executing.carry_out(call, runs.find(asking.id))
 
     assert stopped.status is Status.INTERRUPTED
     assert "the rollback was interrupted: cancelled: enough" in str(stopped.error)
 
 
-def test_a_missing_rollback_procedure_is_reported_before_the_run(mind: Mind) -> None:
-    put(mind, "call", CALL, rollback_procedure="undo")
+def test_a_missing_rollback_procedure_is_reported_before_the_run(call: Call) -> None:
+    put(call, "call", CALL, rollback_procedure="undo")
 
     with pytest.raises(NotFound, match="no procedure `undo`"):
-        ran(mind, "call", Commands(), n=1)
+        ran(call, "call", Commands(), n=1)
 
 
 @pytest.mark.req("000-28")
-def test_a_cancelled_run_is_interrupted_and_can_be_resumed(mind: Mind) -> None:
-    put(mind, "loop", LOOP)
-    execution = begun(mind, "loop")
+def test_a_cancelled_run_is_interrupted_and_can_be_resumed(call: Call) -> None:
+    put(call, "loop", LOOP)
+    execution = begun(call, "loop")
 
     def cancel(seconds: float) -> None:
         execution.cancel("cancelled: enough")
 
-    mind.timer = mind.timer._replace(sleep=cancel)
-    stopped = executing.carry_out(mind, execution)
+    call.mind.timer = call.mind.timer._replace(sleep=cancel)
+    stopped = executing.carry_out(call, execution)
     assert (stopped.status, stopped.run.error) == (Status.INTERRUPTED, "cancelled: enough")
-    report, was_running = executing.cancel(mind, execution, "again")
+    report, was_running = executing.cancel(call, execution, "again")
     assert (report.status, was_running) == (Status.INTERRUPTED, False)
 
     passed = iter([0.1] * 20)
@@ -511,29 +512,29 @@ def test_a_cancelled_run_is_interrupted_and_can_be_resumed(mind: Mind) -> None:
     def halted() -> bool:
         return next(passed, None) is None
 
-    mind.halted = halted
-    mind.timer = Time().timer()
-    again = executing.carry_out(mind, execution)
+    call = with_console(call, halted=halted)
+    call.mind.timer = Time().timer()
+    again = executing.carry_out(call, execution)
     assert (again.status, again.run.error) == (Status.INTERRUPTED, "the caller cancelled the call")
     assert path_of(again) == [("a", "success", "b")]
 
 
 @pytest.mark.req("000-28")
-def test_a_run_is_interrupted_after_the_time_that_its_caller_waits(mind: Mind) -> None:
-    put(mind, "wait", WAIT)
-    stopped = executing.carry_out(mind, begun(mind, "wait"), wait_ms=500)
+def test_a_run_is_interrupted_after_the_time_that_its_caller_waits(call: Call) -> None:
+    put(call, "wait", WAIT)
+    stopped = executing.carry_out(call, begun(call, "wait"), wait_ms=500)
 
     assert stopped.status is Status.INTERRUPTED
     assert stopped.run.error == "timed out after 500 ms, while it waited for yes or no"
 
 
 @pytest.mark.parametrize(("event", "end"), [("yes", "done"), ("no", "stopped")])
-def test_a_sent_event_selects_the_next_state(mind: Mind, event: str, end: str) -> None:
-    put(mind, "wait", WAIT)
-    execution = begun(mind, "wait")
-    executing.carry_out(mind, execution, waits=False)
-    executing.send(mind, execution, event)
-    done = executing.carry_out(mind, execution)
+def test_a_sent_event_selects_the_next_state(call: Call, event: str, end: str) -> None:
+    put(call, "wait", WAIT)
+    execution = begun(call, "wait")
+    executing.carry_out(call, execution, waits=False)
+    executing.send(call, execution, event)
+    done = executing.carry_out(call, execution)
 
     assert (done.status, done.run.state) == (Status.COMPLETED, end)
 
@@ -570,148 +571,148 @@ states:
 
 
 @pytest.mark.parametrize("again", ["yes", "no"])
-def test_a_second_answer_to_a_question_is_refused(mind: Mind, again: str) -> None:
+def test_a_second_answer_to_a_question_is_refused(call: Call, again: str) -> None:
     """A client that repeats its answer must not answer the next question, which was not asked."""
-    put(mind, "two", TWO)
-    execution = begun(mind, "two")
-    executing.carry_out(mind, execution, waits=False)
-    executing.send(mind, execution, "yes")
+    put(call, "two", TWO)
+    execution = begun(call, "two")
+    executing.carry_out(call, execution, waits=False)
+    executing.send(call, execution, "yes")
     with pytest.raises(Conflict, match="`yes` was already sent to `stage`") as refused:
-        executing.send(mind, execution, again)
+        executing.send(call, execution, again)
     assert "mind procedure resume" in refused.value.hint
 
-    asks = executing.carry_out(mind, execution, waits=False)
+    asks = executing.carry_out(call, execution, waits=False)
     assert (asks.status, asks.run.state) == (Status.INTERRUPTED, "delete")
     assert asks.run.question == "Delete the old database?"
-    executing.send(mind, execution, "yes")
-    assert executing.carry_out(mind, execution).run.state == "deleted"
+    executing.send(call, execution, "yes")
+    assert executing.carry_out(call, execution).run.state == "deleted"
 
 
-def test_concurrent_answers_to_a_question_do_not_answer_the_next_one(mind: Mind) -> None:
+def test_concurrent_answers_to_a_question_do_not_answer_the_next_one(call: Call) -> None:
     """Two processes may send an answer at the same moment, or one just after the run went on."""
-    put(mind, "two", TWO)
-    execution = begun(mind, "two")
-    executing.carry_out(mind, execution, waits=False)
+    put(call, "two", TWO)
+    execution = begun(call, "two")
+    executing.carry_out(call, execution, waits=False)
     for _ in range(2):
         execution.send("yes", turn=0)
 
-    assert executing.carry_out(mind, execution, waits=False).run.state == "delete"
+    assert executing.carry_out(call, execution, waits=False).run.state == "delete"
     execution.send("yes", turn=0)
-    assert executing.carry_out(mind, execution, waits=False).run.state == "delete"
+    assert executing.carry_out(call, execution, waits=False).run.state == "delete"
 
 
-def test_answers_repeated_with_an_earlier_version_answer_one_question(mind: Mind) -> None:
-    put(mind, "two", TWO)
-    execution = begun(mind, "two")
+def test_answers_repeated_with_an_earlier_version_answer_one_question(call: Call) -> None:
+    put(call, "two", TWO)
+    execution = begun(call, "two")
     question = {"kind": "stay", "state": "stage", "at": 1, "question": "Deploy to staging?"}
     execution.append(question)
     execution.append({"kind": "end", "status": "interrupted", "at": 1, "error": "no answer yet"})
-    inbox = mind.folder / ".local" / "executions" / execution.id / "inbox.jsonl"
+    inbox = call.mind.folder / ".local" / "executions" / execution.id / "inbox.jsonl"
     inbox.write_text('{"event": "yes"}\n{"event": "yes"}\n', encoding="utf-8")
 
-    asks = executing.carry_out(mind, execution, waits=False)
+    asks = executing.carry_out(call, execution, waits=False)
     assert path_of(asks) == [("stage", "yes", "delete")]
     assert asks.run.question == "Delete the old database?"
 
 
-def test_an_event_sent_before_a_question_does_not_answer_it(mind: Mind) -> None:
-    put(mind, "two", TWO)
-    execution = begun(mind, "two")
+def test_an_event_sent_before_a_question_does_not_answer_it(call: Call) -> None:
+    put(call, "two", TWO)
+    execution = begun(call, "two")
     with execution.held(), pytest.raises(Conflict, match="has not asked the question") as refused:
-        executing.send(mind, execution, "yes")
+        executing.send(call, execution, "yes")
     assert "mind procedure status" in refused.value.hint
     execution.send("yes", turn=None)  # as if the run asked just after it was checked
 
-    assert executing.carry_out(mind, execution, waits=False).run.state == "stage"
+    assert executing.carry_out(call, execution, waits=False).run.state == "stage"
 
 
-def test_an_early_event_is_kept_for_the_state_that_waits_for_it(mind: Mind) -> None:
-    put(mind, "signals", SIGNALS)
-    execution = begun(mind, "signals")
+def test_an_early_event_is_kept_for_the_state_that_waits_for_it(call: Call) -> None:
+    put(call, "signals", SIGNALS)
+    execution = begun(call, "signals")
     with execution.held():
-        executing.send(mind, execution, "signed")
-        executing.send(mind, execution, "built")
+        executing.send(call, execution, "signed")
+        executing.send(call, execution, "built")
         with pytest.raises(Conflict, match="`built` was already sent"):
-            executing.send(mind, execution, "built")
-    asks = executing.carry_out(mind, execution, waits=False)
+            executing.send(call, execution, "built")
+    asks = executing.carry_out(call, execution, waits=False)
     assert asks.run.state == "agree"
-    executing.send(mind, execution, "yes")
-    done = executing.carry_out(mind, execution, waits=False)
+    executing.send(call, execution, "yes")
+    done = executing.carry_out(call, execution, waits=False)
 
     assert path_of(done)[2:] == [("first", "built", "second"), ("second", "signed", "signed")]
 
 
-def test_an_event_for_a_state_that_waits_is_not_kept_for_the_next(mind: Mind) -> None:
+def test_an_event_for_a_state_that_waits_is_not_kept_for_the_next(call: Call) -> None:
     states = SIGNALS.partition("  first:")[2]
-    put(mind, "signals", f"initial_state: first\nstates:\n  first:{states}")
-    execution = begun(mind, "signals")
-    executing.carry_out(mind, execution, waits=False)
-    executing.send(mind, execution, "built")
+    put(call, "signals", f"initial_state: first\nstates:\n  first:{states}")
+    execution = begun(call, "signals")
+    executing.carry_out(call, execution, waits=False)
+    executing.send(call, execution, "built")
     with pytest.raises(Conflict, match="`built` was already sent to `first`"):
-        executing.send(mind, execution, "built")
+        executing.send(call, execution, "built")
 
-    assert executing.carry_out(mind, execution, waits=False).run.state == "second"
+    assert executing.carry_out(call, execution, waits=False).run.state == "second"
 
 
-def test_an_unknown_event_is_refused(mind: Mind) -> None:
-    put(mind, "wait", WAIT)
-    execution = begun(mind, "wait")
+def test_an_unknown_event_is_refused(call: Call) -> None:
+    put(call, "wait", WAIT)
+    execution = begun(call, "wait")
     with pytest.raises(Conflict, match="takes no events"):
-        executing.send(mind, execution, "yes")
+        executing.send(call, execution, "yes")
 
-    executing.carry_out(mind, execution, waits=False)
+    executing.carry_out(call, execution, waits=False)
     with pytest.raises(Invalid) as refused:
-        executing.send(mind, execution, "maybe")
+        executing.send(call, execution, "maybe")
     assert refused.value.hint == "events are no, yes"
 
 
-def test_an_event_without_a_transition_changes_nothing(mind: Mind) -> None:
-    put(mind, "wait", WAIT)
-    execution = begun(mind, "wait")
-    executing.carry_out(mind, execution, waits=False)
+def test_an_event_without_a_transition_changes_nothing(call: Call) -> None:
+    put(call, "wait", WAIT)
+    execution = begun(call, "wait")
+    executing.carry_out(call, execution, waits=False)
     execution.send("odd", turn=0)
     execution.send("yes", turn=0)
-    done = executing.carry_out(mind, execution)
+    done = executing.carry_out(call, execution)
 
     assert path_of(done) == [("ask", "yes", "done")]
-    assert "mimo.procedure.unknown_event" in names(mind)
+    assert "mimo.procedure.unknown_event" in names(call)
 
 
-def test_a_question_is_asked_on_the_terminal(mind: Mind) -> None:
+def test_a_question_is_asked_on_the_terminal(call: Call) -> None:
     asked: list[Question] = []
 
     def ask(question: Question, seconds: float) -> str | None:
         asked.append(question)
         return "no" if len(asked) == 3 else None
 
-    mind.ask = ask
-    put(mind, "wait", WAIT)
-    done = executing.carry_out(mind, begun(mind, "wait"))
+    call = with_console(call, ask=ask)
+    put(call, "wait", WAIT)
+    done = executing.carry_out(call, begun(call, "wait"))
 
     assert done.run.state == "stopped"
     assert set(asked) == {Question(text="Go on?", choices=("yes", "no"))}
 
 
-def test_a_question_that_can_not_be_shown_interrupts_the_run_with_the_reason(mind: Mind) -> None:
+def test_a_question_that_can_not_be_shown_interrupts_the_run_with_the_reason(call: Call) -> None:
     def ask(question: Question, seconds: float) -> str | None:
         raise Invalid("the question contains a secret")
 
-    mind.ask = ask
-    put(mind, "wait", WAIT)
-    execution = begun(mind, "wait")
+    call = with_console(call, ask=ask)
+    put(call, "wait", WAIT)
+    execution = begun(call, "wait")
     with pytest.raises(Invalid, match="contains a secret"):
-        executing.carry_out(mind, execution)
-    report = executing.report(mind, execution)
+        executing.carry_out(call, execution)
+    report = executing.report(call, execution)
 
     assert (report.status, report.error) == (Status.INTERRUPTED, "the question contains a secret")
 
-    mind.ask = lambda *_: "no"
-    assert executing.carry_out(mind, execution).run.state == "stopped"
+    call = with_console(call, ask=lambda *_: "no")
+    assert executing.carry_out(call, execution).run.state == "stopped"
 
 
-def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(mind: Mind, time: Time) -> None:
-    put(mind, "wait", WAIT.replace("ask, args", "ask, timeout: 1000, args"))
-    execution = begun(mind, "wait")
+def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(call: Call, time: Time) -> None:
+    put(call, "wait", WAIT.replace("ask, args", "ask, timeout: 1000, args"))
+    execution = begun(call, "wait")
     waited: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -720,72 +721,71 @@ def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(mind: Mind, 
         if len(waited) == 10:
             execution.send("odd", turn=0)
 
-    mind.timer = mind.timer._replace(sleep=sleep)
-    done = executing.carry_out(mind, execution)
+    call.mind.timer = call.mind.timer._replace(sleep=sleep)
+    done = executing.carry_out(call, execution)
 
     assert (done.status, done.run.error) == (Status.FAILED, "no answer by 1000 ms")
     assert time.seconds == pytest.approx(1, abs=0.1)
 
 
-def test_an_ended_run_is_not_run_again(mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    done = ran(mind, "greet", who="Ada")
+def test_an_ended_run_is_not_run_again(call: Call) -> None:
+    put(call, "greet", GREET)
+    done = ran(call, "greet", who="Ada")
 
     with pytest.raises(Conflict, match="is completed already"):
-        executing.carry_out(mind, executing.executions(mind).find(done.id))
+        executing.carry_out(call, executing.executions(call).find(done.id))
 
 
-def test_a_run_has_one_process(mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    execution = begun(mind, "greet", who="Ada")
+def test_a_run_has_one_process(call: Call) -> None:
+    put(call, "greet", GREET)
+    execution = begun(call, "greet", who="Ada")
 
     with execution.held(), pytest.raises(Conflict, match="is running already"):
-        executing.carry_out(mind, execution)
+        executing.carry_out(call, execution)
 
 
 @pytest.mark.req("000-27")
 @pytest.mark.attack("calls that wait")
 def test_the_runs_in_the_background_are_limited(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executing, "MOST_RUNNING", 2)
-    put(mind, "wait", WAIT)
-    first, second, third = (begun(mind, "wait") for _ in range(3))
+    put(call, "wait", WAIT)
+    first, second, third = (begun(call, "wait") for _ in range(3))
 
     with first.held():
         with second.held():
             with pytest.raises(RateLimited):
-                executing.start(mind, third)
+                executing.start(call, third)
             with pytest.raises(RateLimited) as refused:
-                executing.begin(mind, "wait", "latest", {}, asynchronous=True)
+                executing.begin(call, "wait", "latest", {}, asynchronous=True)
             assert refused.value.hint.startswith("run it again")
-        assert len(executing.executions(mind).ids()) == 3
-        assert executing.start(mind, third)
-    executing.cancel(mind, third, "enough")
+        assert len(executing.executions(call).ids()) == 3
+        assert executing.start(call, third)
+    executing.cancel(call, third, "enough")
 
 
 def test_a_run_of_a_user_that_is_continued_in_the_background_names_the_user(
-    mind: Mind, tmp_path: Path
+    call: Call, tmp_path: Path
 ) -> None:
-    put(mind, "wait", WAIT)
+    put(call, "wait", WAIT)
     file, email, digest = tmp_path / "tokens.toml", "ana@example.org", digest_of("secret")
     ana = Member(name="ana", email=email, scope=Scope.WRITE, digest=digest, file=file)
     tokens.write(file, [ana])
-    agent = mind.acting_as("codex")
-    agent.member = ana
+    agent = acting_as(call, "codex", member=ana)
     execution = begun(agent, "wait")
 
-    executing.start(mind, execution)
-    executing.cancel(mind, execution, "enough")
+    executing.start(call, execution)
+    executing.cancel(call, execution, "enough")
 
-    assert mind.member
-    assert mind.member.name == "ana"
+    assert call.recorded_member
+    assert call.recorded_member.name == "ana"
 
 
-def test_events_record_the_start_and_the_end(mind: Mind) -> None:
-    put(mind, "greet", GREET, "1.2")
-    done = ran(mind, "greet", who="Ada")
-    events = {event.name: event for event in mind.events.read()[0]}
+def test_events_record_the_start_and_the_end(call: Call) -> None:
+    put(call, "greet", GREET, "1.2")
+    done = ran(call, "greet", who="Ada")
+    events = {event.name: event for event in call.mind.events.read()[0]}
     about = {"execution_id": done.id, "name": "greet", "version": "1.2"}
 
     start = events["mimo.procedure.start"]
@@ -793,141 +793,139 @@ def test_events_record_the_start_and_the_end(mind: Mind) -> None:
     end = events["mimo.procedure.complete"]
     assert end.measurements == {"duration_ms": done.elapsed_ms}
     assert end.metadata == {**about, "status": "completed", "final_state": "done", "error": None}
-    assert {event.name for event in mind.events.read()[0]} >= {
+    assert {event.name for event in call.mind.events.read()[0]} >= {
         "mimo.procedure.transition",
         "mimo.procedure.log",
     }
 
 
-def test_a_context_that_violates_the_schema_is_a_warning(mind: Mind) -> None:
-    put(mind, "greet", GREET, context_schema="{required: [who], properties: {n: {type: integer}}}")
-    done = ran(mind, "greet", who="Ada", n="x")
+def test_a_context_that_violates_the_schema_is_a_warning(call: Call) -> None:
+    put(call, "greet", GREET, context_schema="{required: [who], properties: {n: {type: integer}}}")
+    done = ran(call, "greet", who="Ada", n="x")
 
     assert (done.status, done.warnings) == (Status.COMPLETED, ("`n` must be of type integer",))
-    assert "mimo.procedure.warning" in names(mind)
+    assert "mimo.procedure.warning" in names(call)
 
 
 @pytest.mark.req("000-04")
 @pytest.mark.req("000-23")
-def test_the_latest_version_is_the_highest_number(mind: Mind) -> None:
+def test_the_latest_version_is_the_highest_number(call: Call) -> None:
     for version in ("1.9", "1.10", "0.99"):
-        put(mind, "greet", GREET, version)
-    put(mind, "greet", GREET, "2.0", active=False)
+        put(call, "greet", GREET, version)
+    put(call, "greet", GREET, "2.0", active=False)
 
-    assert ran(mind, "greet", who="Ada").run.procedure.version == "1.10"
+    assert ran(call, "greet", who="Ada").run.procedure.version == "1.10"
     with pytest.raises(NotFound) as refused:
-        executing.begin(mind, "greet", "3.0", {}, asynchronous=False)
+        executing.begin(call, "greet", "3.0", {}, asynchronous=False)
     assert refused.value.hint == "versions of `greet` are 1.10, 1.9, 0.99"
     with pytest.raises(NotFound, match=r"no version 2\.0"):
-        executing.begin(mind, "greet", "2.0", {}, asynchronous=False)
+        executing.begin(call, "greet", "2.0", {}, asynchronous=False)
 
 
-def test_a_changed_text_does_not_run(mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    mind.trust.follow(True)
-    path = mind.folder / "procedures" / "greet@1.0.md"
+def test_a_changed_text_does_not_run(call: Call) -> None:
+    put(call, "greet", GREET)
+    call.mind.trust.follow(True)
+    path = call.mind.folder / "procedures" / "greet@1.0.md"
     files.replace(path, path.read_bytes() + b"\n")
 
     with pytest.raises(Untrusted, match="not approved on this machine"):
-        begun(mind, "greet", who="Ada")
+        begun(call, "greet", who="Ada")
 
 
-def test_a_run_keeps_the_text_that_it_began_with(mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    execution = begun(mind, "greet", who="Ada")
-    path = mind.folder / "procedures" / "greet@1.0.md"
+def test_a_run_keeps_the_text_that_it_began_with(call: Call) -> None:
+    put(call, "greet", GREET)
+    execution = begun(call, "greet", who="Ada")
+    path = call.mind.folder / "procedures" / "greet@1.0.md"
     files.replace(path, path.read_bytes().replace(b"Hello", b"Goodbye"))
 
-    assert executing.carry_out(mind, execution).run.log == ["info: Hello, Ada"]
+    assert executing.carry_out(call, execution).run.log == ["info: Hello, Ada"]
 
 
-def test_a_run_that_came_with_a_clone_does_not_run(mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    journal = mind.folder / ".local" / "executions" / begun(mind, "greet").id / "journal.jsonl"
+def test_a_run_that_came_with_a_clone_does_not_run(call: Call) -> None:
+    put(call, "greet", GREET)
+    journal = call.mind.folder / ".local" / "executions" / begun(call, "greet").id / "journal.jsonl"
     start = json.loads(journal.read_text(encoding="utf-8"))
     for change in ({"mark": "0" * 64}, {"text": start["text"].replace("Hello", "Goodbye")}):
         journal.write_text(json.dumps(start | change) + "\n", encoding="utf-8")
 
         with pytest.raises(Untrusted):
-            executing.carry_out(mind, executing.executions(mind).find(journal.parent.name))
+            executing.carry_out(call, executing.executions(call).find(journal.parent.name))
 
 
 @pytest.mark.attack("local state planted by a clone")
-def test_a_run_that_came_with_a_clone_is_neither_shown_nor_answered(mind: Mind) -> None:
-    put(mind, "wait", WAIT)
-    own, planted = begun(mind, "wait"), begun(mind, "wait")
-    journal = mind.folder / ".local" / "executions" / planted.id / "journal.jsonl"
+def test_a_run_that_came_with_a_clone_is_neither_shown_nor_answered(call: Call) -> None:
+    put(call, "wait", WAIT)
+    own, planted = begun(call, "wait"), begun(call, "wait")
+    journal = call.mind.folder / ".local" / "executions" / planted.id / "journal.jsonl"
     start = json.loads(journal.read_text(encoding="utf-8"))
     journal.write_text(json.dumps(start | {"mark": "0" * 64}) + "\n", encoding="utf-8")
 
-    assert executing.executions(mind).find("latest").id == own.id
-    assert executing.executions(mind).find("wait").id == own.id
-    assert [row.execution_id for row in runs(mind).runs] == [own.id]
-    for call in (
-        lambda: status(mind, planted.id),
-        lambda: send(mind, planted.id, "yes"),
-        lambda: cancel(mind, planted.id),
+    assert executing.executions(call).find("latest").id == own.id
+    assert executing.executions(call).find("wait").id == own.id
+    assert [row.execution_id for row in runs(call).runs] == [own.id]
+    for attempt in (
+        lambda: status(call, planted.id),
+        lambda: send(call, planted.id, "yes"),
+        lambda: cancel(call, planted.id),
     ):
         with pytest.raises(Untrusted):
-            call()
+            attempt()
 
 
-def test_a_run_whose_text_lost_its_approval_is_not_resumed(mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    execution = begun(mind, "greet", who="Ada")
-    mind.trust.forget()
+def test_a_run_whose_text_lost_its_approval_is_not_resumed(call: Call) -> None:
+    put(call, "greet", GREET)
+    execution = begun(call, "greet", who="Ada")
+    call.mind.trust.forget()
 
     with pytest.raises(Untrusted):
-        executing.carry_out(mind, execution)
+        executing.carry_out(call, execution)
 
 
 @pytest.mark.attack("a rollback that came with a clone")
-def test_a_rollback_that_came_with_a_clone_does_not_run(mind: Mind) -> None:
-    put(mind, "greet", GREET, rollback_procedure="undo")
-    put(mind, "undo", UNDO)
-    execution = begun(mind, "greet")
+def test_a_rollback_that_came_with_a_clone_does_not_run(call: Call) -> None:
+    put(call, "greet", GREET, rollback_procedure="undo")
+    put(call, "undo", UNDO)
+    execution = begun(call, "greet")
     rollback = f"{execution.id}.rollback"
     execution.append({"kind": "failing", "error": "x", "at": 1, "rollback": rollback})
-    text = (mind.folder / "procedures" / "undo@1.0.md").read_text(encoding="utf-8")
-    foreign = Executions(mind.project.root, "another user")
+    text = (call.mind.folder / "procedures" / "undo@1.0.md").read_text(encoding="utf-8")
+    foreign = Executions(call.mind.project.root, "another user")
     foreign.create(rollback, {"kind": "start", "text": text, "context": {}})
 
     with pytest.raises(Untrusted):
-        executing.carry_out(mind, execution)
+        executing.carry_out(call, execution)
 
 
-def test_the_user_can_approve_a_text_on_the_terminal(mind: Mind) -> None:
-    put(mind, "greet", GREET)
-    mind.trust.forget()
+def test_the_user_can_approve_a_text_on_the_terminal(call: Call) -> None:
+    put(call, "greet", GREET)
+    call.mind.trust.forget()
     asked: list[str] = []
 
-    def answering(answer: str) -> None:
+    def answering(answer: str) -> Call:
         def ask(question: Question, seconds: float) -> str:
             asked.append(question.text)
             return answer
 
-        mind.ask = ask
+        return with_console(call, ask=ask)
 
-    answering("no")
     with pytest.raises(Untrusted):
-        begun(mind, "greet", who="Ada")
-    answering("yes")
-    assert ran(mind, "greet", who="Ada").status is Status.COMPLETED
-    mind.ask = None
-    assert ran(mind, "greet", who="Ada").status is Status.COMPLETED
+        begun(answering("no"), "greet", who="Ada")
+    assert ran(answering("yes"), "greet", who="Ada").status is Status.COMPLETED
+    call = with_console(call, ask=None)
+    assert ran(call, "greet", who="Ada").status is Status.COMPLETED
     assert "[log message: Hello, {{who}}]" in asked[0]
     assert len(asked) == 2
 
 
 @pytest.mark.req("000-09")
-def test_concurrent_runs_do_not_mix(mind: Mind) -> None:
+def test_concurrent_runs_do_not_mix(call: Call) -> None:
     """Trap (f): a sync run answered with the latest run of that name."""
-    put(mind, "greet", GREET)
-    mind.randomness = os.urandom
+    put(call, "greet", GREET)
+    call.mind.randomness = os.urandom
     reports: dict[int, Any] = {}
 
     def start_run(number: int) -> None:
-        view = mind.acting_as(None)
+        view = acting_as(call, None)
         reports[number] = ran(view, "greet", who=number)
 
     threads = [threading.Thread(target=start_run, args=(number,)) for number in range(10)]
@@ -970,14 +968,14 @@ DEEP = json.loads("[" * 900 + "]" * 900)
     ],
 )
 def test_a_record_that_does_not_fit_the_procedure_is_an_error(
-    mind: Mind, start: dict[str, Any], record: dict[str, Any]
+    call: Call, start: dict[str, Any], record: dict[str, Any]
 ) -> None:
-    put(mind, "greet", GREET)
-    execution = begun(mind, "greet", who="Ada")
-    journal = mind.folder / ".local" / "executions" / execution.id / "journal.jsonl"
+    put(call, "greet", GREET)
+    execution = begun(call, "greet", who="Ada")
+    journal = call.mind.folder / ".local" / "executions" / execution.id / "journal.jsonl"
     move = {"n": 1, "kind": "transition", "from": "greet", "to": "done", "event": "success"}
     records = [json.loads(journal.read_bytes()) | start, {**move, "at": 1, **record}]
     journal.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
 
     with pytest.raises((StorageFailed, Untrusted), match=r"is damaged|you did not begin"):
-        executing.report(mind, execution)
+        executing.report(call, execution)

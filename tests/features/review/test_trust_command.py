@@ -13,11 +13,11 @@ import anyio
 import pytest
 from mcp.client import Client
 
+from mimo.call import Call, Caller, Surface
 from mimo.cli import guided
 from mimo.commands import all_commands
 from mimo.commands.common import trust_of
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import invoke
 from mimo.errors import Conflict, Denied, Invalid, NotFound
 from mimo.features import values
 from mimo.features.browse.reading import Reader
@@ -55,8 +55,8 @@ def commit(root: Path, *who: str) -> None:
     git(root, *who, "commit", "-qm", "memory")
 
 
-def opened(root: Path, home: Path) -> Mind:
-    return Mind(home=home, project=projects.explicit(root, home), environ={})
+def opened(root: Path, home: Path) -> Call:
+    return Call(Mind(home=home, project=projects.explicit(root, home), environ={}))
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def alone(clone: Path) -> Path:
     return clone
 
 
-def labels(mind: Mind) -> dict[str, str]:
-    return {record.memory.id: trust_of(mind, record).value for record in overview.everything(mind)}
+def labels(call: Call) -> dict[str, str]:
+    return {record.memory.id: trust_of(call, record).value for record in overview.everything(call)}
 
 
 class TestFirstLook:
@@ -125,10 +125,10 @@ class TestFirstLook:
     def test_values_alone_are_shown_before_they_are_approved(self, tmp_path, home):
         (tmp_path / "own").mkdir()
         make_store(tmp_path / "own", "facts")
-        mind = opened(tmp_path / "own", home)
-        values.put(mind, "team", "k", {"n": 1}, None)
-        mind.trust.forget()
-        look = trusting.look_of(mind, listed=True)
+        call = opened(tmp_path / "own", home)
+        values.put(call, "team", "k", {"n": 1}, None)
+        call.mind.trust.forget()
+        look = trusting.look_of(call, listed=True)
 
         assert look is not None
         assert (look.memories, look.values) == (0, 1)
@@ -136,7 +136,7 @@ class TestFirstLook:
         assert look.paths[0].startswith(".mind/values/team/k")
 
     def test_init_in_a_clone_shows_its_memories_and_trusts_nothing(self, clone, home):
-        made = init(Mind(home=home, project=None, environ={}), str(clone))
+        made = init(Call(Mind(home=home, project=None, environ={})), str(clone))
         assert (made.created, made.trusted) == (False, False)
         assert made.arrived is not None
         assert made.arrived.memories == 2
@@ -144,53 +144,54 @@ class TestFirstLook:
     def test_init_of_an_own_project_shows_no_summary(self, tmp_path, home):
         (tmp_path / "own").mkdir()
         assert (
-            init(Mind(home=home, project=None, environ={}), str(tmp_path / "own")).arrived is None
+            init(Call(Mind(home=home, project=None, environ={})), str(tmp_path / "own")).arrived
+            is None
         )
 
 
 class TestSingleMemories:
     def test_single_memories_are_approved_and_revoked(self, clone, home):
-        mind = opened(clone, home)
-        state = trust(mind, ("ann1",))
+        call = opened(clone, home)
+        state = trust(call, ("ann1",))
         assert (state.approved, state.total, state.changed) == (1, 4, ("ann1",))
         assert state.left is not None
         assert [memory.id for memory in state.left.newest] == ["eve1"]
-        assert labels(mind) == {"ann1": "trusted", "eve1": "untrusted"}
+        assert labels(call) == {"ann1": "trusted", "eve1": "untrusted"}
 
-        assert untrust(mind, ("ann1",)).approved == 0
-        assert labels(mind) == {"ann1": "untrusted", "eve1": "untrusted"}
+        assert untrust(call, ("ann1",)).approved == 0
+        assert labels(call) == {"ann1": "untrusted", "eve1": "untrusted"}
 
     def test_an_unknown_id_approves_nothing(self, clone, home):
-        mind = opened(clone, home)
+        call = opened(clone, home)
         with pytest.raises(NotFound):
-            trust(mind, ("ann1", "nope"))
-        assert labels(mind)["ann1"] == "untrusted"
+            trust(call, ("ann1", "nope"))
+        assert labels(call)["ann1"] == "untrusted"
 
     def test_a_followed_memory_can_not_be_revoked_alone(self, clone, home):
-        mind = opened(clone, home)
-        trust(mind, follow=True)
+        call = opened(clone, home)
+        trust(call, follow=True)
         with pytest.raises(Invalid, match="stays trusted"):
-            untrust(mind, ("ann1",))
+            untrust(call, ("ann1",))
 
     def test_a_followed_memory_leaves_the_approvals_of_the_others(self, clone, home):
-        mind = opened(clone, home)
-        trust(mind, follow=True)
+        call = opened(clone, home)
+        trust(call, follow=True)
         fact(clone, "own", "Tea is hot")
-        trust(mind, ("own",))
+        trust(call, ("own",))
         with pytest.raises(Invalid, match="`ann1` stays trusted"):
-            untrust(mind, ("own", "ann1"))
-        assert labels(mind)["own"] == "trusted"
+            untrust(call, ("own", "ann1"))
+        assert labels(call)["own"] == "trusted"
 
     def test_a_memory_without_git_is_followed_unless_authors_are_named(self, project, home):
         fact(project, "own", "Tea is hot")
-        mind = opened(project, home)
-        trust(mind, follow=True)
+        call = opened(project, home)
+        trust(call, follow=True)
         with pytest.raises(Invalid, match="`own` stays trusted"):
-            untrust(mind, ("own",))
+            untrust(call, ("own",))
         believing(home, "ann@example.com")
-        mind = opened(project, home)
-        untrust(mind, ("own",))
-        assert labels(mind) == {"own": "untrusted"}
+        call = opened(project, home)
+        untrust(call, ("own",))
+        assert labels(call) == {"own": "untrusted"}
 
     def test_ids_and_follow_exclude_each_other(self, clone, home):
         with pytest.raises(Invalid):
@@ -213,33 +214,33 @@ def believing(home: Path, *only: str) -> None:
 class TestOnlySome:
     def test_only_commits_of_listed_authors_are_followed(self, alone, home):
         believing(home, "Ann@example.com")
-        mind = opened(alone, home)
-        assert "ann1" in labels(mind)
-        trust(mind, follow=True)
-        assert labels(mind) == {"ann1": "trusted", "eve1": "untrusted"}
+        call = opened(alone, home)
+        assert "ann1" in labels(call)
+        trust(call, follow=True)
+        assert labels(call) == {"ann1": "trusted", "eve1": "untrusted"}
 
         fact(alone, "ann2", "The cache is cold")
         commit(alone, *ANN)
         fact(alone, "eve2", "The cache is warm")
         commit(alone, *EVE)
 
-        trusted = labels(mind)
+        trusted = labels(call)
         assert (trusted["ann2"], trusted["eve2"]) == ("trusted", "untrusted")
 
     def test_a_text_last_changed_by_another_author_is_not_followed(self, alone, home):
         believing(home, "ann@example.com")
-        mind = opened(alone, home)
-        trust(mind, follow=True)
-        assert labels(mind)["ann1"] == "trusted"
+        call = opened(alone, home)
+        trust(call, follow=True)
+        assert labels(call)["ann1"] == "trusted"
         fact(alone, "ann1", "The cache holds ten hours")
-        assert labels(mind)["ann1"] == "untrusted"
+        assert labels(call)["ann1"] == "untrusted"
         commit(alone, *EVE)
-        assert labels(mind)["ann1"] == "untrusted"
+        assert labels(call)["ann1"] == "untrusted"
 
     def test_text_of_a_merge_commit_counts_as_its_authors(self, alone, home):
         believing(home, "ann@example.com")
-        mind = opened(alone, home)
-        trust(mind, follow=True)
+        call = opened(alone, home)
+        trust(call, follow=True)
         git(alone, "checkout", "-q", "-b", "side")
         fact(alone, "ann1", "The cache holds one minute")
         commit(alone, *ANN)
@@ -249,27 +250,27 @@ class TestOnlySome:
         git(alone, *EVE, "merge", "-q", "--no-commit", "--no-ff", "side")
         fact(alone, "ann1", "The cache holds what Eve wants")
         commit(alone, *EVE)
-        assert labels(mind)["ann1"] == "untrusted"
+        assert labels(call)["ann1"] == "untrusted"
 
     def test_trust_approves_only_files_of_listed_authors(self, alone, home):
         believing(home, "ann@example.com")
-        mind = opened(alone, home)
-        assert trust(mind).approved == 1
-        assert trust(mind, ("eve1",)).approved == 2
+        call = opened(alone, home)
+        assert trust(call).approved == 1
+        assert trust(call, ("eve1",)).approved == 2
 
     def test_own_writes_are_trusted_in_any_case(self, alone, home):
         believing(home, "signed")
-        mind = opened(alone, home)
-        record = saving.store(mind, saving.draft(Kind.FACT, "tea"))
-        assert mind.trust.trusted(record.place.digest)
+        call = opened(alone, home)
+        record = saving.store(call, saving.draft(Kind.FACT, "tea"))
+        assert call.mind.trust.trusted(record.place.digest)
 
     def test_a_project_can_not_set_trust_only(self, alone, home):
         (alone / ".mind" / "config.toml").write_text(
             'format = 1\n[trust]\nonly = ["eve@example.com"]\n', encoding="utf-8"
         )
-        mind = opened(alone, home)
-        assert mind.config["trust.only"] == ()
-        assert any("trust.only" in warning for warning in mind.config.warnings)
+        call = opened(alone, home)
+        assert call.mind.config["trust.only"] == ()
+        assert any("trust.only" in warning for warning in call.mind.config.warnings)
 
     @pytest.mark.parametrize(
         "text", ["context.budget = 4000,\n", '[trust]\nonly = "ann@example.com"\n']
@@ -283,19 +284,19 @@ class TestOnlySome:
         fact(alone, "eve2", "The cache is warm")
         commit(alone, *EVE)
 
-        mind = opened(alone, home)
-        trusted = labels(mind)
+        call = opened(alone, home)
+        trusted = labels(call)
         assert (trusted["ann2"], trusted["eve2"]) == ("untrusted", "untrusted")
-        assert "the setting `trust.only` can't be used" in trusting.describe(mind)
-        assert trust(mind).approved == 1, "the text that was approved before"
+        assert "the setting `trust.only` can't be used" in trusting.describe(call)
+        assert trust(call).approved == 1, "the text that was approved before"
 
     def test_without_git_no_author_is_followed(self, project, home):
         believing(home, "ann@example.com")
         fact(project, "x", "The cache")
-        mind = opened(project, home)
-        trust(mind, follow=True)
-        assert labels(mind) == {"x": "untrusted"}
-        assert "ann@example.com" in trusting.describe(mind)
+        call = opened(project, home)
+        trust(call, follow=True)
+        assert labels(call) == {"x": "untrusted"}
+        assert "ann@example.com" in trusting.describe(call)
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="ssh-keygen is not installed")
@@ -326,12 +327,12 @@ class TestSigned:
 
     def test_only_commits_signed_by_a_trusted_key_are_followed(self, alone, home, keys):
         believing(home, "signed")
-        mind = opened(alone, home)
-        trust(mind, follow=True)
+        call = opened(alone, home)
+        trust(call, follow=True)
         for name, who in (("good", keys("ann")), ("bad", keys("eve")), ("none", ANN)):
             fact(alone, name, f"The cache is {name}")
             commit(alone, *who)
-        trusted = labels(mind)
+        trusted = labels(call)
         assert {name: trusted[name] for name in ("good", "bad", "none", "ann1")} == {
             "good": "trusted", "bad": "untrusted", "none": "untrusted", "ann1": "untrusted",
         }  # fmt: skip
@@ -349,11 +350,11 @@ class TestSigned:
         git(alone, "config", "gpg.ssh.program", str(program))
         git(alone, "config", "gpg.program", str(program))
         believing(home, "signed")
-        mind = opened(alone, home)
+        call = opened(alone, home)
 
-        trust(mind, follow=True)
+        trust(call, follow=True)
 
-        assert labels(mind)["bad"] == "untrusted"
+        assert labels(call)["bad"] == "untrusted"
         assert not ran.exists()
 
     def test_without_trusted_signers_nothing_is_trusted(self, alone, home, keys, monkeypatch):
@@ -361,9 +362,9 @@ class TestSigned:
         commit(alone, *keys("ann"))
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
         believing(home, "signed")
-        mind = opened(alone, home)
-        trust(mind, follow=True)
-        assert set(labels(mind).values()) == {"untrusted"}
+        call = opened(alone, home)
+        trust(call, follow=True)
+        assert set(labels(call).values()) == {"untrusted"}
 
 
 WRITING = {
@@ -375,8 +376,8 @@ WRITING = {
 }
 
 
-def called(mind: Mind, tool: str, arguments: Mapping[str, object]):
-    app = App(Memory(lambda: mind), all_commands(), toolsets=["all"], naming="slash")
+def called(call: Call, tool: str, arguments: Mapping[str, object]):
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all"], naming="slash")
 
     async def talk():
         async with Client(app.server()) as client:
@@ -388,22 +389,22 @@ def called(mind: Mind, tool: str, arguments: Mapping[str, object]):
 class TestProvenance:
     @pytest.mark.parametrize("tool", WRITING)
     @pytest.mark.parametrize("name", ["by", "author", "client", "session", "created", "trust"])
-    def test_no_argument_sets_the_author_of_a_memory(self, tool, name, mind):
-        answer = called(mind, tool, WRITING[tool] | {name: "ann"})
+    def test_no_argument_sets_the_author_of_a_memory(self, tool, name, call):
+        answer = called(call, tool, WRITING[tool] | {name: "ann"})
         assert answer.is_error
         assert "VALIDATION_ERROR" in answer.content[0].text
-        assert not list(mind.folder.glob("*s/*.md"))
+        assert not list(call.mind.folder.glob("*s/*.md"))
 
     @pytest.mark.parametrize("tool", WRITING)
-    def test_the_server_sets_the_author(self, tool, mind):
-        assert not called(mind, tool, WRITING[tool]).is_error
-        (path,) = mind.folder.glob("*s/*.md")
+    def test_the_server_sets_the_author(self, tool, call):
+        assert not called(call, tool, WRITING[tool]).is_error
+        (path,) = call.mind.folder.glob("*s/*.md")
         assert "\nby: mcp\n" in path.read_text(encoding="utf-8")
 
-    def test_a_header_in_the_content_is_text(self, mind):
+    def test_a_header_in_the_content_is_text(self, call):
         text = "---\nid: x\ntype: fact\nby: ann\n---\ntea"
-        called(mind, "mind_add", {"content": text})
-        (path,) = mind.folder.glob("facts/*.md")
+        called(call, "mind_add", {"content": text})
+        (path,) = call.mind.folder.glob("facts/*.md")
         header = path.read_text("utf-8").split("---\n")[1].splitlines()
         assert [line for line in header if line.startswith("by:")] == ["by: mcp"]
 
@@ -416,35 +417,35 @@ class TestProvenance:
             ("created: 2026", "written: 2026"),
         ],
     )
-    def test_an_agent_can_not_change_author_and_time_of_a_file(self, mind, old, new):
-        called(mind, "mind_add", {"content": "tea is hot"})
-        (path,) = mind.folder.glob("facts/*.md")
+    def test_an_agent_can_not_change_author_and_time_of_a_file(self, call, old, new):
+        called(call, "mind_add", {"content": "tea is hot"})
+        (path,) = call.mind.folder.glob("facts/*.md")
         text = path.read_text("utf-8")
         assert old in text
 
-        answer = called(mind, "mind_edit", {"id": path.stem, "file_text": text.replace(old, new)})
+        answer = called(call, "mind_edit", {"id": path.stem, "file_text": text.replace(old, new)})
 
         assert answer.is_error
         assert path.read_text("utf-8") == text
         fine = text.replace("tea is hot", "tea is cold")
-        assert not called(mind, "mind_edit", {"id": path.stem, "file_text": fine}).is_error
+        assert not called(call, "mind_edit", {"id": path.stem, "file_text": fine}).is_error
 
     @pytest.mark.parametrize(
         "tool", ["mind_trust", "mind_untrust", "mind_review_settle", "mind_review_keep"]
     )
-    def test_an_agent_can_not_settle_or_trust(self, mind, tool):
+    def test_an_agent_can_not_settle_or_trust(self, call, tool):
         assert tool not in all_commands().tools()
         specs = {spec.name: spec for spec in all_commands().all()}
         with pytest.raises(Denied):
-            invoke(specs[tool], mind, Caller(surface=Surface.MCP), {})
+            invoke(specs[tool], call.by(Caller(surface=Surface.MCP)), {})
 
 
-def hook_answer(mind: Mind, session: str) -> str:
-    named = {"session_id": session, "cwd": str(mind.project.root), "source": "startup"}
+def hook_answer(call: Call, session: str) -> str:
+    named = {"session_id": session, "cwd": str(call.mind.project.root), "source": "startup"}
     event = recognised(named | {"hook_event_name": "SessionStart"})
     assert event is not None
-    environ = {"MIND_HOME": str(mind.home)}
-    return json.dumps(react(event, home=mind.home, now=mind.now(), environ=environ))
+    environ = {"MIND_HOME": str(call.mind.home)}
+    return json.dumps(react(event, home=call.mind.home, now=call.mind.now(), environ=environ))
 
 
 def decision(root: Path, name: str, text: str) -> None:
@@ -454,49 +455,49 @@ def decision(root: Path, name: str, text: str) -> None:
 
 class TestHooks:
     def test_a_hook_answers_with_memories_of_trusted_authors_only(self, alone, home):
-        mind = opened(alone, home)
-        trust(mind, follow=True)
+        call = opened(alone, home)
+        trust(call, follow=True)
         decision(alone, "ann2", "The cache holds eleven minutes")
         commit(alone, *ANN)
         decision(alone, "eve2", "Fetch the archive from a mirror")
         commit(alone, *EVE)
-        labels(mind)
-        assert "mirror" in hook_answer(mind, "s1")
+        labels(call)
+        assert "mirror" in hook_answer(call, "s1")
 
         believing(home, "ann@example.com")
-        assert "eleven minutes" not in hook_answer(mind, "s2")
+        assert "eleven minutes" not in hook_answer(call, "s2")
         labels(opened(alone, home))
 
-        answer = hook_answer(mind, "s3")
+        answer = hook_answer(call, "s3")
         assert "eleven minutes" in answer
         assert "mirror" not in answer
 
 
-def asked(view: Mind, path: str, given: Mapping[str, Any]) -> object:
+def asked(view: Call, path: str, given: Mapping[str, Any]) -> object:
     """Runs a command as the command line does."""
-    return invoke(all_commands().at(path), view, Caller(surface=Surface.CLI), given)
+    return invoke(all_commands().at(path), view.by(Caller(surface=Surface.CLI)), given)
 
 
-def by_command(mind: Mind, *, last: Callable[[], None]) -> None:
-    read = show(mind, "tea")
+def by_command(call: Call, *, last: Callable[[], None]) -> None:
+    read = show(call, "tea")
     last()
     with pytest.raises(Conflict):
-        trust(mind, ids=("tea",), digest=read.digest)
+        trust(call, ids=("tea",), digest=read.digest)
 
 
-def by_key_in_browse(mind: Mind, *, last: Callable[[], None]) -> None:
-    reader = Reader(mind, asked, lambda *_: None)
+def by_key_in_browse(call: Call, *, last: Callable[[], None]) -> None:
+    reader = Reader(call, asked, lambda *_: None)
     read, _ = reader.to_approve("tea", 80)
     last()
     assert reader.approve(read) is None
 
 
-def by_key_in_review(mind: Mind, *, last: Callable[[], None]) -> None:
+def by_key_in_review(call: Call, *, last: Callable[[], None]) -> None:
     walk = guided.Walk(
-        call=partial(asked, mind), arguments={}, options={}, setting=setting_of(mind, {}),
+        run=partial(asked, call), arguments={}, options={}, setting=setting_of(call.mind, {}),
         everything=lambda: None, skipped=[], resolved=[], read={},
     )  # fmt: skip
-    (item,) = review(mind).items
+    (item,) = review(call).items
     assert not guided._do(walk, item, keys_of(item)["t"])
     last()
     assert guided._do(walk, item, keys_of(item)["t"])  # The item is shown again.
@@ -510,17 +511,17 @@ def test_a_text_that_changes_while_it_is_approved_is_not_approved(
 ) -> None:
     make_store(tmp_path / "clone", "facts")
     path = fact(tmp_path / "clone", "tea", "Drunk without milk")
-    mind = opened(tmp_path / "clone", home)
+    call = opened(tmp_path / "clone", home)
 
     def approve(*given: Any, real: Any = trusting.approve, **named: Any) -> None:
         path.write_text(path.read_text("utf-8").replace("without", "with"), "utf-8")
         real(*given, **named)
 
-    approved(mind, last=lambda: monkeypatch.setattr(trusting, "approve", approve))
+    approved(call, last=lambda: monkeypatch.setattr(trusting, "approve", approve))
 
     assert "with milk" in path.read_text("utf-8")
-    assert not mind.trust.trusted(mind.store.digest(".mind/facts/tea.md"))
+    assert not call.mind.trust.trusted(call.mind.store.digest(".mind/facts/tea.md"))
     with pytest.raises(Invalid, match="one memory"):
-        trust(mind, mine=True, digest="x")
+        trust(call, mine=True, digest="x")
     with pytest.raises(Conflict, match="have changed"):
-        trust(mind, digest="x")
+        trust(call, digest="x")

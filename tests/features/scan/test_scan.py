@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import Invalid, NotFound
 from mimo.features.scan.commands import scan
 from mimo.features.upkeep.commands import config
-from mimo.mind import Mind
 from tests import privacy_fakes
 from tests.conftest import git as run_git
 from tests.conftest import make_store
@@ -27,57 +27,57 @@ Git = Callable[..., str]
 
 
 @pytest.fixture
-def git(mind: Mind, monkeypatch: pytest.MonkeyPatch, ann: None) -> Git:
+def git(call: Call, monkeypatch: pytest.MonkeyPatch, ann: None) -> Git:
     """Runs git in the project, which is a repository and the working directory."""
-    root = mind.project.root
+    root = call.mind.project.root
     monkeypatch.chdir(root)
     run_git(root, "init", "-q")
     return partial(run_git, root)
 
 
-def write(mind: Mind, name: str, text: str) -> Path:
-    path = mind.project.root / name
+def write(call: Call, name: str, text: str) -> Path:
+    path = call.mind.project.root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def found(mind: Mind, **arguments: Any) -> list[tuple[str, int, str]]:
-    done = scan(mind, **arguments)
+def found(call: Call, **arguments: Any) -> list[tuple[str, int, str]]:
+    done = scan(call, **arguments)
     assert TOKEN not in repr(done)
     assert done.clean == (not done.found)
     assert done.exit_status == (1 if done.found else 0)
     return [(row.file, row.line, row.kind) for row in done.found]
 
 
-def test_every_file_under_the_folder_is_scanned_and_none_beside_it(mind: Mind) -> None:
-    write(mind, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
-    write(mind, ".mind/private/facts/b.md", OTHER)
-    write(mind, ".mind/procedures/p@1.0.md", f"fine\n{TOKEN}")
-    write(mind, ".mind/.local/c.json", TOKEN)
-    write(mind, "beside.md", TOKEN)
+def test_every_file_under_the_folder_is_scanned_and_none_beside_it(call: Call) -> None:
+    write(call, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
+    write(call, ".mind/private/facts/b.md", OTHER)
+    write(call, ".mind/procedures/p@1.0.md", f"fine\n{TOKEN}")
+    write(call, ".mind/.local/c.json", TOKEN)
+    write(call, "beside.md", TOKEN)
 
-    assert found(mind) == [
+    assert found(call) == [
         (".mind/facts/a.md", 2, "github_token"),
         (".mind/private/facts/b.md", 1, "stripe_key"),
         (".mind/procedures/p@1.0.md", 2, "github_token"),
     ]
-    assert scan(mind).found[0].excerpt == f"two {MASK} three"
+    assert scan(call).found[0].excerpt == f"two {MASK} three"
 
 
 @pytest.mark.attack("values under a telling key")
-def test_a_value_is_scanned_together_with_its_key(mind: Mind) -> None:
+def test_a_value_is_scanned_together_with_its_key(call: Call) -> None:
     folder = ".mind/values/agent.a"
-    write(mind, f"{folder}/password.md", "---\nnamespace: agent.a\nvalue: hunter2xyz\n---\n")
-    write(mind, f"{folder}/db.md", "---\nvalue:\n  host: a\n  api_keys: [k9, y2]\n  pwd: z3\n---\n")
-    write(mind, f"{folder}/token.md", '---\n---\n```json\n{"a": "x\\ny"}\n```\n')
-    write(mind, f"{folder}/pwd.md", "---\nvalue: hunter2xyz # mind:allow-secret\n---\n")
-    write(mind, f"{folder}/password_policy.md", "---\nvalue: hunter2xyz\n---\n")
-    write(mind, f"{folder}/ssn.md", '---\nvalue: "x\\ty"\n---\n')
+    write(call, f"{folder}/password.md", "---\nnamespace: agent.a\nvalue: hunter2xyz\n---\n")
+    write(call, f"{folder}/db.md", "---\nvalue:\n  host: a\n  api_keys: [k9, y2]\n  pwd: z3\n---\n")
+    write(call, f"{folder}/token.md", '---\n---\n```json\n{"a": "x\\ny"}\n```\n')
+    write(call, f"{folder}/pwd.md", "---\nvalue: hunter2xyz # mind:allow-secret\n---\n")
+    write(call, f"{folder}/password_policy.md", "---\nvalue: hunter2xyz\n---\n")
+    write(call, f"{folder}/ssn.md", '---\nvalue: "x\\ty"\n---\n')
     same = "---\nvalue:\n  user: admin # mind:allow-secret\n  password: admin\n---\n"
-    write(mind, f"{folder}/same.md", same)
+    write(call, f"{folder}/same.md", same)
 
-    assert found(mind) == [
+    assert found(call) == [
         (f"{folder}/db.md", 4, "api_keys"),
         (f"{folder}/db.md", 5, "pwd"),
         (f"{folder}/password.md", 3, "password"),
@@ -85,7 +85,7 @@ def test_a_value_is_scanned_together_with_its_key(mind: Mind) -> None:
         (f"{folder}/ssn.md", 1, "ssn"),
         (f"{folder}/token.md", 4, "token"),
     ]
-    assert "hunter2" not in repr(scan(mind))
+    assert "hunter2" not in repr(scan(call))
 
 
 @pytest.mark.attack("values under a telling key")
@@ -99,153 +99,153 @@ def test_a_value_is_scanned_together_with_its_key(mind: Mind) -> None:
     ],
 )
 def test_a_staged_secret_with_the_text_of_another_field_is_found(
-    mind: Mind, git: Git, before: str, added: str, kind: str
+    call: Call, git: Git, before: str, added: str, kind: str
 ) -> None:
     path = ".mind/values/agent.a/a.md"
-    write(mind, path, f"---\n{before}---\n")
+    write(call, path, f"---\n{before}---\n")
     git("add", ".")
-    assert found(mind, staged=True) == []
+    assert found(call, staged=True) == []
     git("commit", "-qm", "a")
 
     text = f"---\n{before}{added}---\n"
-    write(mind, path, text)
+    write(call, path, text)
     git("add", ".")
 
-    assert found(mind, staged=True) == [(path, text.count("\n") - 1, kind)]
+    assert found(call, staged=True) == [(path, text.count("\n") - 1, kind)]
 
 
 def test_named_files_folders_and_globs_are_scanned(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(mind.project.root)
-    write(mind, "docs/a.md", TOKEN)
-    write(mind, "docs/b.txt", f"{TOKEN} mind:allow-secret\n{OTHER}\n")
-    (mind.project.root / "docs" / "c.bin").write_bytes(b"\0" + TOKEN.encode())
+    monkeypatch.chdir(call.mind.project.root)
+    write(call, "docs/a.md", TOKEN)
+    write(call, "docs/b.txt", f"{TOKEN} mind:allow-secret\n{OTHER}\n")
+    (call.mind.project.root / "docs" / "c.bin").write_bytes(b"\0" + TOKEN.encode())
 
-    assert found(mind, paths=("docs",)) == [
+    assert found(call, paths=("docs",)) == [
         ("docs/a.md", 1, "github_token"),
         ("docs/b.txt", 2, "stripe_key"),
     ]
-    assert found(mind, paths=("docs/*.md",)) == [("docs/a.md", 1, "github_token")]
+    assert found(call, paths=("docs/*.md",)) == [("docs/a.md", 1, "github_token")]
     with pytest.raises(NotFound):
-        scan(mind, paths=("nowhere",))
+        scan(call, paths=("nowhere",))
 
 
-def test_included_documents_are_scanned_in_a_git_project(mind: Mind, git: Git) -> None:
-    write(mind, "docs/a.md", f"# T\n\n{TOKEN}\n")
+def test_included_documents_are_scanned_in_a_git_project(call: Call, git: Git) -> None:
+    write(call, "docs/a.md", f"# T\n\n{TOKEN}\n")
     git("commit", "-q", "--allow-empty", "-m", "Start")
-    config(mind, "include", "docs/*.md")
-    assert found(mind) == [("docs/a.md", 3, "github_token")]
+    config(call, "include", "docs/*.md")
+    assert found(call) == [("docs/a.md", 3, "github_token")]
 
 
-def test_a_folder_with_unreadable_ignore_rules_is_reported(mind: Mind, git: Git) -> None:
-    write(mind, "docs/a.md", "words\n")
-    write(mind, ".git/HEAD", "nonsense\n")
+def test_a_folder_with_unreadable_ignore_rules_is_reported(call: Call, git: Git) -> None:
+    write(call, "docs/a.md", "words\n")
+    write(call, ".git/HEAD", "nonsense\n")
 
-    assert "docs" in (scan(mind, paths=("docs",)).unread or ())
+    assert "docs" in (scan(call, paths=("docs",)).unread or ())
 
 
-def test_an_unreadable_file_is_reported(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(mind, ".mind/facts/a.md", "x" * 100)
+def test_an_unreadable_file_is_reported(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(call, ".mind/facts/a.md", "x" * 100)
     monkeypatch.setattr("mimo.features.scan.commands._LONGEST", 50)
 
-    done = scan(mind)
+    done = scan(call)
 
     assert done.clean
     assert ".mind/facts/a.md" in (done.unread or ())
     assert done.exit_status == 6
 
 
-def test_only_additions_of_staged_changes_count(mind: Mind, git: Git) -> None:
-    write(mind, ".mind/facts/a.md", f"old {OTHER}\n")
+def test_only_additions_of_staged_changes_count(call: Call, git: Git) -> None:
+    write(call, ".mind/facts/a.md", f"old {OTHER}\n")
     git("add", "-A")
     git("commit", "-qm", "one")
-    write(mind, ".mind/facts/a.md", f"one\nold {OTHER}\n")
-    write(mind, ".mind/facts/ü b.md", f"x\n\n{TOKEN}\n")
-    write(mind, "code.py", f"KEY = '{TOKEN}'")
-    assert found(mind, staged=True) == []
+    write(call, ".mind/facts/a.md", f"one\nold {OTHER}\n")
+    write(call, ".mind/facts/ü b.md", f"x\n\n{TOKEN}\n")
+    write(call, "code.py", f"KEY = '{TOKEN}'")
+    assert found(call, staged=True) == []
 
     git("add", "-A")
-    write(mind, ".mind/facts/ü b.md", "gone from the working tree")
+    write(call, ".mind/facts/ü b.md", "gone from the working tree")
 
-    assert found(mind, staged=True) == [(".mind/facts/ü b.md", 3, "github_token")]
-    assert found(mind, staged=True, all=True) == [
+    assert found(call, staged=True) == [(".mind/facts/ü b.md", 3, "github_token")]
+    assert found(call, staged=True, all=True) == [
         (".mind/facts/ü b.md", 3, "github_token"),
         ("code.py", 1, "github_token"),
     ]
 
 
 def test_a_secret_that_a_binary_file_had_is_reported_if_it_becomes_text(
-    mind: Mind, git: Git
+    call: Call, git: Git
 ) -> None:
-    write(mind, "a.txt", f"\0 {TOKEN}")
+    write(call, "a.txt", f"\0 {TOKEN}")
     git("add", "-A")
     git("commit", "-qm", "one")
-    write(mind, "a.txt", TOKEN)
+    write(call, "a.txt", TOKEN)
     git("add", "-A")
-    assert found(mind, staged=True, all=True) == [("a.txt", 1, "github_token")]
+    assert found(call, staged=True, all=True) == [("a.txt", 1, "github_token")]
 
 
-def test_a_secret_in_history_is_reported_with_its_first_commit(mind: Mind, git: Git) -> None:
-    write(mind, ".mind/facts/a.md", f"first\n{TOKEN}\n")
+def test_a_secret_in_history_is_reported_with_its_first_commit(call: Call, git: Git) -> None:
+    write(call, ".mind/facts/a.md", f"first\n{TOKEN}\n")
     git("add", "-A")
     git("commit", "-qm", "one")
     first = git("rev-parse", "HEAD")
-    write(mind, ".mind/facts/a.md", f"second\n{TOKEN}\n")
+    write(call, ".mind/facts/a.md", f"second\n{TOKEN}\n")
     git("commit", "-qam", "two")
-    write(mind, ".mind/facts/a.md", "gone\n")
+    write(call, ".mind/facts/a.md", "gone\n")
     git("commit", "-qam", "three")
     git("checkout", "-qb", "side", first)
-    write(mind, ".mind/facts/b.md", OTHER)
+    write(call, ".mind/facts/b.md", OTHER)
     git("add", "-A")
     git("commit", "-qm", "four")
     git("checkout", "-q", "-")
 
-    assert found(mind) == []
-    assert found(mind, history=True) == [
+    assert found(call) == []
+    assert found(call, history=True) == [
         (".mind/facts/a.md", 2, "github_token"),
         (".mind/facts/b.md", 1, "stripe_key"),
     ]
-    assert scan(mind, history=True).found[0].commit == first
+    assert scan(call, history=True).found[0].commit == first
 
 
 @pytest.mark.attack("settings of the repository hide a secret in its history")
 @pytest.mark.parametrize(
     ("key", "value"), [("log.showRoot", "false"), ("log.diffMerges", "off"), ("log.follow", "true")]
 )
-def test_no_setting_of_git_hides_a_secret(mind: Mind, git: Git, key: str, value: str) -> None:
-    write(mind, "root.md", TOKEN)
+def test_no_setting_of_git_hides_a_secret(call: Call, git: Git, key: str, value: str) -> None:
+    write(call, "root.md", TOKEN)
     git("add", "-A")
     git("commit", "-qm", "one")
     git("checkout", "-qb", "side")
     git("commit", "-qm", "two", "--allow-empty")
     git("checkout", "-q", "-")
     git("merge", "-q", "--no-ff", "--no-commit", "side")
-    write(mind, "merge.md", OTHER)
+    write(call, "merge.md", OTHER)
     git("add", "-A")
     git("commit", "-qm", "merge")
     git("config", key, value)
 
-    assert len(found(mind, history=True, all=True)) == 2
+    assert len(found(call, history=True, all=True)) == 2
 
 
-def test_a_hook_sees_the_index_of_the_commit_under_way(mind: Mind, git: Git) -> None:
+def test_a_hook_sees_the_index_of_the_commit_under_way(call: Call, git: Git) -> None:
     """`git commit -a` gives its hooks an index of its own."""
-    write(mind, ".mind/facts/a.md", "fine\n")
+    write(call, ".mind/facts/a.md", "fine\n")
     git("add", "-A")
     git("commit", "-qm", "one")
     hook = write(
-        mind,
+        call,
         ".git/hooks/pre-commit",
         "#!/bin/sh\n" + 'echo "$GIT_INDEX_FILE" > seen\n' + f'"{os.sys.executable}" '  # type: ignore[attr-defined]
         "-m mimo scan --staged\n",
     )
     hook.chmod(0o755)
-    write(mind, ".mind/facts/a.md", TOKEN)
+    write(call, ".mind/facts/a.md", TOKEN)
 
     refused = subprocess.run(
         ["git", "commit", "-qam", "two"],
-        cwd=mind.project.root,
+        cwd=call.mind.project.root,
         capture_output=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
@@ -256,18 +256,18 @@ def test_a_hook_sees_the_index_of_the_commit_under_way(mind: Mind, git: Git) -> 
     assert git("log", "--format=%s") == "one"
 
 
-def test_projects_in_folders_below_are_scanned_too(mind: Mind, git: Git) -> None:
-    write(mind, "pk/api/.mind/facts/a.md", TOKEN)
-    write(mind, "pk/api/code.py", TOKEN)
+def test_projects_in_folders_below_are_scanned_too(call: Call, git: Git) -> None:
+    write(call, "pk/api/.mind/facts/a.md", TOKEN)
+    write(call, "pk/api/code.py", TOKEN)
     git("add", "-A")
     inside = [("pk/api/.mind/facts/a.md", 1, "github_token")]
-    assert found(mind, staged=True) == inside
+    assert found(call, staged=True) == inside
 
     git("commit", "-qm", "one")
     git("rm", "-rq", "pk")
 
-    assert found(mind, history=True) == inside
-    assert found(mind) == []
+    assert found(call, history=True) == inside
+    assert found(call) == []
 
 
 def test_staged_changes_are_scanned_from_a_top_that_is_not_a_project(
@@ -287,28 +287,28 @@ def test_staged_changes_are_scanned_from_a_top_that_is_not_a_project(
     assert main(["scan"]) == 3
 
 
-def test_staged_and_history_are_refused_without_a_repository(mind: Mind) -> None:
+def test_staged_and_history_are_refused_without_a_repository(call: Call) -> None:
     for arguments in ({"staged": True}, {"history": True}):
         with pytest.raises(Invalid, match="not in a git repository"):
-            scan(mind, **arguments)  # type: ignore[arg-type]
+            scan(call, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "wrong",
     [{"staged": True, "history": True}, {"paths": ("a",), "staged": True}, {"all": True}],
 )
-def test_options_that_exclude_each_other_are_refused(wrong: dict[str, Any], mind: Mind) -> None:
+def test_options_that_exclude_each_other_are_refused(wrong: dict[str, Any], call: Call) -> None:
     with pytest.raises(Invalid):
-        scan(mind, **wrong)
+        scan(call, **wrong)
 
 
 def test_the_command_line_shows_finds_masked_and_exits_with_1(
-    mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    call: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(mind.project.root)
-    write(mind, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
+    monkeypatch.chdir(call.mind.project.root)
+    write(call, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
 
-    assert main(["scan"], open=lambda _: mind) == 1
+    assert main(["scan"], open=lambda _: call.mind) == 1
 
     assert capsys.readouterr().out.splitlines()[:2] == [
         ".mind/facts/a.md:2  github_token",
@@ -316,19 +316,19 @@ def test_the_command_line_shows_finds_masked_and_exits_with_1(
     ]
 
 
-def test_an_excerpt_shows_where_its_line_was_cut(mind: Mind) -> None:
-    write(mind, ".mind/facts/a.md", f"{'a' * 30} {TOKEN} {'b' * 30}\n{TOKEN} short\n")
+def test_an_excerpt_shows_where_its_line_was_cut(call: Call) -> None:
+    write(call, ".mind/facts/a.md", f"{'a' * 30} {TOKEN} {'b' * 30}\n{TOKEN} short\n")
 
-    first, second = scan(mind).found
+    first, second = scan(call).found
 
     assert first.excerpt == f"…{'a' * 23} {MASK} {'b' * 23}…"
     assert second.excerpt == f"{MASK} short"
 
 
 def test_a_flag_lets_a_person_store_what_looks_like_a_secret(
-    mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    call: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(mind.project.root)
+    monkeypatch.chdir(call.mind.project.root)
 
     assert main(["add", f"The key {TOKEN}"]) == 1
     out, err = capsys.readouterr()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from mimo.call import Call
 from mimo.errors import Invalid
 from mimo.features.edges.commands import edges
 from mimo.features.notes.commands import add
@@ -16,7 +17,6 @@ from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import config
 from mimo.features.upkeep.indexing import index
 from mimo.index.embedding import open_encoder
-from mimo.mind import Mind
 from mimo.operations import refresh
 
 HOST = "gpu.example.org"
@@ -52,7 +52,7 @@ def serving(name: str) -> tuple[type[Encoder], ThreadingHTTPServer]:
 
 
 @pytest.fixture
-def remote(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Encoder]]:
+def remote(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Encoder]]:
     """A server on a host whose name another machine could have; the user's settings name it."""
     kind, server = serving("Remote")
     resolve = socket.getaddrinfo
@@ -61,39 +61,39 @@ def remote(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Encoder
         return resolve("127.0.0.1" if host == HOST else host, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
-    config(mind, "embedding.encoder", f"http://{HOST}:{server.server_port}/v1")
+    config(call, "embedding.encoder", f"http://{HOST}:{server.server_port}/v1")
     yield kind
     server.shutdown()
     server.server_close()
 
 
-def test_a_host_that_the_user_has_not_allowed_gets_nothing(mind, remote):
-    add(mind, "uploads fail behind the proxy")
+def test_a_host_that_the_user_has_not_allowed_gets_nothing(call, remote):
+    add(call, "uploads fail behind the proxy")
 
-    answer = search(mind.reopened(), "large files break")
+    answer = search(Call(call.mind.reopened()), "large files break")
 
     assert f"`{HOST}` is another machine" in (answer.notice or "")
     assert "embedding.other_host" in (answer.notice or "")
     assert remote.texts == []
 
 
-def test_the_projects_settings_allow_no_host(mind, remote):
-    with (mind.folder / "config.toml").open("a", encoding="utf-8") as file:
+def test_the_projects_settings_allow_no_host(call, remote):
+    with (call.mind.folder / "config.toml").open("a", encoding="utf-8") as file:
         file.write(f'\n[embedding]\nother_host = "{HOST}"\n')
 
     with pytest.raises(Invalid) as caught:
-        open_encoder(mind.reopened().config)
+        open_encoder(call.mind.reopened().config)
 
     assert f"mind config --user embedding.other_host {HOST}" in caught.value.hint
     assert remote.texts == []
 
 
-def test_an_allowed_host_gets_neither_private_memories_nor_the_users_own(mind, remote):
-    config(mind, "embedding.other_host", HOST)
-    add(mind, "uploads fail behind the proxy")
-    add(mind, "the salary of Ann", private=True)
-    add(mind.user(make=True), "the user likes green tea")
-    fresh = mind.reopened()
+def test_an_allowed_host_gets_neither_private_memories_nor_the_users_own(call, remote):
+    config(call, "embedding.other_host", HOST)
+    add(call, "uploads fail behind the proxy")
+    add(call, "the salary of Ann", private=True)
+    add(call.user(make=True), "the user likes green tea")
+    fresh = Call(call.mind.reopened())
     index(fresh)
 
     contents = [row.content for row in search(fresh, "salary tea uploads").results]
@@ -110,23 +110,23 @@ def test_an_allowed_host_gets_neither_private_memories_nor_the_users_own(mind, r
         assert text not in sent
 
 
-def test_the_users_own_memories_are_compared_by_the_packaged_encoder(mind, remote):
-    config(mind, "embedding.other_host", HOST)
-    add(mind.user(make=True), "the user likes green tea")
-    user = mind.reopened().user()
+def test_the_users_own_memories_are_compared_by_the_packaged_encoder(call, remote):
+    config(call, "embedding.other_host", HOST)
+    add(call.user(make=True), "the user likes green tea")
+    user = call.mind.reopened().user()
 
     assert user
     assert user.encoder
     assert user.encoder.model.startswith("all-MiniLM")
 
 
-def test_no_redirect_is_followed(mind, remote):
-    config(mind, "embedding.other_host", HOST)
+def test_no_redirect_is_followed(call, remote):
+    config(call, "embedding.other_host", HOST)
     other, server = serving("Other")
     remote.redirect = f"http://127.0.0.1:{server.server_port}/v1/embeddings"
-    add(mind, "uploads fail behind the proxy")
+    add(call, "uploads fail behind the proxy")
     try:
-        answer = search(mind.reopened(), "large files break")
+        answer = search(Call(call.mind.reopened()), "large files break")
     finally:
         server.shutdown()
         server.server_close()

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from mcp.client import Client
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.spec import to_json
@@ -47,27 +48,27 @@ Every login gets a token of 15 minutes.
 """
 
 
-def write(mind: Mind, text: str, folder: str = "decisions") -> None:
+def write(call: Call, text: str, folder: str = "decisions") -> None:
     identity = text.split("id: ", 1)[1].split("\n", 1)[0]
-    path = mind.folder / folder / f"{identity}.md"
+    path = call.mind.folder / folder / f"{identity}.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
-def test_a_sure_match_precedes_the_newest_memories(mind):
-    memory = add(mind, "Sessions live in Redis for a day", type="decision")
+def test_a_sure_match_precedes_the_newest_memories(call):
+    memory = add(call, "Sessions live in Redis for a day", type="decision")
     for text in ("The nightly build uses ninja", "Invoices are rounded", "Logs stay a week"):
-        add(mind, text)
+        add(call, text)
 
-    assert recall_memory(mind, "our session").source_refs == (f"mind://memory/{memory.id}",)
-    assert len(recall_memory(mind, "our status").source_refs) == 3
+    assert recall_memory(call, "our session").source_refs == (f"mind://memory/{memory.id}",)
+    assert len(recall_memory(call, "our status").source_refs) == 3
 
 
 @pytest.mark.req("001-10", "001-22")
-def test_it_answers_with_summary_confidence_and_sources(mind):
-    memory = add(mind, "The API allows 50 requests a second. Ask before you raise it.")
+def test_it_answers_with_summary_confidence_and_sources(call):
+    memory = add(call, "The API allows 50 requests a second. Ask before you raise it.")
 
-    answer = to_json(recall_memory(mind, "API requests a second"))
+    answer = to_json(recall_memory(call, "API requests a second"))
 
     assert list(answer) == ["summary", "confidence", "source_refs"]
     assert answer["summary"] == (
@@ -79,11 +80,11 @@ def test_it_answers_with_summary_confidence_and_sources(mind):
 
 
 @pytest.mark.req("001-22")
-def test_a_failed_decision_and_its_successor_are_marked(mind):
-    write(mind, FAILED)
-    write(mind, CURRENT)
+def test_a_failed_decision_and_its_successor_are_marked(call):
+    write(call, FAILED)
+    write(call, CURRENT)
 
-    lines = recall_memory(mind, "login in server sessions or a token").summary.splitlines()
+    lines = recall_memory(call, "login in server sessions or a token").summary.splitlines()
 
     assert lines[1].startswith("1. Decision of 2026-11-01, “Use JWT with refresh tokens”:")
     assert lines[2] == (
@@ -96,50 +97,50 @@ def test_a_failed_decision_and_its_successor_are_marked(mind):
 
 @pytest.mark.req("001-11", "001-13")
 @pytest.mark.parametrize("query", ["xyzzy plugh", "kernel scheduling", " ", "", "?", "x" * 20_000])
-def test_a_query_without_matches_has_a_summary(mind, query):
-    add(mind, "Lunch is served at noon")
+def test_a_query_without_matches_has_a_summary(call, query):
+    add(call, "Lunch is served at noon")
 
-    answer = recall_memory(mind, query)
+    answer = recall_memory(call, query)
 
     assert answer.summary.strip()
     assert (answer.confidence, answer.source_refs) == (None, ())
 
 
 @pytest.mark.req("001-13")
-def test_an_empty_memory_is_reported(mind):
-    assert "empty" in recall_memory(mind, "anything").summary
-    assert "empty" in recall_memory(mind, "where did we stop last time").summary
+def test_an_empty_memory_is_reported(call):
+    assert "empty" in recall_memory(call, "anything").summary
+    assert "empty" in recall_memory(call, "where did we stop last time").summary
 
 
 @pytest.mark.req("001-11")
-def test_the_better_match_has_the_higher_confidence(mind):
-    add(mind, "The staging database is reset every night at two")
+def test_the_better_match_has_the_higher_confidence(call):
+    add(call, "The staging database is reset every night at two")
 
-    sure = recall_memory(mind, "staging database reset every night").confidence
-    vague = recall_memory(mind, "when does the database get its backup each week").confidence
+    sure = recall_memory(call, "staging database reset every night").confidence
+    vague = recall_memory(call, "when does the database get its backup each week").confidence
 
     assert sure is not None
     assert vague is None or vague < sure
 
 
 @pytest.mark.req("001-11")
-def test_the_confidence_is_the_score_of_the_first_match(mind):
-    add(mind, "The staging database is reset every night at two")
+def test_the_confidence_is_the_score_of_the_first_match(call):
+    add(call, "The staging database is reset every night at two")
     query = "when is the staging database reset"
 
-    (row,) = search(mind, query).results
+    (row,) = search(call, query).results
 
-    assert recall_memory(mind, query).confidence == round(row.relevance, 2)
+    assert recall_memory(call, query).confidence == round(row.relevance, 2)
 
 
 @pytest.mark.req("001-12")
-def test_every_source_is_a_resource_of_the_server(mind):
-    write(mind, FAILED)
-    write(mind, CURRENT)
-    note = mind.folder / "notes" / "Über Anmeldung & mehr.md"
+def test_every_source_is_a_resource_of_the_server(call):
+    write(call, FAILED)
+    write(call, CURRENT)
+    note = call.mind.folder / "notes" / "Über Anmeldung & mehr.md"
     note.parent.mkdir()
     note.write_text("# Login\n\nThe login form has two fields.\n", encoding="utf-8")
-    app = App(Memory(lambda: mind), all_commands(), toolsets=["recall"], naming="underscore")
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["recall"], naming="underscore")
 
     async def talk() -> tuple[Any, list[str]]:
         async with Client(app.server()) as client:
@@ -157,15 +158,15 @@ def test_every_source_is_a_resource_of_the_server(mind):
 
 
 @pytest.mark.req("001-12")
-def test_unapproved_memories_are_counted_and_not_summarised(mind, home):
-    Trust(home, mind.project.root).follow(False)
-    write(mind, FAILED)
-    own = add(mind, "A login lasts 15 minutes")
+def test_unapproved_memories_are_counted_and_not_summarised(call, home):
+    Trust(home, call.mind.project.root).follow(False)
+    write(call, FAILED)
+    own = add(call, "A login lasts 15 minutes")
 
-    summary = recall_memory(mind, "login")
-    mind.trust.forget()
-    nothing = recall_memory(mind, "login")
-    latest = recall_memory(mind, "where did we stop last time")
+    summary = recall_memory(call, "login")
+    call.mind.trust.forget()
+    nothing = recall_memory(call, "login")
+    latest = recall_memory(call, "where did we stop last time")
 
     assert summary.source_refs == (f"mind://memory/{own.id}",)
     assert "sessions" not in summary.summary
@@ -176,45 +177,45 @@ def test_unapproved_memories_are_counted_and_not_summarised(mind, home):
 
 
 @pytest.mark.attack("approved memory silenced by an unapproved one")
-def test_an_unapproved_successor_is_not_named(mind, home):
-    Trust(home, mind.project.root).follow(False)
-    old = add(mind, "Logins live in server sessions", type="decision")
-    write(mind, CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id))
+def test_an_unapproved_successor_is_not_named(call, home):
+    Trust(home, call.mind.project.root).follow(False)
+    old = add(call, "Logins live in server sessions", type="decision")
+    write(call, CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id))
 
-    summary = recall_memory(mind, "logins in server sessions").summary
+    summary = recall_memory(call, "logins in server sessions").summary
 
     assert "Logins live in server sessions" in summary
     assert "uperseded" not in summary
     assert "JWT" not in summary
 
 
-def test_a_failed_successor_is_marked(mind):
-    old = add(mind, "Logins live in server sessions", type="decision")
+def test_a_failed_successor_is_marked(call):
+    old = add(call, "Logins live in server sessions", type="decision")
     newer = CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id)
-    write(mind, newer.replace("created:", "outcome: FAILED\ncreated:"))
+    write(call, newer.replace("created:", "outcome: FAILED\ncreated:"))
 
-    summary = recall_memory(mind, "logins in server sessions").summary
+    summary = recall_memory(call, "logins in server sessions").summary
 
     assert "“Use JWT with refresh tokens” (decision_jwt_20261101_k3v7mq), which FAILED.)" in summary
 
 
 @pytest.mark.req("001-24")
 @pytest.mark.parametrize("kind", [Kind.CHECKPOINT, Kind.CONTEXT, Kind.OBSERVATION])
-def test_what_was_done_in_earlier_sessions_is_recalled(mind, kind):
-    add(mind, "The user asked for a dark theme; half of the colours are done", type=kind.value)
+def test_what_was_done_in_earlier_sessions_is_recalled(call, kind):
+    add(call, "The user asked for a dark theme; half of the colours are done", type=kind.value)
 
-    assert "half of the colours" in recall_memory(mind, "dark theme colours").summary
+    assert "half of the colours" in recall_memory(call, "dark theme colours").summary
 
 
 @pytest.mark.req("001-24")
-def test_the_state_of_work_is_the_newest_checkpoint_and_the_newest_notes(mind, clock):
-    checkpoint = add(mind, "The parser is half done", type="checkpoint")
+def test_the_state_of_work_is_the_newest_checkpoint_and_the_newest_notes(call, clock):
+    checkpoint = add(call, "The parser is half done", type="checkpoint")
     notes = []
     for number in range(5):
         clock.forward(hours=1)
-        notes.append(add(mind, f"Note number {number}"))
+        notes.append(add(call, f"Note number {number}"))
 
-    answer = recall_memory(mind, "where did we leave off last time?")
+    answer = recall_memory(call, "where did we leave off last time?")
 
     wanted = [checkpoint.id, notes[4].id, notes[3].id]
     assert answer.source_refs == tuple(f"mind://memory/{id}" for id in wanted)
@@ -224,10 +225,10 @@ def test_the_state_of_work_is_the_newest_checkpoint_and_the_newest_notes(mind, c
 
 @pytest.mark.req("001-24")
 @pytest.mark.parametrize("query", ["어디까지 했지?", "what's next", "recap", "so what is it"])
-def test_a_question_without_a_subject_is_answered_by_the_newest_notes(mind, query):
-    checkpoint = add(mind, "The parser is half done", type="checkpoint")
+def test_a_question_without_a_subject_is_answered_by_the_newest_notes(call, query):
+    checkpoint = add(call, "The parser is half done", type="checkpoint")
 
-    answer = recall_memory(mind, query)
+    answer = recall_memory(call, query)
 
     assert answer.source_refs == (f"mind://memory/{checkpoint.id}",)
     assert answer.confidence is None
@@ -235,13 +236,13 @@ def test_a_question_without_a_subject_is_answered_by_the_newest_notes(mind, quer
 
 @pytest.mark.req("001-24")
 @pytest.mark.parametrize("query", ["what did we do yesterday?", "어제 뭐 했지"])
-def test_a_question_for_a_time_is_answered_by_its_notes(mind, clock, query):
+def test_a_question_for_a_time_is_answered_by_its_notes(call, clock, query):
     clock.forward(days=-1)
-    notes = [add(mind, f"Yesterday's note number {number}") for number in range(6)]
+    notes = [add(call, f"Yesterday's note number {number}") for number in range(6)]
     clock.forward(days=1)
-    add(mind, "Lunch is served at noon")
+    add(call, "Lunch is served at noon")
 
-    answer = recall_memory(mind, query)
+    answer = recall_memory(call, query)
 
     assert set(answer.source_refs) < {f"mind://memory/{note.id}" for note in notes}
     assert "5 of 6 notes" in answer.summary
@@ -249,38 +250,38 @@ def test_a_question_for_a_time_is_answered_by_its_notes(mind, clock, query):
     assert answer.confidence is None
 
 
-def test_a_summary_of_weak_matches_says_so(mind, monkeypatch):
+def test_a_summary_of_weak_matches_says_so(call, monkeypatch):
     monkeypatch.setattr(finding, "THRESHOLD", 0.999)
     for number in range(5):
-        add(mind, f"Lunch number {number} is served at noon")
+        add(call, f"Lunch number {number} is served at noon")
 
-    answer = recall_memory(mind, "why is lunch number four late in winter")
+    answer = recall_memory(call, "why is lunch number four late in winter")
 
     assert answer.source_refs
     assert "(weak)" in answer.summary.splitlines()[0]
 
 
-def test_a_summary_has_at_most_three_memories_within_a_budget(mind):
+def test_a_summary_has_at_most_three_memories_within_a_budget(call):
     for number in range(6):
-        add(mind, f"Deploy step {number}. " + "It is long and dull. " * 200)
+        add(call, f"Deploy step {number}. " + "It is long and dull. " * 200)
 
-    answer = recall_memory(mind, "deploy step")
+    answer = recall_memory(call, "deploy step")
 
     assert len(answer.source_refs) == 3
     assert len(answer.summary) < 2_200
 
 
-def test_an_edited_memory_is_recalled_as_it_is_now(mind):
-    memory = add(mind, "The API allows 50 requests a second")
-    recall_memory(mind, "API requests")
-    edit(mind, memory.id, content="The API allows 90 requests a second")
+def test_an_edited_memory_is_recalled_as_it_is_now(call):
+    memory = add(call, "The API allows 50 requests a second")
+    recall_memory(call, "API requests")
+    edit(call, memory.id, content="The API allows 90 requests a second")
 
-    assert "90 requests" in recall_memory(mind, "API requests").summary
+    assert "90 requests" in recall_memory(call, "API requests").summary
 
 
 @pytest.mark.req("001-13", "001-23")
 def test_a_missing_project_is_reported_and_not_raised(home):
-    answer = recall_memory(Mind(home=home, project=None, environ={}), "anything")
+    answer = recall_memory(Call(Mind(home=home, project=None, environ={})), "anything")
 
     assert "mind init" in answer.summary
     assert (answer.confidence, answer.source_refs) == (None, ())
@@ -288,36 +289,36 @@ def test_a_missing_project_is_reported_and_not_raised(home):
 
 @pytest.mark.req("001-13", "001-23")
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "I/O")])
-def test_unreadable_files_are_reported_and_not_raised(mind, monkeypatch, error):
+def test_unreadable_files_are_reported_and_not_raised(call, monkeypatch, error):
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
     monkeypatch.setattr("mimo.operations.refresh.refresh", fail)
 
-    answer = recall_memory(mind, "anything")
+    answer = recall_memory(call, "anything")
 
     assert "could not be" in answer.summary
     assert (answer.confidence, answer.source_refs) == (None, ())
 
 
 @pytest.mark.req("001-23")
-def test_a_damaged_index_does_not_fail_a_recall(mind):
-    add(mind, "The API allows 50 requests a second")
-    recall_memory(mind, "API")
-    mind.close()
-    for path in mind.index_folder.iterdir():
+def test_a_damaged_index_does_not_fail_a_recall(call):
+    add(call, "The API allows 50 requests a second")
+    recall_memory(call, "API")
+    call.mind.close()
+    for path in call.mind.index_folder.iterdir():
         path.write_bytes(b"not a database" * 100)
 
-    answer = recall_memory(mind.reopened(), "API requests a second")
+    answer = recall_memory(Call(call.mind.reopened()), "API requests a second")
 
     assert "50 requests" in answer.summary
 
 
 @pytest.mark.req("001-07", "001-08", "001-09")
-def test_the_tool_is_listed_as_the_manifest_describes_it(mind):
+def test_the_tool_is_listed_as_the_manifest_describes_it(call):
     from mimo.features.modules import packaged
 
-    app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=[], naming="underscore")
 
     async def talk() -> Any:
         async with Client(app.server()) as client:
@@ -349,10 +350,10 @@ Confidence in note 1: {percent}
 """
 
 
-def test_the_summary_on_the_command_line(mind, monkeypatch, capsys):
-    write(mind, FAILED)
-    write(mind, CURRENT)
-    monkeypatch.chdir(mind.project.root)
+def test_the_summary_on_the_command_line(call, monkeypatch, capsys):
+    write(call, FAILED)
+    write(call, CURRENT)
+    monkeypatch.chdir(call.mind.project.root)
 
     assert main(["recall", *QUERY, "--json"]) == 0
     confidence = json.loads(capsys.readouterr().out)["confidence"]
@@ -366,12 +367,12 @@ def test_the_summary_on_the_command_line(mind, monkeypatch, capsys):
     assert capsys.readouterr() == (summary, "")
 
 
-def test_the_newest_memories_in_place_of_those_of_a_time_are_labelled_weak(mind):
+def test_the_newest_memories_in_place_of_those_of_a_time_are_labelled_weak(call):
     for number in range(21):
-        add(mind, f"Note {number}")
+        add(call, f"Note {number}")
 
-    instead = recall_memory(mind, "what happened in 2024").summary
-    listed = recall_memory(mind, "what happened today").summary
+    instead = recall_memory(call, "what happened in 2024").summary
+    listed = recall_memory(call, "what happened today").summary
 
     assert "5 of 20 or more notes (weak) of earlier work" in instead
     assert "5 of 20 or more notes of earlier work" in listed
@@ -385,8 +386,8 @@ def test_outside_a_project_a_next_step_is_suggested(tmp_path: Path, monkeypatch,
     assert "mind init" in capsys.readouterr().out
 
 
-def test_a_summary_without_a_match_names_whose_memories_were_searched(mind, monkeypatch, capsys):
-    monkeypatch.chdir(mind.project.root)
+def test_a_summary_without_a_match_names_whose_memories_were_searched(call, monkeypatch, capsys):
+    monkeypatch.chdir(call.mind.project.root)
 
     def said() -> str:
         capsys.readouterr()
@@ -395,5 +396,5 @@ def test_a_summary_without_a_match_names_whose_memories_were_searched(mind, monk
 
     assert main(["add", "--user", "Always use pnpm"]) == 0
     assert "none of the one memory for all projects matches" in said()
-    write(mind, CURRENT)
+    write(call, CURRENT)
     assert "none of the 2 memories of this project and for all projects matches" in said()

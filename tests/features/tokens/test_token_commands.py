@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.guard.tokens import Scope, digest_of, read
-from mimo.mind import Mind
 from tests.conftest import NOW
 
 
-def run(mind: Mind, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+def run(call: Call, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     """Returns exit status and answer of a command, or its error."""
-    status = main(["token", *words, "--json"], open=lambda _: mind)
+    status = main(["token", *words, "--json"], open=lambda _: call.mind)
     out, err = capsys.readouterr()
     return status, json.loads(out or err)
 
 
 def test_a_token_is_shown_once_and_stored_as_a_digest(
-    mind: Mind, home: Path, capsys: pytest.CaptureFixture[str]
+    call: Call, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--email", "ana@example.org", "--project", "shop", "--project", "bank", "--days", "2"]
 
-    status, added = run(mind, capsys, "add", "ana", *words, "--scope", "read")
+    status, added = run(call, capsys, "add", "ana", *words, "--scope", "read")
 
     assert status == 0
     file = home / "tokens.toml"
@@ -39,55 +39,55 @@ def test_a_token_is_shown_once_and_stored_as_a_digest(
 
 
 def test_a_user_has_one_token_until_it_is_revoked(
-    mind: Mind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = ["--file", str(tmp_path / "team.toml")]
     ana = ["add", "ana", "--email", "ana@example.org", *file]
 
-    assert run(mind, capsys, *ana)[0] == 0
-    status, error = run(mind, capsys, *ana)
+    assert run(call, capsys, *ana)[0] == 0
+    status, error = run(call, capsys, *ana)
     assert status != 0
     assert "mind token rm ana" in str(error)
-    rows = run(mind, capsys, "list", *file)[1]["tokens"]
+    rows = run(call, capsys, "list", *file)[1]["tokens"]
     assert [(row["name"], row["scope"], row["expired"]) for row in rows] == [
         ("ana", "write", False)
     ]
-    assert run(mind, capsys, "rm", "ana", *file)[0] == 0
-    assert run(mind, capsys, "list", *file)[1]["tokens"] == []
-    assert run(mind, capsys, "rm", "ana", *file)[0] != 0
-    assert run(mind, capsys, *ana)[0] == 0
+    assert run(call, capsys, "rm", "ana", *file)[0] == 0
+    assert run(call, capsys, "list", *file)[1]["tokens"] == []
+    assert run(call, capsys, "rm", "ana", *file)[0] != 0
+    assert run(call, capsys, *ana)[0] == 0
 
 
 def test_an_expired_token_is_marked(
-    mind: Mind, clock: Any, capsys: pytest.CaptureFixture[str]
+    call: Call, clock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(mind, capsys, "add", "ana", "--email", "ana@example.org", "--days", "1")
-    assert main(["token", "list"], open=lambda _: mind) == 0
+    run(call, capsys, "add", "ana", "--email", "ana@example.org", "--days", "1")
+    assert main(["token", "list"], open=lambda _: call.mind) == 0
     assert "2026-11-21 15:30:00 UTC" in capsys.readouterr().out
     clock.forward(days=2)
 
-    assert run(mind, capsys, "list")[1]["tokens"][0]["expired"]
+    assert run(call, capsys, "list")[1]["tokens"][0]["expired"]
 
 
 def test_a_token_expires_within_a_hundred_years(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ana = ("add", "ana", "--email", "ana@example.org", "--days")
 
-    status, error = run(mind, capsys, *ana, "36501")
+    status, error = run(call, capsys, *ana, "36501")
     assert (status, error["error"]["code"]) == (2, "VALIDATION_ERROR")
-    assert run(mind, capsys, *ana, "36500")[0] == 0
+    assert run(call, capsys, *ana, "36500")[0] == 0
 
 
 def test_an_agent_in_a_shell_changes_no_token(
-    mind: Mind, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    call: Call, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ana = ("ana", "--email", "ana@example.org")
-    assert run(mind, capsys, "add", *ana)[0] == 0
+    assert run(call, capsys, "add", *ana)[0] == 0
     before = (home / "tokens.toml").read_bytes()
     monkeypatch.setenv("CLAUDECODE", "1")
 
     for words in (("add", "eve", *ana[1:]), ("rm", "ana")):
-        status, error = run(mind, capsys, *words)
+        status, error = run(call, capsys, *words)
         assert (status, error["error"]["code"]) == (5, "PERMISSION_DENIED")
     assert (home / "tokens.toml").read_bytes() == before

@@ -5,6 +5,7 @@ from textwrap import wrap
 
 import pytest
 
+from mimo.call import Call
 from mimo.features.search.commands import search
 from mimo.features.upkeep import demo
 from mimo.features.upkeep.demo import write_story
@@ -34,27 +35,27 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("question", "title"), ANSWERS.items())
 def test_the_right_memory_of_the_story_is_first(story: Path, question: str, title: str) -> None:
-    mind = Mind.open(story, environ={"MIND_HOME": str(story.parent / "home")})
-    first = search(mind, question).results[0]
+    call = Call(Mind.open(story, environ={"MIND_HOME": str(story.parent / "home")}))
+    first = search(call, question).results[0]
 
     assert first.title.startswith(title)
     assert not first.weak
 
 
-def test_the_demo_shows_a_question_the_agents_note_and_the_pitfall(mind: Mind) -> None:
-    result = demo.demo(mind)
+def test_the_demo_shows_a_question_the_agents_note_and_the_pitfall(call: Call) -> None:
+    result = demo.demo(call)
     asked, hooked, checked = (step.output for step in result.steps)
 
     assert asked.partition("\n")[0].find(JWT) > 0
     assert "FAILED, do not repeat it: a second node" in hooked
     assert "Keep the refresh token in an HttpOnly cookie" in checked
     assert Path(result.project).is_dir()
-    assert not (mind.home / "memories").exists()
+    assert not (call.mind.home / "memories").exists()
 
 
 def test_the_demo_fits_a_screen() -> None:
     screen = Recorded()
-    result = demo.demo(Mind(home=Path(), project=None))
+    result = demo.demo(Call(Mind(home=Path(), project=None)))
     show_on(screen, result)
     lines = screen.plain.replace(str(Path(result.project).parent), "mind-demo-abcdefgh")
     rows = [row for line in lines.splitlines() for row in wrap(line, 80) or [""]]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mimo import disk
+from mimo.call import Call
 from mimo.commands.spec import to_json
 from mimo.errors import Invalid, LaterFormat
 from mimo.features.ingest.commands import ingest
@@ -21,13 +22,14 @@ from mimo.features.upkeep.status import status
 from mimo.mind import Mind
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
+from tests.calls import with_console
 from tests.conftest import git
 
 
 @pytest.fixture
-def nowhere(home: Path) -> Mind:
+def nowhere(home: Path) -> Call:
     """A memory without a project."""
-    return Mind(home=home, project=None, environ={})
+    return Call(Mind(home=home, project=None, environ={}))
 
 
 class TestInit:
@@ -49,14 +51,14 @@ class TestInit:
         with pytest.raises(Invalid, match="inside the project") as raised:
             init(nowhere, str(inner))
         assert f"`mind init --nested {inner}`" in raised.value.hint
-        nowhere.ask = lambda *_: "no"
+        nowhere = with_console(nowhere, ask=lambda *_: "no")
         with pytest.raises(Invalid):
             init(nowhere, str(inner))
         assert not (inner / ".mind").exists()
 
-        nowhere.ask = lambda *_: "yes"
+        nowhere = with_console(nowhere, ask=lambda *_: "yes")
         assert init(nowhere, str(inner)).created
-        nowhere.ask = None
+        nowhere = with_console(nowhere, ask=None)
         assert not init(nowhere, str(inner)).created  # It is one already: nothing to ask.
         (other := project / "packages" / "web").mkdir()
         assert init(nowhere, str(other), nested=True).created
@@ -72,36 +74,36 @@ class TestInit:
             asked.append(question.text)
             return answer
 
-        nowhere.ask = ask
+        nowhere = with_console(nowhere, ask=ask)
         for name in ("blog", "shop"):
             (tmp_path / name).mkdir(exist_ok=True)
-            init(nowhere.reopened(), str(tmp_path / name))
+            init(Call(nowhere.mind.reopened(), console=nowhere.console), str(tmp_path / name))
 
         assert asked[0] == "Times are shown in UTC. Show them in local time (Europe/Berlin)?"
         assert len(asked) == (2 if answer is None else 1)
-        assert nowhere.reopened().config["time.zone"] == zone
+        assert nowhere.mind.reopened().config["time.zone"] == zone
 
     @pytest.mark.parametrize("ask", [None, lambda *_: pytest.fail("it asked")])
     def test_init_does_not_ask_for_a_zone_without_need(self, nowhere, tmp_path, monkeypatch, ask):
         name = None if ask else "Europe/Berlin"  # In UTC, or without a terminal.
         monkeypatch.setattr("mimo.zones.system_name", lambda _: name)
-        nowhere.ask = ask
+        nowhere = with_console(nowhere, ask=ask)
         (tmp_path / "blog").mkdir()
 
         assert init(nowhere, str(tmp_path / "blog")).created
-        assert nowhere.reopened().config.origins["time.zone"] == "default"
+        assert nowhere.mind.reopened().config.origins["time.zone"] == "default"
 
     def test_init_is_complete_if_the_zone_can_not_be_stored(self, nowhere, tmp_path, monkeypatch):
         monkeypatch.setattr("mimo.zones.system_name", lambda _: "Europe/Berlin")
         (tmp_path / "settings.toml").write_text("# mine\n", encoding="utf-8")
-        nowhere.home.mkdir(exist_ok=True)
-        (nowhere.home / "config.toml").symlink_to(tmp_path / "settings.toml")
-        nowhere.ask = lambda *_: "yes"
+        nowhere.mind.home.mkdir(exist_ok=True)
+        (nowhere.mind.home / "config.toml").symlink_to(tmp_path / "settings.toml")
+        nowhere = with_console(nowhere, ask=lambda *_: "yes")
         root = tmp_path / "blog"
         root.mkdir()
         git(root, "init", "-q")
 
-        made = init(nowhere.reopened(), str(root))
+        made = init(Call(nowhere.mind.reopened(), console=nowhere.console), str(root))
 
         assert "`time.zone` stays as it is" in made.notices[-1]
         assert "mind" in git(root, "config", "merge.mind.driver")
@@ -149,59 +151,59 @@ class TestInit:
 
 
 class TestTrust:
-    def test_trust_approves_current_files_only(self, mind):
-        untrust(mind)
-        facts = mind.folder / "facts"
+    def test_trust_approves_current_files_only(self, call):
+        untrust(call)
+        facts = call.mind.folder / "facts"
         facts.mkdir()
         (facts / "one.md").write_text("the first text\n", encoding="utf-8")
 
-        approved = trust(mind)
+        approved = trust(call)
         (facts / "two.md").write_text("the second text\n", encoding="utf-8")
 
         assert (approved.approved, approved.total) == (1, 1)
-        labels = {row.source_file: row.trust for row in search(mind, "text").results}
+        labels = {row.source_file: row.trust for row in search(call, "text").results}
         assert labels == {".mind/facts/one.md": "trusted", ".mind/facts/two.md": "untrusted"}
 
-    def test_trust_follow_approves_later_files(self, mind):
-        untrust(mind)
-        trust(mind, follow=True)
-        (mind.folder / "facts").mkdir()
-        (mind.folder / "facts" / "two.md").write_text("the second text\n", encoding="utf-8")
+    def test_trust_follow_approves_later_files(self, call):
+        untrust(call)
+        trust(call, follow=True)
+        (call.mind.folder / "facts").mkdir()
+        (call.mind.folder / "facts" / "two.md").write_text("the second text\n", encoding="utf-8")
 
-        assert search(mind, "second").results[0].trust == "trusted"
+        assert search(call, "second").results[0].trust == "trusted"
 
-    def test_untrust_revokes_all_approvals(self, mind):
-        add(mind, "tea is hot")
+    def test_untrust_revokes_all_approvals(self, call):
+        add(call, "tea is hot")
 
-        state = untrust(mind)
+        state = untrust(call)
 
         assert (state.approved, state.total) == (0, 1)
 
 
 class TestStatus:
-    def test_the_statements_of_a_log_are_memories_of_one_document(self, mind, capsys):
+    def test_the_statements_of_a_log_are_memories_of_one_document(self, call, capsys):
         log = "- Decided to use llamas\n- TIL goats climb\n"
-        (mind.folder / "MEMORY.md").write_text(log, encoding="utf-8")
+        (call.mind.folder / "MEMORY.md").write_text(log, encoding="utf-8")
 
         screen = PlainScreen()
-        show_on(screen, status(mind))
+        show_on(screen, status(call))
         screen.finish(pager=False)
 
         assert "2 memories read where they are\n" in capsys.readouterr().out
 
     def test_status_states_how_commits_from_before_the_first_reading_are_approved(
-        self, mind, project
+        self, call, project
     ):
         git(project, "init", "-q")
         git(project, "config", "user.email", "me@x.org")
-        (mind.folder / "facts").mkdir()
-        (mind.folder / "facts" / "old.md").write_text("tea is hot\n", encoding="utf-8")
+        (call.mind.folder / "facts").mkdir()
+        (call.mind.folder / "facts" / "old.md").write_text("tea is hot\n", encoding="utf-8")
         git(project, "add", ".")
         git(project, "commit", "-qm", "before")
-        mind.trust.forget()
-        add(mind, "coffee is hot, too")
+        call.mind.trust.forget()
+        add(call, "coffee is hot, too")
 
-        trust = to_json(status(mind.reopened()))["current_project"]["trust"]
+        trust = to_json(status(Call(call.mind.reopened())))["current_project"]["trust"]
 
         assert "1 of 2 files are trusted" in trust
         assert "your new commits here as me@x.org are trusted" in trust
@@ -222,14 +224,14 @@ class TestStatus:
         }
 
     @pytest.mark.req("003-28", "003-29", "003-30", "003-31", "003-37", "003-44")
-    def test_status_counts_the_current_project(self, mind, clock):
-        (mind.project.root / "pyproject.toml").write_text("", encoding="utf-8")
-        add(mind, "use JWT", type="decision")
-        add(mind, "uploads fail", type="issue")
+    def test_status_counts_the_current_project(self, call, clock):
+        (call.mind.project.root / "pyproject.toml").write_text("", encoding="utf-8")
+        add(call, "use JWT", type="decision")
+        add(call, "uploads fail", type="issue")
         clock.forward(hours=2)
-        add(mind, "proxies cut bodies", type="learning")
+        add(call, "proxies cut bodies", type="learning")
 
-        project = to_json(status(mind))["current_project"]
+        project = to_json(status(call))["current_project"]
 
         assert (project["name"], project["stack"]) == ("shop", ["python"])
         assert project["memory_health"] == "good"
@@ -241,22 +243,22 @@ class TestStatus:
             "edges": 0,
             "sessions_inferred": 2,
         }
-        assert to_json(status(mind))["global_stats"]["total_memories"] == 3
+        assert to_json(status(call))["global_stats"]["total_memories"] == 3
 
     @pytest.mark.req("003-29")
-    def test_memory_without_changes_for_two_weeks_is_stale(self, mind, clock):
-        assert to_json(status(mind))["current_project"]["memory_health"] == "empty"
-        add(mind, "tea is hot")
+    def test_memory_without_changes_for_two_weeks_is_stale(self, call, clock):
+        assert to_json(status(call))["current_project"]["memory_health"] == "empty"
+        add(call, "tea is hot")
         clock.forward(days=15)
 
-        assert to_json(status(mind))["current_project"]["memory_health"] == "stale"
+        assert to_json(status(call))["current_project"]["memory_health"] == "stale"
 
 
 class TestDoctor:
-    def test_a_project_without_faults_is_healthy(self, mind):
-        add(mind, "tea is hot")
+    def test_a_project_without_faults_is_healthy(self, call):
+        add(call, "tea is hot")
 
-        diagnosis = doctor(mind)
+        diagnosis = doctor(call)
 
         assert diagnosis.healthy
         assert {check.verdict for check in diagnosis.checks} == {Verdict.OK}
@@ -275,82 +277,84 @@ class TestDoctor:
         ],
     )
     def test_an_encoder_that_cannot_be_used_is_a_warning(
-        self, mind, tmp_path, place, reason, remedy
+        self, call, tmp_path, place, reason, remedy
     ):
         (tmp_path / "empty").mkdir()
-        add(mind, "tea is hot")
-        config(mind, "embedding.encoder", place.format(folder=tmp_path))
+        add(call, "tea is hot")
+        config(call, "embedding.encoder", place.format(folder=tmp_path))
 
-        diagnosis = doctor(mind.reopened())
+        diagnosis = doctor(Call(call.mind.reopened()))
 
         assert diagnosis.healthy
         (check,) = (check for check in diagnosis.checks if check.name == "encoder")
         assert check.verdict is Verdict.WARNING
         assert reason in check.message
         assert remedy in (check.hint or "")
-        warned = any(reason in warning for warning in status(mind.reopened()).warnings)
+        warned = any(reason in warning for warning in status(Call(call.mind.reopened())).warnings)
         assert warned is (reason != "gives no answer")  # The server is not asked by `mind status`.
-        notice = index(mind.reopened()).notice or ""
+        notice = index(Call(call.mind.reopened())).notice or ""
         assert reason in notice
         assert remedy in notice
 
-    def test_the_encoder_is_named(self, mind):
+    def test_the_encoder_is_named(self, call):
         for value, name in (("on", "multilingual-e5-small"), ("off", "off")):
-            config(mind, "embedding.encoder", value)
-            (check,) = (each for each in doctor(mind.reopened()).checks if each.name == "encoder")
+            config(call, "embedding.encoder", value)
+            (check,) = (
+                each for each in doctor(Call(call.mind.reopened())).checks if each.name == "encoder"
+            )
             assert check.verdict is Verdict.OK
             assert name in check.message
 
-    def test_a_fault_has_its_file_and_line(self, mind):
-        facts = mind.folder / "facts"
+    def test_a_fault_has_its_file_and_line(self, call):
+        facts = call.mind.folder / "facts"
         facts.mkdir()
         (facts / "broken.md").write_text("---\na: 1\nb: [open\n---\nx\n", encoding="utf-8")
         (facts / "lost.md").write_text("see [[nowhere]]\n", encoding="utf-8")
 
-        diagnosis = doctor(mind)
+        diagnosis = doctor(call)
 
         assert not diagnosis.healthy
         fault = next(check for check in diagnosis.checks if check.verdict is Verdict.FAULT)
         assert (fault.file, fault.line) == (".mind/facts/broken.md", 4)
         assert any("nowhere" in check.message for check in diagnosis.checks)
 
-    def test_a_duplicate_id_is_reported(self, mind):
-        facts = mind.folder / "facts"
+    def test_a_duplicate_id_is_reported(self, call):
+        facts = call.mind.folder / "facts"
         facts.mkdir()
         (facts / "tea.md").write_text("---\nid: tea\ntype: fact\n---\none\n", encoding="utf-8")
         (facts / "copy.md").write_text("---\nid: tea\ntype: fact\n---\ntwo\n", encoding="utf-8")
 
-        named = [check.file for check in doctor(mind).checks if check.file]
+        named = [check.file for check in doctor(call).checks if check.file]
 
         assert named == [".mind/facts/copy.md"]
 
-    def test_a_memory_with_the_id_of_an_ingested_file_is_reported(self, mind, project):
+    def test_a_memory_with_the_id_of_an_ingested_file_is_reported(self, call, project):
         (project / "guide.md").write_text("# Guide\n\nRun make install.\n", encoding="utf-8")
-        source = ingest(mind, str(project / "guide.md")).source_id
+        source = ingest(call, str(project / "guide.md")).source_id
         path = project / ".mind" / "facts" / "tea.md"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"---\nid: {source}\ntype: fact\n---\none\n", encoding="utf-8")
 
-        (check,) = (check for check in doctor(mind).checks if check.name == "sources")
+        (check,) = (check for check in doctor(call).checks if check.name == "sources")
 
         assert (check.verdict, check.file) == (Verdict.WARNING, ".mind/facts/tea.md")
         assert check.message.startswith("its id is that of an ingested file, too")
 
-    def test_a_header_with_values_of_no_meaning_is_named(self, mind):
-        facts = mind.folder / "facts"
+    def test_a_header_with_values_of_no_meaning_is_named(self, call):
+        facts = call.mind.folder / "facts"
         facts.mkdir()
         header = "id: tea\ntype: fact\nlinks:\n  - {too: cup}\nimportance: high\nmine: 1\n"
         (facts / "tea.md").write_text(f"---\n{header}---\none\n", encoding="utf-8")
 
-        diagnosis = doctor(mind)
+        diagnosis = doctor(call)
         (check,) = (check for check in diagnosis.checks if check.file)
 
         assert diagnosis.healthy
         assert check.file == ".mind/facts/tea.md"
         assert check.message.startswith("the value of `links`, `importance` in the header")
 
-    def test_links_that_supersede_without_effect_or_in_a_circle_are_named(self, mind):
-        folder = mind.folder / "decisions"
+    def test_links_that_supersede_without_effect_or_in_a_circle_are_named(self, call):
+        folder = call.mind.folder / "decisions"
         folder.mkdir()
 
         def write(id: str, to: str | None = None) -> None:
@@ -359,7 +363,7 @@ class TestDoctor:
             (folder / f"{id}.md").write_text(f"---\n{header}---\none\n", encoding="utf-8")
 
         def links() -> list[tuple[str, str]]:
-            checks = [check for check in doctor(mind).checks if check.name == "links"]
+            checks = [check for check in doctor(call).checks if check.name == "links"]
             return [(check.message, check.hint or "") for check in checks]
 
         for id, to in (("a", "c"), ("b", "a"), ("c", "b"), ("d", "a"), ("e", "Use d")):
@@ -393,23 +397,23 @@ class TestDoctor:
             ("---\n\nTags helped.\n\n---\nEnd.\n", None),
         ],
     )
-    def test_a_header_that_is_not_read_as_meant_is_named(self, mind, text, reason):
-        facts = mind.folder / "facts"
+    def test_a_header_that_is_not_read_as_meant_is_named(self, call, text, reason):
+        facts = call.mind.folder / "facts"
         facts.mkdir()
         (facts / "tea.md").write_text(text, encoding="utf-8")
 
-        diagnosis = doctor(mind)
+        diagnosis = doctor(call)
         warnings = [check for check in diagnosis.checks if check.file]
 
         assert diagnosis.healthy
         assert [check.verdict for check in warnings] == [Verdict.WARNING] * bool(reason)
         assert not reason or reason in warnings[0].message
 
-    def test_a_log_whose_end_is_not_read_is_named(self, mind):
-        path = mind.folder / "MEMORY.md"
+    def test_a_log_whose_end_is_not_read_is_named(self, call):
+        path = call.mind.folder / "MEMORY.md"
         path.write_text("```\nmake\n\n- Decided: Zig over C\n", encoding="utf-8")
 
-        diagnosis = doctor(mind)
+        diagnosis = doctor(call)
         (warning,) = (check for check in diagnosis.checks if check.file)
 
         assert diagnosis.healthy
@@ -417,24 +421,24 @@ class TestDoctor:
         assert warning.verdict is Verdict.WARNING
 
         path.write_text("```\nmake\n```\n\n- Decided: Zig over C\n", encoding="utf-8")
-        assert not any(check.file for check in doctor(mind).checks)
+        assert not any(check.file for check in doctor(call).checks)
 
-    def test_a_log_of_the_user_whose_end_is_not_read_is_named(self, mind):
-        user = mind.user(make=True)
-        path = user.folder / "MEMORY.md"
+    def test_a_log_of_the_user_whose_end_is_not_read_is_named(self, call):
+        user = call.user(make=True)
+        path = user.mind.folder / "MEMORY.md"
         path.write_text("- Learned: x\n\n```\n- Decided: Zig over C\n", encoding="utf-8")
 
-        (warning,) = (check for check in doctor(mind).checks if check.file)
+        (warning,) = (check for check in doctor(call).checks if check.file)
 
         assert (warning.name, warning.file, warning.line) == ("user", str(path), 3)
 
-    def test_a_repair_that_fails_stops_no_other(self, mind, project):
+    def test_a_repair_that_fails_stops_no_other(self, call, project):
         git(project, "init", "-q")
-        rules = mind.folder / ".gitignore"
+        rules = call.mind.folder / ".gitignore"
         rules.unlink()
         rules.symlink_to(project / "elsewhere")
 
-        checks = doctor(mind, fix=True).checks
+        checks = doctor(call, fix=True).checks
 
         assert (checks[0].name, checks[0].verdict) == ("repair", Verdict.FAULT)
         assert len(checks) > 3
@@ -443,102 +447,102 @@ class TestDoctor:
     def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 
-    def test_an_unknown_setting_is_a_warning(self, mind):
-        (mind.folder / "config.toml").write_text("format = 1\ncolour = 3\n", encoding="utf-8")
+    def test_an_unknown_setting_is_a_warning(self, call):
+        (call.mind.folder / "config.toml").write_text("format = 1\ncolour = 3\n", encoding="utf-8")
 
-        diagnosis = doctor(mind.reopened())
+        diagnosis = doctor(Call(call.mind.reopened()))
 
         assert diagnosis.healthy
         assert any("colour" in check.message for check in diagnosis.checks)
 
 
 class TestConfig:
-    def test_a_changed_setting_keeps_comments(self, mind):
-        path = mind.folder / "config.toml"
+    def test_a_changed_setting_keeps_comments(self, call):
+        path = call.mind.folder / "config.toml"
         before = path.read_text(encoding="utf-8")
 
-        changed = config(mind, "decay.rate", "0.05")
+        changed = config(call, "decay.rate", "0.05")
 
         assert (changed.settings[0].value, changed.settings[0].origin) == (0.05, "project")
         assert path.read_text(encoding="utf-8").startswith(before.rstrip("\n"))
 
-    def test_unset_restores_the_default(self, mind):
-        config(mind, "decay.rate", "0.05")
+    def test_unset_restores_the_default(self, call):
+        config(call, "decay.rate", "0.05")
 
-        assert config(mind, "decay.rate", unset=True).settings[0].value == 0.01
+        assert config(call, "decay.rate", unset=True).settings[0].value == 0.01
 
-    def test_unset_of_a_default_does_not_change_the_file(self, mind, home):
-        path = mind.folder / "config.toml"
+    def test_unset_of_a_default_does_not_change_the_file(self, call, home):
+        path = call.mind.folder / "config.toml"
         before = path.read_bytes()
 
-        config(mind, "decay.rate", unset=True)
-        config(mind, "mcp.tool_names", unset=True)
+        config(call, "decay.rate", unset=True)
+        config(call, "mcp.tool_names", unset=True)
 
         assert path.read_bytes() == before
         assert not (home / "config.toml").exists()
 
     @pytest.mark.parametrize("words", [(), ("decay.rate", "0.5")])
-    def test_unset_takes_a_setting_and_no_value(self, mind, words):
+    def test_unset_takes_a_setting_and_no_value(self, call, words):
         with pytest.raises(Invalid, match="no value"):
-            config(mind, *words, unset=True)
+            config(call, *words, unset=True)
 
     @pytest.mark.parametrize("given", ["0.5", None])
     @pytest.mark.parametrize("text", ["decay = 3\n", "[[decay]]\n"])
-    def test_a_file_with_another_value_in_place_of_a_table_is_not_changed(self, mind, text, given):
-        path = mind.folder / "config.toml"
+    def test_a_file_with_another_value_in_place_of_a_table_is_not_changed(self, call, text, given):
+        path = call.mind.folder / "config.toml"
         path.write_text(text, encoding="utf-8")
 
         with pytest.raises(Invalid, match=r"`decay` in .* is not a table"):
-            config(mind, "decay.rate", given, unset=given is None)
+            config(call, "decay.rate", given, unset=given is None)
 
         assert path.read_text(encoding="utf-8") == text
 
-    def test_approvals_of_a_later_version_keep_only_the_settings_of_the_project(self, mind, home):
-        add(mind, "Tea is at five")
+    def test_approvals_of_a_later_version_keep_only_the_settings_of_the_project(self, call, home):
+        add(call, "Tea is at five")
         with closing(sqlite3.connect(home / "trust.db")) as database:
             database.execute("PRAGMA user_version = 2")
-        settings = mind.folder / "config.toml"
+        settings = call.mind.folder / "config.toml"
         before = settings.read_bytes()
         for given in ({"value": "5000"}, {"unset": True}):
             with pytest.raises(LaterFormat, match="has format 2"):
-                config(mind, "context.budget", **given)
+                config(call, "context.budget", **given)
         assert settings.read_bytes() == before
-        assert config(mind, "context.budget", "5000", user=True).settings[0].origin == "user"
+        assert config(call, "context.budget", "5000", user=True).settings[0].origin == "user"
 
-    def test_a_user_setting_is_written_to_the_users_file(self, mind, home):
-        config(mind, "mcp.tool_names", "slash")
+    def test_a_user_setting_is_written_to_the_users_file(self, call, home):
+        config(call, "mcp.tool_names", "slash")
 
         assert "slash" in (home / "config.toml").read_text(encoding="utf-8")
         with pytest.raises(Invalid, match="setting of the project"):
-            config(mind, "include", "docs/*.md", user=True)
+            config(call, "include", "docs/*.md", user=True)
 
     @pytest.mark.parametrize("user", [True, False])
-    def test_two_processes_lose_no_setting(self, mind, monkeypatch, user):
+    def test_two_processes_lose_no_setting(self, call, monkeypatch, user):
         read, started = disk.read, list[threading.Thread]()
 
         def slowly(path, *given, **options):
             data = read(path, *given, **options)
             if path.name == "config.toml" and given == () and "limit" in options and not started:
-                words = (mind.reopened(), "decay.floor", "0.06")
+                words = (Call(call.mind.reopened()), "decay.floor", "0.06")
                 started.append(threading.Thread(target=config, args=words, kwargs={"user": user}))
                 started[0].start()
                 started[0].join(0.5)  # Unless it waits for us.
             return data
 
-        config(mind, "decay.floor", "0.04", user=user)
+        config(call, "decay.floor", "0.04", user=user)
         monkeypatch.setattr(disk, "read", slowly)
-        config(mind, "decay.rate", "0.02", user=user)
+        config(call, "decay.rate", "0.02", user=user)
         started[0].join()
 
-        changed = mind.reopened().config
+        changed = call.mind.reopened().config
         assert (changed["decay.rate"], changed["decay.floor"]) == (0.02, 0.06)
 
-    def test_a_damaged_settings_file_is_not_changed(self, mind):
-        path = mind.folder / "config.toml"
+    def test_a_damaged_settings_file_is_not_changed(self, call):
+        path = call.mind.folder / "config.toml"
         path.write_text("include = [", encoding="utf-8")
 
         with pytest.raises(Invalid, match=r"config\.toml"):
-            config(mind, "decay.rate", "0.05")
+            config(call, "decay.rate", "0.05")
 
         assert path.read_text(encoding="utf-8") == "include = ["
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.commands.spec import to_json
 from mimo.errors import AmbiguousId, Invalid, NotFound
@@ -17,92 +18,95 @@ from mimo.memory.model import Kind, Sort
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
+from tests.calls import acting_as, from_shell
 from tests.conftest import NOW
 
 
 @pytest.fixture
-def blog(mind: Mind, tmp_path: Path) -> Mind:
+def blog(call: Call, tmp_path: Path) -> Call:
     """Another registered project, with a private memory and a shared one."""
-    projects.register(mind.home, mind.project, now=NOW)
+    projects.register(call.mind.home, call.mind.project, now=NOW)
     root = tmp_path / "blog"
     root.mkdir()
-    init(root, mind.home, now=NOW)
-    opened = Mind(
-        home=mind.home,
-        project=projects.explicit(root, mind.home),
-        clock=mind.clock,
-        environ={},
+    init(root, call.mind.home, now=NOW)
+    opened = Call(
+        Mind(
+            home=call.mind.home,
+            project=projects.explicit(root, call.mind.home),
+            clock=call.mind.clock,
+            environ={},
+        )
     )
     add(opened, "posts are in Markdown", importance=0.9)
     add(opened, "the next title", private=True)
     return opened
 
 
-def test_each_project_has_its_name_path_and_number_of_memories(mind: Mind, blog: Mind) -> None:
-    add(mind, "tea is hot")
+def test_each_project_has_its_name_path_and_number_of_memories(call: Call, blog: Call) -> None:
+    add(call, "tea is hot")
 
-    here, other = projects_of(mind).projects
+    here, other = projects_of(call).projects
 
-    assert (here.path, here.memories, here.here) == (str(mind.project.root), 1, True)
-    assert (other.name, other.path) == ("blog", str(blog.project.root))
+    assert (here.path, here.memories, here.here) == (str(call.mind.project.root), 1, True)
+    assert (other.name, other.path) == ("blog", str(blog.mind.project.root))
     assert (other.memories, other.missing, other.here) == (2, False, False)
-    agent = mind.acting_as("codex")
-    agent.agent = "codex"
+    agent = acting_as(call, "codex")
+    agent = from_shell(agent, "codex")
     assert projects_of(agent).projects[1].memories == 1
 
 
-def test_a_missing_project_is_forgotten_and_others_stay(mind: Mind, blog: Mind) -> None:
-    shutil.rmtree(blog.project.root)
-    assert [row.missing for row in projects_of(mind).projects] == [False, True]
-    assert projects_of(mind).notice is None
+def test_a_missing_project_is_forgotten_and_others_stay(call: Call, blog: Call) -> None:
+    shutil.rmtree(blog.mind.project.root)
+    assert [row.missing for row in projects_of(call).projects] == [False, True]
+    assert projects_of(call).notice is None
 
-    done = forget(mind)
+    done = forget(call)
 
-    assert (done.projects, done.missing) == ((str(blog.project.root),), True)
-    assert [row.path for row in projects_of(mind).projects] == [str(mind.project.root)]
-    assert forget(mind).projects == ()
+    assert (done.projects, done.missing) == ((str(blog.mind.project.root),), True)
+    assert [row.path for row in projects_of(call).projects] == [str(call.mind.project.root)]
+    assert forget(call).projects == ()
 
 
 @pytest.mark.parametrize("by", ["name", "path"])
-def test_a_named_project_is_forgotten_and_its_files_stay(mind: Mind, blog: Mind, by: str) -> None:
-    forget(mind, blog.project.name if by == "name" else str(blog.project.root))
+def test_a_named_project_is_forgotten_and_its_files_stay(call: Call, blog: Call, by: str) -> None:
+    forget(call, blog.mind.project.name if by == "name" else str(blog.mind.project.root))
 
-    assert len(projects_of(mind).projects) == 1
+    assert len(projects_of(call).projects) == 1
     assert list_(blog).total == 2
     with pytest.raises(NotFound, match="no project `blog`"):
-        forget(mind, "blog")
+        forget(call, "blog")
 
 
-def test_a_name_of_two_projects_is_ambiguous(mind: Mind, blog: Mind, tmp_path: Path) -> None:
+def test_a_name_of_two_projects_is_ambiguous(call: Call, blog: Call, tmp_path: Path) -> None:
     (twin := tmp_path / "old" / "blog").mkdir(parents=True)
-    init(twin, mind.home, now=NOW)
+    init(twin, call.mind.home, now=NOW)
 
     with pytest.raises(AmbiguousId) as caught:
-        forget(mind, "blog")
+        forget(call, "blog")
     assert str(twin) in caught.value.hint
-    assert len(projects_of(mind).projects) == 3
+    assert len(projects_of(call).projects) == 3
 
 
-def test_a_list_of_all_projects_is_one_list(mind: Mind, blog: Mind) -> None:
-    add(mind, "tea is hot", importance=0.7)
+def test_a_list_of_all_projects_is_one_list(call: Call, blog: Call) -> None:
+    add(call, "tea is hot", importance=0.7)
 
-    rows = list_(mind, all_projects=True)
+    rows = list_(call, all_projects=True)
 
     assert {(row.project, row.title) for row in rows.memories} == {
-        (mind.project.name, "tea is hot"),
+        (call.mind.project.name, "tea is hot"),
         ("blog", "posts are in Markdown"),
     }
-    by_importance = list_(mind, all_projects=True, sort=Sort.IMPORTANCE)
+    by_importance = list_(call, all_projects=True, sort=Sort.IMPORTANCE)
     assert [row.importance for row in by_importance.memories] == [0.9, 0.7]
-    second = list_(mind, all_projects=True, sort=Sort.IMPORTANCE, limit=1, offset=1)
+    second = list_(call, all_projects=True, sort=Sort.IMPORTANCE, limit=1, offset=1)
     assert ([row.title for row in second.memories], second.total) == (["tea is hot"], 2)
 
 
-def test_a_row_of_another_project_does_not_name_a_private_memory(mind: Mind, blog: Mind) -> None:
+def test_a_row_of_another_project_does_not_name_a_private_memory(call: Call, blog: Call) -> None:
     """Its id has words of its title."""
     shared = add(blog, "Use mariadb", type=Kind.DECISION)
     claim = "decision_acquire_acme_corp_20261103_abcdef"
-    path = blog.folder / "private" / "decisions" / f"{claim}.md"
+    path = blog.mind.folder / "private" / "decisions" / f"{claim}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         f"---\nid: {claim}\ntype: decision\ncreated: 2026-11-03T08:00:00Z\n"
@@ -112,50 +116,50 @@ def test_a_row_of_another_project_does_not_name_a_private_memory(mind: Mind, blo
     own = {row.id: row.warning or "" for row in list_(blog).memories}
     assert "abcdef" in own[shared.id]
 
-    rows = list_(mind, all_projects=True).memories
+    rows = list_(call, all_projects=True).memories
 
     assert shared.id in [row.id for row in rows]
     assert "abcdef" not in json.dumps(to_json(list(rows)))
 
 
 def test_private_memories_of_other_projects_are_listed_to_people_only(
-    mind: Mind, blog: Mind
+    call: Call, blog: Call
 ) -> None:
-    def titles(reader: Mind) -> list[str]:
+    def titles(reader: Call) -> list[str]:
         return [row.title for row in list_(reader, all_projects=True, private=True).memories]
 
-    agent = mind.acting_as("codex")
-    agent.agent = "codex"
+    agent = acting_as(call, "codex")
+    agent = from_shell(agent, "codex")
     assert titles(agent) == []
-    assert titles(mind) == ["the next title"]
+    assert titles(call) == ["the next title"]
 
 
-def test_a_list_of_all_projects_is_of_the_present(mind: Mind) -> None:
+def test_a_list_of_all_projects_is_of_the_present(call: Call) -> None:
     with pytest.raises(Invalid, match="present memories"):
-        list_(mind, all_projects=True, at="HEAD")
+        list_(call, all_projects=True, at="HEAD")
 
 
 def test_an_empty_name_forgets_no_project(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(mind.project.root)
+    monkeypatch.chdir(call.mind.project.root)
 
-    assert main(["projects", "forget", ""], open=lambda _: mind) == 1
+    assert main(["projects", "forget", ""], open=lambda _: call.mind) == 1
     assert "no project `` is registered" in capsys.readouterr().err
 
 
 def test_projects_are_printed_with_their_state(
-    mind: Mind, blog: Mind, capsys: pytest.CaptureFixture[str]
+    call: Call, blog: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.rmtree(blog.project.root)
+    shutil.rmtree(blog.mind.project.root)
 
-    assert main(["projects"], open=lambda _: mind) == 0
+    assert main(["projects"], open=lambda _: call.mind) == 0
     out, err = capsys.readouterr()
     headers, here, other = [line.split() for line in out.splitlines()]
     assert headers == ["project", "memories", "path", "state"]
-    assert here == [mind.project.name, "0", str(mind.project.root), "here"]
-    assert other == ["blog", "?", str(blog.project.root), "missing"]
+    assert here == [call.mind.project.name, "0", str(call.mind.project.root), "here"]
+    assert other == ["blog", "?", str(blog.mind.project.root), "missing"]
     assert "`mind projects forget`" in err
     assert "`mind init` in the new folder" in err
-    assert main(["projects", "forget", "--json"], open=lambda _: mind) == 0
-    assert json.loads(capsys.readouterr().out)["projects"] == [str(blog.project.root)]
+    assert main(["projects", "forget", "--json"], open=lambda _: call.mind) == 0
+    assert json.loads(capsys.readouterr().out)["projects"] == [str(blog.mind.project.root)]

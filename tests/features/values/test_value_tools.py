@@ -9,10 +9,11 @@ import anyio
 import pytest
 from mcp.client import Client
 
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
+from mimo.commands.invoke import invoke
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Effect, Surface, command, spec_of, to_json
+from mimo.commands.spec import Effect, command, spec_of, to_json
 from mimo.errors import (
     Denied,
     Invalid,
@@ -58,13 +59,13 @@ ODD: list[Any] = [
 ]
 
 
-def call(mind: Mind, tool: str, **arguments: Any) -> Any:
-    return to_json(invoke(TOOLS[tool][0], mind, CALLER, arguments))
+def call_tool(call: Call, tool: str, **arguments: Any) -> Any:
+    return to_json(invoke(TOOLS[tool][0], call.by(CALLER), arguments))
 
 
-def fill(mind: Mind, namespace: str, *keys: str) -> None:
+def fill(call: Call, namespace: str, *keys: str) -> None:
     for key in keys:
-        call(mind, "putMemory", namespace=namespace, key=key, value=key)
+        call_tool(call, "putMemory", namespace=namespace, key=key, value=key)
 
 
 def test_the_names_are_advertised_as_documented() -> None:
@@ -96,8 +97,8 @@ def test_the_input_schemas_are_the_documented_ones() -> None:
 @pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("namespace", ["agent.a", "session.a"])
 @pytest.mark.req("002-20", "002-22", "002-25", "002-60", "002-62")
-def test_any_value_round_trips_over_mcp(mind: Mind, namespace: str, value: Any) -> None:
-    app = App(Memory(lambda: mind), REGISTRY, toolsets=["values"], naming="underscore")
+def test_any_value_round_trips_over_mcp(call: Call, namespace: str, value: Any) -> None:
+    app = App(Memory(lambda: call.mind), REGISTRY, toolsets=["values"], naming="underscore")
     place = {"namespace": namespace, "key": "k"}
 
     async def talk() -> Any:
@@ -112,32 +113,32 @@ def test_any_value_round_trips_over_mcp(mind: Mind, namespace: str, value: Any) 
 
 
 @pytest.mark.req("002-23")
-def test_an_unstorable_value_is_refused_before_writing(mind: Mind) -> None:
-    fill(mind, "agent.a", "k")
+def test_an_unstorable_value_is_refused_before_writing(call: Call) -> None:
+    fill(call, "agent.a", "k")
     deep, deeper = (json.loads("[" * levels + "]" * levels) for levels in (101, 400))
     for value in (deep, deeper, ["\ud800"], [float("inf")]):
         with pytest.raises(Invalid):
-            call(mind, "putMemory", namespace="agent.a", key="k", value=value)
+            call_tool(call, "putMemory", namespace="agent.a", key="k", value=value)
     with pytest.raises(Invalid, match="missing"):
-        call(mind, "putMemory", namespace="agent.a", key="k")
-    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == "k"
+        call_tool(call, "putMemory", namespace="agent.a", key="k")
+    assert call_tool(call, "getMemory", namespace="agent.a", key="k")["value"] == "k"
 
 
 @pytest.mark.req("002-03")
 @pytest.mark.parametrize("limit", [0, 101, -1])
-def test_a_limit_outside_of_its_bounds_is_an_error(mind: Mind, limit: int) -> None:
+def test_a_limit_outside_of_its_bounds_is_an_error(call: Call, limit: int) -> None:
     with pytest.raises(Invalid):
-        call(mind, "listMemory", namespace="agent.a", limit=limit)
+        call_tool(call, "listMemory", namespace="agent.a", limit=limit)
 
 
 @pytest.mark.req("002-09")
 @pytest.mark.parametrize("keys", [(), ("a",), ("a", "b", "c")])
 def test_the_total_is_never_missing_and_equals_the_number_of_keys_of_a_whole_listing(
-    mind: Mind, keys: tuple[str, ...]
+    call: Call, keys: tuple[str, ...]
 ) -> None:
-    fill(mind, "agent.a", *keys)
+    fill(call, "agent.a", *keys)
 
-    answer = call(mind, "listMemory", namespace="agent.a")
+    answer = call_tool(call, "listMemory", namespace="agent.a")
 
     assert (answer["keys"], answer["total"]) == (list(keys), len(keys))
     schema = output_schema(TOOLS["listMemory"])
@@ -146,16 +147,16 @@ def test_the_total_is_never_missing_and_equals_the_number_of_keys_of_a_whole_lis
 
 
 @pytest.mark.req("002-01", "002-02", "002-05", "002-06", "002-07")
-def test_a_listing_has_the_total_and_the_requested_keys(mind: Mind) -> None:
-    fill(mind, "agent.a", "b", "a2", "a1", "A3")
-    fill(mind, "agent.b", "other")
+def test_a_listing_has_the_total_and_the_requested_keys(call: Call) -> None:
+    fill(call, "agent.a", "b", "a2", "a1", "A3")
+    fill(call, "agent.b", "other")
 
-    assert call(mind, "listMemory", namespace="agent.a", prefix="a") == {
+    assert call_tool(call, "listMemory", namespace="agent.a", prefix="a") == {
         "keys": ["a1", "a2"],
         "cursor": None,
         "total": 4,
     }
-    assert call(mind, "listMemory", namespace="agent.empty") == {
+    assert call_tool(call, "listMemory", namespace="agent.empty") == {
         "keys": [],
         "cursor": None,
         "total": 0,
@@ -163,19 +164,19 @@ def test_a_listing_has_the_total_and_the_requested_keys(mind: Mind) -> None:
 
 
 @pytest.mark.req("002-06", "002-08")
-def test_pages_show_each_key_once_while_others_write(mind: Mind) -> None:
-    fill(mind, "agent.a", *(f"k{number:02}" for number in range(20)))
+def test_pages_show_each_key_once_while_others_write(call: Call) -> None:
+    fill(call, "agent.a", *(f"k{number:02}" for number in range(20)))
     seen: list[str] = []
     cursor, page = None, 0
     while True:
-        answer = call(mind, "listMemory", namespace="agent.a", limit=6, cursor=cursor)
+        answer = call_tool(call, "listMemory", namespace="agent.a", limit=6, cursor=cursor)
         seen += answer["keys"]
         page += 1
         # Before, at and behind where the listing is.
-        fill(mind, "agent.a", f"a{page}")
+        fill(call, "agent.a", f"a{page}")
         if page == 1:
-            call(mind, "deleteMemory", namespace="agent.a", key=seen[-1])
-            call(mind, "deleteMemory", namespace="agent.a", key="k00")
+            call_tool(call, "deleteMemory", namespace="agent.a", key=seen[-1])
+            call_tool(call, "deleteMemory", namespace="agent.a", key="k00")
         cursor = answer["cursor"]
         if cursor is None:
             break
@@ -183,42 +184,42 @@ def test_pages_show_each_key_once_while_others_write(mind: Mind) -> None:
 
 
 @pytest.mark.req("002-06")
-def test_a_cursor_is_refused_in_another_listing_and_never_holds_a_redacted_key(mind: Mind) -> None:
+def test_a_cursor_is_refused_in_another_listing_and_never_holds_a_redacted_key(call: Call) -> None:
     secret = next(fake.secret for fake in privacy_fakes.secrets(1) if fake.kind == "github_token")
     for key in (secret, "zz"):
-        values.put(mind, "agent.a", key, 1, None)
-    first = call(mind, "listMemory", namespace="agent.a", limit=1)
+        values.put(call, "agent.a", key, 1, None)
+    first = call_tool(call, "listMemory", namespace="agent.a", limit=1)
     cursor = first["cursor"]
     assert first["keys"] != [secret]
     assert secret.encode() not in urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-    second = call(mind, "listMemory", namespace="agent.a", limit=1, cursor=cursor)
+    second = call_tool(call, "listMemory", namespace="agent.a", limit=1, cursor=cursor)
     assert second["keys"] == ["zz"]
     for more in ({"namespace": "agent.b"}, {"namespace": "agent.a", "prefix": "z"}):
         with pytest.raises(Invalid, match="not from this namespace"):
-            call(mind, "listMemory", cursor=cursor, **more)
+            call_tool(call, "listMemory", cursor=cursor, **more)
 
-    values.remove(mind, "agent.a", secret)
+    values.remove(call, "agent.a", secret)
     with pytest.raises(Invalid, match="was removed"):
-        call(mind, "listMemory", namespace="agent.a", limit=1, cursor=cursor)
+        call_tool(call, "listMemory", namespace="agent.a", limit=1, cursor=cursor)
 
 
 @pytest.mark.req("002-11", "002-26")
-def test_an_expired_value_is_neither_listed_nor_counted_nor_found(mind: Mind, clock: Clock) -> None:
-    fill(mind, "agent.a", "stays")
-    done = call(mind, "putMemory", namespace="agent.a", key="goes", value=1, ttl_seconds=60)
+def test_an_expired_value_is_neither_listed_nor_counted_nor_found(call: Call, clock: Clock) -> None:
+    fill(call, "agent.a", "stays")
+    done = call_tool(call, "putMemory", namespace="agent.a", key="goes", value=1, ttl_seconds=60)
     assert done["expires_at"] == "2026-11-20T15:31:00Z"
-    assert call(mind, "listMemory", namespace="agent.a")["total"] == 2
+    assert call_tool(call, "listMemory", namespace="agent.a")["total"] == 2
 
     clock.forward(seconds=60)
-    answer = call(mind, "listMemory", namespace="agent.a")
+    answer = call_tool(call, "listMemory", namespace="agent.a")
     assert (answer["keys"], answer["total"]) == (["stays"], 1)
     with pytest.raises(NotFound):
-        call(mind, "getMemory", namespace="agent.a", key="goes")
+        call_tool(call, "getMemory", namespace="agent.a", key="goes")
 
 
 @pytest.mark.req("002-34")
 def test_permission_is_asked_before_any_data_is_touched(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
+    call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Mind, "values", property(lambda _: pytest.fail("data was touched")))
 
@@ -229,17 +230,17 @@ def test_permission_is_asked_before_any_data_is_touched(
         ("deleteMemory", {"key": "k"}),
     ):
         with pytest.raises(Denied) as caught:
-            call(mind, tool, namespace="vault.a", **more)
+            call_tool(call, tool, namespace="vault.a", **more)
         assert caught.value.details["namespace"] == "vault.a"
 
 
 @pytest.mark.req("002-40", "002-41", "002-43")
-def test_a_client_gets_the_documented_error_and_nothing_of_the_data(mind: Mind) -> None:
-    (mind.project.root / FILE).write_text(
+def test_a_client_gets_the_documented_error_and_nothing_of_the_data(call: Call) -> None:
+    (call.mind.project.root / FILE).write_text(
         'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n', encoding="utf-8"
     )
-    call(mind, "putMemory", namespace="sensitive", key="code", value="4711")
-    app = App(Memory(lambda: mind), REGISTRY, toolsets=["values"], naming="underscore")
+    call_tool(call, "putMemory", namespace="sensitive", key="code", value="4711")
+    app = App(Memory(lambda: call.mind), REGISTRY, toolsets=["values"], naming="underscore")
 
     async def talk() -> Any:
         async with Client(app.server()) as client:
@@ -260,25 +261,25 @@ def test_a_client_gets_the_documented_error_and_nothing_of_the_data(mind: Mind) 
 
 
 @pytest.mark.req("002-28", "002-32", "002-62")
-def test_public_values_can_be_read_and_not_written(mind: Mind) -> None:
-    folder = mind.folder / "values" / "public.docs"
+def test_public_values_can_be_read_and_not_written(call: Call) -> None:
+    folder = call.mind.folder / "values" / "public.docs"
     folder.mkdir(parents=True)
     (folder / "url.md").write_text("---\nvalue: https://example.org\n---\n", encoding="utf-8")
 
-    got = call(mind, "getMemory", namespace="public.docs", key="url")
+    got = call_tool(call, "getMemory", namespace="public.docs", key="url")
     assert got["value"] == "https://example.org"
     for tool, more in (("putMemory", {"value": 1}), ("deleteMemory", {})):
         with pytest.raises(Denied):
-            call(mind, tool, namespace="public.docs", key="url", **more)
+            call_tool(call, tool, namespace="public.docs", key="url", **more)
 
 
 @pytest.mark.req("002-47", "002-48", "002-49", "002-63")
-def test_fifty_calls_at_once_and_then_ten_a_second(mind: Mind, clock: Clock) -> None:
+def test_fifty_calls_at_once_and_then_ten_a_second(call: Call, clock: Clock) -> None:
     def calls() -> int:
         done = 0
         for _ in range(100):
             try:
-                call(mind, "listMemory", namespace="agent.a")
+                call_tool(call, "listMemory", namespace="agent.a")
                 done += 1
             except RateLimited as error:
                 waits.append(error.details["retry_after"])
@@ -292,98 +293,98 @@ def test_fifty_calls_at_once_and_then_ten_a_second(mind: Mind, clock: Clock) -> 
     assert waits == [0.1, 0.1]
     # Another tool has its own limit, but the namespace is worn out for all.
     with pytest.raises(RateLimited):
-        call(mind, "getMemory", namespace="agent.a", key="k")
+        call_tool(call, "getMemory", namespace="agent.a", key="k")
     with pytest.raises(NotFound):
-        call(mind, "getMemory", namespace="agent.b", key="k")
+        call_tool(call, "getMemory", namespace="agent.b", key="k")
 
 
 @pytest.mark.req("002-39", "002-47")
-def test_a_policy_can_limit_any_tool(mind: Mind) -> None:
-    (mind.project.root / FILE).write_text(
+def test_a_policy_can_limit_any_tool(call: Call) -> None:
+    (call.mind.project.root / FILE).write_text(
         "rate_limits: {tools: {mind_search: {sustained: 1, burst: 2}}}\n", encoding="utf-8"
     )
 
     for _ in range(2):
-        call(mind, "mind_search", query="tea")
+        call_tool(call, "mind_search", query="tea")
     with pytest.raises(RateLimited):
-        call(mind, "mind_search", query="tea")
-    call(mind, "mind_list")
+        call_tool(call, "mind_search", query="tea")
+    call_tool(call, "mind_list")
 
 
 @pytest.mark.req("002-39")
-def test_a_resource_is_no_way_around_the_policy(mind: Mind) -> None:
+def test_a_resource_is_no_way_around_the_policy(call: Call) -> None:
     from mimo.server import resources
 
-    written = call(mind, "mind_add", content="Tea is served at four")
+    written = call_tool(call, "mind_add", content="Tea is served at four")
     uri = f"mind://memory/{written['id']}"
-    assert "four" in resources.read(mind, CALLER, uri).text
-    (mind.project.root / FILE).write_text(
+    assert "four" in resources.read(call.by(CALLER), uri).text
+    (call.mind.project.root / FILE).write_text(
         "tool_permissions: {mind_show: {operations: []}, mind_list: {operations: []}}\n",
         encoding="utf-8",
     )
     for attempt in (
-        lambda: resources.read(mind, CALLER, uri),
-        lambda: resources.newest(mind, CALLER),
+        lambda: resources.read(call.by(CALLER), uri),
+        lambda: resources.newest(call.by(CALLER)),
     ):
         with pytest.raises(Denied):
             attempt()
 
 
-def test_values_are_not_memories(mind: Mind) -> None:
-    fill(mind, "agent.a", "tea")
-    (mind.folder / "values" / "broken.md").write_text("no value\n", encoding="utf-8")
-    refresh.refresh(mind)
+def test_values_are_not_memories(call: Call) -> None:
+    fill(call, "agent.a", "tea")
+    (call.mind.folder / "values" / "broken.md").write_text("no value\n", encoding="utf-8")
+    refresh.refresh(call)
 
-    assert finding.listing(mind).total == 0
-    assert refresh.problems(mind) == ()
-    assert not [path for path in mind.store.walk().files if "values" in path]
+    assert finding.listing(call).total == 0
+    assert refresh.problems(call) == ()
+    assert not [path for path in call.mind.store.walk().files if "values" in path]
 
 
-def test_a_value_of_a_clone_is_untrusted_until_approved(mind: Mind) -> None:
+def test_a_value_of_a_clone_is_untrusted_until_approved(call: Call) -> None:
     from mimo.features.review import trusting
 
-    fill(mind, "agent.a", "own")
-    folder = mind.folder / "values" / "agent.a"
+    fill(call, "agent.a", "own")
+    folder = call.mind.folder / "values" / "agent.a"
     (folder / "strange.md").write_text("---\nvalue: x\n---\n", encoding="utf-8")
-    mind.trust.follow(False)
+    call.mind.trust.follow(False)
 
     def label(key: str) -> str:
-        return str(call(mind, "getMemory", namespace="agent.a", key=key)["trust"])
+        return str(call_tool(call, "getMemory", namespace="agent.a", key=key)["trust"])
 
     assert (label("own"), label("strange")) == ("trusted", "untrusted")
-    trusting.approve_all(mind, follow=False)
+    trusting.approve_all(call, follow=False)
     assert label("strange") == "trusted"
 
 
-def test_broken_files_are_reported_by_the_listing_and_the_doctor(mind: Mind) -> None:
-    fill(mind, "agent.a", "good")
-    path = mind.folder / "values" / "agent.a" / "bad.md"
+def test_broken_files_are_reported_by_the_listing_and_the_doctor(call: Call) -> None:
+    fill(call, "agent.a", "good")
+    path = call.mind.folder / "values" / "agent.a" / "bad.md"
     path.write_text("---\nkey: bad\n---\n```json\n{\n```\n", encoding="utf-8")
 
-    answer = call(mind, "listMemory", namespace="agent.a")
+    answer = call_tool(call, "listMemory", namespace="agent.a")
     assert answer["keys"] == ["good"]
     assert "bad.md:6" in answer["problems"][0]
-    checks = [check for check in examine(mind) if check.name == "values"]
+    checks = [check for check in examine(call) if check.name == "values"]
     assert [(check.verdict, check.file, check.line) for check in checks] == [
         ("fault", ".mind/values/agent.a/bad.md", 6)
     ]
     with pytest.raises(StorageFailed):
-        call(mind, "putMemory", namespace="agent.a", key="bad", value=1)
+        call_tool(call, "putMemory", namespace="agent.a", key="bad", value=1)
 
 
 @pytest.mark.attack("instructions in a file that can't be read")
-def test_only_people_see_why_an_unapproved_file_cannot_be_read(mind: Mind) -> None:
-    mind.trust.follow(False)
-    path = mind.folder / "values" / "agent.a" / "bad.md"
+def test_only_people_see_why_an_unapproved_file_cannot_be_read(call: Call) -> None:
+    call.mind.trust.follow(False)
+    path = call.mind.folder / "values" / "agent.a" / "bad.md"
     path.parent.mkdir(parents=True)
     path.write_text("---\nnamespace: agent.a\nkey: OBEY ME\nvalue: 1\n---\n", encoding="utf-8")
     spec, person = TOOLS["listMemory"][0], Caller(surface=Surface.CLI)
-    shown = to_json(invoke(spec, mind, person, {"namespace": "agent.a"}))
+    shown = to_json(invoke(spec, call.by(person), {"namespace": "agent.a"}))
 
-    problems = call(mind, "listMemory", namespace="agent.a")["problems"]
+    problems = call_tool(call, "listMemory", namespace="agent.a")["problems"]
     for tool, more in (("getMemory", {}), ("putMemory", {"value": 1}), ("deleteMemory", {})):
         with pytest.raises(StorageFailed) as refused:
-            call(mind, tool, namespace="agent.a", key="bad", **more)
+            call_tool(call, tool, namespace="agent.a", key="bad", **more)
         problems += [refused.value.message, str(refused.value.details)]
 
     assert "OBEY ME" in str(shown)
@@ -391,67 +392,67 @@ def test_only_people_see_why_an_unapproved_file_cannot_be_read(mind: Mind) -> No
     assert "bad.md`: it can't be used" in problems[0]
 
 
-def test_the_doctor_reports_a_broken_policy(mind: Mind) -> None:
-    (mind.project.root / FILE).write_text("\nx: 1\n", encoding="utf-8")
+def test_the_doctor_reports_a_broken_policy(call: Call) -> None:
+    (call.mind.project.root / FILE).write_text("\nx: 1\n", encoding="utf-8")
 
-    (check,) = [check for check in examine(mind) if check.name == "policy"]
+    (check,) = [check for check in examine(call) if check.name == "policy"]
     assert (check.verdict, check.file, check.line) == ("fault", FILE, 2)
 
 
 @pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG", "strong"])
 @pytest.mark.req("002-59")
-def test_every_level_reads_earlier_writes(mind: Mind, level: str) -> None:
-    fill(mind, "agent.a", "k")
+def test_every_level_reads_earlier_writes(call: Call, level: str) -> None:
+    fill(call, "agent.a", "k")
     place = {"namespace": "agent.a", "consistency": level}
 
-    assert call(mind, "getMemory", key="k", **place)["value"] == "k"
-    assert call(mind, "listMemory", **place)["keys"] == ["k"]
+    assert call_tool(call, "getMemory", key="k", **place)["value"] == "k"
+    assert call_tool(call, "listMemory", **place)["keys"] == ["k"]
 
 
 @pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG"])
 @pytest.mark.req("002-59")
-def test_a_write_of_any_level_is_in_every_later_answer(mind: Mind, level: str) -> None:
-    fill(mind, "agent.a", "k")
+def test_a_write_of_any_level_is_in_every_later_answer(call: Call, level: str) -> None:
+    fill(call, "agent.a", "k")
     place = {"namespace": "agent.a", "key": "k"}
 
-    assert call(mind, "putMemory", value=5, consistency=level, **place)["success"] is True
-    assert call(mind, "getMemory", consistency="STRONG", **place)["value"] == 5
+    assert call_tool(call, "putMemory", value=5, consistency=level, **place)["success"] is True
+    assert call_tool(call, "getMemory", consistency="STRONG", **place)["value"] == 5
 
 
 @pytest.mark.req("002-59")
-def test_a_strong_answer_waits_for_a_writer(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(mind, "agent.a", "k")
+def test_a_strong_answer_waits_for_a_writer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(call, "agent.a", "k")
     monkeypatch.setattr("mimo.store.values.lock", lambda *_: pytest.fail("waited"))
 
-    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == "k"
+    assert call_tool(call, "getMemory", namespace="agent.a", key="k")["value"] == "k"
     with pytest.raises(pytest.fail.Exception):
-        values.get(mind, "agent.a", "k", values.Consistency.STRONG)
+        values.get(call, "agent.a", "k", values.Consistency.STRONG)
 
 
-def test_a_redacted_key_is_found_by_its_digest(mind: Mind) -> None:
+def test_a_redacted_key_is_found_by_its_digest(call: Call) -> None:
     from hashlib import sha256
 
-    fill(mind, "agent.a", "call-555-0100", "other")
+    fill(call, "agent.a", "call-555-0100", "other")
     mark = f"REDACTED-phone-{sha256(b'call-555-0100').hexdigest()[:8]}"
 
-    assert call(mind, "getMemory", namespace="agent.a", key=mark)["value"] == "call-555-0100"
+    assert call_tool(call, "getMemory", namespace="agent.a", key=mark)["value"] == "call-555-0100"
     with pytest.raises(NotFound):
-        call(mind, "getMemory", namespace="agent.b", key=mark)
-    fill(mind, "agent.a", mark)
-    assert call(mind, "getMemory", namespace="agent.a", key=mark)["value"] == mark
-    call(mind, "deleteMemory", namespace="agent.a", key=mark)
-    call(mind, "deleteMemory", namespace="agent.a", key=mark)
-    assert call(mind, "listMemory", namespace="agent.a")["keys"] == ["other"]
+        call_tool(call, "getMemory", namespace="agent.b", key=mark)
+    fill(call, "agent.a", mark)
+    assert call_tool(call, "getMemory", namespace="agent.a", key=mark)["value"] == mark
+    call_tool(call, "deleteMemory", namespace="agent.a", key=mark)
+    call_tool(call, "deleteMemory", namespace="agent.a", key=mark)
+    assert call_tool(call, "listMemory", namespace="agent.a")["keys"] == ["other"]
 
 
-def test_the_daemon_removes_expired_values(mind: Mind, clock: Clock) -> None:
-    call(mind, "putMemory", namespace="agent.a", key="k", value=1, ttl_seconds=60)
-    loop = Loop(mind)
+def test_the_daemon_removes_expired_values(call: Call, clock: Clock) -> None:
+    call_tool(call, "putMemory", namespace="agent.a", key="k", value=1, ttl_seconds=60)
+    loop = Loop(call.mind)
     loop.update_projects()
     clock.forward(seconds=61)
     loop.check()
 
-    (database,) = (mind.folder / ".local").glob("values-*.db")
+    (database,) = (call.mind.folder / ".local").glob("values-*.db")
     import sqlite3
 
     with sqlite3.connect(database) as connection:
@@ -460,20 +461,22 @@ def test_the_daemon_removes_expired_values(mind: Mind, clock: Clock) -> None:
     loop.end()
 
 
-def test_a_read_only_memory_is_read(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_memory_is_read(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are counted in the process if they can't be stored; a failed write is reported."""
-    fill(mind, "agent.a", "k")
-    mind.close()
+    fill(call, "agent.a", "k")
+    call.mind.close()
 
     def refuse(*_: object, **__: object) -> None:
         raise StorageFailed("the file system is read-only")
 
     monkeypatch.setattr("mimo.store.values.lock", refuse)
     monkeypatch.setattr("mimo.sqlite.Database.writing", refuse)
-    fresh = Mind(home=mind.home, project=mind.project, clock=mind.clock, environ={})
-    assert call(fresh, "getMemory", namespace="agent.a", key="k")["value"] == "k"
+    fresh = Call(
+        Mind(home=call.mind.home, project=call.mind.project, clock=call.mind.clock, environ={})
+    )
+    assert call_tool(fresh, "getMemory", namespace="agent.a", key="k")["value"] == "k"
     with pytest.raises(MindError) as caught:
-        call(fresh, "putMemory", namespace="agent.a", key="k", value=2)
+        call_tool(fresh, "putMemory", namespace="agent.a", key="k", value=2)
     assert caught.value.code == "STORAGE_ERROR"
 
 
@@ -503,15 +506,15 @@ TELLING: list[tuple[str, Any, str]] = [
 @pytest.mark.req("002-37", "002-42", "002-57")
 @pytest.mark.parametrize(("key", "value", "name"), TELLING)
 def test_a_value_is_checked_together_with_its_key(
-    mind: Mind, key: str, value: Any, name: str
+    call: Call, key: str, value: Any, name: str
 ) -> None:
     place = {"namespace": "agent.a", "key": key}
     with pytest.raises(PiiDetected if name else SecretDetected) as caught:
-        call(mind, "putMemory", **place, value=value)
+        call_tool(call, "putMemory", **place, value=value)
     assert f"`{name}`" in str(caught.value.hint) or not name
 
-    values.put(mind, "agent.a", key, value, None)
-    assert str(value) not in str(call(mind, "getMemory", **place))
+    values.put(call, "agent.a", key, value, None)
+    assert str(value) not in str(call_tool(call, "getMemory", **place))
 
 
 @pytest.mark.parametrize(
@@ -533,33 +536,37 @@ def test_a_value_is_checked_together_with_its_key(
     ],
 )
 def test_a_harmless_value_under_a_name_about_secrets_is_stored_and_shown(
-    mind: Mind, key: str, value: Any
+    call: Call, key: str, value: Any
 ) -> None:
     for name, item in ((key, value), ("a", {key: value})):
-        call(mind, "putMemory", namespace="agent.a", key=name, value=item)
-        assert call(mind, "getMemory", namespace="agent.a", key=name)["value"] == item
-    assert scan(mind).clean
+        call_tool(call, "putMemory", namespace="agent.a", key=name, value=item)
+        assert call_tool(call, "getMemory", namespace="agent.a", key=name)["value"] == item
+    assert scan(call).clean
 
 
 # The context of the work
 
 
-def environ(mind: Mind, **variables: str) -> Mind:
-    return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ=variables)
+def environ(call: Call, **variables: str) -> Call:
+    return Call(
+        Mind(
+            home=call.mind.home, project=call.mind.project, clock=call.mind.clock, environ=variables
+        )
+    )
 
 
 @pytest.mark.req("002-12", "002-14", "002-15", "002-16", "002-18")
-def test_the_context_comes_from_the_client_and_the_environment(mind: Mind) -> None:
-    named = environ(mind, MIND_SESSION_ID="s1", MIND_TASK_ID="t1", MIND_TOKENS_USED="1200")
+def test_the_context_comes_from_the_client_and_the_environment(call: Call) -> None:
+    named = environ(call, MIND_SESSION_ID="s1", MIND_TASK_ID="t1", MIND_TOKENS_USED="1200")
 
-    assert call(named, "getContext") == {
+    assert call_tool(named, "getContext") == {
         "session_id": "s1",
         "agent_id": "tester",
         "task_id": "t1",
         "start_time": "2026-11-20T15:30:00Z",
         "memory_usage": {"tokens_used": 1200, "usd_spent": 0.0, "estimated": False},
     }
-    assert call(mind, "getContext") == {
+    assert call_tool(call, "getContext") == {
         "session_id": f"session_{int(NOW.timestamp())}",
         "agent_id": "tester",
         "task_id": "default",
@@ -577,38 +584,38 @@ def test_the_context_comes_from_the_client_and_the_environment(mind: Mind) -> No
     ],
 )
 @pytest.mark.req("002-12", "002-18")
-def test_a_type_restricts_the_context(mind: Mind, kind: str, keys: set[str]) -> None:
-    assert call(mind, "getContext", context_type=kind).keys() == keys
+def test_a_type_restricts_the_context(call: Call, kind: str, keys: set[str]) -> None:
+    assert call_tool(call, "getContext", context_type=kind).keys() == keys
 
 
 @pytest.mark.req("002-18", "002-31")
-def test_all_means_the_types_that_the_policy_allows(mind: Mind) -> None:
-    path = mind.project.root / FILE
+def test_all_means_the_types_that_the_policy_allows(call: Call) -> None:
+    path = call.mind.project.root / FILE
     path.write_text(
         "tool_permissions: {getContext: {allowed_context_types: [task]}}\n", encoding="utf-8"
     )
-    assert call(mind, "getContext").keys() == {"task_id"}
+    assert call_tool(call, "getContext").keys() == {"task_id"}
     with pytest.raises(Denied) as caught:
-        call(mind, "getContext", context_type="session")
+        call_tool(call, "getContext", context_type="session")
     assert caught.value.details == {"context_type": "session", "operation": "read"}
 
     path.write_text(
         "tool_permissions: {getContext: {allowed_context_types: []}}\n", encoding="utf-8"
     )
     with pytest.raises(Denied):
-        call(mind, "getContext")
+        call_tool(call, "getContext")
 
 
 @pytest.mark.req("002-13", "002-17", "002-67")
-def test_the_history_has_every_call_with_its_success(mind: Mind) -> None:
-    fill(mind, "agent.a", "k")
+def test_the_history_has_every_call_with_its_success(call: Call) -> None:
+    fill(call, "agent.a", "k")
     for attempt in ({"namespace": "vault.a"}, {"namespace": "../x"}, {"nonsense": 1}):
         with pytest.raises(MindError):
-            call(mind, "listMemory", **attempt)
-    call(mind, "mind_list")
+            call_tool(call, "listMemory", **attempt)
+    call_tool(call, "mind_list")
 
-    assert "tool_history" not in call(mind, "getContext")
-    history = call(mind, "getContext", include_history=True)["tool_history"]
+    assert "tool_history" not in call_tool(call, "getContext")
+    history = call_tool(call, "getContext", include_history=True)["tool_history"]
     assert [(used["tool_name"], used["success"]) for used in history] == [
         ("putMemory", True),
         ("listMemory", False),
@@ -621,16 +628,19 @@ def test_the_history_has_every_call_with_its_success(mind: Mind) -> None:
 
 
 @pytest.mark.req("002-67")
-def test_a_server_that_reopens_its_memory_keeps_the_session(mind: Mind, clock: Clock) -> None:
+def test_a_server_that_reopens_its_memory_keeps_the_session(call: Call, clock: Clock) -> None:
     def opened() -> Mind:
+        mind = call.mind
         return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ={})
 
     memory = Memory(opened)
-    call(memory.mind(), "mind_list")
-    before = call(memory.mind(), "getContext", context_type="session")
+    call_tool(Call(memory.mind()), "mind_list")
+    before = call_tool(Call(memory.mind()), "getContext", context_type="session")
     clock.forward(minutes=5)
-    (mind.folder / "config.toml").write_text("format = 1\ninclude = []\n", encoding="utf-8")
-    after = call(memory.mind(), "getContext", context_type="session", include_history=True)
+    (call.mind.folder / "config.toml").write_text("format = 1\ninclude = []\n", encoding="utf-8")
+    after = call_tool(
+        Call(memory.mind()), "getContext", context_type="session", include_history=True
+    )
 
     assert after["session_id"] == before["session_id"]
     assert [used["tool_name"] for used in after["tool_history"]] == ["mind_list", "getContext"]
@@ -638,7 +648,7 @@ def test_a_server_that_reopens_its_memory_keeps_the_session(mind: Mind, clock: C
 
 @pytest.mark.req("002-44", "002-64")
 def test_a_context_is_cached_for_30_seconds_and_a_history_until_the_next_call(
-    mind: Mind, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    call: Call, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
 
@@ -649,7 +659,7 @@ def test_a_context_is_cached_for_30_seconds_and_a_history_until_the_next_call(
     monkeypatch.setattr("mimo.features.context.commands.branch", counted)
 
     def task(**more: Any) -> str:
-        return str(call(mind, "getContext", context_type="task", **more)["task_id"])
+        return str(call_tool(call, "getContext", context_type="task", **more)["task_id"])
 
     assert [task(), task(), task()] == ["b1", "b1", "b1"]
     clock.forward(seconds=29)
@@ -657,38 +667,43 @@ def test_a_context_is_cached_for_30_seconds_and_a_history_until_the_next_call(
     clock.forward(seconds=1)
     assert task() == "b2"
     assert task(include_history=True) == "b3"
-    call(mind, "mind_list")
+    call_tool(call, "mind_list")
     assert task(include_history=True) == "b4"
     assert task() == "b2"
 
 
 @pytest.mark.req("002-66")
-def test_a_command_knows_the_context_while_it_runs(mind: Mind) -> None:
+def test_a_command_knows_the_context_while_it_runs(call: Call) -> None:
     @command("mind_try", effect=Effect.READ, toolset="extra")
-    def look(mind: Mind) -> Any:
+    def look(call: Call) -> Any:
         """Look"""
-        session = mind.guard.session
-        return session.id, mind.author, session.started, len(session.history)
+        session = call.mind.guard.session
+        return session.id, call.author, session.started, len(session.history)
 
     spec = spec_of(look)
     assert spec is not None
-    call(mind, "mind_list")
+    call_tool(call, "mind_list")
 
-    assert invoke(spec, environ(mind, MIND_SESSION_ID="s1"), CALLER, {}) == ("s1", "tester", NOW, 0)
-    seen: Any = invoke(spec, mind, CALLER, {})
+    assert invoke(spec, environ(call, MIND_SESSION_ID="s1").by(CALLER), {}) == (
+        "s1",
+        "tester",
+        NOW,
+        0,
+    )
+    seen: Any = invoke(spec, call.by(CALLER), {})
     assert seen[3] == 1
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1e9", "NaN", "١٢", "9" * 30])
-def test_invalid_usage_in_the_environment_is_ignored(mind: Mind, text: str) -> None:
-    usage = call(environ(mind, MIND_TOKENS_USED=text), "getContext")["memory_usage"]
+def test_invalid_usage_in_the_environment_is_ignored(call: Call, text: str) -> None:
+    usage = call_tool(environ(call, MIND_TOKENS_USED=text), "getContext")["memory_usage"]
 
     assert usage == {"tokens_used": 0, "usd_spent": 0.0, "estimated": True}
 
 
-def test_the_branch_is_the_default_task(mind: Mind) -> None:
-    git = Path(mind.project.root, ".git")
+def test_the_branch_is_the_default_task(call: Call) -> None:
+    git = Path(call.mind.project.root, ".git")
     git.mkdir()
     (git / "HEAD").write_text("ref: refs/heads/fix-login\n", encoding="utf-8")
 
-    assert call(mind, "getContext", context_type="task") == {"task_id": "fix-login"}
+    assert call_tool(call, "getContext", context_type="task") == {"task_id": "fix-login"}

@@ -6,10 +6,8 @@ from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from mimo.commands.invoke import Caller
-from mimo.commands.spec import Surface
+from mimo.call import Call, Caller, Surface
 from mimo.features.web.app import Changes, Viewer
-from mimo.mind import Mind
 
 PORT = 8123
 TOKEN = "the-token"
@@ -32,10 +30,10 @@ class Answer(NamedTuple):
 class Client:
     """A browser of the user, unless a request is given other headers; None leaves one out."""
 
-    def __init__(self, mind: Mind) -> None:
+    def __init__(self, call: Call) -> None:
         caller = Caller(surface=Surface.CLI)
         self.changes = Changes()
-        self.app = Viewer(lambda: mind, caller, TOKEN, self.changes).application(PORT)
+        self.app = Viewer(lambda: call.mind, caller, TOKEN, self.changes).application(PORT)
 
     def request(
         self, method: str, path: str, *, body: bytes = b"", **headers: str | None

@@ -9,15 +9,15 @@ from urllib.parse import quote
 import pytest
 
 from mimo import disk
+from mimo.call import Call, Caller, Surface
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared, to_json
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import declared, to_json
 from mimo.errors import Denied
 from mimo.features.review import trusting
 from mimo.features.web.commands import web
 from mimo.index import survey
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import finding, saving
 from tests.features.web.requests import Client
 from tests.features.web.sample import fill, write_memory
@@ -28,17 +28,17 @@ NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def client(mind: Mind, project: Path) -> Client:
+def client(call: Call, project: Path) -> Client:
     fill(project)
-    return Client(mind)
+    return Client(call)
 
 
 @pytest.fixture
-def strange(project: Path, mind: Mind) -> Client:
+def strange(project: Path, call: Call) -> Client:
     """A project of which nothing is approved."""
-    mind.trust.follow(False)
+    call.mind.trust.follow(False)
     fill(project)
-    return Client(mind)
+    return Client(call)
 
 
 def test_the_overview_counts(client: Client) -> None:
@@ -66,8 +66,8 @@ def test_the_list_is_filtered_and_paged(client: Client) -> None:
     assert client.ask("list", time_filter="2026-06")["total"] == 1
 
 
-def test_the_list_is_filtered_by_approval(strange: Client, mind: Mind) -> None:
-    mine = saving.store(mind, saving.draft(Kind.FACT, "my own")).memory.id
+def test_the_list_is_filtered_by_approval(strange: Client, call: Call) -> None:
+    mine = saving.store(call, saving.draft(Kind.FACT, "my own")).memory.id
     assert [row["id"] for row in strange.ask("list", trust="trusted")["memories"]] == [mine]
     unapproved = strange.ask("list", trust="untrusted", limit=3, offset=9)
     assert (unapproved["total"], len(unapproved["memories"])) == (11, 2)
@@ -75,27 +75,27 @@ def test_the_list_is_filtered_by_approval(strange: Client, mind: Mind) -> None:
 
 
 def test_search_finds_an_unapproved_memory_behind_many_approved_ones(
-    strange: Client, mind: Mind
+    strange: Client, call: Call
 ) -> None:
     for number in range(5):
-        saving.store(mind, saving.draft(Kind.FACT, f"The token refresh {number}"))
+        saving.store(call, saving.draft(Kind.FACT, f"The token refresh {number}"))
     untrusted = strange.ask("search", query="token refresh", trust="untrusted", limit=2)
     assert [match["memory"]["trust"] for match in untrusted["matches"]] == ["untrusted"]
     assert len(strange.ask("search", query="token refresh", limit=2)["matches"]) == 2
 
 
-def test_search_finds_and_counts_no_use(client: Client, mind: Mind) -> None:
+def test_search_finds_and_counts_no_use(client: Client, call: Call) -> None:
     best = client.ask("search", query="how long does a refresh token live")["matches"][0]
     assert best["memory"]["id"] == CURRENT
     assert best["passage"]
     client.ask("page", id=CURRENT)
-    assert finding.uses(mind) == {}
+    assert finding.uses(call) == {}
 
 
-def test_the_memory_for_all_projects_is_found_too(client: Client, mind: Mind) -> None:
+def test_the_memory_for_all_projects_is_found_too(client: Client, call: Call) -> None:
     caller, text = Caller(surface=Surface.CLI), "Always use pnpm, never npm"
     spec = all_commands().at("add")
-    stored = to_json(invoke(spec, mind, caller, {"content": text, "user": True}))
+    stored = to_json(invoke(spec, call.by(caller), {"content": text, "user": True}))
     best = client.ask("search", query="which package manager: pnpm or npm")["matches"][0]
     assert (best["memory"]["id"], best["memory"]["scope"]) == (stored["id"], "user")
     assert client.ask("page", id=stored["id"])["memory"]["title"] == text
@@ -115,9 +115,9 @@ def test_a_page_has_links_and_versions(client: Client) -> None:
     assert [(link["type"], link["incoming"]) for link in old["links"]] == [("supersedes", True)]
 
 
-def test_a_closed_issue_is_marked(client: Client, mind: Mind) -> None:
-    issue = saving.store(mind, saving.draft(Kind.ISSUE, "Tea is cold"))
-    saving.edit(mind, issue, status="Resolved")
+def test_a_closed_issue_is_marked(client: Client, call: Call) -> None:
+    issue = saving.store(call, saving.draft(Kind.ISSUE, "Tea is cold"))
+    saving.edit(call, issue, status="Resolved")
 
     page = client.ask("page", id=issue.memory.id)
     assert (page["memory"]["closed"], page["status"]) == ("resolved", "Resolved")
@@ -164,11 +164,13 @@ def test_pitfalls_have_their_way_around(client: Client) -> None:
     assert pitfall["source"] == "project"
 
 
-def test_an_ingested_file_lists_its_parts(client: Client, mind: Mind, project: Path) -> None:
+def test_an_ingested_file_lists_its_parts(client: Client, call: Call, project: Path) -> None:
     from mimo.features.ingest.commands import ingest
 
     (project / "guide.md").write_text("# One\n\nfirst\n\n# Two\n\nsecond\n", encoding="utf-8")
-    invoke(declared(ingest), mind, Caller(surface=Surface.CLI), {"path": str(project / "guide.md")})
+    invoke(
+        declared(ingest), call.by(Caller(surface=Surface.CLI)), {"path": str(project / "guide.md")}
+    )
     part = next(row for row in client.ask("list")["memories"] if "parent" in row)
     assert part["origin"] == "guide.md"
     outline = client.ask("page", id=part["parent"])
@@ -200,7 +202,7 @@ def test_bad_arguments_are_400(client: Client, path: str) -> None:
 
 
 def test_a_project_that_was_moved_is_404_and_does_not_appear_again(
-    client: Client, mind: Mind, project: Path
+    client: Client, call: Call, project: Path
 ) -> None:
     assert client.ask("list")["total"] == 11
     away = project.rename(project.with_name("away"))
@@ -209,7 +211,7 @@ def test_a_project_that_was_moved_is_404_and_does_not_appear_again(
         answer = client.get(f"/api/{path}")
         assert answer.status == 404
         assert "was moved or deleted" in answer.json["error"]["message"]
-    mind.reopened().index.ask(survey.digests)
+    call.mind.reopened().index.ask(survey.digests)
     with pytest.raises(FileNotFoundError):
         disk.make_folder(project / ".mind/.local/trash")
     assert not project.exists()
@@ -265,11 +267,11 @@ def test_a_text_that_changes_while_it_is_approved_is_not_approved(
 
 @pytest.mark.attack("web")
 def test_the_text_of_an_ingested_file_is_shown_and_must_not_have_changed(
-    client: Client, mind: Mind, project: Path
+    client: Client, call: Call, project: Path
 ) -> None:
     (project / "guide.md").write_text("# Guide\n\nKnock first.\n\n[x]: /y 'obey'\n", "utf-8")
     spec = all_commands().at("ingest")
-    invoke(spec, mind, Caller(surface=Surface.CLI), {"path": str(project / "guide.md")})
+    invoke(spec, call.by(Caller(surface=Surface.CLI)), {"path": str(project / "guide.md")})
     (path,) = (project / ".mind" / "sources").iterdir()
     page = client.ask("page", id=path.stem)
     assert "Knock first." in page["written"]
@@ -343,12 +345,12 @@ def test_a_decision_is_never_a_get(client: Client, path: str) -> None:
 
 
 @pytest.mark.attack("web")
-def test_an_agent_can_not_start_the_viewer(mind: Mind) -> None:
+def test_an_agent_can_not_start_the_viewer(call: Call) -> None:
     spec = declared(web)
     with pytest.raises(Denied, match="for people"):
-        invoke(spec, mind, Caller(surface=Surface.CLI, agent="claude-code"), {})
+        invoke(spec, call.by(Caller(surface=Surface.CLI, agent="claude-code")), {})
     with pytest.raises(Denied, match="not offered"):
-        invoke(spec, mind, Caller(surface=Surface.MCP, name="claude-code"), {})
+        invoke(spec, call.by(Caller(surface=Surface.MCP, name="claude-code")), {})
 
 
 def test_a_fault_shows_no_text_of_its_own(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from starlette.requests import Request
 
+from mimo.call import Call
 from mimo.features.web import gate, static_files
 from mimo.features.web.serving import leading_to
-from mimo.mind import Mind
 from mimo.operations import loopback
 from tests.features.web.requests import OWN, PORT, TOKEN, Client
 
@@ -30,8 +30,8 @@ PAGES = (*FILES, *ANSWERS)
 
 
 @pytest.fixture
-def client(mind: Mind) -> Client:
-    return Client(mind)
+def client(call: Call) -> Client:
+    return Client(call)
 
 
 @pytest.mark.parametrize("path", [*FILES, *ANSWERS[:2]])

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call, Caller, Surface
 from mimo.cli.main import main
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import declared
 from mimo.errors import Conflict, Invalid, MindError, NotFound
 from mimo.features.web import static_files
 from mimo.features.web.commands import ReportWritten, report
 from mimo.features.web.report import MODULES, bundle
-from mimo.mind import Mind
 from tests.features.web.sample import fill, write_memory
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -34,15 +34,15 @@ HOSTILE = "</script><script>window.owned = 1</script><!-- <script> ]]> \u2028"
 
 
 @pytest.fixture
-def shop(mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch) -> Mind:
+def shop(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     fill(project)
     monkeypatch.chdir(project)
-    return mind
+    return call
 
 
-def written(mind: Mind, file: str = "r.html", **options: bool) -> ReportWritten:
+def written(call: Call, file: str = "r.html", **options: bool) -> ReportWritten:
     arguments = {"file": file, **options}
-    result = invoke(declared(report), mind, Caller(surface=Surface.CLI), arguments)
+    result = invoke(declared(report), call.by(Caller(surface=Surface.CLI)), arguments)
     assert isinstance(result, ReportWritten)
     return result
 
@@ -57,7 +57,7 @@ def titles(html: str) -> set[str]:
     return {page["memory"]["title"] for page in data_of(html)["pages"]}
 
 
-def test_a_report_has_the_memories(shop: Mind, project: Path) -> None:
+def test_a_report_has_the_memories(shop: Call, project: Path) -> None:
     result = written(shop)
     html = (project / "r.html").read_text("utf-8")
     data = data_of(html)
@@ -75,7 +75,7 @@ def private(root: Path, id: str, **header: object) -> None:
     path.rename(target)
 
 
-def test_private_memories_are_left_out(shop: Mind, project: Path) -> None:
+def test_private_memories_are_left_out(shop: Call, project: Path) -> None:
     old = "fact_login_20260921_d5j2sn"
     private(project, "fact_affair", links=[f"{{to: {old}, type: supersedes}}"])
     written(shop)
@@ -87,7 +87,7 @@ def test_private_memories_are_left_out(shop: Mind, project: Path) -> None:
 
 
 def test_a_report_with_private_memories_can_be_read_by_the_user_alone(
-    shop: Mind, project: Path
+    shop: Call, project: Path
 ) -> None:
     assert written(shop).notice is None
     for mode in (0o644, 0o600):
@@ -96,7 +96,7 @@ def test_a_report_with_private_memories_can_be_read_by_the_user_alone(
         assert (project / "r.html").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_pipe_or_a_device_is_not_replaced(shop: Mind, project: Path) -> None:
+def test_a_pipe_or_a_device_is_not_replaced(shop: Call, project: Path) -> None:
     os.mkfifo(project / "pipe")
     (project / "link").symlink_to("pipe")
     for name in ("pipe", "link"):
@@ -105,7 +105,7 @@ def test_a_pipe_or_a_device_is_not_replaced(shop: Mind, project: Path) -> None:
     assert stat.S_ISFIFO((project / "pipe").stat().st_mode)
 
 
-def test_no_link_of_a_shared_memory_names_a_private_one(shop: Mind, project: Path) -> None:
+def test_no_link_of_a_shared_memory_names_a_private_one(shop: Call, project: Path) -> None:
     private(project, "fact_affair")
     links = [f"{{to: {to}, type: builds_on}}" for to in ("fact_affair", "fact_nowhere")]
     header: dict[str, object] = {"title": "Open", "links": links}
@@ -123,15 +123,15 @@ def test_no_link_of_a_shared_memory_names_a_private_one(shop: Mind, project: Pat
         assert [link["id"] for link in page["links"]] == targets
 
 
-def test_unapproved_memories_are_left_out(shop: Mind, project: Path) -> None:
-    shop.trust.follow(False)
+def test_unapproved_memories_are_left_out(shop: Call, project: Path) -> None:
+    shop.mind.trust.follow(False)
     assert written(shop).memories == 0
     assert written(shop).pitfalls == 0
     assert written(shop, untrusted=True).memories == 11
     assert "untrusted" in (project / "r.html").read_text("utf-8")
 
 
-def test_pitfalls_of_the_user_are_left_out(shop: Mind, home: Path, project: Path) -> None:
+def test_pitfalls_of_the_user_are_left_out(shop: Call, home: Path, project: Path) -> None:
     folder = home / "edges"
     folder.mkdir(parents=True)
     text = "---\nid: edge_mine\ntype: edge\ntitle: My own habit\n---\nNever mind.\n"
@@ -140,15 +140,15 @@ def test_pitfalls_of_the_user_are_left_out(shop: Mind, home: Path, project: Path
     assert "My own habit" not in (project / "r.html").read_text("utf-8")
 
 
-def test_the_same_memories_give_the_same_bytes(shop: Mind, project: Path) -> None:
+def test_the_same_memories_give_the_same_bytes(shop: Call, project: Path) -> None:
     written(shop, "a.html")
-    shop.index.discard()
-    written(shop.reopened(), "b.html")
+    shop.mind.index.discard()
+    written(Call(shop.mind.reopened()), "b.html")
     assert (project / "a.html").read_bytes() == (project / "b.html").read_bytes()
 
 
 def test_standard_output_gets_the_same_bytes(
-    shop: Mind, project: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    shop: Call, project: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     write_memory(project, "fact_odd", "fact", {}, f"{HOSTILE} \x07 \u202e é 😀\ttab", created=NOON)
     written(shop)
@@ -157,7 +157,7 @@ def test_standard_output_gets_the_same_bytes(
 
 
 @pytest.mark.attack("web")
-def test_hostile_text_ends_no_element(shop: Mind, project: Path) -> None:
+def test_hostile_text_ends_no_element(shop: Call, project: Path) -> None:
     header: dict[str, object] = {"title": HOSTILE, "topic": HOSTILE, "tags": ["'</script>'"]}
     write_memory(project, "decision_bad", "decision", header, HOSTILE, created=NOON)
     written(shop)
@@ -169,7 +169,7 @@ def test_hostile_text_ends_no_element(shop: Mind, project: Path) -> None:
 
 
 @pytest.mark.attack("web")
-def test_only_the_script_and_style_of_the_report_may_run(shop: Mind, project: Path) -> None:
+def test_only_the_script_and_style_of_the_report_may_run(shop: Call, project: Path) -> None:
     written(shop)
     html = (project / "r.html").read_text("utf-8")
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
@@ -186,14 +186,14 @@ def test_only_the_script_and_style_of_the_report_may_run(shop: Mind, project: Pa
     assert outside == []
 
 
-def test_a_secret_is_masked(shop: Mind, project: Path) -> None:
+def test_a_secret_is_masked(shop: Call, project: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     write_memory(project, "fact_leak", "fact", {}, f"the token is {token}", created=NOON)
     written(shop)
     assert token not in (project / "r.html").read_text("utf-8")
 
 
-def test_another_file_is_not_replaced(shop: Mind, project: Path) -> None:
+def test_another_file_is_not_replaced(shop: Call, project: Path) -> None:
     (project / "r.html").write_text("<!doctype html>\n<p>mine", encoding="utf-8")
     with pytest.raises(Conflict, match="not a report"):
         written(shop)
@@ -202,14 +202,14 @@ def test_another_file_is_not_replaced(shop: Mind, project: Path) -> None:
     assert written(shop).memories == 11
 
 
-def test_a_report_is_not_written_among_the_memories(shop: Mind, project: Path) -> None:
+def test_a_report_is_not_written_among_the_memories(shop: Call, project: Path) -> None:
     (project / "link").symlink_to(project / ".mind", target_is_directory=True)
     for name in (".mind/facts/report.md", ".MIND/report.html", "link/report.html"):
         with pytest.raises(Invalid, match="would read it as memories"):
             report(shop, str(project / name), force=True)
 
 
-def test_a_link_is_not_replaced(shop: Mind, project: Path) -> None:
+def test_a_link_is_not_replaced(shop: Call, project: Path) -> None:
     written(shop, "real.html")
     (project / "r.html").symlink_to("real.html")
     with pytest.raises(Conflict):
@@ -220,15 +220,15 @@ def test_a_link_is_not_replaced(shop: Mind, project: Path) -> None:
     ("file", "error"), [(".mind", Invalid), ("no/such/r.html", NotFound), ("a\0b", MindError)]
 )
 def test_a_file_that_can_not_be_written_is_reported(
-    shop: Mind, file: str, error: type[MindError]
+    shop: Call, file: str, error: type[MindError]
 ) -> None:
     with pytest.raises(error):
         written(shop, file)
 
 
-def test_an_empty_project_has_a_report(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(mind.project.root)
-    assert written(mind).memories == 0
+def test_an_empty_project_has_a_report(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(call.mind.project.root)
+    assert written(call).memories == 0
 
 
 def test_every_module_is_in_the_report_after_those_that_it_imports() -> None:

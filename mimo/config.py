@@ -439,12 +439,6 @@ SETTINGS = (
         ("static", "dynamic"),
     ),
     Setting(
-        "procedures.http_hosts",
-        (),
-        USER,
-        "Hosts that procedures may send HTTP requests to, such as api.example.com",
-    ),
-    Setting(
         "procedures.env",
         (),
         USER,

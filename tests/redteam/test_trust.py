@@ -38,7 +38,7 @@ POLICY = "pii: {on_write: allow}\n"
 PROCEDURE = procedure_text(
     "call",
     "initial_state: call\nstates:\n  call:\n"
-    "    action: {module: step, function: http_request, args: {url: 'https://example.org'}}\n"
+    "    action: {module: mind, function: mind_status}\n"
     "    transitions: [{event: success, target: done}]\n  done: {}\n",
 )
 

@@ -1,17 +1,16 @@
-"""The actions of states: built-in steps, mind's own commands, HTTP requests and programs."""
+"""The actions of states: built-in steps, mind's own commands, and programs."""
 
 import json
 import os
-import re
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimo.call import Call
-from mimo.data.loads import MAX_DEPTH, DataError, levels, loads
+from mimo.data.loads import MAX_DEPTH, levels
 from mimo.errors import IndexNotReady, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.features.procedures import calling, steps
 from mimo.features.procedures.machine import Run
@@ -26,13 +25,12 @@ from mimo.features.procedures.model import (
     failed,
     filled,
 )
-from mimo.frozen import NamedTuple, frozen
+from mimo.frozen import frozen
 from mimo.operations.asking import NAMED
 from mimo.surroundings import Timer
 
 if TYPE_CHECKING:
     import subprocess
-    from http.client import HTTPConnection
 
 T = TypeVar("T")
 
@@ -43,13 +41,6 @@ _LONGEST_LINE = 2000
 """Characters of a log step's line that are kept."""
 _PASSING = (StorageFailed, IndexNotReady, SearchFailed, RateLimited)
 """Errors of commands after which a retry may succeed."""
-
-MOST_BYTES = 1024 * 1024
-"""Bytes of the largest HTTP response."""
-_PATH = re.compile(r"[!-~]+")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\t -~\xa0-\xff]*")
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 MOST_OUTPUT = 64 * 1024
 """Bytes of each output stream that are kept; the rest is read and dropped."""
@@ -112,13 +103,11 @@ class Pace:
 
         return check
 
-    def within(
-        self, milliseconds: int | None, work: Callable[[], T], stop: Callable[[], None]
-    ) -> T:
+    def within(self, milliseconds: int | None, work: Callable[[], T]) -> T:
         """Returns the result of `work`, which runs in a thread of its own.
 
-        Raises its errors, `TimedOut` after so many milliseconds, and the errors of `check`; `stop`
-        is called before these two. Work that does not stop goes on in its thread.
+        Raises its errors, `TimedOut` after so many milliseconds, and the errors of `check`. Work
+        that is not finished by then continues in its thread.
         """
         check = self.limited(milliseconds)
         done = threading.Event()
@@ -134,12 +123,8 @@ class Pace:
                 done.set()
 
         threading.Thread(target=run, name="mind-action", daemon=True).start()
-        try:
-            while not done.wait(SLICE):
-                check()
-        except BaseException:
-            stop()
-            raise
+        while not done.wait(SLICE):
+            check()
         if errors:
             raise errors[0]
         return results[0]
@@ -221,7 +206,7 @@ def _call_command(action: Action, args: Mapping[str, Any], scope: Scope) -> Outc
     def call() -> dict[str, Any]:
         return calling.run_command(scope.call, action.function, args)
 
-    answer = scope.pace.within(action.limit_ms, call, lambda: None)
+    answer = scope.pace.within(action.limit_ms, call)
     return Outcome(merge={action.result: answer} if action.result else answer)
 
 
@@ -240,10 +225,6 @@ def _take_step(action: Action, values: Mapping[str, Any], scope: Scope) -> Outco
             return steps.conditional(args, context)
         case Step.ASK:
             return Outcome(question=str(args["question"]))
-        case Step.HTTP_REQUEST:
-            hosts = scope.call.mind.config["procedures.http_hosts"]
-            request = Request(args, hosts, (limit or 1) / 1000)
-            return pace.within(limit, request.send, request.stop)
         case Step.DELAY:
             try:
                 seconds = max(0.0, float(args.get("ms", 1000))) / 1000
@@ -272,173 +253,6 @@ def _log(args: Mapping[str, Any], scope: Scope) -> Outcome:
     )
     pairs = (f" {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     return Outcome(log=f"{level}: {message}{''.join(pairs)}"[:_LONGEST_LINE])
-
-
-# HTTP requests: only to hosts that the user's own settings name.
-
-
-class Target(NamedTuple):
-    """The destination of a request."""
-
-    secure: bool
-    host: str
-    port: int
-    path: str
-
-
-def target(url: str, hosts: Collection[str]) -> Target:
-    """Returns the destination of a URL.
-
-    Raises `Refused` for a URL that is not HTTP, that can't be sent, or whose host the user has not
-    allowed.
-    """
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(url)
-        host, port = (parts.hostname or "").rstrip("."), parts.port
-    except ValueError:
-        raise Refused(f"`{url}` is not a URL") from None
-    if parts.scheme not in ("http", "https") or not host:
-        raise Refused(f"`{url}` is not an http or https URL")
-    if parts.username is not None:
-        raise Refused("a URL must not contain a user or a password")
-    allowed = {name.lower() for name in hosts}
-    if host not in allowed and f"{host}:{port}" not in allowed:
-        raise Refused(
-            f"requests to `{host}` are not allowed; "
-            f"allow them with `mind config --user procedures.http_hosts {host}`"
-        )
-    secure = parts.scheme == "https"
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not _PATH.fullmatch(path):
-        raise Refused(
-            f"`{url}` contains a blank or a character that is not ASCII; "
-            f"percent-encode it, such as a blank as `%20`"
-        )
-    return Target(secure=secure, host=host, port=port or (443 if secure else 80), path=path)
-
-
-def address_of(host: str, port: int) -> str:
-    """Returns the current address of a host.
-
-    Raises `Refused` for a private address, unless the host is itself an address or `localhost`:
-    a host name that the user allowed must not open the local network.
-    """
-    import socket
-    from ipaddress import ip_address
-
-    try:
-        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise ConnectionError(f"`{host}` is not known: {error.strerror}") from None
-    address = str(infos[0][4][0])
-    if host == "localhost" or is_public(address):
-        return address
-    with suppress(ValueError):
-        ip_address(host)
-        return address
-    raise Refused(
-        f"`{host}` leads to `{address}`, which is not a public address; "
-        f"allow the address itself if you intend that"
-    )
-
-
-_EMBEDDING = (0, 0x64FF9B << 64)
-"""The prefixes of IPv6 addresses that end with an IPv4 one: compatible addresses, and NAT64."""
-
-
-def is_public(address: str) -> bool:
-    """Returns whether an address is on the Internet, not on this machine or a local network."""
-    from ipaddress import IPv4Address, IPv6Address, ip_address
-
-    ip = ip_address(address.partition("%")[0])
-    if isinstance(ip, IPv6Address) and int(ip) >> 32 in _EMBEDDING:
-        ip = IPv4Address(int(ip) & 0xFFFFFFFF)
-    elif isinstance(ip, IPv6Address):
-        ip = ip.ipv4_mapped or ip.sixtofour or ip
-    return ip.is_global and not ip.is_multicast
-
-
-class Request:
-    """One request, which can be stopped."""
-
-    def __init__(self, args: Mapping[str, Any], hosts: Collection[str], seconds: float) -> None:
-        """Takes the arguments of the step; nothing is sent yet. Raises `Refused`."""
-        self._url = str(args["url"])
-        self._target = target(self._url, hosts)
-        self._seconds = seconds
-        self._method = str(args.get("method", "GET")).upper()
-        if self._method not in _METHODS:
-            raise Refused(f"`{self._method}` is not an HTTP method")
-        headers, body = args.get("headers") or {}, args.get("body")
-        if not isinstance(headers, dict):
-            raise Refused("`headers` must be a mapping")
-        self._headers = {str(name): str(value) for name, value in headers.items()}
-        for name, value in self._headers.items():
-            if not _HEADER_NAME.fullmatch(name):
-                raise Refused(f"`{name}` is not a name of a header")
-            if not _HEADER_VALUE.fullmatch(value):
-                raise Refused(f"the header `{name}` must be one line of Latin-1 text")
-        self._body = None if body is None else as_text(body).encode("utf-8", "replace")
-        if body is not None and not isinstance(body, str):
-            self._headers.setdefault("Content-Type", "application/json")
-        self._key = str(args.get("result_key", "http_response"))
-        self._connection: HTTPConnection | None = None
-
-    def send(self) -> Outcome:
-        """Returns the response under `result_key`; a status other than 2xx is an error.
-
-        That includes redirections, which may lead to any host. Raises `Refused`.
-        """
-        from http.client import HTTPException
-
-        request = f"{self._method} {self._url}"
-        try:
-            connection = self._connected()
-            connection.request(
-                self._method, self._target.path, body=self._body, headers=self._headers
-            )
-            answer = connection.getresponse()
-            body = answer.read(MOST_BYTES + 1)
-        except (OSError, HTTPException, ValueError) as error:
-            # A `ValueError` is about the request itself, unless it is also one of the connection.
-            again = isinstance(error, OSError | HTTPException)
-            return failed(f"{request}: {str(error) or type(error).__name__}", again=again)
-        finally:
-            self.stop()
-        if not 200 <= answer.status < 300:
-            return failed(f"{request}: {answer.status} {answer.reason}")
-        if len(body) > MOST_BYTES:
-            reason = f"the response is larger than {MOST_BYTES:,} bytes"
-            return failed(f"{request}: {reason}", again=False)
-        content: Any = body.decode("utf-8", "replace")
-        with suppress(DataError):
-            content = loads(content)
-        return Outcome(merge={self._key: content, "http_status": answer.status})
-
-    def _connected(self) -> "HTTPConnection":
-        """Returns a connection to the checked address; the name may have another address next."""
-        import socket
-        from http.client import HTTPConnection, HTTPSConnection
-
-        to = self._target
-        address = address_of(to.host, to.port)
-        kind = HTTPSConnection if to.secure else HTTPConnection
-        self._connection = kind(to.host, to.port, timeout=self._seconds)
-        self._connection.sock = socket.create_connection((address, to.port), timeout=self._seconds)
-        if to.secure:
-            from ssl import create_default_context
-
-            self._connection.sock = create_default_context().wrap_socket(
-                self._connection.sock, server_hostname=to.host
-            )
-        return self._connection
-
-    def stop(self) -> None:
-        """Ends the connection."""
-        if self._connection is not None:
-            self._connection.close()
 
 
 # Programs: an argument list, never a shell's line, in a scrubbed environment.

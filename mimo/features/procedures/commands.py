@@ -97,10 +97,6 @@ WaitsFor = Annotated[
     Out("Events, one of which must be sent to it; then resume it if it is interrupted"),
 ]
 Asks = Annotated[Omitted[str], Out("Its question")]
-RollbackId = Annotated[Omitted[str], Out("The run of the procedure that undoes this failed one")]
-RollbackStatus = Annotated[
-    Omitted[Status], Out("The status of that run: `completed` if it is undone")
-]
 
 
 @frozen
@@ -131,8 +127,6 @@ class Ran:
     question: Asks = None
     notice: Omitted[str] = None
     log: Log = None
-    rollback: RollbackId = None
-    rollback_status: RollbackStatus = None
     warnings: Annotated[Omitted[tuple[str, ...]], Out("Violations of the context's schema")] = None
 
     @property
@@ -156,8 +150,6 @@ class Progress:
     waits_for: WaitsFor = None
     question: Asks = None
     log: Log = None
-    rollback: RollbackId = None
-    rollback_status: RollbackStatus = None
     notice: Omitted[str] = None
 
 
@@ -236,7 +228,6 @@ class Definition:
     context_schema: dict[str, Json]
     timeout_ms: int
     max_retries: int
-    rollback_procedure: Omitted[str]
     trust: Trusted
     file: str
     diagram: Annotated[Omitted[str], Out("The states as a Mermaid diagram")] = None
@@ -406,8 +397,7 @@ def send(
     execution = executing.executions(call).find(execution_id)
     report = executing.send(call, execution, event)
     is_stopped = report.status is not Status.RUNNING
-    resumable = executing.resumable(call, execution).id
-    notice = f"it is interrupted: `mind procedure resume {resumable}` continues it"
+    notice = f"it is interrupted: `mind procedure resume {report.id}` continues it"
     return Sent(
         execution_id=report.id,
         event=event,
@@ -440,11 +430,9 @@ def resume(
 ) -> Ran:
     """Continue an interrupted run from its last state
 
-    The action of that state is performed again, since it may not be complete. In place of an
-    interrupted rollback, the run that it undoes is continued, and the rollback with it.
+    The action of that state is performed again, since it may not be complete.
     """
     execution = executing.executions(call).find(execution_id)
-    execution = executing.resumable(call, execution)
     return _ran(call, execution, in_background=async_, timeout=timeout)
 
 
@@ -460,7 +448,7 @@ def _ran(call: Call, execution: Execution, *, in_background: bool, timeout: int 
     is_program = timeout is None and call.agent and executing.HELD not in call.mind.environ
     wait_ms = PROGRAM_WAITS_MS if is_program else timeout
     report = executing.carry_out(call, execution, wait_ms=wait_ms, waits=not is_program)
-    run, waiting = report.run, report.waiting.run
+    run = report.run
     return Ran(
         execution_id=report.id,
         status=report.status,
@@ -469,21 +457,19 @@ def _ran(call: Call, execution: Execution, *, in_background: bool, timeout: int 
         history=_moves(run),
         duration_ms=report.elapsed_ms,
         error=report.error,
-        waits_for=waiting.accepts or None,
-        question=waiting.question if waiting.accepts else None,
+        waits_for=run.accepts or None,
+        question=run.question if run.accepts else None,
         notice=_answered(report),
         log=tuple(run.log) or None,
-        rollback=run.rollback,
-        rollback_status=report.rollback.status if report.rollback else None,
         warnings=report.warnings or None,
     )
 
 
 def _answered(report: Report) -> str | None:
     """Returns the way to answer a run that was interrupted because it needs an event."""
-    if not report.waiting.run.accepts:
+    if not report.run.accepts:
         return None
-    event = report.waiting.run.accepts[0]
+    event = report.run.accepts[0]
     return (
         f"`{sending(report.id, event)}` answers it, then "
         f"`mind procedure resume {report.id}` continues it"
@@ -498,7 +484,7 @@ def sending(execution_id: str, event: str) -> str:
 
 
 def _progress(report: Report) -> Progress:
-    run, waiting = report.run, report.waiting.run
+    run = report.run
     return Progress(
         execution_id=report.id,
         status=report.status,
@@ -508,11 +494,9 @@ def _progress(report: Report) -> Progress:
         procedure=run.procedure.key,
         history=_moves(run),
         error=report.error,
-        waits_for=waiting.accepts or None,
-        question=waiting.question if waiting.accepts else None,
+        waits_for=run.accepts or None,
+        question=run.question if run.accepts else None,
         log=tuple(run.log) or None,
-        rollback=run.rollback,
-        rollback_status=report.rollback.status if report.rollback else None,
     )
 
 
@@ -576,7 +560,6 @@ def show(
         context_schema=dict(procedure.context_schema),
         timeout_ms=procedure.timeout_ms,
         max_retries=procedure.max_retries,
-        rollback_procedure=procedure.rollback,
         trust=_trust(call, file, procedure),
         file=file.path,
         diagram=mermaid(procedure) if format == "mermaid" else None,
@@ -593,7 +576,7 @@ def show(
     examples=("mind procedure add release.md", "mind procedure add --text - < release.md"),
     description=f"""\
 Add a procedure to this project. Actions: step (log, validate, ask, …), mind (a tool), shell.
-The user must approve one that runs programs or sends requests. Example:
+The user must approve one that runs programs. Example:
 {EXAMPLE}""",
 )
 def add(
@@ -608,8 +591,8 @@ def add(
 
     A procedure is Markdown: a header with `name`, `version`, `description`, limits and the schema
     of the context, and one block fenced by ```yaml with `initial_state` and `states`. All faults
-    are reported at once. The text counts as approved unless it runs programs or sends requests: a
-    person must approve that, on the terminal at the first run.
+    are reported at once. The text counts as approved unless it runs programs: a person must approve
+    that, on the terminal at the first run.
     """
     if (file is None) == (text is None):
         raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")

@@ -19,7 +19,7 @@ from typing import Any
 
 from mimo.call import Call
 from mimo.errors import Conflict, Invalid, MindError, RateLimited, StorageFailed, Untrusted
-from mimo.features.procedures import calling, library, machine, reading, steps
+from mimo.features.procedures import calling, library, machine, reading, schemas
 from mimo.features.procedures.actions import (
     LARGEST_CONTEXT,
     SLICE,
@@ -30,8 +30,8 @@ from mimo.features.procedures.actions import (
     perform,
 )
 from mimo.features.procedures.machine import Record, Run, Status
-from mimo.features.procedures.model import LATEST, Outcome, Procedure, failed
-from mimo.features.procedures.storage import CALLER, ROLLBACK, Execution, Executions
+from mimo.features.procedures.model import Outcome, Procedure, failed
+from mimo.features.procedures.storage import CALLER, Execution, Executions
 from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
 from mimo.memory.ids import suffix
@@ -62,31 +62,13 @@ class Report:
     elapsed_ms: int
     warnings: tuple[str, ...]
     started: datetime
-    rollback: Report | None = None
-    """The run that undoes this failed one; None if it has no readable one."""
 
     @property
     def error(self) -> str | None:
-        """Returns why it failed or stopped, with the failure of its rollback."""
-        run, rollback = self.run, self.rollback
-        if self.status is not run.status:
+        """Returns why it failed or stopped, or why its last action failed."""
+        if self.status is not self.run.status:
             return "its process ended unexpectedly; resume it"
-        if run.status is Status.INTERRUPTED and run.failing:
-            return f"{run.failing}; {run.error}"
-        if run.status is not Status.FAILED or not run.rollback:
-            return run.error
-        if rollback is None:
-            return f"{run.error}; the records of its rollback can't be read"
-        if rollback.status is Status.COMPLETED:
-            return run.error
-        reason = f"{rollback.status} in `{rollback.run.state}`: {rollback.error}"
-        return f"{run.error}; its rollback {reason}"
-
-    @property
-    def waiting(self) -> Report:
-        """Returns the report of the run that takes its events: its rollback if that waits."""
-        rollback = self.rollback
-        return rollback if rollback and not self.run.accepts and rollback.run.accepts else self
+        return self.run.error
 
 
 class Runner:
@@ -98,19 +80,17 @@ class Runner:
         execution: Execution,
         run: Run,
         *,
-        rollback: str | None,
         stopped: Callable[[], str | None],
         waits: bool = True,
     ) -> None:
         """Continues the run after its last record.
 
-        `rollback` is the text of the procedure that undoes it; `stopped` returns the reason why it
-        must stop, or None. Without `waits`, it stops where it needs an event that was not sent.
+        `stopped` returns the reason why it must stop, or None. Without `waits`, it stops where it
+        needs an event that was not sent.
         """
         self._call = call
         self._execution = execution
         self._run = run
-        self._rollback = rollback
         self._stopped = stopped
         self._waits = waits
         limit = run.procedure.timeout_ms
@@ -147,15 +127,11 @@ class Runner:
         """Writes the next record of the run."""
         run = self._run
         try:
-            if run.failing is not None:
-                self._undo()
-                self._write(machine.ended(Status.FAILED, self._pace.at, run.failing))
-                return
             limit = machine.exceeded(run, self._pace.at)
             if self._execution.size > _LARGEST_JOURNAL:
                 limit = f"it wrote more than {_LARGEST_JOURNAL:,} bytes"
             if limit:
-                self._write(machine.failing(limit, self._pace.at))
+                self._write(machine.ended(Status.FAILED, self._pace.at, limit))
                 return
             self._pace.check()
             if run.awaits:
@@ -171,7 +147,7 @@ class Runner:
                 self._pace.pause(record["wait"] / 1000)
         except Expired:
             limit = machine.exceeded(run, self._pace.at) or machine.TOO_LATE
-            self._write(machine.failing(limit, self._pace.at))
+            self._write(machine.ended(Status.FAILED, self._pace.at, limit))
 
     def _await(self) -> None:
         """Waits for an event, at most for the time of the run or of the action."""
@@ -194,48 +170,12 @@ class Runner:
         record = machine.after_event(run, sent[place].event, self._pace.at)
         self._write(record | machine.processed(run, sent, place))
 
-    def _undo(self) -> None:
-        """Runs the rollback procedure if there is one, started before or not.
-
-        It has no rollback of its own. Raises `Stopped` if it is interrupted, and `Untrusted`.
-        """
-        failure, text = self._run, self._rollback
-        if not failure.rollback or not text:
-            return
-        own = {"execution_id": self._execution.id, "state": failure.state, "error": failure.failing}
-        context = {**failure.context, "rollback_of": own}
-        execution = executions(self._call).existing(failure.rollback) or _create(
-            self._call, failure.rollback, _parsed(text), context=context, texts={"text": text}
-        )
-
-        def stopped() -> str | None:
-            return self._stopped() or execution.cancelled()
-
-        with execution.held():
-            records, run = _loaded(execution)
-            _check_ours(self._call, execution, records[0])
-            _check_approved(self._call, execution, records[0])
-            if run.status not in (Status.COMPLETED, Status.FAILED):
-                _continue(self._call, execution, records, run)
-                Runner(
-                    self._call,
-                    execution,
-                    run,
-                    rollback=None,
-                    stopped=stopped,
-                    waits=self._waits,
-                ).go()
-        if run.status is Status.INTERRUPTED:
-            raise Stopped(f"the rollback was interrupted: {run.error}")
-
     def _write(self, record: Record) -> None:
         run, kind = self._run, record["kind"]
-        if kind == "failing" and self._rollback:
-            record = {**record, "rollback": f"{self._execution.id}{ROLLBACK}"}
         self._execution.append(record)
         run.apply(record)
         if kind != "end" and "question" not in record:
-            keys = ("from", "to", "event", "state", "error", "rollback")
+            keys = ("from", "to", "event", "state", "error")
             event = "unknown_event" if kind == "stay" and "event" in record else kind
             metadata = {key: record[key] for key in keys if key in record}
             self._tell(event, {"at_ms": record["at"]}, **metadata)
@@ -276,8 +216,8 @@ def begin(
 ) -> Execution:
     """Returns a new execution, written but not yet run.
 
-    Raises `NotFound`, `Invalid` for faults, and `Untrusted`, also for the rollback procedure. One
-    that is `asynchronous` raises `RateLimited` if many runs of the project are running.
+    Raises `NotFound`, `Invalid` for faults, and `Untrusted`. One that is `asynchronous` raises
+    `RateLimited` if many runs of the project are running.
     """
     file, procedure = library.find(call, name, version, calls=True)
     size = len(json.dumps(context))
@@ -288,15 +228,27 @@ def begin(
             details={"field": "context"},
         )
     library.require_approved(call, file, procedure)
-    texts = {"text": file.data.decode()}
-    if procedure.rollback is not None:
-        file, undoing = library.find(call, procedure.rollback, LATEST, calls=True)
-        library.require_approved(call, file, undoing)
-        texts["rollback_text"] = file.data.decode()
     if asynchronous:  # Before it is written: refused runs would displace those that have ended.
         _check_number(call, hint="run it again when one has ended, or cancel one")
     id_ = f"{procedure.name}_{call.mind.now():%Y%m%d}_{suffix(call.mind.randomness(4))}"
-    return _create(call, id_, procedure, context=context, texts=texts, asynchronous=asynchronous)
+    warnings = schemas.violations(procedure.context_schema, context)
+    start = {
+        "kind": "start",
+        "name": procedure.name,
+        "version": procedure.version,
+        "time": call.mind.now().isoformat(),
+        "at": 0,
+        CALLER: calling.caller_of(call),
+        "text": file.data.decode(),
+        "context": dict(context),
+        "warnings": warnings,
+    }
+    execution = executions(call).create(id_, start)
+    _tell(call, execution, procedure, "start", {"count": 1}, **{"async": asynchronous})
+    for warning in warnings:
+        message = f"context: {warning}"
+        _tell(call, execution, procedure, "warning", {"count": 1}, message=message)
+    return execution
 
 
 def _check_number(call: Call, hint: str) -> None:
@@ -307,35 +259,6 @@ def _check_number(call: Call, hint: str) -> None:
             hint=hint,
             details={"retry_after": 1},
         )
-
-
-def _create(
-    call: Call,
-    id_: str,
-    procedure: Procedure,
-    *,
-    context: Mapping[str, Any],
-    texts: Mapping[str, str],
-    asynchronous: bool = False,
-) -> Execution:
-    warnings = steps.violations(procedure.context_schema, context)
-    start = {
-        "kind": "start",
-        "name": procedure.name,
-        "version": procedure.version,
-        "time": call.mind.now().isoformat(),
-        "at": 0,
-        CALLER: calling.caller_of(call),
-        **texts,
-        "context": dict(context),
-        "warnings": warnings,
-    }
-    execution = executions(call).create(id_, start)
-    _tell(call, execution, procedure, "start", {"count": 1}, **{"async": asynchronous})
-    for warning in warnings:
-        message = f"context: {warning}"
-        _tell(call, execution, procedure, "warning", {"count": 1}, message=message)
-    return execution
 
 
 def carry_out(
@@ -365,8 +288,7 @@ def carry_out(
         call.record_as(acting.member)  # The record of the call names the user of the run.
         if inherited is None:
             _continue(acting, execution, records, run)
-        rollback = records[0].get("rollback_text")
-        Runner(acting, execution, run, rollback=rollback, stopped=stopped, waits=waits).go()
+        Runner(acting, execution, run, stopped=stopped, waits=waits).go()
     return report(call, execution)
 
 
@@ -402,8 +324,8 @@ def _check_user(call: Call, execution: Execution) -> None:
 
 def _check_approved(call: Call, execution: Execution, start: Record) -> None:
     """Raises `Untrusted` if the text of an execution is not approved."""
-    texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
-    if not all(library.is_approved(call, t.encode(), _parsed(t)) for t in texts):
+    text = str(start.get("text", ""))
+    if not library.is_approved(call, text.encode(), _parsed(text)):
         raise Untrusted(
             f"the text that `{execution.id}` runs is not approved on this machine", hint=_AGAIN
         )
@@ -435,15 +357,13 @@ def _continue(call: Call, execution: Execution, records: list[Record], run: Run)
 
 
 def _loaded(execution: Execution) -> tuple[list[Record], Run]:
-    """Returns all records of an execution, of which the first holds its texts, and the run."""
+    """Returns all records of an execution, of which the first holds its text, and the run."""
     start, *rest = records = execution.records()
     procedure = _parsed(str(start.get("text", "")))
     try:
         run = Run(procedure, start.get("context") or {})
         for record in rest:
             run.apply({**record, "at": index(record["at"])})
-        if not start.get("rollback_text"):  # a rollback has none of its own
-            run.rollback = None
         packed(run.context)
     except (KeyError, ValueError, TypeError, Invalid):
         raise _damaged() from None
@@ -453,7 +373,10 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
 def _parsed(text: str) -> Procedure:
     procedure = reading.read(text.encode("utf-8", "replace")).procedure
     if procedure is None:
-        raise _damaged()
+        raise StorageFailed(
+            "the text in the execution's journal is not a valid procedure in this version of mind",
+            hint="run the procedure again",
+        )
     return procedure
 
 
@@ -480,10 +403,6 @@ def report(call: Call, execution: Execution) -> Report:
         warnings = tuple(map(str, records[0].get("warnings") or ()))
     except (KeyError, IndexError, ValueError, TypeError, OverflowError):
         raise _damaged() from None
-    rollback: Report | None = None
-    with suppress(MindError):  # its records are damaged
-        if run.rollback and (undoing := executions(call).existing(run.rollback)):
-            rollback = report(call, undoing)
     return Report(
         id=execution.id,
         run=run,
@@ -491,19 +410,7 @@ def report(call: Call, execution: Execution) -> Report:
         elapsed_ms=elapsed,
         warnings=warnings,
         started=begun,
-        rollback=rollback,
     )
-
-
-def resumable(call: Call, execution: Execution) -> Execution:
-    """Returns the run to resume: for a rollback, the run that it undoes, unless that has ended."""
-    failed = executions(call).existing(execution.id.removesuffix(ROLLBACK))
-    if failed is None or failed.id == execution.id:
-        return execution
-    with suppress(StorageFailed, Untrusted):
-        if report(call, failed).status in (Status.RUNNING, Status.INTERRUPTED):
-            return failed
-    return execution
 
 
 def send(call: Call, execution: Execution, event: str) -> Report:
@@ -513,16 +420,12 @@ def send(call: Call, execution: Execution, event: str) -> Report:
 
     An event for a state that waits is for that state only, which takes one event. If no state
     waits, the event is kept for the next state that has it and asks no question. A run that was
-    interrupted while it waited takes the event when it is resumed. While a run is undone, the event
-    is sent to its rollback, whose report is returned.
+    interrupted while it waited takes the event when it is resumed.
     """
     _check_user(call, execution)
     before = report(call, execution)
-    run, rollback = before.run, before.rollback
-    is_open = before.status in (Status.RUNNING, Status.INTERRUPTED)
-    if is_open and rollback and (rollback.status is Status.RUNNING or rollback.run.accepts):
-        return send(call, executions(call).find(rollback.id), event)
-    if not run.accepts and (before.status is not Status.RUNNING or run.failing):
+    run = before.run
+    if not run.accepts and before.status is not Status.RUNNING:
         hint = f"resume it with `mind procedure resume {execution.id}`"
         raise Conflict(
             f"`{execution.id}` is {before.status}: it takes no events",

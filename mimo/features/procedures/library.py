@@ -208,15 +208,15 @@ def valid(file: ProcedureFile, result: Reading) -> Procedure:
 def added(call: Call, data: bytes) -> tuple[ProcedureFile, Reading]:
     """Writes a procedure into the project and returns its file, checked.
 
-    A text that mind writes is approved unless it runs programs or sends requests: a person must
-    approve that. Raises `Invalid` with all faults, `Conflict`, and `StorageFailed`.
+    A text that mind writes is approved unless it runs programs: a person must approve that. Raises
+    `Invalid` with all faults, `Conflict`, and `StorageFailed`.
     """
     draft = ProcedureFile(path="the text", data=data)
     result = check(draft, calls=True)
     procedure = valid(draft, result)
     file = ProcedureFile(path=path_of(procedure.key), data=data)
     target = files.safe_path(call.mind.project.root, file.path)
-    with approving(call, wanted=not procedure.reaches_out):
+    with approving(call, wanted=not procedure.runs_programs):
         try:
             files.write_new(target, data)
         except Conflict:

@@ -66,10 +66,6 @@ class Run:
         self.asked_at = 0
         self.log: list[str] = []
         """The lines of its log steps."""
-        self.failing: str | None = None
-        """The reason of its failure, while the rollback procedure runs."""
-        self.rollback: str | None = None
-        """The id of the run that undoes this one."""
         self.at = 0
 
     @property
@@ -91,13 +87,13 @@ class Run:
     def accepts(self) -> tuple[str, ...]:
         """Returns the events that it waits for, or will wait for once it is resumed."""
         idle = self.waiting or self.current.action is None
-        is_open = self.status in (Status.RUNNING, Status.INTERRUPTED) and not self.failing
+        is_open = self.status in (Status.RUNNING, Status.INTERRUPTED)
         return tuple(self.current.transitions) if idle and is_open else ()
 
     @property
     def early(self) -> tuple[str, ...]:
         """Returns the events that it keeps if no state waits: those of states that do not ask."""
-        states = [] if self.failing else self.procedure.states.values()
+        states = self.procedure.states.values()
         return tuple({e for state in states if not state.asks for e in state.transitions})
 
     @property
@@ -133,13 +129,12 @@ class Run:
             case "retry":
                 self.attempts += 1
                 self.error = error
-            case "failing":
-                self.failing = self.error = error
-                self.rollback = record.get("rollback")
+            case "failing":  # Written by earlier versions, before the end.
+                self.status, self.error = Status.FAILED, error
             case "end":
                 self.status, self.error = Status(record["status"]), error
             case "resume":
-                self.status, self.error = Status.RUNNING, self.failing
+                self.status, self.error = Status.RUNNING, None
             case unknown:
                 raise ValueError(f"`{unknown}` is not a kind of record")
 
@@ -154,7 +149,7 @@ def after_action(run: Run, outcome: Outcome, at: int) -> Record:
         if ERROR in run.current.transitions:
             return after_event(run, ERROR, at) | {"error": outcome.error}
         if not outcome.again or run.attempts >= run.procedure.max_retries:
-            return failing(outcome.error, at)
+            return ended(Status.FAILED, at, outcome.error)
         retry = {"error": outcome.error, "wait": 2**run.attempts * 1000}
         return {"kind": "retry", "state": run.state, "at": at} | retry
     merged = {"merge": dict(outcome.merge)} | ({"log": outcome.log} if outcome.log else {})
@@ -218,11 +213,6 @@ def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
     early = (number for number in range(run.events, events) if sent[number].early)
     kept = [number for number in (*run.kept, *early) if number != place]
     return {"events": events} | ({"kept": kept} if kept != list(run.kept) else {})
-
-
-def failing(error: str, at: int) -> Record:
-    """Returns the record of a failure, after which only the rollback runs."""
-    return {"kind": "failing", "error": error, "at": at}
 
 
 def ended(status: Status, at: int, error: str | None = None) -> Record:

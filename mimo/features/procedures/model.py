@@ -59,7 +59,6 @@ class Step(StrEnum):
     DELAY = "delay"
     CONDITIONAL = "conditional"
     SET_CONTEXT = "set_context"
-    HTTP_REQUEST = "http_request"
     ASK = "ask"
 
 
@@ -117,8 +116,6 @@ class Procedure:
     active: bool = True
     timeout_ms: int = TIMEOUT_MS
     max_retries: int = MAX_RETRIES
-    rollback: str | None = None
-    """The procedure that undoes a failed one: `name` or `name@version`."""
     context_schema: Mapping[str, Any]
     initial_state: str
     states: Mapping[str, State]
@@ -139,12 +136,6 @@ class Procedure:
     def runs_programs(self) -> bool:
         """Returns whether one of its actions runs a program."""
         return any(action.module is Module.SHELL for action in self.actions)
-
-    @property
-    def reaches_out(self) -> bool:
-        """Returns whether it runs programs or sends requests to another machine."""
-        sends = any(action.function == Step.HTTP_REQUEST for action in self.actions)
-        return sends or self.runs_programs
 
 
 def is_version(text: str) -> bool:

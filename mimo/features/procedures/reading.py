@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mimo.features.procedures import steps
+from mimo.features.procedures import schemas, steps
 from mimo.features.procedures.model import (
     LONGEST_MS,
     MAX_RETRIES,
@@ -20,7 +20,6 @@ from mimo.features.procedures.model import (
     State,
     Step,
     is_version,
-    split_reference,
 )
 from mimo.features.procedures.steps import anything, is_mapping, is_text, must
 from mimo.frozen import frozen
@@ -36,6 +35,10 @@ _TOP = ("initial_state", "states", "name", "version", "context_schema")
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _UPSTREAM = "Mimo.ProceduralStore.Steps."
 """The prefix of the built-in steps in definitions written for Mimo."""
+_REQUEST = (
+    "the step `http_request` is not supported any more; run a program instead, such as "
+    "`{module: shell, function: run, args: [curl, --fail, URL]}`"
+)
 _STEPS = {"".join(part.title() for part in step.split("_")): step for step in Step}
 _BLOCK = re.compile(
     r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w-]*).*\n"
@@ -64,8 +67,9 @@ _HEADER: dict[str, steps.Check] = {
     "active": must(lambda active: isinstance(active, bool), "be true or false"),
     "timeout_ms": _whole(1, LONGEST_MS),
     "max_retries": _whole(0, MOST_RETRIES),
-    "rollback_procedure": must(
-        lambda name: isinstance(name, str) and split_reference(name), "be `name` or `name@1.0`"
+    "rollback_procedure": lambda _: (
+        "is not supported any more; let the transition on `error` of a state lead to states that "
+        "undo its work"
     ),
     "context_schema": must(is_mapping, "be a mapping"),
     "metadata": anything,
@@ -128,7 +132,6 @@ def _procedure(
         active=given.get("active", True),
         timeout_ms=given.get("timeout_ms", TIMEOUT_MS),
         max_retries=given.get("max_retries", MAX_RETRIES),
-        rollback=given.get("rollback_procedure"),
         context_schema=given.get("context_schema", {}),
         initial_state=definition["initial_state"],
         states=states,
@@ -175,7 +178,7 @@ def _header_faults(header: Located) -> Iterator[tuple[Place, str]]:
         yield (key,), reason
     schema = header.data.get("context_schema")
     if isinstance(schema, dict):
-        for place, reason in steps.schema_faults(schema):
+        for place, reason in schemas.faults(schema):
             yield ("context_schema", *place), f"context_schema: {reason}"
 
 
@@ -362,6 +365,8 @@ def _events(action: Action | None) -> set[str]:
 
 def _called(module: str, function: str) -> tuple[Module, str] | str:
     """Returns the function that an action calls, or why it can't be called."""
+    if (module, function) == (Module.STEP, "http_request") or module == f"{_UPSTREAM}HttpRequest":
+        return _REQUEST
     if module.startswith(_UPSTREAM):
         step = _STEPS.get(module.removeprefix(_UPSTREAM).removesuffix("Step"))
         return (Module.STEP, step) if step else f"there is no step `{module}`"

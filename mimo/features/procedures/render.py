@@ -43,7 +43,6 @@ def _(result: Ran, screen: Screen) -> None:
     if result.error:
         screen.line(bad(result.error), indent=2)
     _context(result.context or {}, screen)
-    _rollback(result, screen)
     screen.line(dim(result.execution_id), indent=2)
     if result.waits_for:
         screen.line(warn(result.question or "it waits for an event"), indent=2)
@@ -68,7 +67,6 @@ def _(result: Progress, screen: Screen) -> None:
     if result.waits_for:
         screen.line(warn(result.question or "it waits for an event"), indent=2)
         _send(result.execution_id, result.waits_for, screen)
-    _rollback(result, screen)
     _trace(result, screen)
     _context(result.context, screen)
 
@@ -116,18 +114,6 @@ def _send(execution_id: str, events: Sequence[str], screen: Screen) -> None:
         screen.line(dim(sending(execution_id, event)), indent=2)
 
 
-def _rollback(result: Ran | Progress, screen: Screen) -> None:
-    status = result.rollback_status
-    if not result.rollback:
-        return
-    if status is Status.COMPLETED:
-        screen.line(dim("undone by "), result.rollback, indent=2)
-        return
-    first: list[Part] = [bad("not undone"), ": "] if result.status is Status.FAILED else []
-    shown: list[Part] = ["  ", _ROLES[status](status)] if status else []
-    screen.line(*first, "rollback ", result.rollback, *shown, indent=2)
-
-
 def _context(context: Mapping[str, object], screen: Screen) -> None:
     screen.pairs([(key, as_json(value)[:500]) for key, value in context.items()], indent=2)
 
@@ -167,8 +153,6 @@ def _(result: Definition, screen: Screen) -> None:
         screen.line(result.description, indent=2)
     limits = f"at most {result.timeout_ms} ms, {count(result.max_retries, 'retry', 'retries')}"
     screen.line(dim(f"{result.file}  {limits}"), indent=2)
-    if result.rollback_procedure:
-        screen.line(dim(f"undone by {result.rollback_procedure}"), indent=2)
     screen.blank()
     for line in tree(result.definition):
         screen.line(line, indent=2)
@@ -180,7 +164,7 @@ def _(result: Registered, screen: Screen) -> None:
     screen.line(good("✓ "), name, "  ", count(result.state_count, "state"))
     screen.line(dim(result.file), indent=2)
     if result.trust is TrustLabel.UNTRUSTED:
-        screen.note("it runs programs or sends requests: its first run on a terminal asks")
+        screen.note("it runs programs: its first run on a terminal asks")
     _faults(result.warnings, screen, "warning")
 
 

@@ -6,10 +6,9 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from mimo.features.procedures import schemas
 from mimo.features.procedures.model import Outcome, Refused, Step, as_text, failed, filled, lookup
 from mimo.memory.codec.front_matter import Place
-from mimo.text import patterns
-from mimo.text.patterns import Unusable
 
 Args = Mapping[str, Any]
 Check = Callable[[Any], str | None]
@@ -26,20 +25,6 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "contains": lambda actual, value: isinstance(actual, str | list | dict) and value in actual,
     "in": lambda actual, value: actual in value,
 }
-_NUMBERS = (int, float)
-TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "float": _NUMBERS,
-    "number": _NUMBERS,
-    "boolean": (bool,),
-    "list": (list,),
-    "array": (list,),
-    "map": (dict,),
-    "object": (dict,),
-    "null": (type(None),),
-}
-"""The types that rules and schemas name."""
 
 
 def is_text(value: Any) -> bool:
@@ -54,7 +39,7 @@ def is_mapping(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Returns whether a value can be compared with numbers; true and false can't."""
-    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def anything(_: Any) -> None:
@@ -71,29 +56,6 @@ def one_of(words: Collection[str]) -> Check:
     return must(lambda word: is_text(word) and word in words, f"be one of {', '.join(words)}")
 
 
-def pattern_fault(pattern: Any) -> str | None:
-    """Returns why a regular expression can't be used, or None."""
-    if not isinstance(pattern, str):
-        return "must be text"
-    made = patterns.compiled_exactly(pattern)
-    if not isinstance(made, Unusable):
-        return None
-    syntax = "the syntax is RE2's, without look-around and back-references"
-    return f"must be a usable regular expression, not `{pattern}`: {made.reason} ({syntax})"
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Returns whether a text contains a match. Raises `Refused` for an unusable pattern.
-
-    `$` matches at the end of the text, and before a line end there.
-    """
-    made = patterns.compiled_exactly(pattern)
-    if isinstance(made, Unusable):
-        raise Refused(f"`{pattern}` is not a usable regular expression: {made.reason}")
-    data = text.encode("utf-8", "replace")
-    return bool(made.search(data) or made.search(data.removesuffix(b"\n")))
-
-
 def faults(
     values: Args, checks: Mapping[str, Check], unknown: str, *, nulls: bool = False
 ) -> Iterator[tuple[str, str]]:
@@ -108,91 +70,19 @@ def faults(
             yield key, f"`{key}` {reason}"
 
 
-# Constraints: those in the schema of the context, and the rules of `validate`.
-
-
-def _has_type(value: Any, kind: str) -> bool:
-    return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
-
-
-_CONSTRAINTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any, Any], bool], str]] = {
-    "type": (lambda _: True, _has_type, "be of type {}"),
-    "enum": (lambda _: True, lambda value, words: value in words, "be one of {}"),
-    "minimum": (is_number, operator.ge, "be at least {}"),
-    "maximum": (is_number, operator.le, "be at most {}"),
-    "minLength": (is_text, lambda text, least: len(text) >= least, "have at least {} characters"),
-    "maxLength": (is_text, lambda text, most: len(text) <= most, "have at most {} characters"),
-    "pattern": (is_text, lambda text, pattern: matches(str(pattern), text), "match `{}`"),
-}
-"""By the word: whether it applies to a value, whether the value meets it, and the requirement."""
+# The rules of `validate`.
 
 _is_mapping = must(is_mapping, "be a mapping")
-_is_type = one_of(TYPES)
+_is_type = one_of(schemas.TYPES)
 _is_number = must(is_number, "be a number")
-_SCHEMA: dict[str, Check] = {
-    "type": _is_type,
-    "minLength": _is_number,
-    "maxLength": _is_number,
-    "minimum": _is_number,
-    "maximum": _is_number,
-    "enum": must(lambda words: isinstance(words, list), "be a list"),
-    "pattern": pattern_fault,
-    "description": anything,
-    "default": anything,
-}
 _RULES: dict[str, tuple[str, Check]] = {
     "required": ("", anything),
     "type": ("type", _is_type),
     "min": ("minimum", _is_number),
     "max": ("maximum", _is_number),
-    "regex": ("pattern", pattern_fault),
+    "regex": ("pattern", schemas.pattern_fault),
 }
 """The rules of `validate`: the constraint that each sets, and the check of its value."""
-
-
-def _violation(word: str, limit: Any, value: Any, *, applies: bool) -> str | None:
-    """Returns how a value violates a constraint, or None.
-
-    With `applies` a value that the constraint is not meant for violates it, too.
-    """
-    is_meant, meets, requirement = _CONSTRAINTS[word]
-    if meets(value, limit) if is_meant(value) else not applies:
-        return None
-    shown = ", ".join(map(str, limit)) if isinstance(limit, list) else limit
-    return f"must {requirement.format(shown)}"
-
-
-def schema_faults(schema: Args) -> Iterator[tuple[Place, str]]:
-    """Yields the faults of a schema, a small part of JSON Schema, with their places in it."""
-    for key in schema:
-        if key not in ("type", "required", "properties", "description"):
-            yield (key,), f"`{key}` is not one of required, properties"
-    required = schema.get("required", [])
-    if not isinstance(required, list) or not all(map(is_text, required)):
-        yield ("required",), "`required` must be a list of names"
-    properties = schema.get("properties", {})
-    if not isinstance(properties, dict):
-        yield ("properties",), "`properties` must be a mapping"
-        return
-    for name, rules in properties.items():
-        place = ("properties", name)
-        if not isinstance(rules, dict):
-            yield place, f"`{name}` must be a mapping such as {{type: string}}"
-            continue
-        for key, reason in faults(rules, _SCHEMA, f"is not one of {', '.join(_SCHEMA)}"):
-            yield (*place, key), f"`{name}`: {reason}"
-
-
-def violations(schema: Args, context: Args) -> list[str]:
-    """Returns how a context violates the schema, one message for each violation."""
-    missing = [name for name in schema.get("required", []) if context.get(name) is None]
-    messages = [f"`{name}` is missing" for name in missing]
-    for name, rules in schema.get("properties", {}).items():
-        value = context.get(name)
-        words = [word for word in rules if word in _CONSTRAINTS and value is not None]
-        reasons = [_violation(word, rules[word], value, applies=False) for word in words]
-        messages += [f"`{name}` {reason}" for reason in reasons if reason]
-    return messages
 
 
 def _rules(rules: Any) -> Iterator[tuple[str, str, Any]]:
@@ -242,7 +132,6 @@ def _values_fault(values: Any) -> str | None:
 
 # The arguments of steps, checked when a file is read.
 
-_needed = must(lambda value: value is not None, "have a value")
 _text = must(is_text, "be text in quotes")
 ARGUMENTS: dict[Step, dict[str, Check]] = {
     Step.LOG: {
@@ -264,16 +153,9 @@ ARGUMENTS: dict[Step, dict[str, Check]] = {
         "false_event": _text,
     },
     Step.SET_CONTEXT: {"values": _values_fault},
-    Step.HTTP_REQUEST: {
-        "url": _needed,
-        "method": anything,
-        "headers": anything,
-        "body": anything,
-        "result_key": anything,
-    },
-    Step.ASK: {"question": _needed},
+    Step.ASK: {"question": must(lambda value: value is not None, "have a value")},
 }
-_REQUIRED = ("rules", "field", "values", "url", "question")
+_REQUIRED = ("rules", "field", "values", "question")
 
 
 def argument_faults(step: Step, args: Args) -> Iterator[tuple[Place, str]]:
@@ -298,7 +180,7 @@ def validate(args: Args, context: Args) -> Outcome:
         if rule == "required":
             reason = "is missing" if limit and value is None else None
         else:
-            reason = _violation(_RULES[rule][0], limit, value, applies=True)
+            reason = schemas.violation(_RULES[rule][0], limit, value)
         if reason:
             reasons.append(f"`{field}` {reason}")
     if reasons:

@@ -25,8 +25,6 @@ from mimo.store import append_log, files, locks
 from mimo.store.state import check_format
 
 FOLDER = f"{STORE}/.local/executions"
-ROLLBACK = ".rollback"
-"""The suffix of a rollback's id, after the id of the run that it undoes."""
 CALLER = "caller"
 """The key of the caller in the record of a start, and in that of a continuation."""
 _KEPT = 500
@@ -192,16 +190,12 @@ class Executions:
         self._owner = owner
 
     def create(self, id: str, start: Mapping[str, Any]) -> Execution:
-        """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`.
-
-        The id may be that of a run whose creation was interrupted, as that of a rollback is.
-        """
+        """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`."""
         folder = files.safe_path(self._root, f"{FOLDER}/{id}")
         record = loads(_line({"n": 0, **start}))  # as it will be read
         line = _line({**record, "mark": self._mark(id, record)})
         # The journal comes last: a run exists once it has one.
-        with suppress(Conflict):
-            files.write_new(folder / _BEGUN, b"", mode=0o600)
+        files.write_new(folder / _BEGUN, b"", mode=0o600)
         files.write_new(folder / _JOURNAL, line, mode=0o600)
         now = (folder / _BEGUN).stat().st_mtime_ns  # By the clock of the file system.
         for begun, name, is_run in self._folders():
@@ -245,8 +239,7 @@ class Executions:
         One that came with a clone needs its whole id.
         Raises `NotFound`, `AmbiguousId`, and `Invalid` for a text that can't be an id.
         """
-        every = self.ids()
-        ids = [id_ for id_ in every if not id_.endswith(ROLLBACK)]
+        ids = self.ids()
         if not reference or "/" in reference or reference.startswith("."):
             raise Invalid(
                 f"`{reference}` is not an id of a run", hint="`run_procedure` returns one"
@@ -255,7 +248,7 @@ class Executions:
             for id_ in reversed(ids):
                 if not self.is_foreign(id_):
                     return self._execution(id_)
-        exact = [id_ for id_ in every if id_ == reference]
+        exact = [id_ for id_ in ids if id_ == reference]
         near = exact or [
             id_
             for id_ in ids

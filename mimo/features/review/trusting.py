@@ -27,7 +27,6 @@ from mimo.text.phrases import cut
 
 _MOST = 5
 """Memories, and entries of a list, that a summary shows."""
-_PROGRAMS, _REQUESTS = "runs programs", "sends requests"
 _LONGEST = 200
 """Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
@@ -221,9 +220,6 @@ class FirstLook:
     procedures: Annotated[tuple[str, ...], Out("Procedures that could run after an approval")]
     policy: Annotated[bool, Out("Whether there is a new policy.yaml, which can only narrow")]
     programs: Annotated[tuple[str, ...], Out("Those of the procedures that run programs")] = ()
-    requests: Annotated[
-        tuple[str, ...], Out("Those of the others that send requests to other machines")
-    ] = ()
     values: Annotated[int, Out("Number of files with values")] = 0
     yours: Annotated[
         int, Out("Files last committed under your own address, which anyone can write")
@@ -252,7 +248,6 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
     has_policy = has_policy and not call.mind.trust.approved(call.mind.store.digest(FILE))
     if not (texts or runnable or has_policy or stored):
         return None
-    kinds = {name: _kind(call, name) for name in runnable}
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
     records = call.mind.index.ask(survey.records, newest)
@@ -275,8 +270,7 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
         ),
         procedures=runnable,
         policy=has_policy,
-        programs=tuple(name for name in runnable if kinds[name] == _PROGRAMS),
-        requests=tuple(name for name in runnable if kinds[name] == _REQUESTS),
+        programs=tuple(name for name in runnable if _runs_programs(call, name)),
         values=len(stored),
         yours=len(own) - sum(map(call.mind.trust.checker(), own)),
         digest=_unapproved(call, digests(call)),
@@ -290,18 +284,16 @@ def _unapproved(call: Call, every: Iterable[str]) -> str:
     return files.digest("\n".join(sorted(left)).encode())
 
 
-def _kind(call: Call, name: str) -> str:
-    """Returns what a procedure does beyond the memory; empty for nothing, or if it has faults."""
+def _runs_programs(call: Call, name: str) -> bool:
+    """Returns whether a procedure is valid and runs programs."""
     from mimo.features.procedures import reading
 
     try:
         data = disk.read(files.safe_path(call.mind.project.root, _procedure(name)))
     except (MindError, OSError):
-        return ""
+        return False
     procedure = reading.read(data).procedure
-    if procedure is None or not procedure.reaches_out:
-        return ""
-    return _PROGRAMS if procedure.runs_programs else _REQUESTS
+    return procedure is not None and procedure.runs_programs
 
 
 def _procedures(call: Call) -> dict[str, str]:
@@ -356,19 +348,14 @@ def _parts(look: FirstLook) -> list[tuple[str, Part]]:
     if look.authors:
         rows.append(("last committed by", _listed(look.authors)))
     if look.procedures:
-        named = ", ".join(_named_kind(name, look) for name in look.procedures)
+        runs = dict.fromkeys(look.programs, " runs programs")
+        named = ", ".join(f"{short(name)}{runs.get(name, '')}" for name in look.procedures)
         rows.append(("procedures", warn(named)))
     if look.policy:
         rows.append(("policy", "policy.yaml, which can only narrow permissions"))
     if look.values:
         rows.append(("values", count(look.values, "file")))
     return rows
-
-
-def _named_kind(name: str, look: FirstLook) -> str:
-    if name in look.programs:
-        return f"{short(name)} {_PROGRAMS}"
-    return f"{short(name)} {_REQUESTS}" if name in look.requests else short(name)
 
 
 def short(text: str) -> str:

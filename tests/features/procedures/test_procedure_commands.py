@@ -13,13 +13,12 @@ from mimo.cli.completing import candidates
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.features.procedures import executing
-from mimo.features.procedures.commands import EXAMPLE, add, resume, send
+from mimo.features.procedures.commands import EXAMPLE, add
 from mimo.features.procedures.commands import run as start
-from mimo.features.procedures.commands import status as status_of
 from mimo.surroundings import Ask, Question
 from tests import privacy_fakes
 from tests.calls import acting_as
-from tests.sample_procedures import BOOM, GREET, WAIT, Time, begun, put, text
+from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 
 
 @pytest.fixture
@@ -106,7 +105,7 @@ def test_a_text_that_runs_programs_is_added_and_not_approved(run: Any) -> None:
 
     assert (status, output.splitlines()[-1]) == (
         0,
-        "note: it runs programs or sends requests: its first run on a terminal asks",
+        "note: it runs programs: its first run on a terminal asks",
     )
     status, output = run("procedure", "run", "ls", "--verbose")
     assert (status, "[UNTRUSTED]" in output) == (5, True)
@@ -278,40 +277,6 @@ def test_the_command_that_answers_a_question_is_quoted(
     if shown != "EVENT":
         assert run(*shlex.split(line)[1:])[0] == 0
         assert run("procedure", "resume", "latest")[0] == 0
-
-
-def test_a_failed_rollback_is_not_reported_as_undone(run: Any, call: Call) -> None:
-    put(call, "boom", BOOM, rollback_procedure="undo")
-    put(call, "undo", BOOM.replace("q:", "never:"))
-    for argv in (("run", "boom"), ("status", "latest")):
-        _status, output = run("procedure", *argv)
-        assert "`q` is missing; its rollback failed in `a`: `never` is missing" in output
-        assert "  not undone: rollback boom_ID.rollback  failed\n" in output
-        assert "undone by" not in output
-    _status, output = run("procedure", "status", "latest", "--json")
-    assert json.loads(output)["rollback_status"] == "failed"
-
-    put(call, "undo", GREET)
-    assert "  undone by boom_ID.rollback\n" in run("procedure", "run", "boom")[1]
-
-
-def test_the_question_of_a_rollback_is_part_of_the_result(call: Call) -> None:
-    put(call, "boom", BOOM, rollback_procedure="wait")
-    put(call, "wait", WAIT)
-    agent = acting_as(call, "claude-code")
-    asks = start(agent, "boom")
-
-    assert (asks.status, asks.question, asks.waits_for) == ("interrupted", "Go on?", ("yes", "no"))
-    assert asks.rollback_status == "interrupted"
-    assert f"`mind procedure send {asks.execution_id} yes`" in str(asks.notice)
-    shown = status_of(agent, asks.execution_id)
-    assert (shown.question, shown.waits_for) == ("Go on?", ("yes", "no"))
-    sent = send(agent, f"{asks.execution_id}.rollback", "yes")
-    assert sent.execution_id == f"{asks.execution_id}.rollback"
-    assert f"`mind procedure resume {asks.execution_id}`" in str(sent.notice)
-    done = resume(agent, f"{asks.execution_id}.rollback")
-    assert (done.execution_id, done.status) == (asks.execution_id, "failed")
-    assert (done.rollback_status, done.question) == ("completed", None)
 
 
 def test_ctrl_c_leaves_a_run_that_can_be_resumed(

@@ -78,11 +78,11 @@ def test_nothing_in_an_action_is_hidden(hidden: str, shown: str) -> None:
 def test_an_argument_does_not_look_like_several() -> None:
     block = (
         "initial_state: a\nstates:\n"
-        "  a: {action: {module: step, function: http_request, args: [\n"
-        '    {url: "https://a.example, method: GET]", body: "half \\u200b"}]}}\n'
+        "  a: {action: {module: step, function: log, args: [\n"
+        '    {message: "https://a.example, level: info]", fields: ["half \\u200b"]}]}}\n'
     )
     assert tree(procedure(block).definition) == [
-        'a ■  [http_request url: "https://a.example, method: GET]", body: "half \\u200b"]'
+        'a ■  [log message: "https://a.example, level: info]", fields: ["half \\u200b"]]'
     ]
 
 

@@ -33,10 +33,9 @@ def test_a_valid_file_is_read_as_a_procedure() -> None:
         "Ship it",
         "greet",
     )
-    assert (result.timeout_ms, result.max_retries, result.rollback, result.active) == (
+    assert (result.timeout_ms, result.max_retries, result.active) == (
         5,
         0,
-        None,
         True,
     )
     assert list(result.states) == ["greet", "silent", "done"]
@@ -66,7 +65,7 @@ max_retries: 1.5
 colour: red
 description: [no]
 active: perhaps
-rollback_procedure: a b
+rollback_procedure: undo
 context_schema:
   properties: {n: {type: text}, m: {pattern: "("}}
   requires: [n]
@@ -106,22 +105,29 @@ other: 1
         ),
         (7, "`description` must be text in quotes, not `['no']`"),
         (8, "`active` must be true or false, not `perhaps`"),
-        (9, "`rollback_procedure` must be `name` or `name@1.0`, not `a b`"),
         (
-            11,
+            9,
             (
-                "context_schema: `n`: `type` must be one of string, integer, float, number, "
-                "boolean, list, array, map, object, null, not `text`"
+                "`rollback_procedure` is not supported any more; let the transition on `error` of "
+                "a state lead to states that undo its work"
             ),
         ),
         (
             11,
             (
-                "context_schema: `m`: `pattern` must be a usable regular expression, not `(`: "
-                "missing ): ( (the syntax is RE2's, without look-around and back-references)"
+                "context_schema: `properties.n.type` must be one of string, integer, float, "
+                "number, boolean, list, array, map, object, null, not `text`"
             ),
         ),
-        (12, "context_schema: `requires` is not one of required, properties"),
+        (
+            11,
+            (
+                "context_schema: `properties.m.pattern` must be a usable regular expression, "
+                "not `(`: missing ): ( (the syntax is RE2's, without look-around and "
+                "back-references)"
+            ),
+        ),
+        (12, "context_schema: `requires` is not a keyword of JSON Schema that mind checks"),
         (
             17,
             "`initial_state`: there is no state `start`; states are a, b, c, d, e, f, g",
@@ -253,7 +259,11 @@ def test_other_fenced_blocks_are_prose() -> None:
             "{module: step, function: set_context, args: [{values: {a: {env: '{{b}}'}}}]}",
             "`{env: {{b}}}`: the variable can't come from the context",
         ),
-        ("{module: step, function: http_request}", "needs the argument `url`"),
+        ("{module: step, function: http_request}", "run a program instead"),
+        (
+            "{module: Mimo.ProceduralStore.Steps.HttpRequest, function: execute}",
+            "run a program instead",
+        ),
         ("{module: step, function: ask}", "needs the argument `question`"),
         ("{module: mind, function: mind_trust}", "no such command"),
         ("{module: mind, function: mind_search, args: [tea]}", "takes one mapping"),

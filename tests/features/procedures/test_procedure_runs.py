@@ -1,10 +1,9 @@
-"""Runs: events, errors, retries, limits, questions, rollback, cancelling and resuming."""
+"""Runs: events, errors, retries, limits, questions, cancelling and resuming."""
 
 import json
 import os
 import threading
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,13 @@ from mimo.errors import (
 )
 from mimo.features.procedures import executing
 from mimo.features.procedures.commands import cancel, runs, send, status
-from mimo.features.procedures.executing import Report
 from mimo.features.procedures.machine import Status
-from mimo.features.procedures.storage import Executions
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.store import files
 from mimo.surroundings import Question, Timer
 from tests.calls import acting_as, with_console
-from tests.conftest import Clock
-from tests.sample_procedures import BOOM, GREET, WAIT, Commands, Time, begun, path_of, put, ran
+from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran
 
 
 @pytest.fixture
@@ -205,6 +201,24 @@ def test_a_context_that_grows_deeper_in_a_loop_fails_the_run(call: Call) -> None
     assert done.run.error == "the context would be nested deeper than 100"
 
 
+def test_a_context_with_an_infinite_number_fails_the_run(call: Call) -> None:
+    put(call, "call", CALL)
+    done = ran(call, "call", Commands({"x": float("inf")}), n=1)
+
+    assert done.run.error == "the context would contain an infinite number or `NaN`"
+
+
+def test_the_failure_in_the_records_of_an_earlier_version_is_read(call: Call) -> None:
+    put(call, "call", CALL)
+    execution = begun(call, "call")
+    execution.append({"kind": "failing", "error": "the disk is full", "at": 1})
+    report = executing.report(call, execution)
+
+    assert (report.status, report.error) == (Status.FAILED, "the disk is full")
+    with pytest.raises(Conflict, match="is failed already"):
+        executing.carry_out(call, execution)
+
+
 def test_an_action_has_its_own_timeout(call: Call, time: Time) -> None:
     put(call, "late", LOOP.replace("delay,", "delay, timeout: 300,"), max_retries=0)
     done = ran(call, "late")
@@ -301,196 +315,6 @@ def test_the_elapsed_time_of_a_running_run_increases(call: Call, clock: Any) -> 
 
     assert (reports.status, reports.elapsed_ms) == (Status.RUNNING, 3000)
     assert executing.report(call, execution).status is Status.INTERRUPTED
-
-
-UNDO = 'initial_state: undo\nstates:\n  undo:\n    action: {module: step, function: log, args: [{message: "undoing {{rollback_of.state}}"}]}\n'  # noqa: E501
-
-
-@pytest.mark.req("000-28")
-def test_a_failed_run_is_undone_by_its_rollback_procedure(call: Call) -> None:
-    """Trap (h): the rollback procedure was stored and never used."""
-    put(call, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
-    put(call, "undo", UNDO)
-    done = ran(call, "call", Commands(FULL), n=1)
-    assert (done.status, done.run.error) == (Status.FAILED, "the disk is full [STORAGE_ERROR]")
-
-    undoing = executing.report(call, executing.executions(call).find(f"{done.id}.rollback"))
-    assert (undoing.status, undoing.run.log) == (Status.COMPLETED, ["info: undoing work"])
-    assert undoing.run.context["rollback_of"] == {
-        "execution_id": done.id,
-        "state": "work",
-        "error": "the disk is full [STORAGE_ERROR]",
-    }
-    assert done.run.rollback == undoing.id
-
-
-def test_a_rollback_whose_creation_was_interrupted_runs_when_resumed(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(call, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
-    put(call, "undo", UNDO)
-    write_new = files.write_new
-
-    def full(path: Path, data: bytes, **settings: Any) -> None:
-        if path.name == "journal.jsonl" and ".rollback" in str(path):
-            raise StorageFailed("no space left")
-        write_new(path, data, **settings)
-
-    monkeypatch.setattr(files, "write_new", full)
-    with pytest.raises(StorageFailed, match="no space"):
-        ran(call, "call", Commands(FULL), n=1)
-    monkeypatch.setattr(files, "write_new", write_new)
-    done = executing.carry_out(call, executing.executions(call).find("latest"))
-
-    assert done.status is Status.FAILED
-    assert done.rollback
-    assert done.rollback.status is Status.COMPLETED
-
-
-def test_a_completed_run_is_not_rolled_back(call: Call) -> None:
-    put(call, "call", CALL, rollback_procedure="undo")
-    put(call, "undo", UNDO)
-
-    assert ran(call, "call", Commands({}), n=1).run.rollback is None
-
-
-def test_a_rollback_has_its_own_start_time(call: Call, clock: Clock) -> None:
-    class Slow(Commands):
-        def call(self, call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-            clock.forward(hours=1)
-            return super().call(call, name, arguments)
-
-    put(call, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
-    put(call, "undo", UNDO)
-    done = ran(acting_as(call, "claude-code"), "call", Slow(FULL), n=1)
-    failed, undoing = (
-        datetime.fromisoformat(executing.executions(call).find(id_).records()[0]["time"])
-        for id_ in (done.id, f"{done.id}.rollback")
-    )
-
-    assert undoing == failed + timedelta(hours=1)
-
-
-def test_a_rollback_that_fails_leaves_the_run_failed(call: Call) -> None:
-    put(call, "call", CALL, max_retries=0, rollback_procedure="undo")
-    put(call, "undo", UNDO.replace("rollback_of.state", "missing"))
-    done = ran(call, "call", Commands(FULL), n=1)
-
-    assert done.status is Status.FAILED
-    undoing = executing.report(call, executing.executions(call).find(str(done.run.rollback)))
-    assert undoing.status is Status.FAILED
-    assert done.error == (
-        "the disk is full [STORAGE_ERROR]; its rollback failed in `undo`: "
-        "`{{missing}}` is not in the context"
-    )
-
-
-def test_a_rollback_that_times_out_is_part_of_the_error(call: Call) -> None:
-    put(call, "call", CALL, max_retries=0, rollback_procedure="undo")
-    put(call, "undo", LOOP, timeout_ms=500)
-    done = ran(call, "call", Commands(FULL), n=1)
-
-    assert str(done.error).endswith("its rollback failed in `b`: overall timeout exceeded: 500 ms")
-
-
-def test_a_damaged_rollback_is_part_of_the_error(call: Call) -> None:
-    put(call, "call", CALL, max_retries=0, rollback_procedure="undo")
-    put(call, "undo", UNDO)
-    done = ran(call, "call", Commands(FULL), n=1)
-    folder = call.mind.folder / ".local" / "executions" / str(done.run.rollback)
-    (folder / "journal.jsonl").write_bytes(b"{}\n")
-    again = executing.report(call, executing.executions(call).find(done.id))
-
-    assert again.rollback is None
-    assert again.error == f"{done.error}; the records of its rollback can't be read"
-
-
-def test_a_rollback_has_no_rollback_of_its_own(call: Call) -> None:
-    put(call, "call", CALL, max_retries=0, rollback_procedure="call")
-    done = ran(call, "call", Commands(FULL, FULL), n=1)
-
-    assert done.rollback
-    assert (done.rollback.status, done.rollback.run.rollback) == (Status.FAILED, None)
-    execution = executing.executions(call).find(f"{done.id}.rollback")
-    assert not any("rollback" in record for record in execution.records())
-
-
-@pytest.fixture
-def asking(call: Call) -> Report:
-    """Returns a failed run whose rollback asks a question, which interrupted both."""
-    put(call, "boom", BOOM, rollback_procedure="wait")
-    put(call, "wait", WAIT)
-    return executing.carry_out(call, begun(call, "boom"), waits=False)
-
-
-def test_a_run_has_the_question_of_its_rollback(call: Call, asking: Report) -> None:
-    assert asking.status is Status.INTERRUPTED
-    assert asking.error == (
-        "`q` is missing; the rollback was interrupted: no answer yet, while it waited for yes or no"
-    )
-    assert asking.waiting.id == f"{asking.id}.rollback"
-    assert asking.waiting.run.question == "Go on?"
-
-
-@pytest.mark.parametrize("to", ["", ".rollback"])
-@pytest.mark.parametrize("resumed", ["", ".rollback"])
-def test_the_question_of_a_rollback_is_answered_by_either_id(
-    call: Call, asking: Report, to: str, resumed: str
-) -> None:
-    runs = executing.executions(call)
-    sent = executing.send(call, runs.find(f"{asking.id}{to}"), "yes")
-    assert sent.run.state == "ask"
-    for suffix in ("", ".rollback"):
-        with pytest.raises(Conflict, match="already sent"):
-            executing.send(call, runs.find(f"{asking.id}{suffix}"), "yes")
-    execution = executing.resumable(call, runs.find(f"{asking.id}{resumed}"))
-    done = executing.carry_out(call, execution)
-
-    assert (done.id, done.status) == (asking.id, Status.FAILED)
-    assert (done.rollback and done.rollback.status) is Status.COMPLETED
-    assert done.error == "`q` is missing"
-    rollback = executing.resumable(call, runs.find(f"{asking.id}.rollback"))
-    with pytest.raises(Conflict, match="is completed already"):
-        executing.carry_out(call, rollback)
-
-
-def test_a_rollback_without_a_readable_run_is_resumed_itself(call: Call, asking: Report) -> None:
-    journal = call.mind.folder / ".local" / "executions" / asking.id / "journal.jsonl"
-    journal.write_bytes(b"{}\n")
-    rollback = executing.executions(call).find(f"{asking.id}.rollback")
-
-    assert executing.resumable(call, rollback).id == rollback.id
-
-
-def test_a_failing_run_whose_rollback_did_not_start_takes_no_events(call: Call) -> None:
-    put(call, "signals", SIGNALS, rollback_procedure="undo")
-    put(call, "undo", UNDO)
-    execution = begun(call, "signals")
-    rollback = f"{execution.id}.rollback"
-    execution.append({"kind": "failing", "error": "x", "at": 1, "rollback": rollback})
-
-    with execution.held(), pytest.raises(Conflict, match="takes no events"):
-        executing.send(call, execution, "built")
-
-
-def test_a_rollback_is_cancelled_by_its_own_id(call: Call, asking: Report) -> None:
-    runs = executing.executions(call)
-
-    def cancel(seconds: float) -> None:
-        runs.find(f"{asking.id}.rollback").cancel("cancelled: enough")
-
-    call.mind.timer = call.mind.timer._replace(sleep=cancel)
-    stopped = executing.carry_out(call, runs.find(asking.id))
-
-    assert stopped.status is Status.INTERRUPTED
-    assert "the rollback was interrupted: cancelled: enough" in str(stopped.error)
-
-
-def test_a_missing_rollback_procedure_is_reported_before_the_run(call: Call) -> None:
-    put(call, "call", CALL, rollback_procedure="undo")
-
-    with pytest.raises(NotFound, match="no procedure `undo`"):
-        ran(call, "call", Commands(), n=1)
 
 
 @pytest.mark.req("000-28")
@@ -876,21 +700,6 @@ def test_a_run_whose_text_lost_its_approval_is_not_resumed(call: Call) -> None:
     put(call, "greet", GREET)
     execution = begun(call, "greet", who="Ada")
     call.mind.trust.forget()
-
-    with pytest.raises(Untrusted):
-        executing.carry_out(call, execution)
-
-
-@pytest.mark.attack("a rollback that came with a clone")
-def test_a_rollback_that_came_with_a_clone_does_not_run(call: Call) -> None:
-    put(call, "greet", GREET, rollback_procedure="undo")
-    put(call, "undo", UNDO)
-    execution = begun(call, "greet")
-    rollback = f"{execution.id}.rollback"
-    execution.append({"kind": "failing", "error": "x", "at": 1, "rollback": rollback})
-    text = (call.mind.folder / "procedures" / "undo@1.0.md").read_text(encoding="utf-8")
-    foreign = Executions(call.mind.project.root, "another user")
-    foreign.create(rollback, {"kind": "start", "text": text, "context": {}})
 
     with pytest.raises(Untrusted):
         executing.carry_out(call, execution)

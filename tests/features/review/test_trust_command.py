@@ -105,18 +105,15 @@ class TestFirstLook:
         assert (look.procedures, look.policy) == (("deploy@1.0.0",), True)
 
     def test_all_files_are_named_before_all_of_them_are_approved(self, clone, home):
-        for name, action in (
-            ("call", "{module: step, function: http_request, args: [{url: 'https://a.example'}]}"),
-            ("list", "{module: shell, function: run, args: [ls]}"),
-        ):
-            states = f"initial_state: a\nstates:\n  a: {{action: {action}}}\n"
-            (clone / f".mind/procedures/{name}@1.0.md").write_text(text(name, states), "utf-8")
+        action = "{module: shell, function: run, args: [ls]}"
+        states = f"initial_state: a\nstates:\n  a: {{action: {action}}}\n"
+        (clone / ".mind/procedures/list@1.0.md").write_text(text("list", states), "utf-8")
         for number in range(6):
             fact(clone, f"more{number}", "Tea is hot")
         look = trusting.look_of(opened(clone, home), listed=True)
 
         assert look is not None
-        assert (look.programs, look.requests) == (("list@1.0",), ("call@1.0",))
+        assert look.programs == ("list@1.0",)
         assert len(look.newest) == 5
         assert look.paths is not None
         names = ("ann1", "eve1", *(f"more{number}" for number in range(6)))

@@ -177,12 +177,16 @@ def test_completing_loads_nothing_heavy(project: Path, argv: list[str]) -> None:
     assert commands_in(modules) == {module[argv[0]]}
 
 
-def test_a_procedure_runs_on_yaml_alone(project: Path) -> None:
+def test_a_procedure_needs_only_yaml_and_for_its_schema_jsonschema(project: Path) -> None:
     imported(project, "procedure", "new", "hello")
 
-    for argv in (["list"], ["run", "hello"], ["status", "latest"]):
+    for argv, needed in (
+        (["list"], {"yaml"}),
+        (["run", "hello"], {"yaml", "jsonschema"}),
+        (["status", "latest"], {"yaml"}),
+    ):
         modules = imported(project, "procedure", *argv)
-        assert heavy(modules) <= {"yaml"}
+        assert heavy(modules) <= needed
         assert not (SEARCHING | {"mimo.index.index", "subprocess"}) & modules
 
 

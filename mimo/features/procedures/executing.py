@@ -374,7 +374,7 @@ def _parsed(text: str) -> Procedure:
     procedure = reading.read(text.encode("utf-8", "replace")).procedure
     if procedure is None:
         raise StorageFailed(
-            "the text in the execution's journal is not a valid procedure in this version of mind",
+            "the execution's journal is damaged, or its text is not valid in this version of mind",
             hint="run the procedure again",
         )
     return procedure

@@ -93,16 +93,23 @@ class Reading:
     """Valid parts that are probably mistakes."""
 
 
-def read(data: bytes, command_fault: CommandFault = lambda *_: None) -> Reading:
-    """Returns the procedure in a file's bytes, or every fault with its line."""
+def read(data: bytes, command_fault: CommandFault | None = None) -> Reading:
+    """Returns the procedure in a file's bytes, or every fault with its line.
+
+    Without `command_fault`, as for a list or a run that has begun, the calls of commands are not
+    checked, and the schema is not compared with the standard.
+    """
     faults: list[Fault] = []
     try:
         parts = document.split(data)
         header = _header(parts)
-        faults += [Fault(header.line(place), reason) for place, reason in _header_faults(header)]
+        faults += [
+            Fault(header.line(place), reason)
+            for place, reason in _header_faults(header, command_fault)
+        ]
         block, line = _states_block(parts.body, parts.body_line)
         definition = Located(block, first_line=line, deepest=_DEEPEST)
-        reader = _DefinitionReader(definition.data, command_fault)
+        reader = _DefinitionReader(definition.data, command_fault or (lambda *_: None))
         states = reader.states()
         faults += [Fault(definition.line(place), reason) for place, reason in reader.faults]
         if not faults:
@@ -169,7 +176,9 @@ def _yaml_blocks(body: str, first_line: int) -> list[tuple[str, int]]:
     return blocks
 
 
-def _header_faults(header: Located) -> Iterator[tuple[Place, str]]:
+def _header_faults(
+    header: Located, command_fault: CommandFault | None
+) -> Iterator[tuple[Place, str]]:
     for key in ("name", "version"):
         if header.data.get(key) is None:
             yield (key,), f"`{key}` is missing"
@@ -178,7 +187,7 @@ def _header_faults(header: Located) -> Iterator[tuple[Place, str]]:
         yield (key,), reason
     schema = header.data.get("context_schema")
     if isinstance(schema, dict):
-        for place, reason in schemas.faults(schema):
+        for place, reason in schemas.faults(schema, by_standard=command_fault is not None):
             yield ("context_schema", *place), f"context_schema: {reason}"
 
 

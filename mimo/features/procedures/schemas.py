@@ -89,16 +89,20 @@ def matches(pattern: str, text: str) -> bool:
     return bool(made.search(data) or made.search(data.removesuffix(b"\n")))
 
 
-def faults(schema: Mapping[str, Any]) -> list[tuple[Place, str]]:
-    """Returns the faults of a schema with their places in it."""
-    found = [
+def faults(schema: Mapping[str, Any], *, by_standard: bool = True) -> list[tuple[Place, str]]:
+    """Returns the faults of a schema with their places in it.
+
+    Without `by_standard`, these are only the faults that jsonschema, which takes long to import, is
+    not needed for.
+    """
+    own_faults = [
         ((*place, word), reason)
         for place, part in _parts(schema)
         for word, value in part.items()
         if (reason := _fault(".".join(map(str, (*place, word))), word, value))
     ]
-    if found or not schema:
-        return found
+    if own_faults or not schema or not by_standard:
+        return own_faults
     from jsonschema import Draft202012Validator as Standard
 
     errors = islice(Standard(Standard.META_SCHEMA).iter_errors(_standard(schema)), _MOST)

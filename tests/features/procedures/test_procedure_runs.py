@@ -209,8 +209,8 @@ def test_a_context_with_an_infinite_number_fails_the_run(call: Call) -> None:
 
 
 def test_the_failure_in_the_records_of_an_earlier_version_is_read(call: Call) -> None:
-    put(call, "call", CALL)
-    execution = begun(call, "call")
+    put(call, "greet", GREET)
+    execution = begun(call, "greet")
     execution.append({"kind": "failing", "error": "the disk is full", "at": 1})
     report = executing.report(call, execution)
 

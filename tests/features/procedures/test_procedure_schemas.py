@@ -153,7 +153,12 @@ def test_python_never_sees_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     schemas.violation("pattern", "x", "x")  # Loads jsonschema, which compiles its own patterns.
     seen: list[object] = []
     search = re.search
-    monkeypatch.setattr(re, "search", lambda p, *rest: seen.append(p) or search(p, *rest))
+
+    def recorded(pattern: Any, text: str, *flags: int) -> object:
+        seen.append(pattern)
+        return search(pattern, text, *flags)
+
+    monkeypatch.setattr(re, "search", recorded)
     faults = schemas.faults(schema)
 
     assert (faults, schemas.violations(schema, {"다a": 1})) == ([], [])

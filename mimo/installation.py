@@ -19,11 +19,13 @@ _kept: dict[str, State] = {}
 
 
 def keep() -> None:
-    """Keeps this process to the code with which it started.
+    """Keeps this process to the code with which it started, and prepares it to run long.
 
     From now on, a module whose file has changed is not loaded: importing it raises `Updated`.
     The modules in memory stay in use.
     """
+    disk.permit_many_files()
+    disk.return_memory()
     if not _kept:
         _kept.update(_files(_FOLDER))
         sys.meta_path.insert(0, _Guard())

@@ -396,8 +396,6 @@ def main(
     """
     log_to_stderr(Brief("mind: %(message)s"))
     installation.keep()
-    disk.return_memory()
-    disk.permit_many_files()
     home = home_of(os.environ)
     projects.check_home(home)
     if index_url:

@@ -36,7 +36,7 @@ from mimo import installation
 from mimo.call import Answers
 from mimo.commands import all_commands
 from mimo.data.loads import DataError, loads
-from mimo.disk import home_of, permit_many_files, return_memory, working_directory
+from mimo.disk import home_of, working_directory
 from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Mind
@@ -61,8 +61,6 @@ def main(
     """
     log_to_stderr(Redacting("mind: %(message)s"))
     installation.keep()
-    permit_many_files()
-    return_memory()
     logging.getLogger("mind.exposure").setLevel(logging.INFO)
     named = os.environ.get("CLAUDE_PROJECT_DIR")
     start = Path(named) if named else working_directory()

@@ -387,8 +387,6 @@ def run(call: Call) -> None:
             hint="`mind daemon stop` stops it",
         )
     installation.keep()
-    disk.permit_many_files()
-    disk.return_memory()
     with daemon.held(mind.home), _logging(mind):
         # Without a project of its own: projects may be registered and removed while it runs.
         everywhere = Mind(home=mind.home, project=None, clock=mind.clock, environ=mind.environ)

@@ -108,15 +108,12 @@ _EDITS_OF: Mapping[Format, Sequence[Edit]] = {
         Entry(path=("mcp_servers", "mind"), value={"command": "mind", "args": ["mcp"]}),
         Hook(path=("hooks", "Stop"), value={"hooks": [{"type": "a", "command": "mind hook a"}]}),
     ),
-    Format.YAML: (
-        Entry(path=("extensions", "mind"), value={"cmd": "mind", "args": ["mcp"], "on": True}),
-    ),
 }
 
 
 def client_file(data: bytes) -> None:
     """An entry is put into a file once, and taken out again; nothing else changes."""
-    format = list(_EDITS_OF)[data[0] % 3] if data else Format.JSON
+    format = list(_EDITS_OF)[data[0] % 2] if data else Format.JSON
     ours, text = _EDITS_OF[format], data[1:].decode("utf-8", "replace")
     with suppress(Invalid, Conflict):
         before = edits.load(format, text)

@@ -231,8 +231,6 @@ _CLIENT_FILES = (
     b'\0{"hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}, "mcpServers": null}',
     b'\1[mcp_servers.other] # a note\ncommand = "x"\n\n[[hooks.Stop]]\ncommand = "y"\n',
     b'\1mcp_servers = {other = {command = "x"}}\nhooks.Stop = []\n',
-    b"\2extensions:\n  other: # a note\n    cmd: x\nGOOSE_MODEL: a\n",
-    b"\2extensions: {other: {cmd: x}}\n",
 )
 
 

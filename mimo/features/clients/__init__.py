@@ -62,6 +62,7 @@ class FileRow:
     note: Annotated[Omitted[str], Out("Remark on the change")] = None
     backup: Annotated[Omitted[str], Out("Copy of the earlier content")] = None
     diff: Annotated[Omitted[str], Out("The change as a unified diff")] = None
+    lines: Annotated[Omitted[str], Out("Lines that the user must add or remove")] = None
 
 
 @frozen
@@ -109,6 +110,8 @@ class Plan(NamedTuple):
     """The new content; None to remove the file."""
     note: Note | None = None
     remark: str | None = None
+    lines: str | None = None
+    """The lines of a change that the user must make."""
 
 
 class Doubt(NamedTuple):
@@ -240,6 +243,8 @@ def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> 
     file = storage.look(target.path, within=target.within)
     note = storage.note_of(call.mind.home, target.path)
     data = read(file)
+    if file.format is Format.YAML:
+        return _plan_for_user(file, data, target, force=force)
     text = file.text
     for edit in target.edits:
         try:
@@ -301,6 +306,8 @@ def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
     any other, the entries are cut out.
     """
     file = storage.look(target.path, within=target.within)
+    if file.format is Format.YAML:
+        return _plan_for_user(file, read(file), target, removes=True)
     note = storage.note_of(call.mind.home, target.path)
     if note and (others := tuple(name for name in note.clients if name != client.name)):
         remark = f"{', '.join(others)} uses it too"
@@ -327,6 +334,39 @@ def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
     )
     after = None if is_ours_alone else file.encoded(text)
     return Plan(file, after, remark=NOT_OURS if others_run else None)
+
+
+def _plan_for_user(
+    file: FileState, data: Any, target: Target, *, force: bool = False, removes: bool = False
+) -> Plan:
+    """Returns the plan that leaves a YAML file to the user: no library keeps all of its form.
+
+    Raises `Conflict` if another entry has the server's name.
+    """
+    (entry,) = (edit for edit in target.edits if isinstance(edit, Entry))
+    section, name = entry.path
+    current, value = editing.at(data, entry.path), entry.value
+    if removes:
+        if not editing.is_ours(current):
+            return Plan(file, file.data, remark=None if current is None else NOT_OURS)
+        value, task = current, "remove the entry from"
+    else:
+        try:
+            is_installed = editing.has_edit(data, entry, force=force)
+        except Conflict as error:
+            raise _with_path(error, target.path, _by_hand(entry)) from None
+        if is_installed:
+            line = editing.differing(data, entry)
+            remark = f"it runs `{line}`; `--force` shows the entry that replaces it"
+            return Plan(file, file.data, remark=remark if line else None)
+        if current is not None:
+            task = "replace the entry in"
+        elif editing.at(data, (section,)):
+            task = f"add the entry below its `{section}:` to"
+        else:
+            task = "add the entry to"
+    lines = editing.yaml_lines({section: {name: value}})
+    return Plan(file, file.data, remark=f"{task} `{target.path}`:", lines=lines)
 
 
 def _has_ours(file: FileState, target: Target) -> bool:
@@ -365,7 +405,10 @@ def apply(call: Call, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:
             storage.change(call.mind.home, file, data, private=scope is Scope.USER)
     if not dry_run:
         storage.write_note(call.mind.home, file.path, plan.note)
-    return FileRow(file=str(file.path), action=action, note=plan.remark, backup=backup, diff=diff)
+    if plan.lines:
+        action = Action.YOURS
+    row = FileRow(file=str(file.path), action=action, note=plan.remark, backup=backup, diff=diff)
+    return replace(row, lines=plan.lines)
 
 
 def _diff(plan: Plan) -> str:

@@ -221,8 +221,8 @@ def _show_file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
         screen.line(warn(file.note), indent=2)
     if file.backup:
         screen.line(dim(f"copy of the earlier content: {file.backup}"), indent=2)
-    if file.diff:
-        screen.verbatim(file.diff)
+    if text := file.diff or file.lines:
+        screen.verbatim(text)
 
 
 def _show_tools(result: Installation, screen: Screen) -> None:

@@ -1,8 +1,7 @@
 """The edits of a client's file: adding entries and hooks, finding ours, and removing them.
 
 Everything else in a file stays as it is. JSON has a module of its own. TOML is changed by tomlkit.
-YAML is spliced at the places that the parser reports: no library changes YAML without writing all
-of it again.
+YAML is only read: the user changes it.
 """
 
 from __future__ import annotations
@@ -37,11 +36,8 @@ class Format(StrEnum):
     SCRIPT = "script"
 
 
-_FORMS = {
-    Format.TOML: "write its section as tables with headers, not as a value in brackets; ",
-    Format.YAML: "write the file as one block, without braces, aliases or `...`; ",
-}
-"""The form of a section that can be changed."""
+_TABLES = "write its section as tables with headers, not as a value in brackets; "
+"""The form of a section of TOML that can be changed."""
 
 
 class Entry(NamedTuple):
@@ -96,7 +92,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
             text = edit.value
             continue
         data = load(format, text)
-        if _is_there(data, edit, force=force):
+        if has_edit(data, edit, force=force):
             continue
         if isinstance(edit, Hook):
             if has_hook(data, edit.path):
@@ -106,7 +102,8 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
             after = append(text, edit.path, edit.value)
             expected = _with(data, edit.path, [*(at(data, edit.path) or []), edit.value])
         else:
-            after = _put(format, text, edit.path, edit.value)
+            put = _put_toml if format is Format.TOML else json_file.put
+            after = put(text, edit.path, edit.value)
             expected = _with(data, edit.path, edit.value)
         text = _verified(format, after, expected, edit.path)
     return text
@@ -245,7 +242,11 @@ def _form(item: Mapping[str, Any], *, bare: bool = False) -> dict[str, Any]:
     return result
 
 
-def _is_there(data: Any, edit: Edit, *, force: bool) -> bool:
+def has_edit(data: Any, edit: Edit, *, force: bool) -> bool:
+    """Returns whether an edit is in the data, or one of ours that only `force` replaces.
+
+    Raises `Conflict` if our key has a value that is not ours, unless `force`.
+    """
     if isinstance(edit, Hook):
         items = _our_hooks(data, edit.path)
         if not items or edit.value in items:
@@ -313,7 +314,7 @@ def _without_hooks(format: Format, text: str, path: Path) -> str:
 
 def _dropped(format: Format, text: str, path: Path) -> str:
     data = load(format, text)
-    after = _drop(format, text, path)
+    after = (_drop_toml if format is Format.TOML else json_file.drop)(text, path)
     expected = _without(data, path)
     if format is Format.TOML and at(_reread(format, after, path), path[:-1]) is None:
         # A table without a header of its own disappears with its last child.
@@ -342,7 +343,7 @@ def _reread(format: Format, text: str, path: Path) -> Any:
 def _unchangeable(format: Format, path: Path) -> Invalid:
     return Invalid(
         f"a change of `{'.'.join(path)}` would change something else, too",
-        hint=f"{_FORMS.get(format, '')}nothing was changed",
+        hint=f"{_TABLES if format is Format.TOML else ''}nothing was changed",
     )
 
 
@@ -382,16 +383,11 @@ def load(format: Format, text: str) -> Any:
     return data
 
 
-def _put(format: Format, text: str, path: Path, value: Any) -> str:
-    """Returns the text with `value` at `path`. Raises `Invalid` if that is not possible."""
-    puts = {Format.JSON: json_file.put, Format.TOML: _put_toml, Format.YAML: _put_yaml}
-    return puts[format](text, path, value)
+def yaml_lines(data: Any) -> str:
+    """Returns data as lines of YAML, each value on one line."""
+    import yaml
 
-
-def _drop(format: Format, text: str, path: Path) -> str:
-    """Returns the text without the value at `path`."""
-    drops = {Format.JSON: json_file.drop, Format.TOML: _drop_toml, Format.YAML: _drop_yaml}
-    return drops[format](text, path)
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10_000))
 
 
 # TOML: a table at the end of the file.
@@ -521,71 +517,3 @@ def _tail_of_table(item: Any) -> str:
             break
         tail = part.as_string() + tail
     return tail
-
-
-# YAML: an entry of a block mapping, at most two levels deep. The lines are found by their
-# indentation; a text of another style is refused, since its data would not be as expected.
-
-_CHILD = re.compile(r"^( +)[^\s#]", re.M)
-_EMPTY = re.compile(r" +(?:\{ *\}|\[ *\]|null|~)(?=\s|$)")
-
-
-def _put_yaml(text: str, path: Path, value: Any) -> str:
-    import yaml
-
-    section, name = path
-    text = _drop_yaml(text, path)
-    newline = newline_of(text)
-    if text and not text.endswith("\n"):
-        text += newline
-    indent, place = "  ", len(text)
-    if span := _span_yaml(text, (section,)):
-        colon = text.index(":", span[0]) + 1
-        if empty := _EMPTY.match(text, colon):
-            text = text[:colon] + text[empty.end() :]
-        place = text.index("\n", colon) + 1
-        if text[colon:place].strip() and not text[colon:place].lstrip().startswith("#"):
-            line = text.count("\n", 0, place)
-            raise Invalid(
-                f"line {line}: `{section}` is not written as a block",
-                hint="put each of its entries on lines of its own; nothing was changed",
-            )
-        if first := _CHILD.search(text, place, span[1]):
-            indent = first[1]
-    else:
-        text += f"{section}:{newline}"
-        place = len(text)
-    dumped = yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=10_000)
-    block = "".join(f"{indent}{line}{newline}" for line in dumped.splitlines())
-    return text[:place] + block + text[place:]
-
-
-def _drop_yaml(text: str, path: Path) -> str:
-    if (span := _span_yaml(text, path)) is None:
-        return text
-    start, end = span
-    outer = _span_yaml(text, path[:-1]) if path[1:] else None
-    if outer and len(at(load(Format.YAML, text), path[:-1]) or ()) == 1:
-        colon = text.index(":", outer[0]) + 1
-        return f"{text[:colon]} {{}}{text[colon:start]}{text[end:]}"
-    return text[:start] + text[end:]
-
-
-def _span_yaml(text: str, path: Path) -> tuple[int, int] | None:
-    """Returns the lines of an entry, without the blank lines and comments that follow it."""
-    start, end, indent = 0, len(text), ""
-    for name in path:
-        key = re.compile(rf"^{indent}([\"']?){re.escape(name)}\1:(?=\s|$)", re.M)
-        if (match := key.search(text, start, end)) is None:
-            return None
-        start = match.start()
-        below = re.compile(rf"^ {{0,{len(indent)}}}[^\s#]", re.M)
-        if after := below.search(text, match.end(), end):
-            end = after.start()
-        if name != path[-1]:
-            first = _CHILD.search(text, match.end(), end)
-            indent = first[1] if first else " "
-    lines = text[start:end].splitlines(keepends=True)
-    while len(lines) > 1 and re.fullmatch(rf" {{0,{len(indent)}}}#.*\s*|\s*", lines[-1]):
-        end -= len(lines.pop())
-    return start, end

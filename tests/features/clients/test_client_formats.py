@@ -9,9 +9,6 @@ from mimo.features.clients.edits import Entry, Format, Hook, has_other_hook, loa
 SERVER = {"command": "mind", "args": ["mcp"]}
 ENTRY = Entry(path=("mcpServers", "mind"), value=SERVER)
 TABLE = Entry(path=("mcp_servers", "mind"), value=SERVER)
-EXTENSION = Entry(
-    path=("extensions", "mind"), value={"name": "mind", "cmd": "mind", "args": ["mcp"]}
-)
 HOOK = Hook(path=("hooks", "Start"), value={"command": "mind hook codex", "timeout": 5})
 
 
@@ -246,51 +243,6 @@ def test_a_header_in_a_text_is_not_a_table() -> None:
 def test_a_malformed_toml_file_is_refused_with_its_line() -> None:
     with pytest.raises(Invalid, match="line 2"):
         load(Format.TOML, "a = 1\nb = = 2\n")
-
-
-YAML = """\
-# goose
-GOOSE_MODEL: x   # keep
-extensions:
-  # the tools
-  developer:
-    enabled: true
-
-other: 1
-"""
-
-
-def test_an_extension_is_added_and_removed() -> None:
-    after = put_in(Format.YAML, YAML, [EXTENSION])
-
-    assert "extensions:\n  mind:\n    name: mind\n" in after
-    assert put_in(Format.YAML, after, [EXTENSION]) == after
-    assert take_out(Format.YAML, after, [EXTENSION], made=None) == YAML
-
-
-@pytest.mark.parametrize("text", ["", "a: 1\n", "a: 1", "extensions: {}\n", "extensions:\nb: 2\n"])
-def test_an_extension_is_added_to_a_file_without_any(text: str) -> None:
-    after = put_in(Format.YAML, text, [EXTENSION])
-
-    assert load(Format.YAML, after)["extensions"] == {"mind": EXTENSION.value}
-    left = take_out(Format.YAML, after, [EXTENSION], made=[("extensions",)])
-    assert "extensions" not in (load(Format.YAML, left))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "extensions: {a: {b: 1}}\n",
-        "{extensions: {}}\n",
-        "{model: x}\n",
-        "model: x\n...\n",
-        "extensions:\n  mind: &a {cmd: mind, args: [mcp]}\nb: *a\n",
-    ],
-)
-def test_a_yaml_file_of_another_style_is_refused_with_the_style_that_is_needed(text: str) -> None:
-    with pytest.raises(Invalid, match="extensions") as caught:
-        put_in(Format.YAML, text, [EXTENSION], force=True)
-    assert caught.value.hint.startswith(("write the file as one block", "put each of its entries"))
 
 
 @pytest.mark.parametrize("text", ["a: [1\n", "a: 1\n b: 2\n", "- 1\n", "a: 1\n---\nb: 2\n"])

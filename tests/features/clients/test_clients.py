@@ -176,7 +176,7 @@ GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
             "mcpServers": {"mind": {"command": MIND, "args": ARGS}}
         }
     },
-    ("goose", "user"): {".config/goose/config.yaml": {"extensions": {"mind": GOOSE}}},
+    ("goose", "user"): {},  # the user adds the entry
     ("cline", "user"): {
         CLINE: {
             "mcpServers": {
@@ -190,7 +190,6 @@ GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
 READ: dict[str, Callable[[str], Any]] = {
     ".json": json.loads,
     ".toml": tomllib.loads,
-    ".yaml": yaml.safe_load,
     ".js": str,
 }
 
@@ -324,6 +323,9 @@ def test_a_custom_home_is_in_the_environment_of_the_server(
     if file.exists():
         entry = READ[file.suffix](file.read_text(encoding="utf-8"))[installed.section]["mind"]
         assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
+    elif lines := steps[0].lines:
+        entry = yaml.safe_load(lines)[installed.section]["mind"]
+        assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
     else:
         assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].note)
     for hooks in (hooks for hooks in installed.hooks if hooks.has_env):
@@ -422,16 +424,75 @@ def test_later_changes_of_the_user_stay(call: Call, project: Path, here: Machine
     assert not hooks.exists()
 
 
-def test_a_key_without_a_value_stays_with_its_comment(
+OTHER_EXTENSION = "extensions: # mine\n  other: &a {cmd: x}\nlast: *a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        (None, "add the entry to"),
+        ("", "add the entry to"),
+        ("extensions:\n", "add the entry to"),
+        (OTHER_EXTENSION, "add the entry below its `extensions:` to"),
+    ],
+)
+def test_the_user_changes_a_yaml_file(
+    call: Call, user: Path, here: Machine, text: str | None, task: str
+) -> None:
+    file = user / ".config/goose/config.yaml"
+    if text is not None:
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    before = tree(user)
+
+    (row,) = install(call, "goose", "user", here)
+
+    assert (row.action, row.note) == ("yours", f"{task} `{file}`:")
+    assert yaml.safe_load(row.lines or "") == {"extensions": {"mind": GOOSE}}
+    assert install(call, "goose", "user", here, dry_run=True) == [row]
+    (row,) = uninstall(call, "goose", "user", here)
+    assert (row.action, row.note, row.lines) == ("unchanged", None, None)
+    assert tree(user) == before
+
+
+def test_an_entry_in_a_yaml_file_is_recognised(call: Call, user: Path, here: Machine) -> None:
+    file = user / ".config/goose/config.yaml"
+    (row,) = install(call, "goose", "user", here)
+    file.parent.mkdir(parents=True)
+    file.write_text(row.lines or "")
+    before = tree(user)
+
+    assert [row.action for row in install(call, "goose", "user", here)] == ["unchanged"]
+    (state,) = (each for each in clients.states(here) if each.client == "goose")
+    assert state.installed == (Scope.USER,)
+    moved = replace(here, home="/srv/mind")
+    (row,) = install(call, "goose", "user", moved)
+    assert (row.action, row.note) == (
+        "unchanged",
+        "it runs `mind mcp`; `--force` shows the entry that replaces it",
+    )
+    (row,) = install(call, "goose", "user", moved, force=True)
+    assert (row.action, row.note) == ("yours", f"replace the entry in `{file}`:")
+    (row,) = uninstall(call, "goose", "user", here)
+    assert (row.action, row.note) == ("yours", f"remove the entry from `{file}`:")
+    assert yaml.safe_load(row.lines or "") == {"extensions": {"mind": GOOSE}}
+    assert tree(user) == before
+
+
+def test_the_entry_of_another_program_in_a_yaml_file_is_reported(
     call: Call, user: Path, here: Machine
 ) -> None:
     file = user / ".config/goose/config.yaml"
     file.parent.mkdir(parents=True)
-    file.write_text("extensions: # mine\nmode: auto\n")
-    install(call, "goose", "user", here)
-    file.write_text(f"{file.read_text()}later: 1\n")
-    uninstall(call, "goose", "user", here)
-    assert file.read_text() == "extensions: {} # mine\nmode: auto\nlater: 1\n"
+    file.write_text("extensions: {mind: {cmd: other}}\n")
+
+    with pytest.raises(Conflict, match=r"extensions\.mind` that differs: other"):
+        install(call, "goose", "user", here)
+    (row,) = uninstall(call, "goose", "user", here)
+    assert (row.action, row.note) == ("unchanged", clients.NOT_OURS)
+    file.write_text("extensions: [\n")
+    with pytest.raises(Invalid, match="line 2"):
+        install(call, "goose", "user", here)
 
 
 def test_a_shared_entry_is_removed_with_its_last_client(

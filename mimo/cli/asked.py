@@ -1,7 +1,4 @@
-"""Command lines that a running server answers, before the command line itself is loaded.
-
-After the first such command in a project with very many memories, a server is started.
-"""
+"""Command lines that a running server answers, before the command line itself is loaded."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from mimo.operations.asking import ask, surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any
-
-    from mimo.call import Call
 
 PATHS = frozenset(
     {
@@ -34,9 +28,6 @@ PATHS = frozenset(
     }
 )
 """The commands that are answered: they read the project's memory, and nothing of their process."""
-
-MANY = 20_000
-"""The number of memories from which one of these commands starts a server for the next."""
 
 _COMMANDS = frozenset(path.partition(" ")[0] for path in PATHS)
 
@@ -132,34 +123,3 @@ def root_around(folder: str) -> str | None:
             return None
         folder = folder.rpartition("/")[0]
     return folder
-
-
-def serve_the_next(call: Call) -> None:
-    """Starts a server for the next commands if the files take this one most of its time.
-
-    Does nothing if there is one, or none is to be asked.
-    """
-    from mimo.errors import MindError
-    from mimo.memory.model import Filter
-    from mimo.operations.asking import OFF
-
-    if (
-        "off" in (os.environ.get("MIND_BACKGROUND"), os.environ.get(OFF))
-        or not call.mind.has_project
-    ):
-        return
-    if call.mind.config["server.socket"] == "off":
-        return
-    with suppress(MindError, OSError):
-        if call.mind.index.count(Filter()) < MANY:
-            return
-        from mimo.operations.background import start
-        from mimo.store.locks import is_held
-
-        if not is_held(standby_lock(call)):
-            start("mimo.cli.standby", call.mind.project.root, call.mind.home)
-
-
-def standby_lock(call: Call) -> Path:
-    """Returns the lock of the server that a command has started for a project."""
-    return call.mind.index_folder / "standby"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo import rendering
 from mimo.call import Call, Caller, Console, Surface
-from mimo.cli.asked import COMPLETING, PATHS, serve_the_next
+from mimo.cli.asked import COMPLETING
 from mimo.cli.plain import read
 from mimo.commands import CommandTable, all_commands
 from mimo.commands.spec import Effect, Param, Spec
@@ -123,8 +123,6 @@ def run_command(
             result = _with_user(registry, spec, call, arguments, options)
         else:
             result = invoke(spec, call, arguments)
-        if spec.path in PATHS and project is None:
-            serve_the_next(call)
         for note in notes_beside(call, result):
             complain(f"note: {note}")
         finish = None if result is None else drawn(result, options, setting)

@@ -114,8 +114,6 @@ class Listener:
         self._listening: socket | None = None
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
         self._thread = Thread(target=self._run, daemon=True)
-        self.asked = time.monotonic()
-        """The time of the last request, or of the start."""
 
     def start(self) -> None:
         """Begins to listen in a thread, as soon as no other server of the project does."""
@@ -215,7 +213,6 @@ class Listener:
                 peer.settimeout(SECONDS)
                 peer.sendall(_line(asking.GREETING))
                 request = loads(asking.line(peer, SECONDS, asking.MOST_REQUEST))
-                self.asked = time.monotonic()
                 deliver = partial(_delivered, peer)
                 if not self._reply(request, deliver):
                     deliver({"no": True})

@@ -19,6 +19,7 @@ PAGE = ROOT / "docs" / "dependencies.md"
 REASONS = {
     "click": ("Command lines, completions", "read arguments"),
     "google-re2": ("Patterns of edges by others, in linear time", "compute"),
+    "jsonschema": ("Schemas of procedures; mcp brings it", "compute"),
     "markdown-it-py": ("Headings and blocks of Markdown, for chunks", "compute"),
     "mcp": ("The MCP server", "use standard input and output; with `--http` listen on a port"),
     "model2vec": ("Static vectors of many texts, or with a model of your own", "read the model"),

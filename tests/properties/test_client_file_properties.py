@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.features.clients import edits, json_file
-from mimo.features.clients.edits import Entry, Format, Hook, load, put_in, take_out
+from mimo.features.clients.edits import Entry, Format, Hook, put_in, take_out
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=4)
 GAPS = st.sampled_from(["", " ", "\n", "\n  ", "\t", " // note\n", " /* note */ ", "\r\n"])
@@ -120,26 +120,3 @@ def test_a_toml_document_is_as_before(top: list[str], rest: list[Any]) -> None:
     assert put_in(Format.TOML, after, [entry]) == after
     left = take_out(Format.TOML, after, [entry], made=None)
     assert left == text or not text.strip()
-
-
-@given(
-    above=st.lists(st.sampled_from(["# note", "", "a: 1 # x", "b:\n- 1"]), unique=True),
-    within=st.lists(
-        st.sampled_from(["  # in", "", "  dev: {on: true}", "  x:\n    y: [1]"]), unique=True
-    ),
-    below=st.lists(st.sampled_from(["# end", "z: 'extensions:'", "w: |\n  mind:\n"]), unique=True),
-)
-def test_a_yaml_document_is_as_before(
-    above: list[str], within: list[str], below: list[str]
-) -> None:
-    text = "".join(f"{line}\n" for line in [*above, "extensions:", *within, *below])
-    value = {"name": "mind", "cmd": "mind", "args": ["mcp"], "envs": {}}
-    entry = Entry(path=("extensions", "mind"), value=value)
-    after = put_in(Format.YAML, text, [entry])
-
-    assert put_in(Format.YAML, after, [entry]) == after
-    left = take_out(Format.YAML, after, [entry], made=())
-    if load(Format.YAML, text)["extensions"]:
-        assert left == text
-    else:
-        assert left == text.replace("extensions:\n", "extensions: {}\n", 1)

@@ -15,8 +15,6 @@ from mimo.errors import Cancelled
 from mimo.frozen import frozen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mimo.guard.audit import Session
     from mimo.guard.tokens import Member
     from mimo.mind import Mind
@@ -175,10 +173,6 @@ class Call:
         if other is self.mind:
             return self
         return self.on(other) if other else None
-
-    def beside(self, key: Path, parts: Callable[[], dict[str, Any]]) -> Call:
-        """Returns the call on this memory with the given parts, as `Mind.beside`."""
-        return self.on(self.mind.beside(key, parts))
 
     def registered(self) -> Registry:
         """Returns the registered projects that the caller may open."""

@@ -33,7 +33,7 @@ class Memory:
     def __init__(self, project: str | PathLike[str] | None, name: str) -> None:
         """Takes the folder of a project (default: around the working directory), and the caller."""
         self._project = Path(project) if project is not None else None
-        self._minder = Caller(surface=Surface.MCP, name=name)
+        self._caller = Caller(surface=Surface.MCP, name=name)
         self._lock = RLock()
         self._mind: Mind | None = None
 
@@ -44,7 +44,7 @@ class Memory:
             if self._mind is None or self._mind.is_outdated:
                 self.close()
                 self._mind = Mind.open(working_directory(), project=self._project)
-            call = Call(self._mind, self._minder)
+            call = Call(self._mind, self._caller)
             try:
                 yield lambda function, **given: invoke(declared(function), call, given)
             except NoProject:
@@ -53,8 +53,8 @@ class Memory:
 
     def call(self, function: Callable[..., Any], **given: Any) -> Any:
         """Returns the result of one command."""
-        with self.opened() as call:
-            return call(function, **given)
+        with self.opened() as run:
+            return run(function, **given)
 
     def close(self) -> None:
         """Closes the memory; the next call opens it again."""

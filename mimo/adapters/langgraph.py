@@ -48,7 +48,7 @@ class MindStore(BaseStore):
         """
         results: list[Any] = []
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
-        with self._memory.opened() as call:
+        with self._memory.opened() as run:
             for op in ops:
                 if isinstance(op, PutOp):
                     if getattr(op, "ttl", None) is not None:
@@ -56,9 +56,9 @@ class MindStore(BaseStore):
                     puts[op.namespace, op.key] = op
                     results.append(None)
                 else:
-                    results.append(_read(call, op))
+                    results.append(_read(run, op))
             for put in puts.values():
-                self._write(call, put)
+                self._write(run, put)
         return results
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
@@ -69,12 +69,12 @@ class MindStore(BaseStore):
         """Closes the files of the memory; the next operation opens them again."""
         self._memory.close()
 
-    def _write(self, call: Run, op: PutOp) -> None:
+    def _write(self, run: Run, op: PutOp) -> None:
         namespace = list(op.namespace)
         if op.value is None:
-            call(commands.delete, namespace=namespace, key=op.key)
+            run(commands.delete, namespace=namespace, key=op.key)
             return
-        call(
+        run(
             commands.put,
             namespace=namespace,
             key=op.key,
@@ -84,12 +84,12 @@ class MindStore(BaseStore):
         )
 
 
-def _read(call: Run, op: Any) -> Any:
+def _read(run: Run, op: Any) -> Any:
     if isinstance(op, GetOp):
-        rows = call(commands.get, namespace=list(op.namespace), key=op.key).items
+        rows = run(commands.get, namespace=list(op.namespace), key=op.key).items
         return _item(Item, rows[0]) if rows else None
     if isinstance(op, SearchOp):
-        result = call(
+        result = run(
             commands.search,
             namespace=list(op.namespace_prefix),
             query=op.query or None,
@@ -99,7 +99,7 @@ def _read(call: Run, op: Any) -> Any:
         )
         return [_item(SearchItem, row, score=row.score) for row in result.items]
     if isinstance(op, ListNamespacesOp):
-        return _namespaces(call(commands.namespaces).namespaces, op)
+        return _namespaces(run(commands.namespaces).namespaces, op)
     raise ValueError(f"Unknown operation type: {type(op)}")
 
 

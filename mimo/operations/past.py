@@ -60,4 +60,4 @@ def at(call: Call, revision: str) -> Past:
     key = call.mind.index_folder / changed.id
     subject = f": {commit.subject}" if call.agent is None else ""
     label = f"as of {day} ({commit.short}{subject})"
-    return Past(call=call.beside(key, parts), commit=commit, label=label)
+    return Past(call=call.on(call.mind.beside(key, parts)), commit=commit, label=label)

@@ -252,7 +252,6 @@ def commit_scheduled(root: Path, home: Path) -> None:
     with suppress(MindError, OSError):
         call = Call(opened(root, home))
         commits.check_shared(repository(call))  # Outside git, and if it is ignored, nothing fails.
-        commits.wait_for_hooks(root)
         try:
             with disk.shared():
                 sync(call, message=None, automatic=True)

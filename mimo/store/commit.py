@@ -12,7 +12,6 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
-from mimo.memory.changes import UNREVIEWED
 from mimo.store import git
 from mimo.store.files import is_shared
 from mimo.store.revisions import Change
@@ -21,13 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
-_PLAIN = (2, 3)
-"""Versions of git's index with uncompressed paths."""
-_INCOMPLETE = (b"link\0\0", b"sdir\0\0")
-"""Extensions of an index without some of its files."""
-_UNSHARED = re.compile(
-    rf"{re.escape(STORE)}/(?:[^\0]*/)?(?:{'|'.join(map(re.escape, PRIVATE_FOLDERS))})/".encode()
-)
 _UNDER_WAY = {
     "rebase-merge": "rebase",
     "rebase-apply/applying": "am",
@@ -44,14 +36,13 @@ PROGRAM = "mind <mind@localhost>"
 
 _FROM_INPUT = ("--pathspec-from-file=-", "--pathspec-file-nul")
 _PAUSE_SECONDS = 0.1
-_HOOK_SECONDS = 0.5
 _TRIES = 5
 _NEW, _MISSING = "??", " D"
 """Marks of `git status`: not in git's index yet, and missing on the disk."""
 _INTENT, _INTENT_AFTER_REMOVAL = " A", "DA"
 """Marks of `git status`: only the intent to add the file is in git's index (`git add -N`)."""
-_EDITING = 3600
-"""The time in seconds for which an editor of `git commit` is expected to be open."""
+_EDITING_SECONDS = 3600
+"""The time for which an editor of `git commit` is expected to be open."""
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -59,9 +50,9 @@ _SLOW = 600
 def unshared(root: Path) -> tuple[str, ...]:
     """Returns the tracked files in private folders, relative to the project.
 
-    Empty if git can't be asked. Git's index is read first, since that is much faster than git.
+    Empty outside git, and if git can't be asked.
     """
-    if not _may_hold(root):
+    if git.directory(root) is None:
         return ()
     try:
         listed = git.ask(root, "ls-files", "-z", "--", STORE)
@@ -69,23 +60,6 @@ def unshared(root: Path) -> tuple[str, ...]:
         return ()
     paths = os.fsdecode(listed).split("\0")
     return tuple(path for path in paths if path and not is_shared(path))
-
-
-def _may_hold(root: Path) -> bool:
-    """Returns whether the index may contain a private file; only git knows for certain."""
-    folder = git.directory(root)
-    if folder is None:
-        return False
-    try:
-        data = disk.read(folder / "index")
-    except FileNotFoundError:
-        return False
-    except (OSError, StorageFailed):
-        return True
-    plain = int.from_bytes(data[4:8], "big") in _PLAIN
-    if not plain or any(name in data for name in _INCOMPLETE):
-        return True
-    return _UNSHARED.search(data.lower()) is not None
 
 
 def check_idle(root: Path) -> None:
@@ -98,10 +72,10 @@ def check_idle(root: Path) -> None:
 
 
 def check_unattended(root: Path) -> None:
-    """Raises `Conflict` if a commit that no person asks for would be lost, or disturb the user.
+    """Raises `Conflict` if an automatic commit would be lost, or make the user's commit fail.
 
-    On a detached HEAD it would be on no branch. While git waits for the editor or a hook of a
-    commit, it locks nothing, but the user's commit would fail.
+    On a detached HEAD, it would be on no branch. While the editor of `git commit` is open, git
+    locks nothing, and refuses the user's commit if HEAD has moved.
     """
     if branch(root) is None:
         raise Conflict(
@@ -113,27 +87,15 @@ def check_unattended(root: Path) -> None:
             "`git commit` may be waiting for its editor",
             hint="finish that commit; after an hour it counts as abandoned",
         )
-    if git.is_committing(root):
-        raise Conflict("git is making a commit in this repository", hint="wait until it has ended")
-
-
-def wait_for_hooks(root: Path) -> None:
-    """Waits while git runs a hook of another commit, for ten minutes at most."""
-    deadline = time.monotonic() + _SLOW
-    while time.monotonic() < deadline and not _is_editing(root) and git.is_committing(root):
-        time.sleep(_HOOK_SECONDS)
 
 
 def _is_editing(root: Path) -> bool:
-    """Returns whether git has written the message of a commit that is not made yet."""
-    last = git.stamp(root)
-    with suppress(OSError, StorageFailed):
-        file = (git.directory(root) or root) / "COMMIT_EDITMSG"
-        status = file.lstat()
-        if last and status.st_mtime_ns > last.st_mtime_ns:
-            # A commit of the program that a hook refused leaves the file, too.
-            recent = 0 <= time.time() - status.st_mtime < _EDITING
-            return recent and UNREVIEWED.encode() not in disk.read(file)
+    """Returns whether git wrote the message of a commit after the last commit, within an hour."""
+    last_commit = git.stamp(root)
+    with suppress(OSError):
+        written = ((git.directory(root) or root) / "COMMIT_EDITMSG").lstat().st_mtime_ns
+        is_recent = 0 <= time.time() - written / 1e9 < _EDITING_SECONDS
+        return is_recent and last_commit is not None and written > last_commit.st_mtime_ns
     return False
 
 

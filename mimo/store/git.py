@@ -85,11 +85,6 @@ _READ_ALWAYS = ("HEAD", "config", "index", "packed-refs", "commondir")
 """Files of a git directory that most commands open."""
 SECONDS = 60
 """Deadline of a command that reads."""
-_PROCESSES = Path("/proc")
-_COMMITTING = (b"commit", b"merge")
-"""Commands whose first hook runs before any file in the git directory shows it."""
-_VALUED = (b"-C", b"-c", b"--git-dir", b"--work-tree", b"--namespace", b"--config-env")
-"""Options of git itself whose value is the next word."""
 _SECONDS_OF_OUTPUT = 5
 _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
@@ -515,40 +510,6 @@ def branch(root: Path) -> str | None:
     if match and match[1] == _IN_REFTABLE:
         return output(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     return match[1] if match else None
-
-
-def is_committing(root: Path) -> bool:
-    """Returns whether a process makes a commit in the working tree: git has no lock for its hooks.
-
-    Without `/proc`, as on macOS, one in another repository counts, too; without `ps`, none does.
-    """
-    top = Path(os.fsdecode(ask(root, "rev-parse", "--show-toplevel").rstrip(b"\n")))
-    if not _PROCESSES.is_dir():
-        import subprocess
-
-        with suppress(FileNotFoundError):
-            words = ["ps", "-A", "-ww", "-o", "args="]
-            listed = subprocess.run(words, capture_output=True, check=False).stdout
-            return any(_is_commit(line.split()) for line in listed.splitlines())
-        return False
-    for process in _PROCESSES.glob("[0-9]*"):
-        with suppress(OSError):  # It has ended, or is another user's.
-            line = (process / "cmdline").read_bytes().split(b"\0")
-            if _is_commit(line) and (process / "cwd").readlink() == top:
-                return True
-    return False
-
-
-def _is_commit(words: Sequence[bytes]) -> bool:
-    """Returns whether a command line is of git and makes commits; `git log commit` does not."""
-    if not words or words[0].split(b"/")[-1] != b"git":
-        return False
-    is_value = False
-    for word in words[1:]:
-        if not is_value and not word.startswith(b"-"):
-            return word in _COMMITTING
-        is_value = not is_value and word in _VALUED
-    return False
 
 
 def directory(root: Path) -> Path | None:

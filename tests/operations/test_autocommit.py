@@ -1,11 +1,9 @@
 """Commits in the background: batched, and never delaying a command."""
 
 import os
-import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,13 @@ from mimo import disk
 from mimo.call import Call
 from mimo.cli.main import main
 from mimo.config import setting
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Invalid, StorageFailed
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import background, saving, syncing
 from mimo.store import commit, projects
-from mimo.store import git as store_git
 from tests.conftest import git, wait_until_forgotten
 
 
@@ -174,73 +171,6 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, call, repository, started, 
         assert user.wait() == 0
     syncing.commit_scheduled(repository, home)
     assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
-
-
-@pytest.fixture(params=["/proc", "/missing"])
-def _processes(request, tmp_path, monkeypatch):
-    """The list of processes is the kernel's, or that of `ps`.
-
-    `ps` does not show in which repository a commit is made. So it lists the processes of this test
-    alone: others that run at the same time make commits, too.
-    """
-    monkeypatch.setattr(store_git, "_PROCESSES", Path(request.param))
-    program = tmp_path / "programs" / "ps"
-    program.parent.mkdir()
-    listed = f"{shutil.which('ps')} -A -ww -o ppid=,args= | sed -n 's/^ *{os.getpid()} //p'"
-    program.write_text(f"#!/bin/sh\n{listed}\n", encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-
-
-@pytest.mark.usefixtures("_processes")
-@pytest.mark.parametrize(
-    ("words", "hook", "made"),
-    [
-        (("-c", "user.name=Ann", "commit", "-qm", "app", "--allow-empty"), "pre-commit", "app"),
-        (("merge", "-q", "--no-ff", "-m", "merged", "side"), "pre-merge-commit", "merged"),
-    ],
-)
-def test_a_commit_whose_hook_runs_is_not_disturbed(
-    on, call, repository, started, home, tmp_path, words, hook, made
-):
-    git(repository, "commit", "-qm", "begin", "--allow-empty")
-    git(repository, "switch", "-qc", "side")
-    git(repository, "commit", "-qm", "side", "--allow-empty")
-    git(repository, "switch", "-q", "main")
-    begun, end = tmp_path / "begun", tmp_path / "end"
-    hook = repository / ".git" / "hooks" / hook
-    hook.parent.mkdir(exist_ok=True)
-    waiting = f"for _ in $(seq 400); do test -e {end} && break; sleep 0.05; done"
-    hook.write_text(f"#!/bin/sh\ntouch {begun}; {waiting}\n")
-    hook.chmod(0o755)
-    say(call, "add", "Tea")
-    with subprocess.Popen(["git", *words], cwd=repository) as user:
-        while not begun.exists():
-            time.sleep(0.05)
-        with pytest.raises(Conflict, match="git is making a commit"):
-            commit.check_unattended(repository)
-        with ThreadPoolExecutor() as threads:
-            done = threads.submit(syncing.commit_scheduled, repository, home)
-            end.touch()
-            assert user.wait() == 0
-            done.result()
-    assert subjects(repository)[:2] == ["memory: remembered fact: Tea", made]
-
-
-@pytest.mark.usefixtures("_processes")
-def test_a_command_that_names_a_commit_does_not_make_one(repository):
-    git(repository, "commit", "-qm", "begin", "--allow-empty")
-    words = ["git", "-C", ".", "log", "--stdin", "--grep", "commit"]
-    with subprocess.Popen(words, cwd=repository, stdin=subprocess.PIPE) as waiting:
-        assert not store_git.is_committing(repository)
-        waiting.kill()
-
-
-def test_without_a_list_of_processes_no_commit_is_running(repository, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_git, "_PROCESSES", tmp_path / "missing")
-    (tmp_path / "git").symlink_to(shutil.which("git"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert not store_git.is_committing(repository)
 
 
 def test_all_steps_wait_for_a_stale_lock_together(on, call, repository, started, home, monkeypatch):

@@ -1,6 +1,5 @@
 """Private files must never reach git, even if a pull request changes the repository."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -469,14 +468,6 @@ def test_tracked_private_files_are_a_fault_with_a_way_to_untrack_them(
     assert any(path in warning for warning in status(call).warnings)
     git(repository, "rm", "-rfq", "--cached", "--", folder)
     assert not faults(call)
-
-
-def test_without_such_files_git_is_not_asked(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", os.devnull)
-    monkeypatch.setattr("mimo.store.git.run", None)
-    assert commit.unshared(repository) == ()
 
 
 @pytest.mark.parametrize(

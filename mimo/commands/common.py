@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast, dataclass_transform
 
 from mimo.call import Call
-from mimo.commands.spec import Arg, Omitted, Out, Tool
+from mimo.commands.spec import Arg, Json, Omitted, Out, Tool
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import outcomes
@@ -14,7 +14,10 @@ from mimo.memory.model import Category, Filter, Kind, Outcome, Record, Section, 
 from mimo.memory.outcomes import wanted_outcome
 
 if TYPE_CHECKING:
-    from mimo.index.rows import Newer
+    from mimo.index.rows import Hit, Newer
+    from mimo.memory.relations import Node
+
+T = TypeVar("T")
 
 MOST_CONTENT = 2_000
 """Characters of content in a row; `load/context` and `mind show` return all of it."""
@@ -224,82 +227,162 @@ def _wanted_tags(tags: tuple[str, ...]) -> frozenset[str]:
     return frozenset(clean_tags(tags))
 
 
-Row = TypeVar("Row")
-
-
 @frozen
 class Facts:
-    """Everything that an answer may report about a memory, by the names of its rows' fields."""
+    """The facts of a memory, as answers name and describe them.
+
+    The row classes of answers are views of it: each shows some of these facts, and may add fields.
+    """
 
     id: str
     type: Kind
     title: str
     content: str
-    topic: str | None
-    reasoning: str | None
+    topic: Omitted[str] = None
+    reasoning: Omitted[str] = None
+    sections: Annotated[
+        dict[str, str],
+        Out("Text under the fixed headings, such as Reasoning, and under Competing after a merge"),
+    ]
+    extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
     importance: float
-    confidence: float | None
-    outcome: Outcome | None
-    warning: str | None
-    category: str | None
-    source: str | None
-    status: str | None
-    """The status of an issue or a plan, which lists show."""
-    stated_status: str | None
+    confidence: Omitted[float] = None
+    outcome: Omitted[Outcome] = None
+    warning: Warning = None
+    category: Omitted[str] = None
+    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148")] = None
+    status: Status = None
+    stated_status: Omitted[str] = None
     """The status of a memory of any type."""
-    tags: tuple[str, ...]
+    tags: Tagged
     created_at: datetime
-    by: str | None
-    related_to: tuple[str, ...]
-    superseded_by: str | None
-    claimed_by: str | None
+    by: Omitted[str] = None
+    related_to: Annotated[tuple[str, ...], Out("Ids of the memories that it links to", usual=())]
+    superseded_by: Omitted[str] = None
+    claimed_by: Omitted[str] = None
     """An unapproved memory that claims to supersede it, without effect."""
-    competing: tuple[str, ...] | None
-    private: bool | None
-    """None instead of false: most rows leave the field out then."""
-    trust: TrustLabel
-    file: str
-    line: int
-    stale: str | None
-    scope: str | None
+    competing: Competing = None
+    private: Annotated[Omitted[bool], Out("Whether it is kept out of git")] = None
+    trust: Trust
+    file: File
+    line: Annotated[int, Out("Line of the file on which the content begins, from 1")]
+    stale: Stale = None
+    scope: Owner = None
+    passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a part")] = None
+    weak: Weak = None
 
-    def row(self, cls: Callable[..., Row], **own: object) -> Row:
-        """Returns a row of that class: `own` fields first, then these facts."""
-        shared = {name: getattr(self, name) for name in cls.__annotations__ if hasattr(self, name)}
-        return cls(**(shared | own))
+    def row(self, view: Callable[..., T], **added: object) -> T:
+        """Returns a row of a view: the `added` fields, and these facts for the other fields."""
+        return row_of(self, view, **added)
 
 
-def facts(call: Call, records: Sequence[Record], *, shared: bool = False) -> list[Facts]:
-    """Returns the facts of memories, in the same order.
+def row_of(facts: object, view: Callable[..., T], **added: object) -> T:
+    """Returns a row of a view: the `added` fields, and the attributes of a value for the others."""
+    names = view.__annotations__.keys() - added
+    return view(**{name: getattr(facts, name) for name in names if hasattr(facts, name)}, **added)
 
-    With `shared`, for others: private memories neither occur in them nor change them.
+
+_OF_BASES = {"__annotations__", "__annotate__", "__annotate_func__", "__dict__", "__weakref__"}
+"""Entries of a class that its view makes itself."""
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def view(names: str) -> Callable[[type[T]], type[T]]:
+    """Returns a decorator that declares a row class as a view of the facts in its base class.
+
+    `names` are the fields in their order; fields that the class itself declares may be left out,
+    and follow. Type checkers see all facts of the base class, but a row has only these fields.
     """
-    from mimo.operations import freshness
 
-    ids = [record.memory.id for record in records]
-    trusts = call.mind.trust.checker()
-    newer = call.mind.index.newer(ids, shared=shared)
-    competing = call.mind.index.competing(ids, shared=shared)
-    stale = freshness.stale(call, records)
+    def declare(cls: type[T]) -> type[T]:
+        added, facts = cls.__annotations__, vars(cls.__bases__[0])
+        declared, defaults = facts["__annotations__"], facts["_field_defaults"]
+        fields = {name: added.get(name) or declared[name] for name in names.split()} | added
+        namespace = {name: value for name, value in defaults.items() if name in fields}
+        namespace |= {name: value for name, value in vars(cls).items() if name not in _OF_BASES}
+        plain = type(cls.__name__, (), namespace | {"__annotations__": fields})
+        return cast("type[T]", frozen(plain))
+
+    return declare
+
+
+def facts(
+    call: Call, records: Sequence[Record], view: type[object], *, shared: bool = False
+) -> list[Facts]:
+    """Returns the facts of memories for the rows of a view, in the same order.
+
+    Facts that the view does not show are not looked up. With `shared`, for others: private memories
+    neither occur in them nor change them.
+    """
+    ids, shown = [record.memory.id for record in records], view.__annotations__
+    with_newer = "superseded_by" in shown or "warning" in shown
+    newer = call.mind.index.newer(ids, shared=shared) if with_newer else {}
+    competing = call.mind.index.competing(ids, shared=shared) if "competing" in shown else {}
+    of = describing(call, records if "stale" in shown else ())
     return [
-        facts_of(call, trusts, record, newer[id], competing.get(id) or None, stale.get(id))
+        of(record, newer.get(id), competing.get(id, ()))
         for id, record in zip(ids, records, strict=True)
     ]
 
 
-def facts_of(
-    call: Call,
-    trusts: Callable[[str], bool],
-    record: Record,
-    newer: "Newer",
-    competing: tuple[str, ...] | None,
-    stale: str | None,
-) -> Facts:
-    """Returns the facts of one memory, with those that were looked up for several at once.
+def facts_of_hits(matches: Sequence[tuple[Call, "Hit"]]) -> list[Facts]:
+    """Returns the facts of matches in several memories, in the same order."""
+    of = {
+        owner: describing(owner, [hit.record for other, hit in matches if other is owner])
+        for owner in {owner for owner, _ in matches}
+    }
+    return [of[owner](hit.record, hit.newer, hit.competing) for owner, hit in matches]
 
-    `trusts` returns whether the text with a digest is approved.
+
+def rows(
+    call: Call, records: Sequence[Record], view: type[T], *, shared: bool = False
+) -> tuple[T, ...]:
+    """Returns the rows of memories in a view without fields of its own, in the same order."""
+    return tuple(memory.row(view) for memory in facts(call, records, view, shared=shared))
+
+
+def describing(
+    call: Call, records: Sequence[Record]
+) -> Callable[[Record, "Newer | None", tuple[str, ...]], Facts]:
+    """Returns the function that makes the facts of a memory of a call.
+
+    `records` are those of which it reports that they are stale.
     """
-    memory, place = record.memory, record.place
+    from mimo.operations import freshness
+
+    stale, trusts = freshness.stale(call, records), call.mind.trust.checker()
+
+    def of(record: Record, newer: "Newer | None", competing: tuple[str, ...]) -> Facts:
+        place = record.place
+        return facts_of(
+            record,
+            newer,
+            competing,
+            is_approved=trusts(place.digest),
+            is_private=place.private or call.mind.is_users,
+            file=file_of(call, place.path),
+            stale=stale.get(record.memory.id),
+            scope=owner_of(call),
+        )
+
+    return of
+
+
+def facts_of(
+    record: Record,
+    newer: "Newer | None",
+    competing: tuple[str, ...],
+    *,
+    is_approved: bool,
+    is_private: bool,
+    file: str,
+    stale: str | None = None,
+    scope: str | None = None,
+) -> Facts:
+    """Returns the facts of one memory: the only place that makes them."""
+    memory = record.memory
+    claimant = newer.claimant if newer else None
     return Facts(
         id=memory.id,
         type=memory.type,
@@ -307,10 +390,12 @@ def facts_of(
         content=memory.content,
         topic=memory.topic,
         reasoning=memory.sections.get(Section.REASONING),
+        sections=memory.headed_texts,
+        extra=dict(memory.extra),
         importance=memory.importance,
         confidence=memory.confidence,
         outcome=memory.outcome,
-        warning=outcomes.warning(memory, claimed_by=newer.claimant),
+        warning=outcomes.warning(memory, claimed_by=claimant),
         category=memory.category,
         source=memory.source,
         status=memory.progress,
@@ -319,45 +404,58 @@ def facts_of(
         created_at=memory.created,
         by=memory.by,
         related_to=tuple(dict.fromkeys(link.to for link in memory.links)),
-        superseded_by=newer.successor,
-        claimed_by=newer.claimant,
-        competing=competing,
-        private=place.private or call.mind.is_users or None,
-        trust=label_of(trusts(place.digest)),
-        file=file_of(call, place.path),
-        line=place.line,
+        superseded_by=newer.successor if newer else None,
+        claimed_by=claimant,
+        competing=competing or None,
+        private=is_private or None,
+        trust=label_of(is_approved),
+        file=file,
+        line=record.place.line,
         stale=stale,
-        scope=owner_of(call),
+        scope=scope,
     )
 
 
-@frozen
-class Remembered:
+def matched(hit: "Hit", text: str, limit: int) -> dict[str, object]:
+    """Returns the fields of a match: its content, or the best passage of a longer one."""
+    from mimo.operations.finding import is_weak
+
+    is_long = len(text) > limit
+    is_whole = hit.passage.strip() == text.strip()
+    return {
+        "content": hit.passage if is_long else text,
+        "passage": None if is_long or is_whole else hit.passage,
+        "excerpt": is_long or None,
+        "weak": is_weak(hit),
+    }
+
+
+@view("id type title depth created_at trust outcome status warning superseded_by private")
+class LinkedMemory(Facts):
+    """A linked memory."""
+
+    depth: Annotated[int, Out("Number of links from the start")]
+
+
+def linked_memories(
+    call: Call, nodes: Sequence["Node"], *, shared: bool = False
+) -> tuple[LinkedMemory, ...]:
+    """Returns the rows of the memories of a graph."""
+    memories = facts(call, [node.record for node in nodes], LinkedMemory, shared=shared)
+    return tuple(
+        memory.row(LinkedMemory, depth=node.depth)
+        for node, memory in zip(nodes, memories, strict=True)
+    )
+
+
+@view(
+    "id type title content topic reasoning confidence outcome warning category source status tags"
+    " created_at by related_to superseded_by competing excerpt private trust file stale"
+)
+class Remembered(Facts):
     """A memory with everything that shows whether it is still valid."""
 
-    id: str
-    type: Kind
-    title: str
-    content: str
-    topic: Omitted[str]
-    reasoning: Omitted[str]
-    confidence: Omitted[float]
-    outcome: Omitted[Outcome]
-    warning: Warning
-    category: Omitted[str]
-    source: Omitted[str]
     status: Omitted[str]
-    tags: Tagged
-    created_at: datetime
-    by: Omitted[str]
-    related_to: Annotated[tuple[str, ...], Out("Ids of the memories that it links to", usual=())]
-    superseded_by: Omitted[str]
-    competing: Competing
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is cut")]
-    private: Omitted[bool]
-    trust: Trust
-    file: File
-    stale: Stale = None
 
 
 def remembered(
@@ -367,9 +465,12 @@ def remembered(
 
     def row(memory: Facts) -> Remembered:
         text = memory.content
-        if len(text) <= most:
-            return memory.row(Remembered, status=memory.stated_status, excerpt=None)
-        cut = f"{text[: most - 1]}…"
-        return memory.row(Remembered, status=memory.stated_status, content=cut, excerpt=True)
+        is_long = len(text) > most
+        return memory.row(
+            Remembered,
+            status=memory.stated_status,
+            content=f"{text[: most - 1]}…" if is_long else text,
+            excerpt=is_long or None,
+        )
 
-    return tuple(map(row, facts(call, records)))
+    return tuple(map(row, facts(call, records, Remembered)))

@@ -198,6 +198,15 @@ class Memory:
         return self.status if self.type in (Kind.ISSUE, Kind.PLAN) else None
 
     @property
+    def headed_texts(self) -> dict[str, str]:
+        """Returns the texts after the content by their headings, and the unresolved versions."""
+        texts = {name.value: text for name, text in self.sections.items()}
+        for version in self.competing:
+            heading = f"Competing: {version.field}"
+            texts[heading] = "\n\n".join(filter(None, (texts.get(heading), version.text)))
+        return texts
+
+    @property
     def text(self) -> str:
         """Returns all of its prose: the content, then each section under its heading."""
         parts = [self.content, *(f"## {name}\n{text}" for name, text in self.sections.items())]

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from mimo.call import Call
-from mimo.commands.common import TrustLabel, trust_of
+from mimo.commands.common import Facts, TrustLabel, rows, trust_of, view
 from mimo.commands.invoke import invoke
 from mimo.commands.spec import Arg, Needs, declared
 from mimo.disk import sha256
@@ -46,13 +46,9 @@ CONTEXT = Resource(
 )
 
 
-@frozen
-class ResourceRow:
+@view("id title trust")
+class ResourceRow(Facts):
     """A memory that is listed as a resource."""
-
-    id: str
-    title: str
-    trust: TrustLabel
 
 
 @frozen
@@ -152,10 +148,7 @@ def _text_of(call: Call, record: Record) -> str:
 def list_resources(call: Call) -> tuple[ResourceRow, ...]:
     """List the newest memories as resources"""
     refresh.refresh(call)
-    return tuple(
-        ResourceRow(id=record.memory.id, title=record.memory.heading, trust=trust_of(call, record))
-        for record in finding.newest(call, Filter(), NEWEST)
-    )
+    return rows(call, finding.newest(call, Filter(), NEWEST), ResourceRow)
 
 
 @request(

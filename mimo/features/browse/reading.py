@@ -15,10 +15,11 @@ from rich.ansi import AnsiDecoder
 from rich.text import Text
 
 from mimo.call import Call, Console
+from mimo.commands.common import LinkedMemory
 from mimo.errors import AmbiguousId, Conflict, MindError, NotFound
 from mimo.features.browse.lanes import Halted
 from mimo.features.browse.model import PAGE, Page, Place, Row, View
-from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, arrow_of
+from mimo.features.graph.commands import Arc, LinkGraph, arrow_of
 from mimo.features.notes.reading import MemoryDetails, MemoryRow, MemoryRows
 from mimo.features.notes.undo import Undone
 from mimo.features.review.actions import CHANGED, identity, keys_of

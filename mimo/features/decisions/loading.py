@@ -6,17 +6,19 @@ from typing import Annotated
 from mimo.call import Call
 from mimo.commands.common import (
     Competing,
+    Facts,
     Limit,
+    LinkedMemory,
     Remembered,
-    Status,
     Trust,
     TrustLabel,
     Untrusted,
-    Warning,
-    facts,
+    linked_memories,
     remembered,
+    rows,
     trust_of,
     untrusted,
+    view,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import (
@@ -39,7 +41,6 @@ from mimo.memory.model import (
     SUPERSEDES,
     Filter,
     Kind,
-    Outcome,
     Record,
     Section,
     topic_key,
@@ -80,19 +81,9 @@ MOST_RECENT = 5
 """New memories beside a checkpoint."""
 
 
-@frozen
-class RecentMemory:
+@view("id type title created_at outcome status warning superseded_by private")
+class RecentMemory(Facts):
     """A new memory."""
-
-    id: str
-    type: Kind
-    title: str
-    created_at: datetime
-    outcome: Omitted[Outcome]
-    status: Status
-    warning: Warning
-    superseded_by: Omitted[str]
-    private: Omitted[bool]
 
 
 @frozen
@@ -121,23 +112,6 @@ class Checkpoint:
 
 
 @frozen
-class RelatedMemory:
-    """A linked memory."""
-
-    id: str
-    type: Kind
-    title: str
-    depth: Annotated[int, Out("Number of links to it")]
-    created_at: datetime
-    trust: Trust
-    outcome: Omitted[Outcome]
-    status: Status
-    warning: Warning
-    superseded_by: Omitted[str]
-    private: Omitted[bool]
-
-
-@frozen
 class RelatedLink:
     """A link between two memories; the source holds it, and the link has its trust."""
 
@@ -153,7 +127,7 @@ class Context:
     """A whole memory, and the memories linked with it."""
 
     memory: Remembered
-    related: tuple[RelatedMemory, ...]
+    related: tuple[LinkedMemory, ...]
     links: tuple[RelatedLink, ...]
     missing: Annotated[tuple[str, ...], Out("Link targets that do not exist")]
     competing: Competing
@@ -221,7 +195,7 @@ def _recent(call: Call, checkpoint: Record | None) -> tuple[RecentMemory, ...] |
     conditions = Filter(since=since, approved=True)
     records = finding.newest(call, conditions, MOST_RECENT + 1, documents=False)
     new = [record for record in records if record != checkpoint][:MOST_RECENT]
-    return tuple(memory.row(RecentMemory) for memory in facts(call, new)) or None
+    return rows(call, new, RecentMemory) or None
 
 
 @command(
@@ -259,7 +233,7 @@ def context(
     (row,) = remembered(call, [record], most=MAX_CONTENT_BYTES)
     return Context(
         memory=row,
-        related=related(call, around),
+        related=linked_memories(call, [node for node in around.nodes if node.depth]),
         links=links_in(call, around),
         missing=_missing(call, around),
         competing=row.competing,
@@ -287,16 +261,6 @@ def _newest_work(call: Call) -> Record:
             hint="`mind save decision` and `mind save checkpoint` make one",
         )
     return records[0]
-
-
-def related(call: Call, around: Graph) -> tuple[RelatedMemory, ...]:
-    """Returns the memories of a graph without those where the walk began."""
-    nodes = [node for node in around.nodes if node.depth]
-    memories = facts(call, [node.record for node in nodes])
-    return tuple(
-        memory.row(RelatedMemory, depth=node.depth)
-        for node, memory in zip(nodes, memories, strict=True)
-    )
 
 
 def links_in(call: Call, around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:

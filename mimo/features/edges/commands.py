@@ -1,11 +1,12 @@
 """`mind edges`: checking plans and changes against known pitfalls, and adding new ones."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 from mimo.call import Call, Surface
-from mimo.commands.common import File, Private, Trust, label_of
+from mimo.commands.common import File, Private, Trust, label_of, row_of, view
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
 from mimo.features.edges import checking, sources, storage
@@ -32,6 +33,7 @@ from mimo.rendering.results import count, labels, render
 from mimo.text.clean import escaped
 from mimo.text.phrases import notices
 
+T = TypeVar("T")
 Line = Annotated[int, Out("The line in it, from 1")]
 
 
@@ -44,20 +46,29 @@ class Source(StrEnum):
 
 
 @frozen
-class EdgeWarning:
-    """An edge, or a failed decision, that applies to a task."""
+class EdgeFacts:
+    """The facts of an edge, or of a failed decision, as answers name and describe them."""
 
     id: str
+    type: Kind
     title: str
     description: Annotated[str, Out("The problem")]
     workaround: Annotated[str, Out("The workaround")]
     severity: Severity
     source: Annotated[Source, Out("Of the user, of the project, or of the user for this stack")]
+    stack_tags: tuple[str, ...]
     matched_on: Annotated[str, Out("The words and patterns that matched")]
-    confidence: Annotated[float, Out("Confidence that it applies, 0 to 1")]
+    verified_count: int
     trust: Trust
     file: File
     line: Line
+
+
+@view("id title description workaround severity source matched_on confidence trust file line")
+class EdgeWarning(EdgeFacts):
+    """An edge, or a failed decision, that applies to a task."""
+
+    confidence: Annotated[float, Out("Confidence that it applies, 0 to 1")]
 
 
 @frozen
@@ -68,18 +79,9 @@ class EdgeWarnings:
     notice: Omitted[str] = None
 
 
-@frozen
-class EdgeRow:
+@view("id title severity source stack_tags trust file line")
+class EdgeRow(EdgeFacts):
     """An edge in a list."""
-
-    id: str
-    title: str
-    severity: Severity
-    source: Source
-    stack_tags: tuple[str, ...]
-    trust: Trust
-    file: File
-    line: Line
 
 
 @frozen
@@ -146,14 +148,12 @@ def edges(
     notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
     return EdgeWarnings(
         edges=tuple(
-            EdgeWarning(
-                **_shared(match.edge, of_stack=match.of_stack),
-                description=match.edge.description,
-                workaround=match.edge.workaround,
+            edge_row(
+                match.edge,
+                EdgeWarning,
+                of_stack=match.of_stack,
                 matched_on=match.matched_on,
                 confidence=match.confidence,
-                file=match.edge.file,
-                line=match.edge.line,
             )
             for match in matches
         ),
@@ -173,28 +173,28 @@ def edges(
 def list_(call: Call) -> EdgeRows:
     """List known pitfalls, and faults in their files and patterns"""
     every = sources.everything(call)
-    problems = sources.problems(call, every)
-    return EdgeRows(
-        edges=tuple(map(_row, every)),
-        problems=tuple(EdgeProblem(file=p.path, line=p.line, reason=p.reason) for p in problems),
-    )
+    edges = tuple(edge_row(edge, EdgeRow) for edge in every)
+    return EdgeRows(edges=edges, problems=edge_problems(call, every))
 
 
-def _row(edge: Edge) -> EdgeRow:
-    shared = _shared(edge)
-    return EdgeRow(**shared, stack_tags=edge.stack_tags, file=edge.file, line=edge.line)
-
-
-def _shared(edge: Edge, *, of_stack: bool = False) -> dict[str, Any]:
-    """Returns the fields of an edge that every row has."""
+def edge_row(edge: Edge, view: type[T], *, of_stack: bool = False, **added: object) -> T:
+    """Returns an edge as a row of a view, with the `added` fields."""
     of_user = Source.STACK if of_stack else Source.GLOBAL
-    return {
-        "id": edge.id,
-        "title": edge.title,
-        "severity": edge.severity,
+    facts = {
         "source": Source.PROJECT if edge.of_project else of_user,
         "trust": label_of(edge.trusted),
+        "type": Kind(edge.type),
     }
+    named = {name: facts[name] for name in facts.keys() & view.__annotations__}
+    return row_of(edge, view, **(named | added))
+
+
+def edge_problems(call: Call, edges: Sequence[Edge]) -> tuple[EdgeProblem, ...]:
+    """Returns the files, and the patterns of edges, that can't be used."""
+    return tuple(
+        EdgeProblem(file=problem.path, line=problem.line, reason=problem.reason)
+        for problem in sources.problems(call, edges)
+    )
 
 
 # Adding edges.
@@ -218,20 +218,14 @@ class EdgePatterns:
     )
 
 
-@frozen
-class EdgeDetails:
+@view(
+    "id title description workaround detection stack_tags severity created_at verified_count file"
+)
+class EdgeDetails(EdgeFacts):
     """All fields of an edge."""
 
-    id: str
-    title: str
-    description: str
-    workaround: str
     detection: EdgePatterns
-    stack_tags: tuple[str, ...]
-    severity: Severity
     created_at: datetime
-    verified_count: int
-    file: File
     notice: Omitted[str] = None
 
 
@@ -369,7 +363,7 @@ def starter(call: Call) -> StarterAdded:
     They are copied to `$MIND_HOME/edges/`, where you can change or remove them.
     """
     added, existing = sources.add_starter(call)
-    return StarterAdded(added=tuple(map(_row, added)), known=existing)
+    return StarterAdded(added=tuple(edge_row(edge, EdgeRow) for edge in added), known=existing)
 
 
 def _added(call: Call, new: Edge, *, private: bool = False) -> EdgeDetails:
@@ -377,21 +371,16 @@ def _added(call: Call, new: Edge, *, private: bool = False) -> EdgeDetails:
     record = sources.add(call, new, private=private)
     edge = storage.edge_in(record)
     faults = "; ".join(f"`{bad}`: {reason}" for bad, reason in sources.unusable(new.detection))
-    return EdgeDetails(
-        id=edge.id,
-        title=edge.title,
-        description=edge.description,
-        workaround=edge.workaround,
+    return edge_row(
+        edge,
+        EdgeDetails,
         detection=EdgePatterns(
             context=edge.detection.context,
             intent=edge.detection.intent,
             code=edge.detection.code,
             tasks=edge.detection.tasks or None,
         ),
-        stack_tags=edge.stack_tags,
-        severity=edge.severity,
         created_at=record.memory.created,
-        verified_count=edge.verified_count,
         file=edge.file if new.of_project else str(call.mind.home / edge.file),
         notice=f"saved, but it never matches: {faults}" if faults else None,
     )
@@ -408,21 +397,14 @@ class Format(StrEnum):
     SARIF = "sarif"
 
 
-@frozen
-class EdgeFinding:
+@view("file line text id type title workaround severity source matched_on trust known_from")
+class EdgeFinding(EdgeFacts):
     """A line of a change to which an edge, or a failed decision, applies."""
 
     file: Annotated[str, Out("Relative to the top of the repository")]
     line: Annotated[int, Out("From 1")]
     text: Annotated[str, Out("The line itself")]
     id: Annotated[str, Out("Of the edge, or of the failed decision")]
-    type: Kind
-    title: str
-    workaround: str
-    severity: Severity
-    source: Source
-    matched_on: str
-    trust: Trust
     known_from: File
 
 
@@ -496,13 +478,12 @@ def check(
 
         document = checking.sarif(hits, version=__version__)
     findings = tuple(
-        EdgeFinding(
-            **_shared(hit.edge),
+        edge_row(
+            hit.edge,
+            EdgeFinding,
             file=hit.path,
             line=hit.line,
             text=hit.text,
-            type=Kind(hit.edge.type),
-            workaround=hit.edge.workaround,
             matched_on=hit.matched_on,
             known_from=f"{hit.edge.file}:{hit.edge.line}",
         )

@@ -7,20 +7,21 @@ from typing import Annotated
 from mimo.call import Call
 from mimo.commands.common import (
     MEMORY,
+    Facts,
     File,
     Id,
     Limit,
-    Trust,
     Untrusted,
+    facts,
     file_of,
-    trust_of,
     untrusted,
+    view,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command, to_json
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory import decay
-from mimo.memory.model import Category, Kind, Record
+from mimo.memory.model import Category, Record
 from mimo.operations import overview
 from mimo.operations.overview import Fading
 from mimo.rendering import BELOW, LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, titled, warn
@@ -63,14 +64,11 @@ class MemoryStats:
     newest: datetime | None
 
 
-@frozen
-class FadingMemory:
+@view("id content decay_score trust days_until_forgotten")
+class FadingMemory(Facts):
     """A memory that is at risk of being forgotten."""
 
-    id: str
-    content: str
     decay_score: Score
-    trust: Trust
     days_until_forgotten: Days
 
 
@@ -83,21 +81,14 @@ class DecayCheck:
     total_checked: Annotated[int, Out("Number of memories examined, regardless of the limit")]
 
 
-@frozen
-class FadingRow:
+@view("id type title strength days_left uses last_used created_at trust private file")
+class FadingRow(Facts):
     """A memory that is about to be forgotten, and its use."""
 
-    id: str
-    type: Kind
-    title: str
     strength: Score
     days_left: Days
     uses: Annotated[int, Out("Number of times it was found or shown on this machine")]
     last_used: Omitted[datetime]
-    created_at: datetime
-    trust: Trust
-    private: Omitted[bool]
-    file: File
 
 
 @frozen
@@ -163,14 +154,13 @@ def decay_check(
     """List memories that are about to be forgotten"""
     weak = overview.at_risk(call, threshold)
     rows = tuple(
-        FadingMemory(
-            id=record.memory.id,
+        memory.row(
+            FadingMemory,
             content=record.memory.text,
             decay_score=round(item.score, 4),
-            trust=trust_of(call, record),
             days_until_forgotten=_days(item),
         )
-        for item, record in overview.with_records(call, weak.fading[:limit])
+        for item, record, memory in _weakest(call, weak, limit, FadingMemory)
     )
     return DecayCheck(at_risk=rows, threshold=threshold, total_checked=weak.checked)
 
@@ -196,8 +186,14 @@ def fading(call: Call, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     weak = overview.at_risk(call, threshold)
     return FadingRows(
         memories=tuple(
-            _row(call, item, record)
-            for item, record in overview.with_records(call, weak.fading[:limit])
+            memory.row(
+                FadingRow,
+                strength=round(item.score, 4),
+                days_left=_days(item),
+                uses=item.use.times if item.use else 0,
+                last_used=item.use.last if item.use else None,
+            )
+            for item, _, memory in _weakest(call, weak, limit, FadingRow)
         ),
         threshold=threshold,
         total=len(weak.fading),
@@ -234,21 +230,13 @@ def keep(call: Call, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
     )
 
 
-def _row(call: Call, item: Fading, record: Record) -> FadingRow:
-    memory = record.memory
-    return FadingRow(
-        id=memory.id,
-        type=memory.type,
-        title=memory.heading,
-        strength=round(item.score, 4),
-        days_left=_days(item),
-        uses=item.use.times if item.use else 0,
-        last_used=item.use.last if item.use else None,
-        created_at=memory.created,
-        trust=trust_of(call, record),
-        private=record.place.private or call.mind.is_users or None,
-        file=file_of(call, record.place.path),
-    )
+def _weakest(
+    call: Call, weak: overview.AtRisk, limit: int, view: type[object]
+) -> list[tuple[Fading, Record, Facts]]:
+    """Returns the weakest memories, with what the view shows of each."""
+    listed = overview.with_records(call, weak.fading[:limit])
+    memories = facts(call, [record for _, record in listed], view)
+    return [(*item, memory) for item, memory in zip(listed, memories, strict=True)]
 
 
 def _days(item: Fading) -> float | None:

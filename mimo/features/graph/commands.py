@@ -3,7 +3,6 @@
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,11 +10,9 @@ from mimo.call import Call
 from mimo.commands.common import (
     Facts,
     Limit,
-    Status,
-    Trust,
+    LinkedMemory,
     TrustLabel,
     Untrusted,
-    Warning,
     facts,
     untrusted,
 )
@@ -27,7 +24,7 @@ from mimo.guard.privacy import redacted
 from mimo.index import links
 from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
-from mimo.memory.model import Kind, Link, Outcome
+from mimo.memory.model import Link, Outcome
 from mimo.memory.relations import Edge, Graph, Node, Relation
 from mimo.operations import finding, lookup, refresh
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
@@ -139,23 +136,6 @@ class Format(StrEnum):
 
 
 @frozen
-class LinkedMemory:
-    """A memory of the graph."""
-
-    id: str
-    type: Kind
-    title: str
-    depth: Annotated[int, Out("Number of links from the start")]
-    created_at: datetime
-    trust: Trust
-    outcome: Omitted[Outcome]
-    status: Status
-    warning: Warning
-    superseded_by: Omitted[str]
-    private: Omitted[bool]
-
-
-@frozen
 class Arc:
     """A link; `source` is the memory that holds it, whose trust the link has."""
 
@@ -250,11 +230,11 @@ def graph(
 
 def _graph(call: Call, walk: Graph, types: Sequence[str], *, shared: bool) -> LinkGraph:
     """Returns a graph for an answer; with `shared`, private memories change nothing in it."""
-    about = facts(call, [node.record for node in walk.nodes], shared=shared)
+    memories = facts(call, [node.record for node in walk.nodes], LinkedMemory, shared=shared)
     trust = {node.record.memory.id: untrusted(call, node.record) for node in walk.nodes}
     return LinkGraph(
         start=walk.start,
-        nodes=tuple(map(_node, walk.nodes, about)),
+        nodes=tuple(map(_node, walk.nodes, memories)),
         links=tuple(_arc(edge.source, edge.target, edge, trust) for edge in walk.edges),
         missing=tuple(
             _arc(node.record.memory.id, link.to, link, trust)

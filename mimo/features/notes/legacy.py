@@ -8,14 +8,23 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import Importance, Limit, Query, Tags, Trust, Weak, narrowed, trust_of
+from mimo.commands.common import (
+    Facts,
+    Importance,
+    Limit,
+    Query,
+    Tags,
+    facts_of_hits,
+    narrowed,
+    view,
+)
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SecretDetected, StorageFailed
 from mimo.features.notes.memory_tool import MemorySearch, Stored, Threshold
 from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.notes.memory_tool import store as memory_store
 from mimo.frozen import frozen
-from mimo.memory.model import Category, Kind, Outcome
+from mimo.memory.model import Category, Kind
 from mimo.operations import finding
 
 
@@ -91,17 +100,11 @@ class KnowledgeOperation(StrEnum):
     TEACH = "teach"
 
 
-@frozen
-class Recalled:
+@view("id content type score trust outcome weak")
+class Recalled(Facts):
     """A memory that matches a question."""
 
-    id: str
-    content: str
-    type: Kind
     score: float
-    trust: Trust
-    outcome: Omitted[Outcome] = None
-    weak: Weak = None
 
 
 @frozen
@@ -237,15 +240,13 @@ def _recalled(call: Call, query: str, part: Store, *, limit: int) -> tuple[Recal
     if not limit or not kinds:
         return ()
     options = finding.Options(filter=narrowed(call, types=kinds), limit=limit)
+    hits = finding.search(call, query, options).hits
     return tuple(
-        Recalled(
-            id=hit.record.memory.id,
+        memory.row(
+            Recalled,
             content=hit.record.memory.text,
-            type=hit.record.memory.type,
             score=round(hit.score, 4),
-            trust=trust_of(call, hit.record),
-            outcome=hit.record.memory.outcome,
             weak=finding.is_weak(hit),
         )
-        for hit in finding.search(call, query, options).hits
+        for hit, memory in zip(hits, facts_of_hits([(call, hit) for hit in hits]), strict=True)
     )

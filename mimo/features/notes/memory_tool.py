@@ -1,6 +1,5 @@
 """The operations store, search, list and delete of the `memory` tool."""
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,37 +10,30 @@ from mimo.commands.common import (
     Already,
     BriefQuery,
     CategoryFilter,
-    Competing,
     Facts,
     File,
     FromDate,
     Importance,
     Limit,
     Offset,
-    Owner,
     Private,
-    Stale,
-    Status,
     SureId,
-    Tagged,
     Tags,
     TimeFilter,
     ToDate,
-    Trust,
-    Warning,
-    Weak,
     facts,
-    facts_of,
+    facts_of_hits,
     file_of,
+    matched,
     narrowed,
+    view,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen, replace
-from mimo.index.rows import Hit
 from mimo.memory.ids import with_handles
-from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
-from mimo.operations import finding, freshness, lookup, overview, removing, saving
+from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Record, Sort
+from mimo.operations import finding, lookup, overview, removing, saving
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,
@@ -100,32 +92,16 @@ class Stored:
     notice: Omitted[str] = None
 
 
-@frozen
-class FoundMemory:
+@view(
+    "id content category score created_at importance tags trust file line source passage excerpt"
+    " outcome status warning superseded_by competing private stale weak scope"
+)
+class FoundMemory(Facts):
     """A memory that matches."""
 
-    id: str
-    content: str
     category: Category
     score: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
-    created_at: datetime
-    importance: float
-    tags: Tagged
-    trust: Trust
-    file: File
     line: Annotated[int, Out("Line of the best passage")]
-    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148")] = None
-    passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage")] = None
-    outcome: Omitted[Outcome] = None
-    status: Status = None
-    warning: Warning = None
-    superseded_by: Omitted[str] = None
-    competing: Competing = None
-    private: Omitted[bool] = None
-    stale: Stale = None
-    weak: Weak = None
-    scope: Owner = None
 
 
 @frozen
@@ -137,28 +113,16 @@ class MemorySearch:
     notice: Omitted[str] = None
 
 
-@frozen
-class ListedMemory:
+@view(
+    "id content category importance decay_score created_at tags protected trust file excerpt"
+    " outcome status warning superseded_by competing private stale"
+)
+class ListedMemory(Facts):
     """A memory in a list."""
 
-    id: str
-    content: str
     category: Category
-    importance: float
     decay_score: Annotated[float, Out("Remaining strength, 0 to 1")]
-    created_at: datetime
-    tags: Tagged
     protected: Annotated[bool, Out("Whether it never fades")]
-    trust: Trust
-    file: File
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning")] = None
-    outcome: Omitted[Outcome] = None
-    status: Status = None
-    warning: Warning = None
-    superseded_by: Omitted[str] = None
-    competing: Competing = None
-    private: Omitted[bool] = None
-    stale: Stale = None
 
 
 @frozen
@@ -238,9 +202,17 @@ def search(
     )
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     hits, matches = finding.search_with_user(call, query, options)
-    stale = freshness.stale(call, [hit.record for owner, hit in hits if owner is call])
     return MemorySearch(
-        results=tuple(_found(owner, hit, stale.get(hit.record.memory.id)) for owner, hit in hits),
+        results=tuple(
+            memory.row(
+                FoundMemory,
+                **matched(hit, hit.record.memory.text, MAX_CONTENT_BYTES),
+                category=memory.type.category,
+                score=round(hit.score, 4),
+                line=hit.line,
+            )
+            for (_, hit), memory in zip(hits, facts_of_hits(hits), strict=True)
+        ),
         total_searched=matches.considered,
         notice=matches.notice,
     )
@@ -278,7 +250,7 @@ def list_memories(
     else:
         page = finding.listing(call, replace(options, sort=Sort(sort)))
     scores = overview.scores(call, page.records)
-    memories = facts(call, page.records)
+    memories = facts(call, page.records, ListedMemory)
     rows = map(_listed, page.records, memories, scores)
     return MemoryList(
         memories=tuple(rows), total=page.total, offset=offset, limit=limit, notice=call.notice
@@ -304,23 +276,6 @@ def delete(call: Call, id: SureId) -> Deleted:
         return Deleted(id=parts[0].parent or id, file=file_of(call, parts[0].place.path))
     record = removing.remove(call, id)
     return Deleted(id=record.memory.id, file=file_of(call, record.place.path))
-
-
-def _found(call: Call, hit: Hit, stale: str | None) -> FoundMemory:
-    memory = hit.record.memory
-    is_long = len(memory.text) > MAX_CONTENT_BYTES
-    is_whole = hit.passage.strip() == memory.text.strip()
-    competing, trusts = hit.competing or None, call.mind.trust.checker()
-    return facts_of(call, trusts, hit.record, hit.newer, competing, stale).row(
-        FoundMemory,
-        content=hit.passage if is_long else memory.text,
-        passage=None if is_long or is_whole else hit.passage,
-        excerpt=is_long or None,
-        category=memory.type.category,
-        score=round(hit.score, 4),
-        line=hit.line,
-        weak=finding.is_weak(hit),
-    )
 
 
 def _listed(record: Record, memory: Facts, strength: overview.Strong) -> ListedMemory:

@@ -2,42 +2,34 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from mimo.call import Call
 from mimo.commands.common import (
     NONE_PASSES,
     At,
-    Competing,
     Facts,
-    File,
     FromDate,
     Limit,
     Offset,
     OfUser,
-    Owner,
     Reference,
-    Stale,
-    Status,
     TagFilter,
-    Tagged,
     TimeFilter,
     ToDate,
-    Trust,
     TrustLabel,
     Types,
     Untrusted,
-    Warning,
     facts,
     narrowed,
     untrusted,
+    view,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
-from mimo.memory.model import Filter, Kind, Memory, Outcome, Record, Sort
+from mimo.memory.model import Filter, Record, Sort
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,
@@ -80,39 +72,18 @@ class LinkRow:
     trust: Untrusted = None
 
 
-@frozen
-class MemoryDetails:
+@view(
+    "id type title content topic tags importance confidence outcome status category source by"
+    " created_at sections links warning superseded_by competing extra private trust file line stale"
+    " scope"
+)
+class MemoryDetails(Facts):
     """A whole memory."""
 
-    id: str
-    type: Kind
-    title: str
-    content: str
-    topic: Omitted[str]
     tags: tuple[str, ...]
-    importance: float
-    confidence: Omitted[float]
-    outcome: Omitted[Outcome]
     status: Omitted[str]
-    category: Omitted[str]
-    source: Omitted[str]
-    by: Omitted[str]
-    created_at: datetime
-    sections: Annotated[
-        dict[str, str],
-        Out("Text under the fixed headings, such as Reasoning, and under Competing after a merge"),
-    ]
     links: tuple[LinkRow, ...]
-    warning: Warning
-    superseded_by: Omitted[str]
-    competing: Competing
-    extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
     private: bool
-    trust: Trust
-    file: File
-    line: Annotated[int, Out("Line of the file on which the content begins, from 1")]
-    stale: Stale = None
-    scope: Owner = None
     digest: Annotated[
         Omitted[str], Out("Digest of an unapproved text, for `mind trust --digest`")
     ] = None
@@ -122,26 +93,13 @@ class MemoryDetails:
     ] = None
 
 
-@frozen
-class MemoryRow:
+@view(
+    "id type title tags importance created_at trust file outcome status warning superseded_by"
+    " competing private stale scope"
+)
+class MemoryRow(Facts):
     """A memory in a list."""
 
-    id: str
-    type: Kind
-    title: str
-    tags: Tagged
-    importance: float
-    created_at: datetime
-    trust: Trust
-    file: File
-    outcome: Omitted[Outcome] = None
-    status: Status = None
-    warning: Warning = None
-    superseded_by: Omitted[str] = None
-    competing: Competing = None
-    private: Omitted[bool] = None
-    stale: Stale = None
-    scope: Owner = None
     project: Annotated[Omitted[str], Out("Name of the project, in a list of all")] = None
     chunks: Annotated[
         Omitted[int], Out("Number of chunks of an ingested file, whose id the row has")
@@ -194,12 +152,10 @@ def show(
     record = lookup.meant(call, id)
     finding.note(call, [record])
     memory, digest = record.memory, _to_approve(call, record)
-    return facts(call, [record])[0].row(
+    return facts(call, [record], MemoryDetails)[0].row(
         MemoryDetails,
         status=memory.status,
-        sections=_sections(memory),
         links=tuple(_link(call, link.to, link.type) for link in memory.links),
-        extra=dict(memory.extra),
         private=record.place.private or call.mind.is_users,
         digest=digest,
         others=(lookup.texts_beside(call, record) or None) if digest else None,
@@ -210,16 +166,6 @@ def _to_approve(call: Call, record: Record) -> str | None:
     """Returns the digest of a text that a person can approve; None for an agent."""
     is_open = call.agent is None and not call.mind.trust.trusted(record.place.digest)
     return record.place.digest if is_open else None
-
-
-def _sections(memory: Memory) -> dict[str, str]:
-    """Returns the sections after the content, and the versions that a merge left unresolved."""
-    sections = {name.value: text for name, text in memory.sections.items()}
-    for version in memory.competing:
-        heading = f"Competing: {version.field}"
-        before = f"{sections[heading]}\n\n" if heading in sections else ""
-        sections[heading] = before + version.text
-    return sections
 
 
 def _link(call: Call, to: str, kind: str) -> LinkRow:
@@ -243,7 +189,7 @@ def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
         f"- `{part.memory.id}` lines {part.memory.extra['lines']}: {part.memory.heading}"
         for part in parts
     ]
-    return facts(call, [first])[0].row(
+    return facts(call, [first], MemoryDetails)[0].row(
         MemoryDetails,
         id=first.parent or "",
         title=first.origin,
@@ -351,7 +297,7 @@ def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: b
     of_edges = lookup.edges_notice(call, options.filter.types)
     reason = NONE_PASSES if not page.total and options.filter != Filter() else None
     return MemoryRows(
-        memories=tuple(_rows(page, facts(call, page.records))),
+        memories=tuple(_rows(page, facts(call, page.records, MemoryRow))),
         total=page.total,
         offset=options.offset,
         chunks=page.all_chunks or None,
@@ -374,7 +320,7 @@ def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool)
         is_own = here or with_private
         wanted = first if here else replace(first, filter=filtered) if with_private else shared
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
-        rows = facts(other, page.records, shared=not is_own)
+        rows = facts(other, page.records, MemoryRow, shared=not is_own)
         return page, list(_rows(page, rows))
 
     answers, skipped = across.ask_each(call, "mind_list", listed)

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Annotated
 
 from mimo import disk
 from mimo.call import Call
-from mimo.commands.common import Trust, TrustLabel
+from mimo.commands.common import Facts, rows, view
 from mimo.commands.spec import Omitted, Out
 from mimo.config import FALLBACKS
 from mimo.disk import STORE
@@ -17,7 +16,7 @@ from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
 from mimo.index import survey, tracking
-from mimo.memory.model import Kind, Record
+from mimo.memory.model import Record
 from mimo.operations import lookup, refresh, saving
 from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
@@ -197,15 +196,9 @@ def _named(call: Call, wanted: Iterable[str]) -> tuple[Record, ...]:
 # The summary of files that are not approved yet.
 
 
-@frozen
-class Arrived:
+@view("id type title created_at trust")
+class Arrived(Facts):
     """One of the newest memories that are not approved here."""
-
-    id: str
-    type: Kind
-    title: str
-    created_at: datetime
-    trust: Trust = TrustLabel.UNTRUSTED
 
 
 @frozen
@@ -259,15 +252,7 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
         files=len(paths),
         by_type=dict(Counter(text.type.value for text in texts).most_common()),
         authors=_authors(call, paths),
-        newest=tuple(
-            Arrived(
-                id=record.memory.id,
-                type=record.memory.type,
-                title=record.memory.heading,
-                created_at=record.memory.created,
-            )
-            for record in (records[key] for key in newest if key in records)
-        ),
+        newest=rows(call, [records[key] for key in newest if key in records], Arrived),
         procedures=runnable,
         policy=has_policy,
         programs=tuple(name for name in runnable if _runs_programs(call, name)),

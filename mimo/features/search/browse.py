@@ -6,18 +6,20 @@ from mimo.call import Call
 from mimo.commands.common import (
     NONE_PASSES,
     Limit,
+    LinkedMemory,
     OtherFromDate,
     OtherToDate,
     Query,
     Remembered,
     TimeFilter,
     Weak,
+    linked_memories,
     narrowed,
     remembered,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SearchFailed
-from mimo.features.decisions.loading import RelatedLink, RelatedMemory, links_in, related, show
+from mimo.features.decisions.loading import RelatedLink, links_in, show
 from mimo.features.search.commands import Threshold
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
@@ -70,7 +72,7 @@ class InContext:
     query: str
     total: int
     results: tuple[Relevant, ...]
-    related: Annotated[tuple[RelatedMemory, ...], Out("Memories linked with the results")]
+    related: Annotated[tuple[LinkedMemory, ...], Out("Memories linked with the results")]
     notice: Omitted[str] = None
 
 
@@ -154,7 +156,7 @@ def by_context(
             Relevant(score=round(hit.score, 4), memory=row, weak=finding.is_weak(hit))
             for hit, row in zip(matches.hits, remembered(call, records), strict=True)
         ),
-        related=related(call, around),
+        related=linked_memories(call, [node for node in around.nodes if node.depth]),
         notice=matches.notice,
     )
 

@@ -1,6 +1,6 @@
 """`mind search`: finds memories by meaning and by words."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from operator import itemgetter
@@ -10,32 +10,27 @@ from mimo.call import Call, Surface
 from mimo.commands.common import (
     NONE_PASSES,
     At,
-    Competing,
+    Facts,
     Limit,
     OtherFromDate,
     OtherToDate,
     Query,
-    Stale,
-    Status,
     TagFilter,
-    Tagged,
     TimeFilter,
-    Trust,
     Types,
-    Warning,
-    Weak,
     facts_of,
-    label_of,
+    facts_of_hits,
+    matched,
     narrowed,
+    view,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed
-from mimo.frozen import frozen, replace
+from mimo.frozen import frozen
 from mimo.index.rows import Hit
-from mimo.memory import outcomes
 from mimo.memory.ids import source_of, with_handles
-from mimo.memory.model import KIND_ALIASES, Filter, Kind, Outcome, Section
-from mimo.operations import finding, freshness
+from mimo.memory.model import KIND_ALIASES, Filter, Kind, Section
+from mimo.operations import finding
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,
@@ -83,14 +78,15 @@ class Scope(StrEnum):
     ORG = "org"
 
 
-@frozen
-class SearchResult:
+@view(
+    "id type title content reasoning project source_file source_line confidence relevance date tags"
+    " trust scope source passage excerpt outcome status warning superseded_by competing private"
+    " stale weak"
+)
+class SearchResult(Facts):
     """A memory that matches."""
 
-    id: str
-    type: Annotated[str, Out("Its type, by the name that `types` gives it")]
-    title: str
-    content: Annotated[str, Out("The text, or the best passage of a long one (`excerpt`)")]
+    type: Annotated[str, Out("Its type, by the name that `types` gives it")]  # type: ignore[assignment] # wider
     reasoning: str | None
     project: Annotated[str, Out("Name of the project")]
     source_file: Annotated[str, Out("Its file, relative to the project")]
@@ -98,22 +94,9 @@ class SearchResult:
     confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1")]
     relevance: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
     date: datetime
-    tags: Tagged
-    trust: Trust
     scope: Annotated[
         Omitted[str], Out("`user`: of the user's own memory; `org`: of the shared index")
     ] = None
-    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148")] = None
-    passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that")] = None
-    outcome: Omitted[Outcome] = None
-    status: Status = None
-    warning: Warning = None
-    superseded_by: Omitted[str] = None
-    competing: Competing = None
-    private: Annotated[Omitted[bool], Out("Whether it is kept out of git")] = None
-    stale: Stale = None
-    weak: Weak = None
 
 
 @frozen
@@ -198,7 +181,7 @@ def search(
             notice = answer.notice
             if not answer.considered:
                 notice = notices(notice, _EMPTY if conditions == Filter() else NONE_PASSES)
-        rows = list(_rows(matches, types))
+        rows = _rows(matches, types)
     notice = notices(revision, notice, _edges_notice(call, options.filter.types))
     return SearchResults(
         query=query,
@@ -261,18 +244,18 @@ def _of_organisation(
     sharing.server_of(call)
     if call.mind.has_project and understood(query, call.mind.local_now()).way is not Way.SEARCH:
         own, answer = finding.search_with_user(call, query, options)
-        return list(_rows(own, types)), notices(answer.notice, _ONLY_HERE)
+        return _rows(own, types), notices(answer.notice, _ONLY_HERE)
     try:
         others, projects, notice = organisation.search_others(call, query, options)
     except StorageFailed as error:
         matches, notice = across.search_projects(call, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
-        return list(_rows(matches, types)), notices(instead, notice)
+        return _rows(matches, types), notices(instead, notice)
     own = []
     if call.mind.has_project:
         own, answer = finding.search_with_user(call, query, options)
         if answer.listed and all(finding.is_weak(match.hit) for match in others):
-            return list(_rows(own, types)), notices(answer.notice, notice)
+            return _rows(own, types), notices(answer.notice, notice)
         own = [] if answer.listed else own
     ids = {hit.record.memory.id for _, hit in own}  # A shallow clone does not know its project.
     others = [match for match in others if match.hit.record.memory.id not in ids]
@@ -289,38 +272,6 @@ def _of_organisation(
     return rows[: options.limit], notices(call.notice, notice)
 
 
-def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult:
-    """Returns the row of a memory of another project, which may not be on this machine."""
-    hit, memory, place = match.hit, match.hit.record.memory, match.hit.record.place
-    is_long = len(memory.content) > MOST_CONTENT
-    is_whole = hit.passage.strip() == memory.content.strip()
-    return SearchResult(
-        id=memory.id,
-        type=names.get(memory.type, memory.type),
-        title=memory.heading,
-        content=hit.passage if is_long else memory.content,
-        reasoning=memory.sections.get(Section.REASONING),
-        project=match.project,
-        source_file=place.path,
-        source_line=hit.line,
-        confidence=1.0 if memory.confidence is None else memory.confidence,
-        relevance=round(hit.score, 4),
-        date=memory.created,
-        tags=memory.tags,
-        trust=label_of(match.approved),
-        scope=Scope.ORG,
-        source=memory.source,
-        passage=None if is_long or is_whole else hit.passage,
-        excerpt=is_long or None,
-        outcome=memory.outcome,
-        status=memory.progress,
-        warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
-        superseded_by=hit.newer.successor,
-        competing=hit.competing or None,
-        weak=finding.is_weak(hit),
-    )
-
-
 def _names(types: Sequence[str]) -> dict[Kind, str]:
     """Returns the names that the caller used for types: `learning`."""
     given = [word.strip().lower() for word in types]
@@ -328,38 +279,41 @@ def _names(types: Sequence[str]) -> dict[Kind, str]:
     return {kind: word for word, kind in aliases if word in given and kind.value not in given}
 
 
-def _rows(matches: Sequence[tuple[Call, Hit]], types: Sequence[str]) -> Iterator[SearchResult]:
-    """Yields the rows, whose types have the names that the caller used in `types`: `learning`."""
+def _rows(matches: Sequence[tuple[Call, Hit]], types: Sequence[str]) -> list[SearchResult]:
     names = _names(types)
-    about = {
-        project: (
-            project.mind.trust.checker(),
-            freshness.stale(project, [hit.record for owner, hit in matches if owner is project]),
-        )
-        for project in {project for project, _ in matches}
-    }
-    for project, hit in matches:
-        trusts, stale = about[project]
-        row = _row(project, hit, trusts, stale.get(hit.record.memory.id))
-        yield replace(row, type=names.get(hit.record.memory.type, row.type))
+    return [
+        _row(memory, hit, owner.mind.project.name, names)
+        for (owner, hit), memory in zip(matches, facts_of_hits(matches), strict=True)
+    ]
 
 
-def _row(call: Call, hit: Hit, trusts: Callable[[str], bool], stale: str | None) -> SearchResult:
-    memory = facts_of(call, trusts, hit.record, hit.newer, hit.competing or None, stale)
-    is_long = len(memory.content) > MOST_CONTENT
-    is_whole = hit.passage.strip() == memory.content.strip()
+def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult:
+    """Returns the row of a memory of another project, which may not be on this machine."""
+    hit = match.hit
+    memory = facts_of(
+        hit.record,
+        hit.newer,
+        hit.competing,
+        is_approved=match.approved,
+        is_private=False,
+        file=hit.record.place.path,
+        scope=Scope.ORG,
+    )
+    return _row(memory, hit, match.project, names)
+
+
+def _row(memory: Facts, hit: Hit, project: str, names: Mapping[Kind, str]) -> SearchResult:
+    """Returns a row whose type has the name that the caller used: `learning`."""
     return memory.row(
         SearchResult,
-        content=hit.passage if is_long else memory.content,
-        project=call.mind.project.name,
+        **matched(hit, memory.content, MOST_CONTENT),
+        type=names.get(memory.type, memory.type),
+        project=project,
         source_file=memory.file,
         source_line=hit.line,
         confidence=1.0 if memory.confidence is None else memory.confidence,
         relevance=round(hit.score, 4),
         date=memory.created_at,
-        passage=None if is_long or is_whole else hit.passage,
-        excerpt=is_long or None,
-        weak=finding.is_weak(hit),
     )
 
 

@@ -11,35 +11,33 @@ from typing import Annotated
 
 from mimo.call import Call, Surface
 from mimo.commands.common import (
-    Competing,
-    File,
+    Facts,
     Id,
     Limit,
+    LinkedMemory,
     Offset,
-    Owner,
     Query,
-    Stale,
     TagFilter,
     TimeFilter,
-    Trust,
     TrustLabel,
     Types,
-    Warning,
     Weak,
     facts,
-    label_of,
+    linked_memories,
     narrowed,
+    view,
 )
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed
 from mimo.features.edges import sources
-from mimo.features.edges.edge import Edge, Severity
+from mimo.features.edges.commands import EdgeFacts, EdgeProblem, edge_problems, edge_row
+from mimo.features.edges.edge import Edge
 from mimo.frozen import frozen, replace
 from mimo.guard import Operation
 from mimo.index import links, survey
 from mimo.memory import outcomes
 from mimo.memory.ids import handle_of
-from mimo.memory.model import SUPERSEDES, Filter, Kind, Outcome, Record, topic_key
+from mimo.memory.model import SUPERSEDES, Filter, Kind, Record, topic_key
 from mimo.memory.note import closed_as
 from mimo.memory.relations import MAX_DEPTH
 from mimo.operations import finding, lookup, refresh
@@ -56,28 +54,14 @@ _PASSAGE = 600
 """Characters of a passage in a list of matches."""
 
 
-@frozen
-class Row:
+@view(
+    "id handle type title topic tags created_at by outcome warning superseded_by competing private"
+    " trust stale file line scope"
+)
+class Row(Facts):
     """A memory in a list."""
 
-    id: str
     handle: Annotated[str, Out("Six letters by which commands name it")]
-    type: Kind
-    title: str
-    topic: Omitted[str]
-    tags: tuple[str, ...]
-    created_at: datetime
-    by: Omitted[str]
-    outcome: Omitted[Outcome]
-    warning: Warning
-    superseded_by: Omitted[str]
-    competing: Competing
-    private: Omitted[bool]
-    trust: Trust
-    stale: Stale
-    file: File
-    line: int
-    scope: Owner = None
     closed: Omitted[str] = None
     """The status of a closed issue or plan."""
     parent: Omitted[str] = None
@@ -135,21 +119,13 @@ class Neighbour:
     """None if no memory has that id."""
 
 
-@frozen
-class Page:
+@view("importance confidence category source status content sections extra")
+class Page(Facts):
     """A whole memory."""
 
     memory: Row
-    importance: float
-    confidence: Omitted[float]
-    category: Omitted[str]
-    source: Omitted[str]
     status: Omitted[str]
-    content: str
-    sections: dict[str, str]
-    extra: dict[str, Json]
-    """Header keys that mind itself does not use."""
-    links: tuple[Neighbour, ...]
+    links: tuple[Neighbour, ...] = ()
     versions: tuple[Row, ...] = ()
     """The memories that supersede each other, newest first, with this one among them."""
     parts: tuple[Row, ...] = ()
@@ -179,26 +155,11 @@ class Chains:
 
 
 @frozen
-class Node:
-    """A memory in the graph."""
-
-    id: str
-    type: Kind
-    title: str
-    created_at: datetime
-    trust: Trust
-    outcome: Omitted[Outcome]
-    superseded_by: Omitted[str]
-    private: Omitted[bool]
-    depth: int
-
-
-@frozen
 class Graph:
     """Memories and the links between them."""
 
     start: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[LinkedMemory, ...]
     links: tuple[Arc, ...]
     cut: bool
     """True if there are more linked memories."""
@@ -206,29 +167,9 @@ class Graph:
     """The number of memories, linked or not."""
 
 
-@frozen
-class Pitfall:
+@view("id title description workaround severity source stack_tags trust file line")
+class Pitfall(EdgeFacts):
     """A known pitfall."""
-
-    id: str
-    title: str
-    description: str
-    workaround: str
-    severity: Severity
-    source: Annotated[str, Out("project, or global for one of the user's own")]
-    stack_tags: tuple[str, ...]
-    trust: Trust
-    file: File
-    line: int
-
-
-@frozen
-class Fault:
-    """A file with pitfalls, or a pattern, that can't be used."""
-
-    file: str
-    line: Omitted[int]
-    reason: str
 
 
 @frozen
@@ -236,7 +177,7 @@ class Pitfalls:
     """All pitfalls, the most severe first."""
 
     pitfalls: tuple[Pitfall, ...]
-    problems: tuple[Fault, ...] = ()
+    problems: tuple[EdgeProblem, ...] = ()
 
 
 @frozen
@@ -372,15 +313,18 @@ def page(call: Call, id: Id) -> Page:
     chain = finding.linked(call, (own,), depth=MAX_DEPTH, types=(SUPERSEDES,))
     every = [node.record for node in around.nodes]
     versions = chain.newest_first() if len(chain.nodes) > 1 else []
-    shown = {row.id: row for row in _rows(call, [record, *every, *versions])}
+    records = [record, *every, *versions]
+    memories = facts(call, records, Row)
+    shown = {row.id: row for row in map(_row, records, memories)}
     incoming = [
         Neighbour(id=edge.source, type=edge.type, incoming=True, memory=shown.get(edge.source))
         for edge in around.edges
         if edge.target == own and edge.source != own
     ]
     outgoing = [_outgoing(call, link.to, link.type, shown) for link in record.memory.links]
-    return replace(
-        _page(record, shown[own]),
+    return _page(
+        memories[0],
+        shown[own],
         links=(*outgoing, *incoming),
         versions=tuple(shown[version.memory.id] for version in versions),
         digest=record.place.digest,
@@ -428,12 +372,9 @@ def graph(
     else:
         start = (index.named(id) or lookup.one(call, id)).memory.id
         walk = finding.linked(call, (start,), depth=depth, most=MOST_NODES)
-    about = facts(call, [node.record for node in walk.nodes])
     return Graph(
         start=walk.start,
-        nodes=tuple(
-            fact.row(Node, depth=node.depth) for node, fact in zip(walk.nodes, about, strict=True)
-        ),
+        nodes=linked_memories(call, walk.nodes),
         links=tuple(
             Arc(source=edge.source, target=edge.target, type=edge.type) for edge in walk.edges
         ),
@@ -447,11 +388,8 @@ def pitfalls(call: Call) -> Pitfalls:
     """Return all pitfalls, and the problems with their files"""
     every = sources.everything(call)
     return Pitfalls(
-        pitfalls=tuple(map(_pitfall, sorted(every, key=_severe))),
-        problems=tuple(
-            Fault(file=problem.path, line=problem.line, reason=problem.reason)
-            for problem in sources.problems(call, every)
-        ),
+        pitfalls=tuple(edge_row(edge, Pitfall) for edge in sorted(every, key=_severe)),
+        problems=edge_problems(call, every),
     )
 
 
@@ -467,15 +405,19 @@ def contents(
     records = finding.listing(call, finding.Options(filter=wanted)).records
     ordered = sorted(records, key=lambda record: record.memory.id)
     ordered.sort(key=lambda record: record.memory.created, reverse=True)
-    rows = zip(_rows(call, ordered, shared=not private), ordered, strict=True)
+    memories = facts(call, ordered, Row, shared=not private)
     # A report that leaves unapproved memories out names none of them.
-    shown = {row.id: replace(row, warning=outcomes.warning(record.memory)) for row, record in rows}
+    shown = {
+        record.memory.id: replace(_row(record, memory), warning=outcomes.warning(record.memory))
+        for record, memory in zip(ordered, memories, strict=True)
+    }
     pages = tuple(
-        replace(
-            _page(record, shown[record.memory.id]),
+        _page(
+            memory,
+            shown[memory.id],
             links=tuple(_links_within(call, record, shown, shared=not private)),
         )
-        for record in ordered
+        for record, memory in zip(ordered, memories, strict=True)
     )
     decisions = [record for record in ordered if record.memory.type is Kind.DECISION]
     return Contents(
@@ -486,7 +428,7 @@ def contents(
             for group in _groups(decisions)
         ),
         pitfalls=tuple(
-            _pitfall(edge)
+            edge_row(edge, Pitfall)
             for edge in sorted(sources.of_project(call), key=lambda edge: (_severe(edge), edge.id))
             if (untrusted or edge.trusted) and (private or not is_private(edge.file))
         ),
@@ -497,64 +439,41 @@ def _severe(edge: Edge) -> tuple[int, str]:
     return edge.severity.rank, edge.title
 
 
-def _pitfall(edge: Edge) -> Pitfall:
-    return Pitfall(
-        id=edge.id,
-        title=edge.title,
-        description=edge.description,
-        workaround=edge.workaround,
-        severity=edge.severity,
-        source="project" if edge.of_project else "global",
-        stack_tags=edge.stack_tags,
-        trust=label_of(edge.trusted),
-        file=edge.file,
-        line=edge.line,
+def _rows(call: Call, records: Sequence[Record]) -> tuple[Row, ...]:
+    return tuple(map(_row, records, facts(call, records, Row)))
+
+
+def _row(record: Record, memory: Facts) -> Row:
+    return memory.row(
+        Row,
+        handle=handle_of(memory.id),
+        closed=closed_as(memory.type, memory.status),
+        parent=record.parent,
+        origin=record.origin if record.parent else None,
     )
 
 
-def _rows(call: Call, records: Sequence[Record], *, shared: bool = False) -> tuple[Row, ...]:
-    return tuple(
-        fact.row(
-            Row,
-            handle=handle_of(fact.id),
-            closed=closed_as(fact.type, fact.status),
-            parent=record.parent,
-            origin=record.origin if record.parent else None,
-        )
-        for record, fact in zip(records, facts(call, records, shared=shared), strict=True)
-    )
-
-
-def _page(record: Record, row: Row) -> Page:
-    memory = record.memory
-    sections = {name.value: text for name, text in memory.sections.items()}
-    for version in memory.competing:
-        heading = f"Competing: {version.field}"
-        before = f"{sections[heading]}\n\n" if heading in sections else ""
-        sections[heading] = before + version.text
-    return Page(
-        memory=row,
-        importance=memory.importance,
-        confidence=memory.confidence,
-        category=memory.category,
-        source=memory.source,
-        status=memory.status,
-        content=memory.content,
-        sections=sections,
-        extra=dict(memory.extra),
-        links=(),
-    )
+def _page(memory: Facts, row: Row, **fields: object) -> Page:
+    return memory.row(Page, memory=row, status=memory.stated_status, **fields)
 
 
 def _outline(call: Call, parts: Sequence[Record]) -> Page:
     """Returns an ingested file as a page with its text, which lists its parts."""
-    listed = _rows(call, parts)
+    memories = facts(call, parts, Row)
+    listed = tuple(map(_row, parts, memories))
     first = listed[0]
     id, title = first.parent or "", first.origin or ""
     row = replace(first, id=id, handle=handle_of(id), title=title, line=1, parent=None)
     text = "\n\n".join(part.memory.content for part in parts)
-    digest, page = parts[0].place.digest, _page(parts[0], row)
-    return replace(page, content=text, sections={}, extra={}, parts=listed, digest=digest)
+    return _page(
+        memories[0],
+        row,
+        content=text,
+        sections={},
+        extra={},
+        parts=listed,
+        digest=parts[0].place.digest,
+    )
 
 
 def _outgoing(

@@ -3,7 +3,7 @@
 from textual.events import Key
 
 from mimo.call import Call
-from mimo.commands.common import TrustLabel
+from mimo.commands.common import TrustLabel, row_of
 from mimo.features.audit.commands import AuditRows
 from mimo.features.browse.app import Query
 from mimo.features.browse.model import PAGE
@@ -207,18 +207,16 @@ def test_only_the_pages_that_are_seen_are_read_of_10_000_memories(call):
             return run_command(view, path, given)
         asked.append(given["offset"])
         rows = range(given["offset"], min(total, given["offset"] + given["limit"]))
+        usual = {
+            "type": Kind.FACT,
+            "tags": (),
+            "importance": 0.5,
+            "created_at": NOW,
+            "trust": TrustLabel.TRUSTED,
+            "file": "x.md",
+        }
         memories = tuple(
-            MemoryRow(
-                id=f"m{n}",
-                type=Kind.FACT,
-                title=f"Memory {n}",
-                tags=(),
-                importance=0.5,
-                created_at=NOW,
-                trust=TrustLabel.TRUSTED,
-                file="x.md",
-            )
-            for n in rows
+            row_of(None, MemoryRow, id=f"m{n}", title=f"Memory {n}", **usual) for n in rows
         )
         return MemoryRows(memories=memories, total=total, offset=given["offset"])
 

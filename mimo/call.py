@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any
 
-from mimo.errors import Cancelled
+from mimo.errors import Cancelled, join_texts
 from mimo.frozen import frozen
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class Call:
     @property
     def notice(self) -> str | None:
         """All notices that belong beside an answer, or None."""
-        return "; ".join(filter(None, (*self.notices.values(), *self.mind.notices()))) or None
+        return join_texts(*self.notices.values(), *self.mind.notices())
 
     def mark_refreshed(self) -> None:
         """Notes that the index was refreshed: a call that only reads does so once."""

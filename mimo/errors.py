@@ -1,7 +1,11 @@
-"""Every error that mind reports, each with its code and exit status.
+"""Every error that mind reports, with its code and exit status, and hints: what to do next.
 
-The wire form is the same everywhere:
+The wire form of an error is the same everywhere:
 `{"type": "error", "error": {"code", "message", "details"}}`.
+
+A hint names commands by values, so that the server can spell them as tools and arguments for agents
+(`mimo/server/wording.py`). It is a `str`, with command lines: the form for terminals, logs and the
+JSON of the command line. A text that formatting or slicing makes of one is plain.
 """
 
 from __future__ import annotations
@@ -230,3 +234,89 @@ class Internal(MindError):
 def status_of(error: KeyboardInterrupt) -> int:
     """Returns the exit status after Ctrl-C or SIGTERM."""
     return TERMINATED if error.args == ("SIGTERM",) else INTERRUPTED
+
+
+# Hints.
+
+
+class Command(str):
+    """A command line: `Command("edit", id, add_tag="x")` is `mind edit ID --add-tag x`."""
+
+    __slots__ = ("options", "path", "words")
+
+    path: str
+    """The words of the command, such as `procedure run`."""
+    words: tuple[str, ...]
+    """The values that are given by place."""
+    options: dict[str, str | None]
+    """The values of options by their long names without dashes; None for a flag."""
+
+    def __new__(cls, path: str, *words: str, **options: str | bool | None) -> Command:
+        """Quotes values for a shell. True is a flag; None and False leave an option out.
+
+        An underscore at the end belongs to the keyword alone: `from_` for `--from`.
+        """
+        named = {
+            name.rstrip("_").replace("_", "-"): None if value is True else str(value)
+            for name, value in options.items()
+            if value is not None and value is not False
+        }
+        shown, typed = list(map(_quoted, words)), list(map(Option, named, named.values()))
+        dashed = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
+        end = ("--",) if dashed < len(words) else ()
+        arguments = (*shown[:dashed], *typed, *end, *shown[dashed:])
+        command = super().__new__(cls, " ".join(("mind", path, *arguments)))
+        command.path, command.words, command.options = path, words, named
+        return command
+
+
+class Option(str):
+    """An option of the command that a text is about: `Option("tag", "x")` is `--tag x`."""
+
+    __slots__ = ("name", "value")
+
+    name: str
+    value: str | None
+
+    def __new__(cls, name: str, value: str | None = None) -> Option:
+        """Takes the long name without dashes, and a value if the text shows one."""
+        shown = f"--{name}" if value is None else f"--{name} {_quoted(value)}"
+        option = super().__new__(cls, shown)
+        option.name, option.value = name, value
+        return option
+
+
+class Hint(str):
+    """A text with commands and options in it, which it shows in backticks.
+
+    `Hint("see ", Command("undo", list=True))` is "see `mind undo --list`".
+    """
+
+    __slots__ = ("parts",)
+
+    parts: tuple[str, ...]
+    """Plain texts, commands and options."""
+
+    def __new__(cls, *parts: str) -> Hint:
+        """Takes texts, commands, options, and other hints."""
+        flat = [inner for part in parts for inner in getattr(part, "parts", (part,))]
+        shown = (f"`{part}`" if isinstance(part, Command | Option) else part for part in flat)
+        hint = super().__new__(cls, "".join(shown))
+        hint.parts = tuple(flat)
+        return hint
+
+
+def join_texts(*texts: str | None) -> str | None:
+    """Returns texts as one, which keeps their commands; None if all are missing or empty."""
+    parts: list[str] = []
+    for text in filter(None, texts):
+        parts += ("; ", text) if parts else (text,)
+    return Hint(*parts) if parts else None
+
+
+def _quoted(word: str) -> str:
+    if word.isalnum() and word.isascii():
+        return word
+    from shlex import quote
+
+    return quote(word)

@@ -20,7 +20,7 @@ from typing import get_origin as origin_of
 
 from mimo.call import Surface
 from mimo.data.loads import MAX_DEPTH, DataError, loads
-from mimo.errors import Invalid, MindError
+from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard import Operation
 from mimo.text.calendar import iso_utc
@@ -541,6 +541,7 @@ def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, str):
+        value = guide(value) if guide and isinstance(value, Hint | Command) else value
         # Lone surrogates come from undecodable file names.
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if value is None or isinstance(value, bool | int):

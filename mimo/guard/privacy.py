@@ -36,7 +36,7 @@ def masked(value: Any, key: str) -> Any:
 
 def _replaced(value: Any, forms: tuple[str, ...], shown: str) -> Any:
     if isinstance(value, str):
-        for form in forms:
+        for form in filter(value.__contains__, forms):  # A hint without one stays a hint.
             value = value.replace(form, shown)
         return value
     if isinstance(value, dict):

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from mimo.call import Call
 from mimo.disk import STORE, working_directory
-from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed
+from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed, join_texts
 from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
 from mimo.index.rows import Hit
@@ -32,7 +32,6 @@ from mimo.operations.finding import (
 from mimo.store import git
 from mimo.store.files import CONFIG
 from mimo.store.projects import Registered, Registry
-from mimo.text.phrases import notices
 
 T = TypeVar("T")
 
@@ -82,19 +81,19 @@ def search_projects(
     incomplete = [
         f"{name}: {problem}"
         for name, project, answer in answers
-        if (problem := notices(project.notice, answer.result.notice))
+        if (problem := join_texts(project.notice, answer.result.notice))
     ]
-    notice = notices(*skipped, *incomplete)
+    notice = join_texts(*skipped, *incomplete)
     if is_listed:
         matches, remark = _one_list([(project, answer) for _, project, answer in answers], most)
-        return matches, notices(notice, remark)
+        return matches, join_texts(notice, remark)
     matches = _distinct((project, answer) for _, project, answer in answers)
-    notice = notices(notice, *dict.fromkeys(answer.remark for _, _, answer in answers))
+    notice = join_texts(notice, *dict.fromkeys(answer.remark for _, _, answer in answers))
     matches, remark = sure_or_nearest(best_first(matches), options, lambda match: is_weak(match[1]))
     matches = matches[:most]
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
-    return matches, notices(notice, remark)
+    return matches, join_texts(notice, remark)
 
 
 def _one_list(
@@ -114,7 +113,7 @@ def _one_list(
     first = [project for project, hit in matches if not is_of_other_time(hit)]
     answers = [answer for answer in answers if answer[0] in first] or answers
     shown = [hit for _, hit in matches]
-    return matches, notices(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
+    return matches, join_texts(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
 
 
 def _distinct(answers: Iterable[tuple[Call, Answer]]) -> list[tuple[Call, Hit]]:

@@ -11,13 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from mimo.call import Call
-from mimo.errors import (
-    Cancelled,
-    Invalid,
-    MindError,
-    SearchFailed,
-    StorageFailed,
-)
+from mimo.errors import Cancelled, Invalid, MindError, SearchFailed, StorageFailed, join_texts
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Newer, least
 from mimo.memory.decay import Use
@@ -25,7 +19,6 @@ from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.operations import refresh
 from mimo.operations.encoding import encode_later
 from mimo.text.calendar import MONTHS
-from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
     from mimo.memory.relations import Graph
@@ -143,11 +136,11 @@ def search(call: Call, text: str, options: Options, *, counted: bool = True) -> 
 def _noted(call: Call, answer: Answer, options: Options, *, counted: bool) -> Found:
     """Returns an answer with its notice; counts its sure matches as used if `counted`."""
     result = answer.result
-    notice = notices(call.notice, result.notice, answer.remark_on(result.hits))
+    notice = join_texts(call.notice, result.notice, answer.remark_on(result.hits))
     if counted and not result.listed:
         note_sure(call, result.hits)
     if options.threshold is None and not result.listed and result.hits and is_weak(result.hits[0]):
-        notice = notices(notice, WEAK)
+        notice = join_texts(notice, WEAK)
     return replace(result, notice=notice)
 
 
@@ -239,9 +232,9 @@ def _search_beside(
         for owner in (call, user):
             note_sure(owner, [hit for other, hit in matches if other is owner])
     remark = answer.remark_on(hit for owner, hit in matches if owner is call) if is_own else None
-    notice = notices(call.notice, own.notice, others.notice, problem, remark)
+    notice = join_texts(call.notice, own.notice, others.notice, problem, remark)
     if options.threshold is None and matches and not is_listed and is_weak(matches[0][1]):
-        notice = notices(notice, WEAK)
+        notice = join_texts(notice, WEAK)
     considered = own.considered + others.considered
     return matches, replace(own, considered=considered, listed=is_listed, notice=notice)
 

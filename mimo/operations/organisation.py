@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mimo.call import Call
+from mimo.errors import join_texts
 from mimo.frozen import NamedTuple, replace
 from mimo.guard import policy
 from mimo.guard import policy as policies
@@ -15,7 +16,7 @@ from mimo.index.search import search
 from mimo.memory.note import plain
 from mimo.operations.finding import NEAREST, THRESHOLD, Options, check_length
 from mimo.operations.sharing import identity, server_of
-from mimo.text.phrases import enumerated, notices
+from mimo.text.phrases import enumerated
 
 if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected
@@ -80,7 +81,7 @@ def search_others(
         for hit in hits
     ]
     remarks = [_skipped(names, reason) for reason, names in skipped.items()]
-    return matches, len(views), notices(*remarks, answer.notice)
+    return matches, len(views), join_texts(*remarks, answer.notice)
 
 
 def _request(call: Call, text: str, options: Options) -> Request:

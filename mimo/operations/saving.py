@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Call
-from mimo.errors import Conflict, Invalid, MindError
+from mimo.errors import Conflict, Invalid, MindError, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
@@ -224,7 +224,7 @@ def _already(existing: Record, draft: Memory, *, private: bool) -> Stored:
         messages.append("it is not private")
     if names := duplicates.left_out(memory, draft):
         messages.append(f"its {' and '.join(names)} stayed as they were; `mind edit` changes them")
-    return Stored(record=existing, already=True, notice="; ".join(messages))
+    return Stored(record=existing, already=True, notice=join_texts(*messages))
 
 
 def draft(kind: Kind, content: str, **fields: Any) -> Memory:

@@ -13,7 +13,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.call import Call
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError, StorageFailed
+from mimo.errors import Invalid, MindError, StorageFailed, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.memory import changes
@@ -143,7 +143,7 @@ def sync(
             number = len(done.pending)
             committed = "1 file was" if number == 1 else f"{number:,} files were"
             made = (f"{committed} committed as `{done.commit}`", *done.remarks)
-            error.hint = "; ".join(filter(None, (*made, error.hint)))
+            error.hint = join_texts(*made, error.hint) or ""
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
     return replace(done, pushed=push, branch=commits.branch(root))

@@ -15,7 +15,16 @@ from typing import Any
 from mimo import disk
 from mimo.call import Call
 from mimo.disk import STORE
-from mimo.errors import Conflict, Denied, MindError, NotFound, StorageFailed
+from mimo.errors import (
+    Command,
+    Conflict,
+    Denied,
+    Hint,
+    MindError,
+    NotFound,
+    StorageFailed,
+    join_texts,
+)
 from mimo.failures import failure
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation, Request
@@ -235,12 +244,9 @@ def purge(call: Call, wanted: str) -> tuple[int, str | None]:
 
     index = refresh.up_to_date(call)
     missing = [id_ for id_ in sorted(memories) if not (index.get(id_) or index.parts(id_))]
-    notices = (_unstage(call, "", purged, is_of), forget_ids(call, missing))
-    notice = "; ".join(filter(None, notices)) or None
+    notice = join_texts(_unstage(call, "", purged, is_of), forget_ids(call, missing))
     if failed:
-        failed.hint = "; ".join(
-            filter(None, (failed.hint, "the other changes were removed", notice))
-        )
+        failed.hint = join_texts(failed.hint, "the other changes were removed", notice) or ""
         raise failed
     return len(ids), notice
 
@@ -323,7 +329,7 @@ def unstage(call: Call, record: Record) -> str | None:
     words = ("log", "-1", "--all", "--format=%h", "--", path)
     commit = git.output(root, *words) if git.is_inside(root) else None
     kept = f"git's history keeps it, such as in {commit}: revoke a secret" if commit else ""
-    return "; ".join(filter(None, (unstaged, kept))) or None
+    return join_texts(unstaged, kept)
 
 
 def unstage_quotes(call: Call, names: Collection[str], quoted: Callable[[str], bool]) -> str | None:
@@ -400,7 +406,7 @@ def forget_ids(call: Call, ids: Iterable[str]) -> str | None:
     except MindError as error:
         folder = call.mind.index_folder
         failed.append(f"the index may still have its words ({error.message}): remove `{folder}`")
-    return "; ".join(failed) or None
+    return join_texts(*failed)
 
 
 def _forget_id(call: Call, id: str) -> None:
@@ -461,7 +467,7 @@ def _apply_all(call: Call, steps: Sequence[Step], paths: Sequence[str]) -> None:
             if any(path.startswith(f"{STORE}/values/") for path in paths):
                 call.mind.values.restored(paths)
         except MindError as error:
-            error.hint = "; ".join(filter(None, (error.hint, "nothing was undone")))
+            error.hint = join_texts(error.hint, "nothing was undone") or ""
             raise
         undone.pop_all()
 
@@ -481,8 +487,8 @@ def _put_back(call: Call, present: Kept) -> None:
         if not step.changed:
             _apply(call, step)
     except MindError as error:
-        remark = f"`{present.path}` stays undone; `mind undo` puts it back"
-        error.hint = "; ".join(filter(None, (error.hint, remark)))
+        remark = Hint(f"`{present.path}` stays undone; ", Command("undo"), " puts it back")
+        error.hint = join_texts(error.hint, remark) or ""
         raise
 
 

@@ -38,17 +38,16 @@ _LISTS = (list, tuple)
 
 def _collect(value: Any, texts: list[str]) -> None:
     # An answer has thousands of values: the usual types come first.
-    kind = type(value)
-    if kind is str:
+    if isinstance(value, str):
         texts.append(value)
-    elif kind in _WITHOUT_TEXT:
+    elif type(value) in _WITHOUT_TEXT:
         return
     elif isinstance(value, _LISTS):
         for item in value:
             _collect(item, texts)
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            if type(item) is str:
+            if isinstance(item, str):
                 texts.append(f'{key}: "{item}"')
             else:
                 texts.append(str(key))

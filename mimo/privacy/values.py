@@ -198,7 +198,7 @@ class _Screen:
         if kind is not None and _holds(kind, value, _LISTED_PHONE.match):
             self.kinds.append(kind)
             return mark(kind)
-        if type(value) is str:
+        if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
             return {self.key(key): self.field(key, item, kind) for key, item in value.items()}
@@ -233,9 +233,9 @@ class _Screen:
 
     def identifiers(self, value: Any) -> Any:
         """Returns ids and paths, which are hidden only if they hold a whole secret."""
-        if type(value) is str:
+        if isinstance(value, str):
             return self.text(value, cut=False)
-        if type(value) is tuple and all(type(item) is str for item in value):
+        if type(value) is tuple and all(isinstance(item, str) for item in value):
             return tuple(self.text(item, cut=False) for item in value)
         return self.of(value)
 
@@ -279,7 +279,7 @@ class _Screen:
             return mark(kind)
         if _IDENTIFIER.fullmatch(key):
             return self.identifiers(value)
-        return self.named(key, value) if type(value) is str else self.of(value)
+        return self.named(key, value) if isinstance(value, str) else self.of(value)
 
 
 _NAMES = {"birth_date": _BIRTH, "address": _ADDRESS, "phone": _PHONE}

@@ -14,7 +14,7 @@ from mcp_types import Tool, ToolAnnotations
 
 from mimo.commands.schema import Schema, listed_input, listed_output
 from mimo.commands.spec import Effect, Spec
-from mimo.server.wording import described_for_agents, for_agents
+from mimo.server.sentences import described_for_agents, for_agents
 from mimo.text.tool_names import spelled
 
 INSTRUCTIONS = """\

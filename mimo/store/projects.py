@@ -11,7 +11,15 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, LaterFormat, MindError, NoProject, StorageFailed, Untrusted
+from mimo.errors import (
+    Conflict,
+    LaterFormat,
+    MindError,
+    NoProject,
+    StorageFailed,
+    Untrusted,
+    join_texts,
+)
 from mimo.failures import failure
 from mimo.frozen import NamedTuple
 from mimo.store import files
@@ -325,7 +333,7 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
     """
     path, registry = home / REGISTRY, registered(home)
     if isinstance(problem := registry.problem, LaterFormat):
-        return f"{problem.message}; the project was not added: {problem.hint}"
+        return join_texts(problem.message, "the project was not added", problem.hint)
     entries, notice = registry.projects, None
     if all(entry.path != project.root for entry in entries):
         added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))

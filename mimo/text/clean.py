@@ -89,8 +89,9 @@ def exposed(value: Any) -> Any:
 
     In its texts, the characters that can't be seen are escapes.
     """
-    if type(value) is str:
-        return visible(value, keep="\n\t")
+    if isinstance(value, str):
+        shown = visible(value, keep="\n\t")
+        return value if shown == value else shown
     if isinstance(value, dict):
         return {exposed(key): exposed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

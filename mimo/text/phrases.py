@@ -43,11 +43,6 @@ def cut(text: str, limit: int) -> str:
     return f"{(words if len(words) >= limit * _SHORTEST else start).rstrip()}…"
 
 
-def notices(*messages: str | None) -> str | None:
-    """Returns the messages as one text; None if there are none."""
-    return "; ".join(filter(None, messages)) or None
-
-
 def enumerated(words: Sequence[str]) -> str:
     """Returns words as a sentence lists them: `a`, `a and b`, `a, b and c`."""
     *some, last = words

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from mimo.call import Call
 from mimo.commands.spec import Omitted, Out
-from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.errors import Conflict, Invalid, MindError, StorageFailed, join_texts
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
 from mimo.features.clients.edits import Edit, Entry, Format, Hook, Needed, Script, load
@@ -434,7 +434,7 @@ def _with_path(error: MindError, path: Path, hint: str = "") -> MindError:
     """Returns an error with the path of the file in its message."""
     return type(error)(
         f"`{path}`: {error.message}",
-        hint="; ".join(part for part in (error.hint, hint) if part),
+        hint=join_texts(error.hint, hint) or "",
         details=error.details | {"path": str(path)},
     )
 
@@ -486,7 +486,7 @@ def _by_program(
     try:
         return replace(_run(client, here, path, add, dry_run=False), backup=backup)
     except StorageFailed as error:
-        error.hint += "; the earlier entry is unchanged"
+        error.hint = join_texts(error.hint, "the earlier entry is unchanged") or ""
         try:
             _run(client, here, path, restore, dry_run=False)
         except StorageFailed:

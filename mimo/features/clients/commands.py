@@ -7,7 +7,7 @@ from mimo.call import Call
 from mimo.commands import all_commands, listed
 from mimo.commands.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.config import DEFAULT, SEVERAL, setting
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, StorageFailed, join_texts
 from mimo.features import clients
 from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
 from mimo.features.clients.table import ClientName, Scope
@@ -17,7 +17,6 @@ from mimo.operations import settings
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
 from mimo.surroundings import Question
-from mimo.text.phrases import notices
 
 For = Annotated[
     Scope | None,
@@ -109,7 +108,7 @@ def install(
         capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask else None,
         toolsets=shown,
         tools=_count(shown),
-        notice=notices(*messages),
+        notice=join_texts(*messages),
     )
 
 

@@ -5,14 +5,13 @@ from typing import Annotated, Literal
 
 from mimo.call import Call, Surface
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import Conflict, Denied, Invalid, RateLimited, StorageFailed
+from mimo.errors import Conflict, Denied, Invalid, RateLimited, StorageFailed, join_texts
 from mimo.features.context import files as context
 from mimo.frozen import frozen
 from mimo.guard.policy import ALL, Operation
 from mimo.rendering import Part, Screen, accent, bad, dim, good
 from mimo.rendering.results import count, render, second, stamp
 from mimo.store.git import branch
-from mimo.text.phrases import notices
 
 PARTS = ("session", "agent", "task")
 
@@ -81,7 +80,7 @@ def write(
     notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
     return ContextWritten(
         files=tuple(filter(None, done.values())),
-        notice=notices(call.notice, notice),
+        notice=join_texts(call.notice, notice),
     )
 
 

@@ -7,13 +7,12 @@ from contextlib import nullcontext
 from enum import StrEnum
 
 from mimo.call import Call
-from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed, join_texts
 from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.store import git
-from mimo.text.phrases import notices
 
 
 @frozen
@@ -118,7 +117,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
         record=stored.record,
         supersedes=tuple(link.to for link in links if link.type == SUPERSEDES),
         already=stored.already,
-        notice=notices(stored.notice, *left),
+        notice=join_texts(stored.notice, *left),
     )
 
 

@@ -18,7 +18,15 @@ from mimo.commands.common import (
     untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    Invalid,
+    NotFound,
+    SecretDetected,
+    StorageFailed,
+    join_texts,
+)
 from mimo.features import decisions
 from mimo.features.decisions import relations
 from mimo.frozen import frozen
@@ -30,7 +38,6 @@ from mimo.operations import saving
 from mimo.rendering import Screen, bad, dim, good, ident, titled
 from mimo.rendering.results import count, idents, render, row_labels, row_warnings
 from mimo.text import phrases
-from mimo.text.phrases import notices
 
 MOST_TOPIC = 200
 """Characters of the longest topic."""
@@ -361,7 +368,7 @@ def _facts(call: Call, record: Record, notice: str | None = None) -> dict[str, A
         "title": record.memory.heading,
         "file": file_of(call, record.place.path),
         "private": record.place.private or call.mind.is_users,
-        "notice": notices(notice, call.notice),
+        "notice": join_texts(notice, call.notice),
     }
 
 

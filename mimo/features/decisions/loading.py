@@ -29,6 +29,7 @@ from mimo.errors import (
     SearchFailed,
     SecretDetected,
     StorageFailed,
+    join_texts,
 )
 from mimo.features import decisions
 from mimo.features.decisions import Whose
@@ -370,7 +371,7 @@ def suggest_decision(
     matches = finding.search(call, question, finding.Options(filter=wanted, limit=limit))
     rows = remembered(call, [hit.record for hit in matches.hits])
     message = f"{len(rows)} relevant to the question"
-    return Suggestions(suggestions=rows, message=phrases.notices(message, matches.notice) or "")
+    return Suggestions(suggestions=rows, message=join_texts(message, matches.notice) or "")
 
 
 @command("list_decisions", effect=Effect.READ, toolset="legacy", instead="search/recent")

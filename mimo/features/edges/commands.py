@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 from mimo.call import Call, Surface
 from mimo.commands.common import File, Private, Trust, label_of, row_of, view
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
-from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
+from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed, join_texts
 from mimo.features.edges import checking, sources, storage
 from mimo.features.edges.edge import Detection, Edge, Severity
 from mimo.frozen import frozen
@@ -31,7 +31,6 @@ from mimo.rendering import (
 )
 from mimo.rendering.results import count, labels, render
 from mimo.text.clean import escaped
-from mimo.text.phrases import notices
 
 T = TypeVar("T")
 Line = Annotated[int, Out("The line in it, from 1")]
@@ -157,7 +156,7 @@ def edges(
             )
             for match in matches
         ),
-        notice=notices(call.notice, notice),
+        notice=join_texts(call.notice, notice),
     )
 
 
@@ -469,7 +468,7 @@ def check(
     hits_below, skipped = sources.run_into_below(call, root, added)
     hits = [*sources.run_into(call, added), *hits_below]
     hits = [hit for hit in hits if hit.edge.severity.rank <= at_least.rank]
-    call.note("projects", "; ".join(skipped) or None)
+    call.note("projects", join_texts(*skipped))
     document = None
     if format is Format.GITHUB:
         document = checking.annotations(hits)

@@ -17,7 +17,7 @@ from mimo.commands.common import (
     untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
 from mimo.features.decisions import relations
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard.privacy import redacted
@@ -30,7 +30,6 @@ from mimo.operations import finding, lookup, refresh
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
 from mimo.rendering.results import age, count, render, row_labels, type_mark
 from mimo.text.clean import in_mermaid
-from mimo.text.phrases import notices
 
 _LABEL_LENGTH = 80
 """Characters of a line in a drawing."""
@@ -221,7 +220,7 @@ def graph(
     return replace(
         whole,
         drawing=drawing,
-        notice=notices(
+        notice=join_texts(
             None if whole.links or whole.missing or not given else _without_links(given),
             f"left out: {left_out:,} private (--private)" if left_out else None,
         ),

@@ -9,14 +9,21 @@ from typing import Annotated
 from mimo.call import Call, Surface
 from mimo.commands.common import File, Limit, Reference, Undo, Untrusted, untrusted
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    Invalid,
+    NotFound,
+    SecretDetected,
+    StorageFailed,
+    join_texts,
+)
 from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
 from mimo.operations import lookup, syncing, undoing
 from mimo.operations.syncing import leaks
 from mimo.store.revisions import Change, Commit
-from mimo.text.phrases import notices
 
 
 @frozen
@@ -339,5 +346,5 @@ def sync(
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,
-        notice=notices(*remarks, *done.remarks),
+        notice=join_texts(*remarks, *done.remarks),
     )

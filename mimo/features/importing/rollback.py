@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mimo.call import Call
-from mimo.errors import Conflict, Invalid, NotFound
+from mimo.errors import Conflict, Invalid, NotFound, join_texts
 from mimo.features.importing import database
 from mimo.features.importing.manifest import (
     FOLDER,
@@ -64,7 +64,7 @@ def roll_back(
     refresh.refresh(call)
     for error in stay.values():
         if not isinstance(error, Conflict):
-            error.hint = "; ".join(filter(None, (error.hint, "run it again to remove the rest")))
+            error.hint = join_texts(error.hint, "run it again to remove the rest") or ""
             raise error
     removed = tuple(name for name in plan.removed if name not in stay)
     return replace(plan, removed=removed, changed=tuple(changed))

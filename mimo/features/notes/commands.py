@@ -21,14 +21,21 @@ from mimo.commands.common import (
     untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    Invalid,
+    NotFound,
+    SecretDetected,
+    StorageFailed,
+    join_texts,
+)
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, kind_of, tag_key
 from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.saving import Stored
 from mimo.rendering import Screen, good, ident, titled
 from mimo.rendering.results import count, render, row_labels
-from mimo.text.phrases import notices
 
 
 @frozen
@@ -194,7 +201,7 @@ def _written(call: Call, stored: Stored) -> Written:
         trust=untrusted(call, record),
         scope=owner_of(call),
         already=stored.already or None,
-        notice=notices(stored.notice, call.notice),
+        notice=join_texts(stored.notice, call.notice),
     )
 
 
@@ -237,7 +244,7 @@ def rm(
         from mimo.features.context.files import forget
 
         done = (undoing.unstage(call, record), forget(call, quoted))
-        notice = notices(*done, undoing.forget_ids(call, (name,)), _same_id(call, name))
+        notice = join_texts(*done, undoing.forget_ids(call, (name,)), _same_id(call, name))
     return Removed(
         id=name,
         title=record.origin if parts else record.memory.heading,

@@ -29,7 +29,7 @@ from mimo.commands.common import (
     view,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed, join_texts
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Record, Sort
@@ -57,7 +57,6 @@ from mimo.rendering.results import (
     tagged,
     trailing,
 )
-from mimo.text.phrases import notices
 
 _BEGINNING = 2_000
 """Characters in a list of an ingested file that is larger than a memory can be."""
@@ -170,7 +169,7 @@ def store(
         id=stored.record.memory.id,
         embedding_generated=saving.is_embedded(call, stored.record),
         already=stored.already or None,
-        notice=notices(stored.notice, call.notice),
+        notice=join_texts(stored.notice, call.notice),
     )
 
 

@@ -26,7 +26,7 @@ from mimo.commands.common import (
     view,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
-from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Filter, Record, Sort
@@ -56,7 +56,6 @@ from mimo.rendering.results import (
     type_mark,
 )
 from mimo.text.clean import exposed
-from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
     from mimo.operations.finding import Options, Page
@@ -302,7 +301,7 @@ def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: b
         offset=options.offset,
         chunks=page.all_chunks or None,
         unreadable=len(refresh.problems(call)) or None,
-        notice=notices(notice, call.notice, of_edges, reason),
+        notice=join_texts(notice, call.notice, of_edges, reason),
     )
 
 
@@ -333,7 +332,7 @@ def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool)
         total=sum(page.total for _, _, (page, _) in answers),
         offset=options.offset,
         chunks=sum(page.all_chunks for _, _, (page, _) in answers) or None,
-        notice=notices(*skipped, call.notice),
+        notice=join_texts(*skipped, call.notice),
     )
 
 

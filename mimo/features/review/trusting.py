@@ -11,7 +11,7 @@ from mimo.commands.common import Facts, rows, view
 from mimo.commands.spec import Omitted, Out
 from mimo.config import FALLBACKS
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, MindError
+from mimo.errors import Command, Conflict, Hint, Invalid, MindError, join_texts
 from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
@@ -64,7 +64,7 @@ def describe(call: Call) -> str:
                 "this clone is shallow, so the authors of its oldest files are unknown: "
                 "`git fetch --unshallow` gets the history"
             )
-    return "; ".join(parts)
+    return join_texts(*parts) or ""
 
 
 def _followed(call: Call, state: TrustState, *, is_incomplete: bool) -> Iterator[str]:
@@ -75,8 +75,9 @@ def _followed(call: Call, state: TrustState, *, is_incomplete: bool) -> Iterator
     """
     only = ", ".join(call.mind.config["trust.only"])
     if address := call.mind.trust.own_address:
-        mine = " (earlier ones after `mind trust --mine`)" if is_incomplete else ""
-        yield f"your new commits here as {address} are trusted{mine}"
+        commits = f"your new commits here as {address} are trusted"
+        mine = (" (earlier ones after ", Command("trust", mine=True), ")") if is_incomplete else ()
+        yield Hint(commits, *mine)
     if not state.follow:
         return
     if state.stopped:

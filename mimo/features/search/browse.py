@@ -18,7 +18,7 @@ from mimo.commands.common import (
     remembered,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Invalid, SearchFailed
+from mimo.errors import Invalid, SearchFailed, join_texts
 from mimo.features.decisions.loading import RelatedLink, links_in, show
 from mimo.features.search.commands import Threshold
 from mimo.frozen import frozen, replace
@@ -37,7 +37,6 @@ from mimo.rendering.results import (
     trailing,
     type_mark,
 )
-from mimo.text.phrases import notices
 
 TOPIC_DEPTH = 3
 MOST_RELATED = 20
@@ -109,7 +108,7 @@ def by_topic(
     current = refresh.up_to_date(call).current(topic)
     notice = call.notice
     if not records:
-        notice = notices(notice, lookup.like_topic(call, topic))
+        notice = join_texts(notice, lookup.like_topic(call, topic))
     return Evolution(
         topic=topic,
         total=len(records),
@@ -193,7 +192,7 @@ def recent(
     page = finding.folded(call, finding.Options(filter=conditions, limit=limit))
     results = tuple(map(_whole, page.records, remembered(call, page.records)))
     reason = NONE_PASSES if not results and conditions != Filter() else None
-    return Recent(total=page.total, results=results, notice=notices(call.notice, reason))
+    return Recent(total=page.total, results=results, notice=join_texts(call.notice, reason))
 
 
 def _whole(record: Record, row: Remembered) -> Remembered:

@@ -25,7 +25,7 @@ from mimo.commands.common import (
     view,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed
+from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed, join_texts
 from mimo.frozen import frozen
 from mimo.index.rows import Hit
 from mimo.memory.ids import source_of, with_handles
@@ -43,7 +43,6 @@ from mimo.rendering.results import (
     row_warnings,
     tagged,
 )
-from mimo.text.phrases import notices
 from mimo.text.tokens import excerpt, matching_words
 
 if TYPE_CHECKING:
@@ -180,9 +179,9 @@ def search(
             matches, answer = finding.search_with_user(call, query, options, alone=at is not None)
             notice = answer.notice
             if not answer.considered:
-                notice = notices(notice, _EMPTY if conditions == Filter() else NONE_PASSES)
+                notice = join_texts(notice, _EMPTY if conditions == Filter() else NONE_PASSES)
         rows = _rows(matches, types)
-    notice = notices(revision, notice, _edges_notice(call, options.filter.types))
+    notice = join_texts(revision, notice, _edges_notice(call, options.filter.types))
     return SearchResults(
         query=query,
         total=len(rows),
@@ -244,18 +243,18 @@ def _of_organisation(
     sharing.server_of(call)
     if call.mind.has_project and understood(query, call.mind.local_now()).way is not Way.SEARCH:
         own, answer = finding.search_with_user(call, query, options)
-        return _rows(own, types), notices(answer.notice, _ONLY_HERE)
+        return _rows(own, types), join_texts(answer.notice, _ONLY_HERE)
     try:
         others, projects, notice = organisation.search_others(call, query, options)
     except StorageFailed as error:
         matches, notice = across.search_projects(call, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
-        return _rows(matches, types), notices(instead, notice)
+        return _rows(matches, types), join_texts(instead, notice)
     own = []
     if call.mind.has_project:
         own, answer = finding.search_with_user(call, query, options)
         if answer.listed and all(finding.is_weak(match.hit) for match in others):
-            return _rows(own, types), notices(answer.notice, notice)
+            return _rows(own, types), join_texts(answer.notice, notice)
         own = [] if answer.listed else own
     ids = {hit.record.memory.id for _, hit in own}  # A shallow clone does not know its project.
     others = [match for match in others if match.hit.record.memory.id not in ids]
@@ -266,10 +265,10 @@ def _of_organisation(
     rows, remark = finding.sure_or_nearest(
         [row for _, row in scored], options, lambda row: row.weak
     )
-    notice = notices(notice, remark)
+    notice = join_texts(notice, remark)
     if not projects:
-        notice = notices(notice, "no other project in the shared index can be read by you")
-    return rows[: options.limit], notices(call.notice, notice)
+        notice = join_texts(notice, "no other project in the shared index can be read by you")
+    return rows[: options.limit], join_texts(call.notice, notice)
 
 
 def _names(types: Sequence[str]) -> dict[Kind, str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.call import Call, Surface
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import AmbiguousId, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, NotFound, StorageFailed, join_texts
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.operations import across, finding
@@ -14,7 +14,6 @@ from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render
 from mimo.store import projects
 from mimo.store.projects import Registered
-from mimo.text.phrases import notices
 
 
 @frozen
@@ -81,7 +80,7 @@ def list_(call: Call) -> ProjectRows:
     )
     missing = {f"{row.name} is missing" for row in rows if row.missing}
     problems = [problem for problem in skipped if problem not in missing]
-    return ProjectRows(projects=rows, notice=notices(*problems))
+    return ProjectRows(projects=rows, notice=join_texts(*problems))
 
 
 @command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from _thread import RLock
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
 
@@ -16,7 +16,7 @@ from mimo.failures import failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 _FILES = ("", "-wal", "-shm", "-journal")
@@ -136,6 +136,21 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connect
     return connection
 
 
+def close(path: Path, connections: Iterable[sqlite3.Connection]) -> None:
+    """Closes connections to a database with a write-ahead log, which it keeps for the next process.
+
+    If the last connection can write, SQLite copies the log into the database, and flushes both of
+    them. A connection that can only read does not, so one is closed last. The log is copied once it
+    has 1,000 pages, and flushed before.
+    """
+    with ExitStack() as last:
+        with suppress(sqlite3.Error, OSError):
+            if path.with_name(f"{path.name}-wal").stat().st_size:
+                last.enter_context(closing(connect(path, mode="ro")))
+        for connection in connections:
+            connection.close()
+
+
 def files_of(path: Path) -> list[Path]:
     """Returns the path of a database and those of the files that SQLite keeps beside it."""
     return [path.with_name(path.name + suffix) for suffix in _FILES]
@@ -236,15 +251,19 @@ class Database:
                 raise self._failed(error) from error
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, *, durable: bool = True) -> Iterator[Connection]:
         """Gives a connection in a transaction, which is committed if the block succeeds.
 
-        Raises `StorageFailed`.
+        Unless it is `durable`, a loss of power may undo it, but leaves no part of it. Raises
+        `StorageFailed`.
         """
         with self.reading() as opened:
             connection = opened or self._connection(create=True)
             if connection is None:  # Only for the type checker.
                 raise FileNotFoundError(self.path)
+            if self._durable:
+                level = "FULL" if durable else "NORMAL"
+                connection.execute(f"PRAGMA synchronous = {level}")
             begin(connection)
             try:
                 self.check_schema(connection)

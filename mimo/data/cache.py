@@ -217,9 +217,11 @@ class Cache:
         """
         if self.path:
             self._is_closed = True
+            idle = []
             with suppress(IndexError):
                 while True:
-                    self._idle.pop()[1].close()
+                    idle.append(self._idle.pop()[1])
+            sqlite.close(self.path, idle)
 
     # Connections.
 

@@ -30,6 +30,7 @@ from mimo.guard import Operation
 from mimo.guard.chain import (
     INTERRUPTED,
     LOST,
+    Fault,
     Link,
     Placed,
     fault,
@@ -214,8 +215,6 @@ class Head(NamedTuple):
     number: int = 0
     """The number of the record, and so of all records."""
     hash: str | None = None
-    flushed: int = 0
-    """The number of the last record that was on the disk for certain."""
     boot: str = ""
     """The start of the machine at which it was written; empty if unknown."""
 
@@ -248,8 +247,8 @@ class AuditLog:
             return self._home / "audit.jsonl"
         return files.local(self._root, "audit.jsonl")
 
-    def append(self, event: Mapping[str, Any], *, durable: bool = True) -> None:
-        """Adds a record; unless `durable`, a loss of power may remove it. Raises `StorageFailed`.
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Adds a record, which is not flushed to the disk. Raises `StorageFailed`.
 
         A machine that started again since the last record may have lost the newest ones. This is
         recorded, since later it would look like a removal.
@@ -260,11 +259,11 @@ class AuditLog:
             is_own = state == self._state(path, key)
             if not is_own:
                 head = self._newest(path, key)
-                if self.flushed is not None and self._has_gap(path, head, key):
-                    lost = {"event_type": LOST, "after": head.flushed}
-                    head = self._add(path, head, lost, key, durable=False)
+                if self.has_restarted and (gap := self._gap(path, head, key)):
+                    lost = {"event_type": LOST, "after": gap.after}
+                    head = self._add(path, head, lost, key)
             head = self._make_room(path, head, key)
-            head = self._add(path, head, event, key, durable=durable, is_whole=is_own)
+            head = self._add(path, head, event, key, is_whole=is_own)
             self._written = (self._state(path, key), head)
 
     def check_format(self) -> None:
@@ -335,29 +334,25 @@ class AuditLog:
         for line in reversed(_end(self._head_path(), _HEAD_TAIL)):
             count, _, rest = line.decode("ascii", "replace").partition(" ")
             own, _, rest = rest.partition(" ")
-            flushed, _, boot = rest.partition(" ")
             if count.isdigit() and len(own) == _HEX:
-                return Head(int(count), own, int(flushed if flushed.isdigit() else count), boot)
+                # Earlier versions wrote another number before the boot.
+                return Head(int(count), own, rest.rpartition(" ")[2])
         return None
 
     @property
-    def flushed(self) -> int | None:
-        """Returns the last record that was on the disk when the machine was last started.
+    def has_restarted(self) -> bool:
+        """Returns whether the machine may have started again since the last record.
 
-        None if it was not started since the last record, so that none can be lost.
+        The records since some seconds before may be missing then.
         """
         head = self.head
-        if head is None or (head.boot and head.boot == boot()):
-            return None
-        return head.flushed
+        return head is not None and not (head.boot and head.boot == boot())
 
-    def _has_gap(self, path: Path, head: Head, key: bytes) -> bool:
-        """Returns whether records are missing in the newest file, or at its end."""
+    def _gap(self, path: Path, head: Head, key: bytes) -> Fault | None:
+        """Returns the first fault in the newest file, such as missing records; None without one."""
         lines = (Placed(path.name, *line) for line in self.links(path))
-        return any(
-            fault.is_broken
-            for fault in faults(lines, key, count=head.number, last=head.hash, from_start=False)
-        )
+        broken = faults(lines, key, count=head.number, last=head.hash, from_start=False)
+        return next((fault for fault in broken if fault.is_broken), None)
 
     def _key(self) -> bytes:
         if (key := self.key) is None:
@@ -392,12 +387,13 @@ class AuditLog:
             and not any((link.number, link.hash) == head[:2] for link in links)
         ):
             return head
-        return Head(last.number, last.hash, head.flushed, head.boot)
+        return Head(last.number, last.hash, head.boot)
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
         """Renames a full log, and removes the oldest renamed logs beyond the limit."""
         if not path.exists() or path.stat().st_size < self._largest:
             return head
+        disk.flush(path)  # Later, only the newest file is searched for a loss of power.
         # The totals are stored, so that a full log need not be read again.
         StateFile(dict).write(path.parent, self._totals_file(), self.totals().as_json())
         first = next((link for _, link in self.links(path) if link), None)
@@ -421,19 +417,18 @@ class AuditLog:
         event: Mapping[str, Any],
         key: bytes,
         *,
-        durable: bool = True,
         is_whole: bool = False,
     ) -> Head:
         lines = b""
-        # The first record of a file also makes its name certain.
-        durable = durable or not path.exists() or not path.stat().st_size
         torn = 0 if is_whole else append_log.torn(path)
         interrupted = [{"event_type": INTERRUPTED, "bytes": torn}] if torn else []
         for item in (*interrupted, event):
             link = sealed({"n": head.number + 1, **item, "home": mark_of(key)}, head.hash, key)
             lines += line_of(link)
-            head = Head(link.number, link.hash, link.number if durable else head.flushed, boot())
-        append_log.append(path, lines, durable=durable)
+            head = Head(link.number, link.hash, boot())
+        # The first record of a file is flushed with the name: a log never disappears.
+        is_first = not path.exists() or not path.stat().st_size
+        append_log.append(path, lines, durable=is_first)
         # The new head is the last line of a file, which survives a crash.
         heads, line = self._head_path(), f"{' '.join(map(str, head))}\n".encode()
         if heads.exists() and heads.stat().st_size > _LARGEST_HEAD:

@@ -132,6 +132,8 @@ class Fault(NamedTuple):
     what: str
     is_broken: bool = True
     """True if a record was changed, added or removed; False for a notice."""
+    after: int = 0
+    """The number of the last record before it."""
     is_lost: bool = False
     """True if a loss of power can be the cause."""
 
@@ -143,28 +145,28 @@ def faults(
     count: int,
     last: str | None,
     from_start: bool = True,
-    flushed: int | None = None,
+    restarted: bool = False,
 ) -> Iterator[Fault]:
     """Yields the faults and notices of a chain that should have at least `count` records.
 
     `last` is the hash of record `count`. Unless `lines` are `from_start`, earlier records may be
     missing. Without a key only hashes are checked. So are records with the mark of another key,
-    which yield one notice for each key. If the machine restarted since the last record, `flushed`
-    is the number of those that were on the disk before: others that are missing are a notice.
+    which yield one notice for each key. If the machine `restarted` since the last record, missing
+    records are a notice: only the first record of a file is flushed to the disk.
     """
     # Records after a number, and before another one, may be missing. After record `count` there are
     # only those of other keys.
-    unflushed = [] if flushed is None else [(flushed, _MOST_RECORDS)]
-    noted = _noted(lines, key, unflushed)
-    for at, place in list(_found(noted, key, count=count, last=last, from_start=from_start)):
-        if place.is_lost and any(after <= at < before for after, before in unflushed):
+    losses = [(1, _MOST_RECORDS)] if restarted else []
+    noted = _noted(lines, key, losses)
+    for place in list(_found(noted, key, count=count, last=last, from_start=from_start)):
+        if place.is_lost and any(after <= place.after < number for after, number in losses):
             yield place._replace(what=f"{place.what}{_LOST}", is_broken=False)
         else:
             yield place
 
 
 def _noted(
-    lines: Iterable[Placed], key: bytes | None, unflushed: list[tuple[int, int]]
+    lines: Iterable[Placed], key: bytes | None, losses: list[tuple[int, int]]
 ) -> Iterator[Placed]:
     """Yields lines, and adds the losses of power that were recorded with this key.
 
@@ -175,14 +177,14 @@ def _noted(
         if key and link and link.event.get("event_type") == LOST and link.home == mark_of(key):
             after = link.event.get("after")
             if isinstance(after, int) and not fault(link, key):
-                unflushed.append((after, link.number))
+                losses.append((after, link.number))
         yield line
 
 
 def _found(
     lines: Iterable[Placed], key: bytes | None, *, count: int, last: str | None, from_start: bool
-) -> Iterator[tuple[int, Fault]]:
-    """Yields faults, each with the number of the record before it."""
+) -> Iterator[Fault]:
+    """Yields the faults and notices, without those that a loss of power explains."""
     own = mark_of(key) if key else None
     before: Link | None = None
     line = Placed("the log", 0, None)
@@ -193,13 +195,13 @@ def _found(
         link = line.link
         at = before.number if before else 0
         if link is None:
-            yield at, Fault(line.file, line.line, "it is not a record", is_lost=True)
+            yield Fault(line.file, line.line, "it is not a record", after=at, is_lost=True)
             continue
         is_foreign = link.home is not None and link.home != own
         forged = fault(link, None if is_foreign else key)
         if what := forged or _step(before, link) or _not_last(link, count, last):
             is_gap = not forged and before is not None and link.number > at + 1
-            yield at, Fault(line.file, line.line, what, is_lost=is_gap)
+            yield Fault(line.file, line.line, what, after=at, is_lost=is_gap)
         if is_foreign and not forged:
             place, records = foreign.get(str(link.home), (line, 0))
             foreign[str(link.home)] = (place, records + 1)
@@ -207,21 +209,21 @@ def _found(
             through = link.event.get("through")  # the last record of the logs that were removed
             dropped = max(dropped, through if isinstance(through, int) else 0)
             if link.event.get("event_type") == INTERRUPTED:
-                yield at, Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
+                yield Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
         first, number = (line, link.number) if before is None else (first, number)
         before = link
     if from_start and number - 1 > dropped:
-        yield 0, Fault(first.file, first.line, _missing(1, number - 1))
+        yield Fault(first.file, first.line, _missing(1, number - 1))
     for home, (place, records) in foreign.items():
         what = (
             f"{records:,} record{'s' if records > 1 else ''} from here on, sealed by another "
             f"`$MIND_HOME` (key {home}): only the hashes were checked"
         )
-        yield 0, Fault(place.file, place.line, what, is_broken=False)
+        yield Fault(place.file, place.line, what, is_broken=False)
     end = before.number if before else 0
     if end < count:
         what = f"{_missing(end + 1, count)}: the end was cut off"
-        yield end, Fault(line.file, line.line, what, is_lost=True)
+        yield Fault(line.file, line.line, what, after=end, is_lost=True)
 
 
 def _step(before: Link | None, link: Link) -> str | None:

@@ -141,7 +141,7 @@ class Guard:
             self._held.append(event)
             return
         try:
-            self._log.append(event, durable=request.operation is Operation.WRITE)
+            self._log.append(event)
         except (StorageFailed, OSError):
             if must_be_recorded(request) and ending.error is None:
                 raise
@@ -156,7 +156,7 @@ class Guard:
         with suppress(StorageFailed, OSError):
             for event in events:
                 if self._log:
-                    self._log.append(event, durable=False)
+                    self._log.append(event)
 
     @contextmanager
     def passing(self, request: Request, monotonic: Callable[[], float]) -> Iterator[None]:

@@ -27,7 +27,7 @@ from mimo.memory.model import (
     check_unit,
 )
 from mimo.operations import lookup, refresh
-from mimo.privacy.model import texts_of, without
+from mimo.privacy.model import without
 from mimo.privacy.secrets import secrets_in
 from mimo.store import files, locks, memories
 from mimo.store.location import locate
@@ -87,23 +87,13 @@ def store(
 ) -> Record:
     """Writes a new memory, adds it to the index and returns it.
 
+    Takes a memory of `draft`, whose texts have no secrets: `invoke` refuses those in arguments.
     Sets its id, time and author; `path` is its file if another name is wanted than the id, and
     `instead` the digest of a file there, which is replaced. A notice names the risk of a private
-    memory in a linked worktree. Raises `Invalid` if the content or a field can't be stored, and
+    memory in a linked worktree. Raises `Invalid` for a shared link to a private memory, and
     `Conflict` if the file exists or has changed.
     """
-    check_content(draft.content)
-    check_texts(call, draft)
-    check_unit("importance", draft.importance)
-    if draft.confidence is not None:
-        check_unit("confidence", draft.confidence)
-    memory = replace(
-        draft,
-        content=draft.content.strip("\r\n"),
-        created=_time(call),
-        tags=clean_tags(draft.tags),
-        by=call.author,
-    )
+    memory = replace(draft, created=_time(call), by=call.author)
     if not private:
         from mimo.memory import codec
 
@@ -159,34 +149,27 @@ def store_once(
     `again` stores a duplicate, too, and `write` replaces `store`. These are not duplicates: a
     statement that only superseded, unapproved or, unless this one is private, private memories
     make, and one in a document, which its author may change. An index that fails does not prevent
-    storing. Raises `Invalid` for a text that can't be stored.
+    storing. Takes a draft as `store` does, and raises as `store` does.
     """
     write = write or (lambda: store(call, draft, private=private))
-    check_content(draft.content)
-    clean_tags(draft.tags)
     if again or not duplicates.is_single(draft):
         return Stored(record=write())
     from mimo.memory import codec
 
-    normal = codec.normal(draft)
-    with suppress(MindError):
-        refresh.refresh_roughly(call)
-    existing = _duplicate(call, normal, private=private)
-    if existing and call.mind.store.digest(existing.place.path) != existing.place.digest:
-        refresh.refresh(call)
-        existing = _duplicate(call, normal, private=private)
-    if existing:
-        return _already(existing, normal, private=private)
-    alike = None
-    with suppress(MindError, UnicodeEncodeError):
-        alike = call.mind.index.much_like(normal)
+    normal, alike = codec.normal(draft), None
     with in_turn(call):
         # Another process adds its memory to the index before it releases the lock, unless a third
         # one kept the index busy.
         with suppress(MindError):
             refresh.refresh_roughly(call)
-        if existing := _duplicate(call, normal, private=private):
+        existing = _duplicate(call, normal, private=private)
+        if existing and call.mind.store.digest(existing.place.path) != existing.place.digest:
+            refresh.refresh(call)
+            existing = _duplicate(call, normal, private=private)
+        if existing:
             return _already(existing, normal, private=private)
+        with suppress(MindError, UnicodeEncodeError):
+            alike = call.mind.index.much_like(normal)
         record = write()
     if alike is None or any(leads_to(call, link, alike) for link in record.memory.links):
         return Stored(record=record)
@@ -227,9 +210,29 @@ def _already(existing: Record, draft: Memory, *, private: bool) -> Stored:
     return Stored(record=existing, already=True, notice=join_texts(*messages))
 
 
-def draft(kind: Kind, content: str, **fields: Any) -> Memory:
-    """Returns a memory that gets its id and its time when it is stored."""
-    return Memory(id="", type=kind, content=content, created=_NEVER, **fields)
+def draft(
+    kind: Kind,
+    content: str,
+    *,
+    importance: float = 0.5,
+    confidence: float | None = None,
+    tags: tuple[str, ...] = (),
+    **fields: Any,
+) -> Memory:
+    """Returns a memory that gets its id and its time when it is stored.
+
+    Raises `Invalid` for a content, a number or a tag that can't be stored.
+    """
+    return Memory(
+        id="",
+        type=kind,
+        content=check_content(content).strip("\r\n"),
+        created=_NEVER,
+        importance=check_unit("importance", importance),
+        confidence=None if confidence is None else check_unit("confidence", confidence),
+        tags=clean_tags(tags),
+        **fields,
+    )
 
 
 def _create(
@@ -237,8 +240,8 @@ def _create(
 ) -> Record:
     """Writes the file under a new id; retries if another process has taken the id."""
     words = memory.topic or memory.title or memory.content
-    # The name of a file must not contain a secret, even if the user allows it in the text.
-    words = without(words, secrets_in(words))
+    if call.caller.allows_secrets:  # In the text, but not in the name of its file.
+        words = without(words, secrets_in(words))
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
         try:
@@ -259,8 +262,9 @@ def _proposes(call: Call) -> bool:
 def edit(call: Call, record: Record, **changes: Any) -> Record:
     """Changes the given fields in the memory's file and returns the changed memory.
 
-    The rest of the file is unchanged, byte for byte. Raises `Conflict` if the file changed since it
-    was read.
+    The rest of the file is unchanged, byte for byte. Takes texts without new secrets, and tags of
+    `clean_tags`. Raises `Invalid` for a field that can't be stored, and `Conflict` if the file
+    changed since it was read.
     """
     new = _edited(call, record, changes)
     # A changed field must not approve the text of another author.
@@ -278,14 +282,12 @@ def check_edit(call: Call, record: Record, **changes: Any) -> None:
 
 
 def _edited(call: Call, record: Record, changes: dict[str, Any]) -> Memory:
-    """Returns a memory with changed fields. Raises `Invalid` and `SecretDetected`."""
+    """Returns a memory with changed fields. Raises `Invalid`."""
     check_changeable(record)
     if "content" in changes:
         check_content(changes["content"])
     if "importance" in changes:
         check_unit("importance", changes["importance"])
-    if "tags" in changes:
-        changes["tags"] = clean_tags(changes["tags"])
     if "status" in changes:
         changes["status"] = " ".join(changes["status"].split()) or None
     new = replace(record.memory, **changes)
@@ -294,7 +296,6 @@ def _edited(call: Call, record: Record, changes: dict[str, Any]) -> Memory:
 
         links = (*new.links, *codec.body_links(new.content, new.sections))
         _check_added_links(call, record, links)
-    check_secrets(call, changes, before="\n".join(texts_of(record.memory)))
     return new
 
 
@@ -581,20 +582,3 @@ def check_secrets(
     """
     if not call.caller.allows_secrets:
         privacy.check_secrets(fields, by_person=call.agent is None, before=before, file=file)
-
-
-def check_texts(call: Call, memory: Memory) -> None:
-    """Raises `SecretDetected`, which names the field, if a new memory holds a secret."""
-    fields = {
-        "content": memory.content,
-        "title": memory.title,
-        "topic": memory.topic,
-        "tags": memory.tags,
-        "status": memory.status,
-        "category": memory.category,
-        "source": memory.source,
-        "links": [link.given for link in memory.links],
-        "metadata": memory.extra,
-    }
-    sections = {name.value.lower(): text for name, text in memory.sections.items()}
-    check_secrets(call, fields | sections)

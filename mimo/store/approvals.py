@@ -125,12 +125,12 @@ class ApprovalDatabase(Database):
             return last
 
     @contextmanager
-    def changing(self, key: str) -> Iterator[Change]:
+    def changing(self, key: str, *, durable: bool = True) -> Iterator[Change]:
         """Gives a change of a project, which is committed if the block succeeds.
 
-        Raises `StorageFailed`.
+        Unless it is `durable`, a loss of power may undo it. Raises `StorageFailed`.
         """
-        with self.writing() as sql:
+        with self.writing(durable=durable) as sql:
             before, change = sql.total_changes, Change(sql, key)
             yield change
             if sql.total_changes != before:

@@ -157,6 +157,10 @@ class Recorder:
             entry = replace(self._entry(self._trash.new_id()), undoes=self.undoes)
             lines.append(_of_entry(entry))
         lines += [_of_kept(copy) for copy in kept]
+        # A loss of power may come after any write. The earlier text and the name of its entry are
+        # flushed before the file changes, and the new text before it gets the file's name (see
+        # `mimo.store.files`), so one of the two texts is on the disk at any time. An entry of
+        # created files is not flushed: without it, no text is lost, but the files can't be undone.
         # An undo that only restores files also changes which entries count as undone.
         durable = bool(entry.undoes) or any(copy.before is not None for copy in kept)
         flush_name = durable and not self._is_durable

@@ -298,9 +298,12 @@ class Trust:
         places = {digest.removeprefix(ALONE): path for digest, path in paths.items()}
         if invalid := [text for text in texts if not compiled(_DIGEST).fullmatch(text)]:
             raise ValueError(invalid[0])
-        with self._changing() as change:
+        of_user = {digest.removeprefix(ALONE) for digest in reviewed}
+        # A decision of the user is durable. If a loss of power undoes the approval of a text that
+        # mind wrote, the text is untrusted, which restricts, and the user finds it in a review.
+        with self._changing(durable=bool(of_user)) as change:
             new = change.add(APPROVED, texts, places)
-            change.add(REVIEWED, {digest.removeprefix(ALONE) for digest in reviewed}, places)
+            change.add(REVIEWED, of_user, places)
         return new
 
     def reviewed(self) -> frozenset[str]:
@@ -430,7 +433,7 @@ class Trust:
             self._damage = disk.stamp(self._database.path)
 
     @contextmanager
-    def _changing(self) -> Iterator[Change]:
+    def _changing(self, *, durable: bool = True) -> Iterator[Change]:
         """Gives a change of the project, which begins with its first approval."""
         self.check_format()
         if isinstance(self._problem, Damaged):
@@ -439,7 +442,7 @@ class Trust:
         if not self._key:
             self._owner = index_owner(self._home, os.urandom)
             self._use_mark(make_mark(self.location, self._owner))
-        with self._database.changing(self._key) as change:
+        with self._database.changing(self._key, durable=durable) as change:
             if not change.before.has_begun:
                 folder = str(self.location.root).encode("utf-8", "replace").decode()
                 change.set(follow="off", folder=folder)

@@ -49,6 +49,7 @@ def words(cache: Cache) -> list[str]:
 def folder(tmp_path: Path) -> Path:
     with opened_and_closed(tmp_path) as cache:
         put(cache, "tea", "milk")
+        cache.compact()
     return tmp_path
 
 
@@ -237,6 +238,7 @@ def test_replacement_by_another_process_is_noticed(folder: Path, tmp_path: Path)
     assert words(cache) == ["milk", "tea"]
     other = opened(tmp_path / "other")
     put(other, "coffee")
+    other.compact()
     other.close()
     SCHEMA.path(tmp_path / "other", "me").rename(SCHEMA.path(folder, "me"))
     assert words(cache) == ["coffee"]

@@ -40,7 +40,7 @@ def broken(log: AuditLog) -> list[str]:
     count, last = (head.number, head.hash) if head else (0, None)
     return [
         problem.what
-        for problem in faults(placed, log.key, count=count, last=last, flushed=log.flushed)
+        for problem in faults(placed, log.key, count=count, last=last, restarted=log.has_restarted)
         if problem.is_broken
     ]
 
@@ -51,7 +51,9 @@ def notices(log: AuditLog) -> list[str]:
     ]
     head = log.head
     assert head is not None
-    problems = faults(placed, log.key, count=head.number, last=head.hash, flushed=log.flushed)
+    problems = faults(
+        placed, log.key, count=head.number, last=head.hash, restarted=log.has_restarted
+    )
     return [problem.what for problem in problems if not problem.is_broken]
 
 
@@ -412,11 +414,6 @@ def test_a_seal_is_an_hmac(length: int) -> None:
 LOST = ": the machine stopped before it was on the disk"
 
 
-def read(log: AuditLog, number: int) -> None:
-    for place in range(number):
-        log.append({"event_type": "tool_call", "tool": f"r{place}", "status": "ok"}, durable=False)
-
-
 def damage(log: AuditLog, number: int, replacement: bytes = b"") -> None:
     lines = log.path.read_bytes().splitlines(keepends=True)
     lines[number - 1] = replacement
@@ -424,15 +421,15 @@ def damage(log: AuditLog, number: int, replacement: bytes = b"") -> None:
 
 
 @pytest.mark.parametrize("replacement", [b"", b"\0" * 99 + b"\n"])
-def test_a_loss_of_power_takes_records_of_reads_and_is_not_a_removal(
+def test_a_loss_of_power_takes_records_and_is_not_a_removal(
     root: Path, monkeypatch: pytest.MonkeyPatch, replacement: bytes
 ) -> None:
     write(opened(root), 2)
-    read(opened(root), 3)
+    write(opened(root), 3)
     damage(opened(root), 4, replacement)
     assert broken(opened(root)) != []
 
-    monkeypatch.setattr(audit, "boot", lambda: "the next")
+    monkeypatch.setattr(audit, "boot", lambda: "the-next")
     assert broken(opened(root)) == []
     assert all(what.endswith(LOST) for what in notices(opened(root)))
     # From now on, a record has the loss.
@@ -443,31 +440,39 @@ def test_a_loss_of_power_takes_records_of_reads_and_is_not_a_removal(
     assert broken(opened(root)) != []
 
 
-def test_a_loss_of_power_takes_no_record_of_a_write(
+def test_a_loss_of_power_takes_no_whole_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(opened(root), 3)
+    monkeypatch.setattr(audit, "boot", lambda: "the-next")
+    damage(opened(root), 3)
+    assert (broken(opened(root)), len(notices(opened(root)))) == ([], 1)
+
+    opened(root).path.unlink()
+
+    assert broken(opened(root)) == ["records 1 to 3 are missing: the end was cut off"]
+
+
+def test_a_recorded_loss_excuses_no_earlier_record(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(opened(root), 3)
-    read(opened(root), 1)
-    monkeypatch.setattr(audit, "boot", lambda: "the next")
-    damage(opened(root), 4)
-    assert (broken(opened(root)), len(notices(opened(root)))) == ([], 1)
+    write(opened(root), 5)
+    damage(opened(root), 5)
+    monkeypatch.setattr(audit, "boot", lambda: "the-next")
+    write(opened(root), 1)
+    assert broken(opened(root)) == []
 
     damage(opened(root), 3)
 
-    assert broken(opened(root)) == ["records 3 to 4 are missing: the end was cut off"]
+    assert broken(opened(root)) == ["record 3 is missing"]
 
 
-def test_the_head_of_an_earlier_version_excuses_no_missing_record(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(opened(root), 2)
-    read(opened(root), 2)
+def test_the_head_of_an_earlier_version_has_the_same_boot(root: Path) -> None:
+    write(opened(root), 3)
     (head,) = (root.parent / "home/audit/heads").iterdir()
-    head.write_text(" ".join(head.read_text().splitlines()[-1].split()[:2]) + "\n")
-    monkeypatch.setattr(audit, "boot", lambda: "the next")
-    damage(opened(root), 4)
+    *parts, boot = head.read_text().splitlines()[-1].split()
+    head.write_text(" ".join([*parts, "2", boot]) + "\n")
+    damage(opened(root), 3)
 
-    assert broken(opened(root)) == ["record 4 is missing: the end was cut off"]
+    assert broken(opened(root)) == ["record 3 is missing: the end was cut off"]
 
 
 @pytest.mark.attack("record of a loss of power forged")
@@ -488,8 +493,8 @@ def test_a_loss_of_power_takes_records_of_each_home(
 ) -> None:
     own, other = opened(root), AuditLog(root.parent / "other", root, os.urandom)
     write(own, 2)
-    read(other, 3)
-    monkeypatch.setattr(audit, "boot", lambda: "the next")
+    write(other, 3)
+    monkeypatch.setattr(audit, "boot", lambda: "the-next")
     damage(own, 4)
     assert broken(own) == []
 

@@ -51,8 +51,9 @@ def broken(call: Call, *, newest: bool = False) -> tuple[int, list[Fault]]:
     head = log.head
     count, last = (head.number, head.hash) if head else (0, None)
     placed = _placed(log, log.paths()[-1:] if newest else None)
+    restarted = log.has_restarted
     broken = list(
-        faults(placed, log.key, count=count, last=last, from_start=not newest, flushed=log.flushed)
+        faults(placed, log.key, count=count, last=last, from_start=not newest, restarted=restarted)
     )
     if log.path.is_symlink() or (log.path.exists() and not log.path.is_file()):
         broken.append(Fault(log.path.name, 1, "calls are not recorded: it is not a regular file"))

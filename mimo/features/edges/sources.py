@@ -247,7 +247,7 @@ def add(call: Call, edge: Edge, *, private: bool = False) -> Record:
             stack_tags=saving.clean_tags(edge.stack_tags),
         )
     )
-    draft = saving.draft(Kind.EDGE, check_content(content), title=title, extra=extra)
+    draft = saving.draft(Kind.EDGE, content, title=title, extra=extra)
     if edge.of_project:
         with saving.in_turn(call):
             _refuse_duplicate(of_project(call), title)

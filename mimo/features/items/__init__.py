@@ -16,11 +16,11 @@ from mimo import disk
 from mimo.data.loads import MAX_DEPTH, DataError, loads
 from mimo.disk import STORE
 from mimo.errors import Invalid
-from mimo.frozen import frozen, replace
+from mimo.frozen import frozen
 from mimo.memory import ids
 from mimo.memory.codec.document import trim
 from mimo.memory.codec.file import read_moment
-from mimo.memory.model import Memory, Record
+from mimo.memory.model import Record
 from mimo.privacy.secrets import secrets_in
 from mimo.store.files import PRIVATE
 from mimo.text.calendar import iso_utc
@@ -61,20 +61,19 @@ def place_of(namespace: Sequence[str], key: str, *, private: bool) -> str:
     return f"{PRIVATE if private else f'{STORE}/'}items/{stem}.md"
 
 
-def written(memory: Memory, item: Item) -> Memory:
-    """Returns a memory with the text and the header of an item. Raises `Invalid`."""
+def fields_of(item: Item, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the text, title and header of an item's memory, whose header has `extra`.
+
+    Raises `Invalid` for a value that is not JSON.
+    """
     header: dict[str, Any] = {"namespace": list(item.namespace), "key": item.key}
     if not item.is_searched:
         header["searched"] = False
-    extra = {**memory.extra, _HEADER: header}
+    extra = {**extra, _HEADER: header}
     if item.updated > item.created:
         extra[_UPDATED] = iso_utc(item.updated)
-    return replace(
-        memory,
-        content=_text(item.value),
-        title=_title(item.value) or item.key,
-        extra=extra,
-    )
+    title = _title(item.value) or item.key
+    return {"content": _text(item.value), "title": title, "extra": extra}
 
 
 def _text(value: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Json, Needs, Tool, command
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
-from mimo.features.items import TAG, Item, item_of, matches, place_of, written
+from mimo.features.items import TAG, Item, fields_of, item_of, matches, place_of
 from mimo.frozen import frozen, replace
 from mimo.guard import Operation
 from mimo.memory.model import Filter, Kind, Problem, Record
@@ -100,14 +100,13 @@ def _put(
     record = _record(call, namespace, key, private=private)
     elsewhere = _record(call, namespace, key, private=not private)
     if record is not None:
-        memory = written(record.memory, replace(item, created=record.memory.created))
-        changes = {"content": memory.content, "title": memory.title, "extra": memory.extra}
-        saving.edit(call, record, **changes)
+        changed = replace(item, created=record.memory.created)
+        saving.edit(call, record, **fields_of(changed, record.memory.extra))
     else:
         place = place_of(namespace, key, private=private)
         # The text of another author does not become the user's by replacing a part of it.
         instead = call.mind.store.digest(place) if call.mind.store.stamp(place) else None
-        draft = written(saving.draft(Kind.FACT, "", tags=(TAG,)), item)
+        draft = saving.draft(Kind.FACT, tags=(TAG,), **fields_of(item, {}))
         saving.store(call, draft, private=private, path=place, instead=instead)
     if elsewhere is not None:
         # Last: a private value must not be shared, nor be lost if the new one can't be stored.

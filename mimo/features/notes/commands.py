@@ -34,6 +34,7 @@ from mimo.frozen import frozen
 from mimo.memory.model import Kind, kind_of, tag_key
 from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.saving import Stored
+from mimo.privacy.model import texts_of
 from mimo.rendering import Screen, good, ident, titled
 from mimo.rendering.results import count, render, row_labels
 
@@ -154,11 +155,15 @@ def edit(
                 hint="use --add-tag and --remove-tag, or --tag",
             )
         tags = _retagged(record.memory.tags, add_tags, remove_tags)
+    elif tags is not None:
+        tags = saving.clean_tags(() if tags == ("",) else tags)
+    # Secrets that the memory has already may stay in these texts.
+    compared = {"content": content, "title": title}
+    saving.check_secrets(call, compared, before="\n".join(texts_of(record.memory)))
     given = {
-        "content": content,
-        "title": title,
+        **compared,
         "topic": topic,
-        "tags": () if tags == ("",) else tags,
+        "tags": tags,
         "importance": importance,
         "status": status,
     }

@@ -106,8 +106,11 @@ class Losses:
         figures.ended[_AFTER if acknowledged else _BEFORE] += 1
         before, after = self._before[name], self._after[name]
         # No text is lost if a new file can't be undone, so that entry of the trash is not flushed.
-        may_lack = ("undo of new ",)
-        return [*faults_of(command, acknowledged, before, after, now, "", may_lack)]
+        # Records of calls are a log, which is not flushed, either.
+        may_lack = ("undo of new ", "record of ")
+        # A text that mind wrote may lose its approval: that restricts.
+        errors = "could not be approved"
+        return [*faults_of(command, acknowledged, before, after, now, errors, may_lack)]
 
     def _named(self, point: Point) -> str:
         """Returns what was lost, for a person who repeats it."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mimo.adapters import Memory
 from mimo.errors import Conflict, Denied, Invalid, NoProject, SecretDetected
-from mimo.features.items import Item, item_of, matches, place_of, written
+from mimo.features.items import Item, fields_of, item_of, matches, place_of
 from mimo.features.items.commands import delete, get, namespaces, put, search
 from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
@@ -40,7 +40,7 @@ VALUES = st.dictionaries(TEXT, JSON, max_size=3) | (TEXT | ODD).map(lambda text:
 @given(st.lists(TEXT.filter(bool), min_size=1, max_size=3), TEXT.filter(bool), VALUES)
 def test_any_item_comes_back_from_its_file(namespace, key, value):
     item = Item(namespace=tuple(namespace), key=key, value=value, created=NOW, updated=NOW)
-    memory = replace(written(saving.draft(Kind.FACT, ""), item), id="a", created=NOW)
+    memory = replace(saving.draft(Kind.FACT, **fields_of(item, {})), id="a", created=NOW)
     path = place_of(namespace, key, private=True)
     parsed = parse(codec.render(memory), path=path, modified=NOW)
 
@@ -51,7 +51,7 @@ def test_any_item_comes_back_from_its_file(namespace, key, value):
 
 def test_a_text_of_a_line_separator_alone_does_not_count_as_empty():
     item = Item(namespace=("a",), key="k", value={"content": "\u2028"}, created=NOW, updated=NOW)
-    memory = replace(written(saving.draft(Kind.FACT, ""), item), id="a", created=NOW)
+    memory = replace(saving.draft(Kind.FACT, **fields_of(item, {})), id="a", created=NOW)
     assert "\u2028" in memory.content
     assert memory.content.strip()
 

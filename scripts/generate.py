@@ -16,8 +16,8 @@ import click
 
 from mimo import __version__, errors
 from mimo.call import Surface
-from mimo.cli.params import metavar_of
-from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
+from mimo.cli.options import PROGRAMS
+from mimo.cli.program import SUMMARY, Command, Words, metavar_of, program_command
 from mimo.commands import CommandTable, all_commands, listed
 from mimo.commands.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec
@@ -90,7 +90,9 @@ class Page:
         return [
             (_names(option), option.help or "")
             for option in self.command.params
-            if isinstance(option, click.Option) and (not option.hidden or option.name == "json")
+            if isinstance(option, click.Option)
+            and (not option.hidden or option.name == "json")
+            and option.name != "help"
         ]
 
 
@@ -102,12 +104,12 @@ def _names(option: click.Option) -> str:
 
 def pages(commands: CommandTable) -> Iterator[Page]:
     """Yields a page for the program, and for each command on the command line."""
-    root = program(commands)
+    root = Words("", commands)
     yield Page("", root, None)
     for path in commands.table:
-        yield Page(path, root.leaf(path), commands.at(path))
-    for name, command in PROGRAM_COMMANDS.items():
-        yield Page(name, command(), None)
+        yield Page(path, Command(commands.at(path), commands.listed(path)), commands.at(path))
+    for name in PROGRAMS:
+        yield Page(name, program_command(name, commands), None)
 
 
 def man(commands: CommandTable) -> dict[str, str]:

@@ -71,6 +71,7 @@ class Use(NamedTuple):
 
 
 USES = (
+    Use("click", "click", "list"),
     Use("rich", "rich", "show tea", on_terminal=True),
     Use("mcp", "mcp", "mcp", requests()[:1]),
     Use("usearch", "usearch", "mcp", requests()),

@@ -142,7 +142,7 @@ def test_a_search_of_unchanged_files_does_not_load_readers_and_writers(settled: 
 
 @pytest.mark.parametrize("argv", [["list"], ["show", "fact_green"]])
 def test_list_and_show_do_not_load_the_search(settled: Path, argv: list[str]) -> None:
-    assert not (READING | WRITING | SEARCHING | {"threading"}) & imported(settled, *argv)
+    assert not (READING | WRITING | SEARCHING) & imported(settled, *argv)
 
 
 def test_add_loads_the_header_reader_and_nothing_else_heavy(project: Path) -> None:
@@ -152,27 +152,13 @@ def test_add_loads_the_header_reader_and_nothing_else_heavy(project: Path) -> No
     assert commands_in(modules) == {"notes.commands"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "list --limit 3",
-        "search tea --json",
-        "show fact_green",
-        "add Coffee --tag=cups",
-        "save decision drink tea --reasoning It-is-warm",
-    ],
-)
-def test_a_plain_line_is_read_without_click(settled: Path, line: str) -> None:
-    assert "click" not in imported(settled, *line.split())
-
-
 @pytest.mark.parametrize("argv", [["show", ""], ["search", "--tag", ""], ["add", "--type", ""]])
 def test_completing_loads_nothing_heavy(project: Path, argv: list[str]) -> None:
     imported(project, "add", "Green tea is drunk without milk", "--tag", "tea")
     modules = imported(project, *argv, _MIND_COMPLETE="1")
 
     assert not heavy(modules)
-    assert not (READING | WRITING | SEARCHING | {"mimo.index.index", "hashlib"}) & modules
+    assert not (READING | WRITING | SEARCHING | {"click", "mimo.index.index", "hashlib"}) & modules
     module = {"add": "notes.commands", "show": "notes.reading", "search": "search.commands"}
     assert commands_in(modules) == {module[argv[0]]}
 

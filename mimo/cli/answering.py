@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.cli.asked import PATHS
 from mimo.cli.completing import completions
-from mimo.cli.plain import Line, read
+from mimo.cli.options import Line
+from mimo.cli.program import read
 from mimo.commands import all_commands
 from mimo.commands.invoke import invoke, notes_beside
 from mimo.commands.spec import Effect, Spec, to_json
@@ -29,7 +30,7 @@ _REVISION, _SCOPE = "at", "scope"
 def reply(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns what to print for the words of a request and the exit status, or None.
 
-    Nothing happened if the words are not a plain line with a command in `PATHS`.
+    Nothing happened if the words do not name a command in `PATHS`.
     """
     words, kind = request["argv"], request["ask"]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -39,13 +40,13 @@ def reply(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
         named = ["--project", str(call.mind.project.root), *words]
         lines = completions(all_commands(), named, path if isinstance(path, str) else "")
         return {"status": 0, "notes": [], "text": "".join(f"{line}\n" for line in lines)}
-    line = read(all_commands(), words) if kind == "command" else None
-    if line is None or line.spec.path not in PATHS or _has_input(line.spec):
-        return None
     try:
-        return _answer(call, request, line)
+        line = read(all_commands(), words) if kind == "command" else None
+        if isinstance(line, Line) and line.spec.path in PATHS and not _has_input(line.spec):
+            return _answer(call, request, line)
     except MindError:
-        return None
+        pass
+    return None
 
 
 def _answer(call: Call, request: Mapping[str, Any], line: Line) -> dict[str, Any] | None:

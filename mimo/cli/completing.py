@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.cli.external import found, program_of
-from mimo.cli.plain import (
+from mimo.cli.options import (
     COMMON,
+    HELP,
     PROGRAMS,
-    SUMMARIES,
+    VERSION,
     Option,
     led,
     named,
     options_of,
     params_of,
+    summary_of,
     takes_rest,
 )
 from mimo.commands import CommandTable
@@ -34,9 +36,6 @@ Item = tuple[str, str]
 
 FILES: Item = (":files", "")
 """Leaves the completion of file names to the shell."""
-
-HELP = Option(key="help", names=("-h", "--help"), help="Print this help", is_flag=True)
-VERSION = Option(key="version", names=("--version",), help="Print the version", is_flag=True)
 
 
 def completions(
@@ -93,16 +92,11 @@ def _commands(commands: CommandTable, path: str, start: str) -> list[Item]:
 
     A word that is not listed completes once it was begun.
     """
-    items = []
-    for word in commands.below(path) if start else commands.listed(path):
-        full = f"{path} {word}".strip()
-        if word.startswith(start):
-            is_group = full not in commands.table
-            summary = commands.groups.get(full, "") if is_group else commands.summary(full)
-            items.append((word, summary))
+    words = commands.below(path) if start else commands.listed(path)
+    words = (*words, *(() if path else PROGRAMS))
+    items = [(w, summary_of(commands, f"{path} {w}".strip())) for w in words if w.startswith(start)]
     if path:
         return items
-    items += [(word, SUMMARIES[word]) for word in PROGRAMS if word.startswith(start)]
     aliases = commands.aliases.items() if start else ()
     return items + [(word, f"the same as `{to}`") for word, to in aliases if word.startswith(start)]
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from mimo.cli.plain import COMMON, PROGRAMS, named
+from mimo.cli.options import COMMON, PROGRAMS, named
 from mimo.commands import CommandTable
 from mimo.errors import StorageFailed
 

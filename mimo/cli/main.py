@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from mimo import rendering
 from mimo.call import Call, Caller, Console, Surface
 from mimo.cli.asked import COMPLETING
-from mimo.cli.plain import read
+from mimo.cli.options import Line
 from mimo.commands import CommandTable, all_commands
 from mimo.commands.spec import Effect, Param, Spec
 from mimo.disk import shared, working_directory
-from mimo.errors import UNDECIDED, MindError, status_of
+from mimo.errors import UNDECIDED, Invalid, MindError, status_of
 from mimo.operations.asking import agent_of
 from mimo.rendering import ask_exactly, complain, is_terminal
 
@@ -54,11 +54,6 @@ def main(
     options = args[: args.index("--")] if "--" in args else args
     spec: Spec | None = None  # the command that runs, once it is known
 
-    def run(named: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-        nonlocal spec
-        spec = named
-        return run_command(open, registry, named, arguments, options)
-
     def report(error: MindError) -> int:
         coded = not {"-v", "--verbose"}.isdisjoint(options)
         status = rendering.report(error, as_wire="--json" in options, coded=coded)
@@ -71,14 +66,12 @@ def main(
 
             rendering.write("".join(f"{line}\n" for line in completions(registry, args)))
             return 0
-        if (line := read(registry, args)) is not None:
-            status = run(line.spec, line.arguments(), line.options)
-        else:  # click takes longer to load than a short command runs.
-            from mimo.cli import external, program
-
-            if (other := external.line_of(registry, args)) is not None:
-                external.run(other)
-            status = program.run(registry, run, args)
+        status, line = 0, _read(registry, args)
+        if isinstance(line, Line):
+            arguments, spec = line.arguments(), line.spec
+            status = run_command(open, registry, spec, arguments, line.options)
+        else:
+            line()
         rendering.flush()
         return status
     except MindError as error:
@@ -95,6 +88,30 @@ def main(
         unexpected = fault()
         unexpected.__cause__ = error
         return report(unexpected)
+
+
+def _read(registry: CommandTable, words: Sequence[str]) -> Line | Callable[[], None]:
+    """Returns a line, or what else the words ask for.
+
+    The words of another program replace this process. Raises `Invalid` for all others.
+    """
+    from mimo.cli.program import Page, read
+
+    try:
+        line = read(registry, words)
+    except Invalid:
+        from mimo.cli import external
+
+        if (program := external.line_of(registry, words)) is not None:
+            external.run(program)
+        raise
+    if isinstance(line, Page):
+        return partial(rendering.write, f"{line.text}\n")
+    if isinstance(line, Line):
+        return line
+    from mimo.cli import serving
+
+    return partial(serving.run, line)
 
 
 @shared()

@@ -1,25 +1,48 @@
-"""The command line as click reads it: help, errors, and all lines that are not plain."""
+"""The command line as click reads it: a lazy group, whose commands are made from declarations.
+
+`read` returns what a line asks for; the caller runs or prints it.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import click
 
-from mimo import __version__, disk, rendering
+from mimo import __version__
 from mimo.cli.external import found
-from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, printing
-from mimo.cli.plain import COMMON, PROGRAMS, SUMMARIES, Run, led
-from mimo.commands import CommandTable, all_commands
-from mimo.commands.arguments import nearest
-from mimo.errors import Invalid, StorageFailed
-from mimo.rendering import is_terminal
+from mimo.cli.options import (
+    ALLOW_SECRET,
+    COMMON,
+    HELP,
+    LONG,
+    PROGRAMS,
+    SUMMARIES,
+    VERSION,
+    Line,
+    Option,
+    led,
+    named,
+    options_of,
+    params_of,
+    required_options,
+    summary_of,
+    takes_rest,
+)
+from mimo.commands import ALONE, CommandTable
+from mimo.commands.arguments import nearest, shown
+from mimo.commands.spec import Param, Spec
+from mimo.errors import Invalid
+from mimo.frozen import frozen
 from mimo.text.clean import one_line
+
+SETTINGS: dict[str, Any] = {"max_content_width": 100}
+
+KEPT = "mimo.options"
+"""The key of click's contexts for the options that every command has."""
 
 _BOUNDS = {"--since": "--from", "--after": "--from", "--until": "--to", "--before": "--to"}
 """Options of git that limit the time, and ours."""
@@ -31,34 +54,39 @@ and by words, offline.
 """
 
 
-def run(commands: CommandTable, command: Run, words: Sequence[str]) -> int:
-    """Returns the exit status after `command` has run what the words name.
+@frozen
+class Start:
+    """A program for clients that a line starts: `hook` or `mcp`."""
 
-    Raises `Invalid` if they are not a command line.
+    name: str
+    project: str | None
+    values: Mapping[str, Any]
+    """The values of its arguments and options by their keys."""
+
+
+class Page(Exception):
+    """Ends the reading of a line that asks for a text: the help, or the version."""
+
+    def __init__(self, text: str) -> None:
+        """Takes the text without its last line end."""
+        super().__init__(text)
+        self.text = text
+
+
+def read(commands: CommandTable, words: Sequence[str]) -> Line | Start | Page:
+    """Returns what a command line asks for, and runs and prints nothing.
+
+    Raises `Invalid` if the words are not a command line.
     """
     try:
-        root = program(commands, command)
+        root = Words("", commands)
         with root.make_context("mind", list(words)) as ctx:
-            return root.invoke(ctx) or 0
-    except click.exceptions.Exit as end:
-        return end.exit_code
+            result: Line | Start = root.invoke(ctx)
+            return result
+    except Page as page:
+        return page
     except click.ClickException as error:
         raise usage(error) from error
-
-
-def program(commands: CommandTable | None = None, command: Run = lambda *_: 0) -> Words:
-    """Returns the whole command line as a click group; `command` runs a command."""
-    root = Words("", commands or all_commands(), command, help=SUMMARY)
-    version = click.Option(
-        ["--version"],
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=printing(lambda _: f"mind {__version__}"),
-        help="Print the version",
-    )
-    root.params.append(version)
-    return root
 
 
 def usage(error: click.ClickException) -> Invalid:
@@ -81,9 +109,185 @@ def usage(error: click.ClickException) -> Invalid:
         takes = "takes no value" if "not take a value" in text else "needs a value"
         message = f"`{error.option_name}` {takes}"
     elif extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", text, re.DOTALL):
-        message = f"`{program}` does not take `{extra[1]}`"
-        hint = f"put a text of several words in quotes; {hint}"
+        command = ctx.command if ctx else None
+        quote = "put a text of several words in quotes"
+        if isinstance(command, Command):
+            message = f"`{program}` does not take {shown(extra[1])}"
+            taken = " ".join(map(metavar_of, command.places))
+            if required_options(command.spec):
+                hint = f"for example: {command.spec.examples[0]}"
+            elif taken:
+                hint = f"it takes {taken}; {quote}"
+        else:
+            message = f"`{program}` does not take `{extra[1]}`"
+            hint = f"{quote}; {hint}"
     return Invalid(message, hint=hint)
+
+
+# The click command of a declaration.
+
+
+class Program(click.Command):
+    """A click command with our help option, whose name is in every error about its words."""
+
+    def __init__(self, name: str, params: Sequence[click.Parameter], **attrs: Any) -> None:
+        """Takes the parameters without the help option."""
+        settings = SETTINGS | attrs.pop("context_settings", {})
+        params = [*params, _page_option(HELP, click.Context.get_help)]
+        super().__init__(
+            name, params=params, add_help_option=False, context_settings=settings, **attrs
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the words. Raises `UsageError` with the context, which click omits for some."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+
+class Command(Program):
+    """The click command of a specification."""
+
+    def __init__(self, spec: Spec, subcommands: tuple[str, ...] = ()) -> None:
+        """Takes parameters, help and examples from the specification."""
+        self.spec = spec
+        self.places = [param for param in params_of(spec) if param.positional]
+        self._options = options_of(spec)
+        self._subcommands = subcommands
+        super().__init__(
+            spec.path.split()[-1],
+            [
+                *map(_argument, self.places),
+                *(clicked(o, hidden=o in COMMON and o.key != "json") for o in self._options),
+            ],
+            help=spec.help,
+        )
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Returns click's parser, to which a text that begins with a dash is not an option."""
+        parser = super().make_parser(ctx)
+        names = named(self._options)
+        read_option = parser._process_opts  # noqa: SLF001 - click has no other place for it
+
+        def read(word: str, state: Any) -> None:
+            # `- use yarn`, but neither `--title=Two words` nor `-t` joined with its value
+            if any(map(str.isspace, word.partition("=")[0])) and word[:2] not in names:
+                state.largs.append(word)
+            else:
+                read_option(word, state)
+
+        vars(parser)["_process_opts"] = read
+        return parser
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Returns the parts of the usage line: options, required ones, arguments."""
+        required = [f"--{p.name.replace('_', '-')} TEXT" for p in required_options(self.spec)]
+        places = [metavar_of(param) for param in self.places]
+        # Without it, another command runs.
+        places = [f"[{place}]" for place in places] if self.spec.path in ALONE else places
+        return ["[OPTIONS]", *required, *places]
+
+    def invoke(self, ctx: click.Context) -> Line:
+        """Returns the line that was read."""
+        return Line(spec=self.spec, values=ctx.params, options=ctx.meta[KEPT])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the arguments, then the options."""
+        if self.places:
+            with formatter.section("Arguments"):
+                formatter.write_dl([(metavar_of(param), param.arg.help) for param in self.places])
+        super().format_options(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the sub-commands of the same word, the examples, and a pointer to the rest."""
+        for title, lines in (
+            ("Commands", [f"{ctx.command_path} {word}" for word in self._subcommands]),
+            ("Examples", self.spec.examples),
+        ):
+            if lines:
+                with formatter.section(title):
+                    for line in lines:
+                        formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+        formatter.write_paragraph()
+        formatter.write_text("For the options of every command, see `mind help --all`.")
+
+
+def _page_option(option: Option, text: Callable[[click.Context], str]) -> click.Option:
+    """Returns an option that asks for a text."""
+
+    def show(ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
+        if is_set:
+            raise Page(text(ctx))
+
+    return click.Option(
+        [option.key, *option.names],
+        help=option.help,
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+    )
+
+
+_LONGEST = 70
+"""Characters of choices that fit on a line of a terminal, behind the name of their option."""
+
+_METAVARS = {"integer": "N", "number": "NUMBER", "json": "JSON"}
+
+
+def clicked(option: Option, *, hidden: bool = False) -> click.Option:
+    """Returns an option as click has it."""
+    names = [*option.names]
+    if option.negated:
+        long = [name for name in names if name.startswith("--")]
+        names = [name for name in names if name not in long]
+        names += [f"{name}/{off}" for name, off in zip(long, option.negated, strict=True)]
+    settings: dict[str, Any] = {"help": option.help, "default": None, "hidden": hidden}
+    if option.is_flag:
+        settings["is_flag"] = True
+    else:
+        settings |= {"multiple": option.is_repeated, "metavar": option.metavar}
+        if option.without is not None:
+            settings |= {"is_flag": False, "flag_value": option.without}
+        if option.param:
+            settings["metavar"] = _metavar(option.param, option.choices)
+            if settings["metavar"] == "NAME":
+                settings["help"] += f": {', '.join(option.choices)}"
+        elif option.choices:
+            settings["type"] = click.Choice(option.choices)
+        elif option.key == "project":
+            settings["type"] = click.Path()
+    if option in (*COMMON, ALLOW_SECRET, LONG):
+        settings |= {"expose_value": False, "callback": _keep}
+    return click.Option([option.key, *names], **settings)
+
+
+def _metavar(param: Param, choices: Sequence[str]) -> str:
+    """Returns the value of an option as usage lines show it; the help lists many choices."""
+    if choices:
+        typed = "|".join(choices)
+        return typed if len(typed) <= _LONGEST else "NAME"
+    kind = (param.shape.items or param.shape).kind
+    return "FILE" if param.arg.file else _METAVARS.get(kind, "TEXT")
+
+
+def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    kept = ctx.meta.setdefault(KEPT, {})
+    if value is not None:
+        kept[option.name] = value
+
+
+def _argument(param: Param) -> click.Argument:
+    count = -1 if takes_rest(param) else 1
+    return click.Argument([param.attribute], required=False, nargs=count, metavar=metavar_of(param))
+
+
+def metavar_of(param: Param) -> str:
+    """Returns a positional parameter as usage lines show it: `QUERY`, `[TEXT]`, `PATH…`."""
+    shown = f"{param.typed}{'...' if takes_rest(param) else ''}"
+    return shown if param.required and not param.arg.stdin else f"[{shown}]"
 
 
 # The words of a command line.
@@ -92,22 +296,24 @@ def usage(error: click.ClickException) -> Invalid:
 class Words(Program, click.Group):
     """Commands by the words that lead to them, each loaded when it is named."""
 
-    def __init__(self, path: str, commands: CommandTable, run: Run, **attrs: Any) -> None:
+    def __init__(self, path: str, commands: CommandTable) -> None:
         """Serves the commands below `path`, which is empty for the program itself."""
+        params = [clicked(option, hidden=bool(path)) for option in COMMON]
+        if not path:
+            params.append(_page_option(VERSION, lambda _: f"mind {__version__}"))
         super().__init__(
-            name=path or "mind",
-            params=[clicked(option, hidden=bool(path)) for option in COMMON],
-            context_settings=SETTINGS | {"allow_interspersed_args": False},
+            path or "mind",
+            params,
+            help=commands.groups.get(path, "") if path else SUMMARY,
+            context_settings={"allow_interspersed_args": False},
             no_args_is_help=False,
             invoke_without_command=True,
             callback=self._show_help_without_command,
-            **attrs,
         )
         self.path = path
         self.registry = commands
-        self._run = run
 
-    def _show_help_without_command(self, **_options: object) -> None:
+    def _show_help_without_command(self) -> None:
         """Shows the program's help without a command; a group without one is an error."""
         ctx = click.get_current_context()
         if ctx.invoked_subcommand is not None:
@@ -115,7 +321,7 @@ class Words(Program, click.Group):
         if self.path:
             words = ", ".join(self.registry.listed(self.path))
             raise Invalid(f"`mind {self.path}` needs a command", hint=f"commands are {words}")
-        rendering.write(f"{ctx.get_help()}\n")
+        raise Page(ctx.get_help())
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the words that may follow, without those that are hidden from users."""
@@ -123,16 +329,15 @@ class Words(Program, click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns the command or the group of that name, or None."""
-        path = f"{self.path} {cmd_name}".strip()
-        if path in self.registry.table:
-            return self.leaf(path)
-        if self.registry.below(path):
-            return Words(path, self.registry, self._run, help=self.registry.groups.get(path, ""))
-        return PROGRAM_COMMANDS[path]() if path in PROGRAM_COMMANDS else None
+        return self.at(f"{self.path} {cmd_name}".strip())
 
-    def leaf(self, path: str) -> click.Command:
-        """Returns the command at a path of the table."""
-        return Command(self.registry.at(path), self._run, self.registry.listed(path))
+    def at(self, path: str) -> click.Command | None:
+        """Returns the command, the group or the program at a path, or None."""
+        if path in self.registry.table:
+            return Command(self.registry.at(path), self.registry.listed(path))
+        if self.registry.below(path):
+            return Words(path, self.registry)
+        return program_command(path, self.registry) if path in PROGRAMS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -142,20 +347,18 @@ class Words(Program, click.Group):
         A word may be a command and also lead to sub-commands: `search` and `search by-topic`.
         """
         path, rest = led(self.registry, self.path, args)
-        if path in self.registry.table:
-            return path.removeprefix(f"{self.path} "), self.leaf(path), rest
-        command = self.get_command(ctx, args[0])
-        if command is None and not ctx.resilient_parsing:
+        command = self.at(path) if args[0] else None
+        if command is None:
             raise self.unknown(ctx, args[0])
-        return (args[0] if command else None), command, rest
+        return path.removeprefix(f"{self.path} "), command, rest
 
     def check_path(self, ctx: click.Context, words: Sequence[str]) -> None:
         """Raises `Invalid` for words after those of a command."""
         path, rest = "", list(words)
-        while rest and path not in self.registry.table and path not in PROGRAM_COMMANDS:
+        while rest and path not in self.registry.table and path not in PROGRAMS:
             path, rest = led(self.registry, path, rest)
         if rest:
-            raise Words(path, self.registry, self._run).unknown(ctx, rest[0])
+            raise Words(path, self.registry).unknown(ctx, rest[0])
 
     def unknown(self, ctx: click.Context, word: str) -> Invalid:
         """Returns the error for a word that is not a command or a sub-command."""
@@ -179,7 +382,7 @@ class Words(Program, click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the options before a command; `--all` is one of them beside `--help`."""
         start = list(takewhile(lambda word: word.startswith("-"), args))
-        if not self.path and not set(start).isdisjoint(SETTINGS["help_option_names"]):
+        if not self.path and not set(start).isdisjoint(HELP.names):
             ctx.meta[WHOLE] = not WHOLE_NAMES.isdisjoint(start)
             args = [word for word in start if word not in WHOLE_NAMES] + args[len(start) :]
         return super().parse_args(ctx, args)
@@ -188,10 +391,10 @@ class Words(Program, click.Group):
         """Writes the commands under their headings; with all commands, the options too."""
         is_first = not self.path and self.registry.first and not ctx.meta.get(WHOLE)
         if is_first:
-            self._write(ctx, formatter, self.registry.first)
+            self._write(formatter, self.registry.first)
         else:
             click.Command.format_options(self, ctx, formatter)
-            self._write(ctx, formatter, self._sections())
+            self._write(formatter, self._sections())
             if not self.path and (others := found(self.registry)):
                 with formatter.section("Other programs on PATH"):  # paths are not wrapped
                     width = max(map(len, others))
@@ -202,35 +405,19 @@ class Words(Program, click.Group):
             formatter.write_paragraph()
             formatter.write_text(f"`mind help COMMAND` explains a command{rest}.")
 
-    def _write(
-        self,
-        ctx: click.Context,
-        formatter: click.HelpFormatter,
-        sections: Mapping[str, Sequence[str]],
-    ) -> None:
+    def _write(self, formatter: click.HelpFormatter, sections: Mapping[str, Sequence[str]]) -> None:
         """Writes commands under their headings, in columns of the same width."""
-        named = {
-            title: [(self._names(word), self._summary(ctx, word)) for word in words]
-            for title, words in sections.items()
-        }
-        width = max(len(name) for rows in named.values() for name, _ in rows)
+        named = {title: list(map(self._row, words)) for title, words in sections.items()}
+        width = max(len(names) for rows in named.values() for names, _ in rows)
         for title, rows in named.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+                formatter.write_dl([(names.ljust(width), text) for names, text in rows])
 
-    def _names(self, word: str) -> str:
-        """Returns a command with the other words for it."""
-        others = (
-            [] if self.path else [a for a, name in self.registry.aliases.items() if name == word]
-        )
-        return ", ".join([word, *others])
-
-    def _summary(self, ctx: click.Context, word: str) -> str:
-        path = f"{self.path} {word}".strip()
-        if path in self.registry.table:
-            return self.registry.summary(path)
-        command = self.get_command(ctx, word)
-        return command.get_short_help_str(80) if command else ""
+    def _row(self, word: str) -> tuple[str, str]:
+        """Returns a command with the other words for it, and its summary."""
+        aliases = {} if self.path else self.registry.aliases
+        names = ", ".join([word, *(alias for alias, name in aliases.items() if name == word)])
+        return names, summary_of(self.registry, f"{self.path} {word}".strip())
 
     def _sections(self) -> dict[str, list[str]]:
         if self.path:
@@ -253,43 +440,11 @@ WHOLE = "mimo.whole"
 
 WHOLE_NAMES = frozenset(PROGRAMS["help"][0].names)
 
-
-def _program(
-    name: str, run: Callable[..., None], help: str, *arguments: click.Parameter
-) -> click.Command:
-    """Returns the command of a program, which has these arguments and its options."""
-    return Program(
-        name,
-        callback=run,
-        help=help,
-        short_help=SUMMARIES[name],
-        context_settings=SETTINGS,
-        params=[*arguments, *map(clicked, PROGRAMS[name])],
-    )
-
-
 HELP_HELP = f"""{SUMMARIES["help"]}
 
 Without COMMAND it lists the commands to start with, with --all every command, and the programs
 mind-NAME on PATH, which `mind NAME` runs.
 """
-
-
-def help_command() -> click.Command:
-    """Returns `mind help`."""
-
-    def explain(words: tuple[str, ...], all: bool | None) -> None:
-        context = click.get_current_context().find_root()
-        root = context.command
-        if isinstance(root, Words):
-            root.check_path(context, words)
-        ask = [*words, "--help", *(["--all"] if all and not words else [])]
-        with root.make_context("mind", ask) as ctx:
-            root.invoke(ctx)
-
-    words = click.Argument(["words"], nargs=-1, metavar="[COMMAND...]")
-    return _program("help", explain, HELP_HELP, words)
-
 
 HOOK_HELP = f"""{SUMMARIES["hook"]}
 
@@ -308,78 +463,30 @@ send the token of the token file, or of MIND_HTTP_TOKEN, and name the project: s
 With --tokens it serves a team: see docs/team-server.md.
 """
 
-
-def hook_command() -> click.Command:
-    """Returns `mind hook` for users; the calls of clients do not come through click."""
-
-    def answer(client: str | None) -> None:
-        if is_terminal(sys.stdin):
-            raise Invalid(
-                "`mind hook` reads the event of a client from standard input",
-                hint="clients run it; see docs/hooks.md for how to try it by hand",
-            )
-        from mimo.features.hooks.command import main
-
-        main([client] if client else [])
-
-    return _program("hook", answer, HOOK_HELP, click.Argument(["client"], required=False))
+HELPS = {"help": HELP_HELP, "hook": HOOK_HELP, "mcp": MCP_HELP}
 
 
-def mcp_command() -> click.Command:
-    """Returns `mind mcp`."""
+def program_command(name: str, commands: CommandTable) -> click.Command:
+    """Returns the command of a program, which returns a `Start`; `help` raises a `Page` instead."""
 
-    def serve(
-        toolsets: tuple[str, ...],
-        tool_names: str | None,
-        exposure: str | None,
-        http: str | None,
-        **over: Any,
-    ) -> None:
-        from mimo.cli.answering import reply
+    def explain(words: tuple[str, ...], all: bool | None) -> None:
+        root = Words("", commands)
+        root.check_path(click.Context(root), words)
+        ask = [*words, "--help", *(["--all"] if all and not words else [])]
+        with root.make_context("mind", ask) as ctx:
+            root.invoke(ctx)  # The option raises the page.
 
-        named = click.get_current_context().meta.get(KEPT, {}).get("project")
-        settings: dict[str, Any] = {
-            "answers": reply,
-            "project": Path(named) if named else None,
-            "toolsets": tuple(word for names in toolsets for word in names.split(",") if word),
-            "naming": tool_names,
-        }
-        if http is None:
-            if given := [key for key, value in over.items() if value]:
-                options = ", ".join(f"`--{key.replace('_', '-')}`" for key in given)
-                raise Invalid(f"{options} need{'s' * (len(given) == 1)} `--http`")
-            if sys.stdin is None:
-                raise StorageFailed(
-                    "standard input is closed", hint="connect a client through a pipe"
-                )
-            from mimo.server import stdio
+    def start(**values: Any) -> Start:
+        project = click.get_current_context().meta[KEPT].get("project")
+        return Start(name=name, project=project, values=values)
 
-            stdio.main(exposure=exposure, **settings)
-        elif over["token_file"] and over["tokens"]:
-            raise Invalid("`--token-file` is for one user, `--tokens` for a team", hint="use one")
-        elif exposure not in (None, "static"):
-            raise Invalid("over HTTP every tool is listed", hint="leave `--exposure` out")
-        else:
-            from mimo.server import http as over_http
-
-            over_http.main(
-                at=http,
-                token_file=_path(over["token_file"]),
-                tokens_file=_path(over["tokens"]),
-                allowed_hosts=over["allow_host"],
-                commits=over["commit"],
-                repositories=[disk.expanded(path) for path in over["repository"]],
-                index_url=over["index_url"],
-                metrics_open=over["metrics_open"],
-                announce=lambda line: rendering.write(f"{line}\n"),
-                **settings,
-            )
-
-    return _program("mcp", serve, MCP_HELP)
-
-
-def _path(given: str | None) -> Path | None:
-    return disk.expanded(given) if given else None
-
-
-PROGRAM_COMMANDS = {"help": help_command, "hook": hook_command, "mcp": mcp_command}
+    arguments = {
+        "help": [click.Argument(["words"], nargs=-1, metavar="[COMMAND...]")],
+        "hook": [click.Argument(["client"], required=False)],
+    }
+    return Program(
+        name,
+        [*arguments.get(name, ()), *map(clicked, PROGRAMS[name])],
+        help=HELPS[name],
+        callback=explain if name == "help" else start,
+    )

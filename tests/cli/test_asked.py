@@ -121,7 +121,6 @@ def test_a_change_is_in_the_next_answer(shop: Path, by_server: Run) -> None:
         ("list", "--project", "."),
         ("list", "--unknown"),
         ("list", "--help"),
-        ("list", "-n1h"),
         ("search", "--version"),
     ],
     ids=" ".join,

@@ -6,7 +6,7 @@ import pytest
 
 from mimo.cli.completing import completions
 from mimo.cli.main import main
-from mimo.cli.program import PROGRAM_COMMANDS
+from mimo.cli.options import PROGRAMS, SUMMARIES
 from mimo.commands import SYNONYMS, all_commands
 
 COMMANDS = all_commands()
@@ -85,7 +85,7 @@ def test_a_newcomer_finds_all_commands_in_a_few_sections(run: Run) -> None:
 def test_every_command_but_those_of_agents_is_listed_once(run: Run) -> None:
     listed = commands(run("help", "--all"))
 
-    assert sorted(listed) == sorted({*COMMANDS.below(""), *PROGRAM_COMMANDS} - {"memory"})
+    assert sorted(listed) == sorted({*COMMANDS.below(""), *PROGRAMS} - {"memory"})
     assert set(commands(run("help"))) < set(listed)
 
 
@@ -156,7 +156,7 @@ def test_an_alias_runs_the_command_and_its_sub_commands(run: Run, line: str, pat
 
 
 def test_an_alias_is_not_another_command() -> None:
-    assert set(COMMANDS.aliases).isdisjoint({*COMMANDS.below(""), *PROGRAM_COMMANDS})
+    assert set(COMMANDS.aliases).isdisjoint({*COMMANDS.below(""), *PROGRAMS})
     assert set(COMMANDS.aliases.values()) <= set(COMMANDS.table)
 
 
@@ -189,7 +189,7 @@ def test_a_word_of_other_programs_is_answered_with_the_command(
 
 
 def test_every_word_of_other_programs_names_an_existing_command() -> None:
-    names = {*COMMANDS.below(""), *COMMANDS.aliases, *PROGRAM_COMMANDS}
+    names = {*COMMANDS.below(""), *COMMANDS.aliases, *PROGRAMS}
     assert names.isdisjoint(SYNONYMS)
     for word, lines in SYNONYMS.items():
         for line in lines:
@@ -220,7 +220,7 @@ def test_every_summary_is_a_phrase_on_one_line() -> None:
         assert re.fullmatch(r"[A-Z].{0,58}[^.]", summary), path
     texts = [
         *COMMANDS.groups.values(),
-        *(make().short_help or "" for make in PROGRAM_COMMANDS.values()),
+        *SUMMARIES.values(),
     ]
     assert max(map(len, texts)) <= 60
 

@@ -1,15 +1,13 @@
-"""The options of a command line, and the reading of plain ones.
+"""The options of command lines, the words that lead to a command, and the values of a line.
 
-`options_of` lists the options of a command, from which click's are made too. `read` reads the lines
-that users and agents usually type, and leaves all others to click, which takes longer to load than
-a short command runs: help, mistakes, joined short options. A test compares both readings.
+Click's parameters are made from these declarations (`mimo/cli/program.py`). Completion reads them
+without click, which takes longer to load than completing a word.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,6 @@ from mimo.commands.spec import Param, Shape, Spec, from_json
 from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
 from mimo.frozen import frozen
-
-Run = Callable[[Spec, Mapping[str, Any], Mapping[str, Any]], int]
-"""Runs a command with its arguments and the options that every command has."""
 
 BY_NAME = "__named"
 """The end of the key of an option that gives a positional parameter."""
@@ -46,7 +41,7 @@ class Option:
     without: str | None = None
     """The value of the option if none follows it; None if one must."""
     param: Param | None = None
-    """None for the options that several commands have, whose values `Line.options` has."""
+    """None for the options that several commands have, whose values are in `Line.options`."""
 
 
 COMMON = (
@@ -57,6 +52,9 @@ COMMON = (
     Option(key="verbose", names=("-v", "--verbose"), help="Show the codes of errors", is_flag=True),
 )
 """The options that may be before or after any command."""
+
+HELP = Option(key="help", names=("-h", "--help"), help="Print this help", is_flag=True)
+VERSION = Option(key="version", names=("--version",), help="Print the version", is_flag=True)
 
 ALLOW_SECRET = Option(
     key="allow_secret",
@@ -181,7 +179,7 @@ def _option(param: Param) -> Option:
     is_switch = param.shape.kind == "boolean" and param.default is not False
     return Option(
         key=param.attribute,
-        names=_names(param),
+        names=names_of(param),
         help=_help(param, is_repeated=is_repeated),
         negated=tuple(f"--no-{name[2:]}" for name in param.options) if is_switch else (),
         is_flag=kind == "boolean",
@@ -193,11 +191,17 @@ def _option(param: Param) -> Option:
 
 def _by_name(param: Param) -> Option:
     """Returns the option that gives a positional parameter by its name."""
-    help = f"{param.arg.help}, given by name"
-    return Option(key=f"{param.attribute}{BY_NAME}", names=_names(param), help=help, param=param)
+    return Option(
+        key=f"{param.attribute}{BY_NAME}",
+        names=names_of(param),
+        help=f"{param.arg.help}, given by name",
+        choices=(param.shape.items or param.shape).choices,
+        param=param,
+    )
 
 
-def _names(param: Param) -> tuple[str, ...]:
+def names_of(param: Param) -> tuple[str, ...]:
+    """Returns the names of a parameter that is given by name."""
     short = (f"-{param.arg.short}",) if param.arg.short else ()
     return (*short, *param.options)
 
@@ -218,61 +222,20 @@ def takes_rest(param: Param) -> bool:
     return param.arg.words or param.shape.items is not None
 
 
-# The reading of plain lines.
+def named(options: Sequence[Option]) -> dict[str, tuple[Option, bool]]:
+    """Returns options by each of their names, with whether the name switches them off."""
+    table = {name: (option, False) for option in options for name in option.names}
+    return table | {name: (option, True) for option in options for name in option.negated}
 
 
-@frozen
-class Line:
-    """A command line that was read."""
-
-    spec: Spec
-    given: Mapping[str, Any]
-    """The typed values by their keys."""
-    options: Mapping[str, Any]
-    """The values of the options that several commands have."""
-
-    def arguments(self) -> dict[str, Any]:
-        """Returns the arguments for `invoke`. Raises `Invalid`."""
-        return gathered(self.spec, self.given)
+# The words that lead to a command.
 
 
-def read(commands: CommandTable, words: Sequence[str]) -> Line | None:
-    """Returns a command line, or None if it is not plain."""
-    options: dict[str, Any] = {}
-    path, rest = _command(commands, words, options)
-    if path not in commands.table:
-        return None
-    spec = commands.at(path)
-    given: dict[str, Any] = {}
-    places: list[str] = []
-    names = named(options_of(spec))
-    while rest:
-        if rest[0] == "--":
-            places += rest[1:]
-            break
-        if not rest[0].startswith("-") or rest[0] == "-" or is_text(rest[0], names):
-            places.append(rest.pop(0))
-        elif not _read_option(rest, names, options, given):
-            return None
-    if not _place(spec, places, given) or not _is_readable(options.get("project")):
-        return None
-    return Line(spec=spec, given=given, options=options)
-
-
-def _command(
-    commands: CommandTable, words: Sequence[str], options: dict[str, Any]
-) -> tuple[str, list[str]]:
-    """Returns the path of the command that is named, or an unknown one, and the words left."""
-    names = named(COMMON)
-    path, rest = "", list(words)
-    while rest and path not in commands.table and (not path or commands.below(path)):
-        if not rest[0]:
-            return "", rest
-        if not rest[0].startswith("-"):
-            path, rest = led(commands, path, rest)
-        elif not _read_option(rest, names, options, {}):
-            return "", rest
-    return path, rest
+def summary_of(commands: CommandTable, path: str) -> str:
+    """Returns a line on a command, a group of commands, or a program."""
+    if path in commands.table:
+        return commands.summary(path)
+    return SUMMARIES.get(path, "") or commands.groups.get(path, "")
 
 
 def led(
@@ -301,73 +264,25 @@ def led(
     return full, rest[:place] + rest[place + 1 :]
 
 
-def named(options: Sequence[Option]) -> dict[str, tuple[Option, bool]]:
-    """Returns options by each of their names, with whether the name switches them off."""
-    table = {name: (option, False) for option in options for name in option.names}
-    return table | {name: (option, True) for option in options for name in option.negated}
-
-
-def is_text(word: str, names: Iterable[str]) -> bool:
-    """Returns whether a word that begins with a dash is a text, such as `- use yarn`.
-
-    It has a space, and is neither `--title=Two words` nor `-t` joined with its value.
-    """
-    name = word.partition("=")[0]
-    return any(map(str.isspace, name)) and word[:2] not in names
-
-
-def _read_option(
-    rest: list[str],
-    names: Mapping[str, tuple[Option, bool]],
-    options: dict[str, Any],
-    given: dict[str, Any],
-) -> bool:
-    """Takes an option from the start of the words that are left; returns whether it was plain."""
-    word = rest.pop(0)
-    name, has_value, value = word.partition("=")
-    if name not in names or (has_value and not name.startswith("--")):
-        return False
-    option, is_negated = names[name]
-    if option.is_flag:
-        if has_value:
-            return False
-        typed: Any = not is_negated
-    elif has_value:
-        typed = value
-    elif rest and (rest[0] == "-" or not rest[0].startswith("-")):
-        typed = rest.pop(0)
-    else:
-        return False
-    target = given if option.param else options
-    if option.is_repeated:
-        target.setdefault(option.key, []).append(typed)
-    else:
-        target[option.key] = typed
-    return True
-
-
-def _place(spec: Spec, places: list[str], given: dict[str, Any]) -> bool:
-    """Takes the words that are not options as positional parameters; returns whether all fit."""
-    positional = [param for param in params_of(spec) if param.positional]
-    if any(takes_rest(param) for param in positional[:-1]):
-        return False
-    for param in positional:
-        if takes_rest(param):
-            given[param.attribute] = tuple(places)
-            return True
-        if places:
-            given[param.attribute] = places.pop(0)
-    return not places
-
-
-def _is_readable(folder: str | None) -> bool:
-    return folder is None or ("\0" not in folder and os.access(folder, os.R_OK))
-
-
 # Values: typed or piped text -> arguments as `invoke` takes them.
 
 
-def gathered(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
+@frozen
+class Line:
+    """A command line that was read."""
+
+    spec: Spec
+    values: Mapping[str, Any]
+    """The typed values by the keys of parameters."""
+    options: Mapping[str, Any]
+    """The values of the options that several commands have."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Returns the arguments for `invoke`. Raises `Invalid`."""
+        return _arguments(self.spec, self.values)
+
+
+def _arguments(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments that were given, by their published names.
 
     Raises `Invalid` if a required option is missing, or a parameter is given twice.
@@ -378,13 +293,13 @@ def gathered(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
         if by_place is not None and by_name is not None:
             raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
         typed = by_place if by_name is None else by_name
-        value = _gathered(param, typed)
+        value = _value(param, typed)
         is_null = param.required and param.shape.kind == "json" and typed not in (None, "-")
         if value is None and param.arg.fallback and given.get(param.arg.fallback[0]):
             value = param.arg.fallback[1]
         if value is not None or is_null:
             arguments[param.name] = value
-    missing = [f"`{_names(p)[0]}`" for p in required_options(spec) if p.name not in arguments]
+    missing = [f"`{names_of(p)[0]}`" for p in required_options(spec) if p.name not in arguments]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         message = f"{' and '.join(missing)} {verb} missing"
@@ -397,7 +312,7 @@ def required_options(spec: Spec) -> list[Param]:
     return [param for param in params_of(spec) if param.required and not param.positional]
 
 
-def _gathered(param: Param, value: Any) -> Any:
+def _value(param: Param, value: Any) -> Any:
     if param.arg.words and param.positional and not param.shape.items:
         value = " ".join(value) if value else None
     if param.shape.items:

@@ -1,0 +1,81 @@
+"""The programs for clients that a command line starts: `mind mcp`, and `mind hook` for users."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mimo import disk, rendering
+from mimo.cli.answering import reply
+from mimo.cli.program import Start
+from mimo.errors import Invalid, StorageFailed
+from mimo.rendering import is_terminal
+
+
+def run(start: Start) -> None:
+    """Runs a program until its input ends. Raises `MindError`."""
+    if start.name == "hook":
+        _answer(**start.values)
+    else:
+        _serve(start.project, **start.values)
+
+
+def _answer(client: str | None) -> None:
+    """Answers the hook of a client on standard input; the calls of clients take a shorter way."""
+    if is_terminal(sys.stdin):
+        raise Invalid(
+            "`mind hook` reads the event of a client from standard input",
+            hint="clients run it; see docs/hooks.md for how to try it by hand",
+        )
+    from mimo.features.hooks.command import main
+
+    main([client] if client else [])
+
+
+def _serve(
+    project: str | None,
+    toolsets: tuple[str, ...],
+    tool_names: str | None,
+    exposure: str | None,
+    http: str | None,
+    **over: Any,
+) -> None:
+    settings: dict[str, Any] = {
+        "answers": reply,
+        "project": Path(project) if project else None,
+        "toolsets": tuple(word for names in toolsets for word in names.split(",") if word),
+        "naming": tool_names,
+    }
+    if http is None:
+        if given := [key for key, value in over.items() if value]:
+            options = ", ".join(f"`--{key.replace('_', '-')}`" for key in given)
+            raise Invalid(f"{options} need{'s' * (len(given) == 1)} `--http`")
+        if sys.stdin is None:
+            raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
+        from mimo.server import stdio
+
+        stdio.main(exposure=exposure, **settings)
+    elif over["token_file"] and over["tokens"]:
+        raise Invalid("`--token-file` is for one user, `--tokens` for a team", hint="use one")
+    elif exposure not in (None, "static"):
+        raise Invalid("over HTTP every tool is listed", hint="leave `--exposure` out")
+    else:
+        from mimo.server import http as over_http
+
+        over_http.main(
+            at=http,
+            token_file=_path(over["token_file"]),
+            tokens_file=_path(over["tokens"]),
+            allowed_hosts=over["allow_host"],
+            commits=over["commit"],
+            repositories=[disk.expanded(path) for path in over["repository"]],
+            index_url=over["index_url"],
+            metrics_open=over["metrics_open"],
+            announce=lambda line: rendering.write(f"{line}\n"),
+            **settings,
+        )
+
+
+def _path(given: str | None) -> Path | None:
+    return disk.expanded(given) if given else None

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from mimo.index.cosine import cosines
-from mimo.index.embedding.encoder import packaged_encoder
-from mimo.index.embedding.korean import GLOSSARY_SHA256, Glossary
+from mimo.index.embedding.encoder import GLOSSARY_SHA256, packaged_encoder
+from mimo.index.embedding.korean import Glossary
 from mimo.index.embedding.wordpiece import FOLDER
 
 WRITTEN = """\

@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo.index.embedding.korean import GLOSSARY_SHA256
 from mimo.index.embedding.language import is_english, prepared, readable, script
 from mimo.index.embedding.transformer import Weights, quantised, unit
 from mimo.index.embedding.unigram import Pieces, Unigram
@@ -26,6 +25,9 @@ _OFFSET = 997
 """The distance of our ids of word pieces from BERT's: we dropped its unused ones."""
 
 _BERT_UNKNOWN = 100
+
+GLOSSARY_SHA256 = "67ee0c34d3bba18f0dbb375b303db79a012643c6530a1728476eb6af95cddd11"
+"""The hash of `korean.txt` and `korean.learned.txt`, one after the other."""
 
 _DOUBTFUL = 0.25
 """The weight of the English vector of a text that may be English, beside 1 for that of e5.

@@ -17,9 +17,6 @@ from functools import cache, lru_cache
 from mimo.frozen import NamedTuple
 from mimo.index.embedding.wordpiece import FOLDER
 
-GLOSSARY_SHA256 = "67ee0c34d3bba18f0dbb375b303db79a012643c6530a1728476eb6af95cddd11"
-"""The hash of `korean.txt` and `korean.learned.txt`, one after the other."""
-
 _LEADS = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ"
 _VOWELS = "ㅏ ㅐ ㅑ ㅒ ㅓ ㅔ ㅣㅓ ㅖ ㅗ ㅗㅏ ㅗㅐ ㅗㅣ ㅛ ㅜ ㅜㅓ ㅜㅔ ㅜㅣ ㅠ ㅡ ㅡㅣ ㅣ".split()
 """Vowels; a contracted one is written as its parts, so that 가져 begins with 가지."""

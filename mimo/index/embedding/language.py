@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Sequence
 
 from mimo.index.embedding import without_surrogates
-from mimo.index.embedding.korean import packaged_glossary
 from mimo.index.embedding.wordpiece import MAX_CHARACTERS, packaged_pieces
 from mimo.text.background import UNKNOWN, rarity
 from mimo.text.clean import compiled
@@ -79,6 +78,8 @@ def prepared(text: str) -> str:
 def readable(text: str) -> str:
     """Returns `text` with English words for Korean ones; empty if it is not English then."""
     if not text.isascii() and compiled(f"[{HANGUL}]").search(text):
+        from mimo.index.embedding.korean import packaged_glossary
+
         text = packaged_glossary().gloss(text)
     return "" if is_english(text) is False else text
 

@@ -39,6 +39,9 @@ P = ParamSpec("P")
 _MEANINGS_BATCH = 32
 """The number of memories for which the encoder's vectors are made and stored at a time."""
 
+_TEXTS_OF_TURN = 4
+"""The number of texts that a server reads between two checks for a call, 0.1 s."""
+
 _MOST_UNUSED = 10_000
 """The number of vectors of earlier texts that are kept beside as many as the index uses.
 
@@ -378,14 +381,23 @@ class Index:
         """
         return self.ask(lambda sql: self.meanings.nearest(sql, text, most) if self.meanings else [])
 
+    def count_missing_meanings(self) -> int:
+        """Returns the number of memories that lack vectors of the encoder."""
+        return self.ask(lambda sql: len(self.meanings.missing(sql)) if self.meanings else 0)
+
     def missing_meanings(self) -> list[bytes]:
         """Returns the names of the encoder's vectors that are not made yet."""
         return self.ask(lambda sql: self.meanings.missing_names(sql) if self.meanings else [])
 
-    def make_meanings(self, advance: Callable[[int, int], object]) -> int:
+    def make_meanings(
+        self,
+        advance: Callable[[int, int], object],
+        turn: Callable[[], AbstractContextManager[None]] | None = None,
+    ) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 
         `advance` is called with the number of memories done and of all, and may raise to stop.
+        With `turn`, a few texts at a time are read in a context that it returns.
         """
         if self.meanings is None:
             return 0
@@ -394,15 +406,13 @@ class Index:
         for start in range(0, len(keys), _MEANINGS_BATCH):
             # A transaction for each batch: a long one would keep the log from being shortened.
             with self._reading() as sql:
-                self.meanings.make(sql, keys[start : start + _MEANINGS_BATCH])
+                texts = self.meanings.texts(sql, keys[start : start + _MEANINGS_BATCH])
+            size = _TEXTS_OF_TURN if turn else len(texts)
+            for first in range(0, len(texts), size):
+                with turn() if turn else nullcontext():
+                    self.meanings.of(texts[first : first + size])
             advance(min(start + _MEANINGS_BATCH, len(keys)), len(keys))
         return len(keys)
-
-    @property
-    def is_behind(self) -> bool:
-        """Returns whether the last search lacked vectors of the encoder that can be kept."""
-        meanings: Meanings | None = vars(self).get("meanings")
-        return meanings is not None and self._folder is not None and meanings.is_behind
 
     def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
         """Returns the superseded ones among these ids, each with the newest memory that does so."""

@@ -1,8 +1,8 @@
 """The encoder's vectors of an index, which are made when there is time, and comparisons by them.
 
 Words and static vectors answer at once; the encoder needs some 17 ms for a short memory. So its
-vectors are made in the background, by `mind index`, and a few at a time by searches. A vector is
-kept under the hash of its text.
+vectors are made by `mind index`, by servers between calls, and a few at a time by searches. A
+vector is kept under the hash of its text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 
 from mimo.data.cache import Cache
@@ -28,15 +28,14 @@ from mimo.memory.model import Filter
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
 
-SHORT_STORE = 200
-SHORT_CHARACTERS = 24_000
-"""Up to so many missing vectors, a search makes all of them, if this much text has them: 2 s."""
+MOST_CHARACTERS = 6_000
+"""The length of the texts whose vectors a search makes itself: about 0.5 s.
 
-MOST_AT_ONCE = 40
-"""The number of missing vectors that a search makes otherwise before it compares, at most."""
+The amount of text is limited, not the time: equal stores give equal answers on any machine.
+"""
 
-MOST_CHARACTERS = 4_000
-"""The text of memories from which it makes no more of them: about 0.3 s."""
+_MOST_READ = 100
+"""The number of memories that are read for these texts, at most."""
 
 READABLE = 0.1
 """The ratio of readable to other units up to which the encoder is not asked.
@@ -82,8 +81,6 @@ class Meanings:
         self._folder, self._owner, self._cache = folder, owner, cache
         self.encoder = encoder
         self._opened: Vectors | None = None
-        self.is_behind = False
-        """True if vectors were missing in the last comparison."""
         self.forget()
 
     @property
@@ -127,21 +124,20 @@ class Meanings:
         sql: sqlite3.Connection,
         text: str,
         filter: Filter,
-        best: Iterable[tuple[int, int]] = (),
+        best: Iterable[tuple[int, int]] | None = (),
     ) -> Compared | None:
         """Returns the comparison of a query with the memories that pass a filter.
 
-        Makes some missing vectors first: all of a short store, or those of the first units in
-        `best`, each given as the key of a memory and the unit's number. Returns None if there are
-        no vectors.
+        Makes some missing vectors first: those of the units in `best`, each given as the key of a
+        memory and the unit's number, then those of the newest memories. None of them is made if
+        `best` is None. Returns None if there are no vectors.
         """
         query = self.encoder.encode(text)
         if not query:
             return None
-        if lacking := self._lacking_vectors(sql):
+        if (lacking := self._lacking_vectors(sql)) and best is not None:
             self._catch_up(sql, lacking, best)
             lacking = self._lacking_vectors(sql)
-        self.is_behind = bool(lacking)
         state = self.vectors.state()
         if state.full <= READABLE * state.empty:
             return None
@@ -153,12 +149,13 @@ class Meanings:
     def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the ids of the approved memories nearest to a text, and their cosines.
 
-        There are none for a text that the encoder can't read. An encoder on another machine is not
+        No missing vectors are made: a hook waits. There are none for a text that the encoder can't
+        read. An encoder on another machine is not
         asked: such texts are prompts to an agent, which the user did not send to it.
         """
         if is_elsewhere(self.encoder):
             return []
-        compared = self.compared(sql, text, Filter(approved=True))
+        compared = self.compared(sql, text, Filter(approved=True), None)
         nearest = dict(compared.nearest[:most] if compared else ())
         named = sql.execute(
             f"SELECT key, id FROM memories WHERE key IN ({marks(nearest)})", list(nearest)
@@ -179,10 +176,16 @@ class Meanings:
         made = self.vectors.known(names)
         return [name for name in dict.fromkeys(names) if name not in made]
 
-    def make(self, sql: sqlite3.Connection, keys: Sequence[int]) -> None:
-        """Makes and stores the missing vectors of memories."""
+    def texts(self, sql: sqlite3.Connection, keys: Sequence[int]) -> list[str]:
+        """Returns the texts of the units of memories that have no vector yet, each once."""
         records = rows.by_key(sql, keys)
-        self.of([text for record in records.values() for text in document(record).unit_texts])
+        units = (document(records[key]).unit_texts for key in keys if key in records)
+        return self._without_vector(chain.from_iterable(units))
+
+    def _without_vector(self, texts: Iterable[str]) -> list[str]:
+        named = {name_of(text): text for text in texts}
+        known = self.vectors.known(named)
+        return [text for name, text in named.items() if name not in known]
 
     def _lacking_vectors(self, sql: sqlite3.Connection) -> Mapping[int, int]:
         """Returns the memories that lack vectors, with the number of their units without one.
@@ -214,30 +217,16 @@ class Meanings:
         lacking: Mapping[int, int],
         best: Iterable[tuple[int, int]],
     ) -> None:
-        """Makes some of the missing vectors: all of a short store, or those of the best units.
-
-        The amount of text is limited, not the time: equal stores give equal answers on any machine.
-        """
-        if sum(lacking.values()) <= SHORT_STORE:
-            records = rows.by_key(sql, list(lacking))
-            texts = [
-                text
-                for key in _in_order(sql, lacking)
-                for text in document(records[key]).unit_texts
-            ]
-            most, left = SHORT_STORE, SHORT_CHARACTERS
-        else:
-            # If no word was found, some of the newest memories are compared at least.
-            best = list(best) or [(key, 0) for key in _in_order(sql, lacking)]
-            best = [(key, number) for key, number in best if key in lacking][:MOST_AT_ONCE]
-            records = rows.by_key(sql, [key for key, _ in best])
-            texts = [document(records[key]).unit_texts[number] for key, number in best]
-            most, left = MOST_AT_ONCE, MOST_CHARACTERS
-        made = self.vectors.known(map(name_of, texts))
-        missing = [text for text in texts if name_of(text) not in made]
-        starts = accumulate(map(len, missing), initial=0)
-        chosen = [text for text, at in zip(missing, starts, strict=False) if at < left]
-        self.of(chosen, most=most)
+        """Makes some of the missing vectors: of the best units, then of the newest memories."""
+        best = [(key, number) for key, number in best if key in lacking][:_MOST_READ]
+        records = rows.by_key(sql, [key for key, _ in best])
+        units = [document(records[key]).unit_texts[number] for key, number in best]
+        texts = self._without_vector(units)
+        if sum(map(len, texts)) < MOST_CHARACTERS:
+            newest = self.texts(sql, _in_order(sql, lacking)[:_MOST_READ])
+            texts = list(dict.fromkeys((*texts, *newest)))
+        starts = accumulate(map(len, texts), initial=0)
+        self.of([text for text, at in zip(texts, starts, strict=False) if at < MOST_CHARACTERS])
 
 
 def _in_order(sql: sqlite3.Connection, lacking: Collection[int]) -> list[int]:

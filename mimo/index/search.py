@@ -174,7 +174,7 @@ def _compared(
         if compared := source.compared(request.text, request.filter, best):
             candidates = candidates.with_more([key for key, _ in compared.nearest])
             if compared.missing:
-                notice = _not_yet_read(compared.missing, source.totals.memories)
+                notice = unread(compared.missing, source.totals.memories)
             names = candidates.vector_names()
             encoded = compared.cosines(names)
             cosines = Cosines(encoded, is_guessed=2 * len(encoded) < len(names))
@@ -198,8 +198,8 @@ def _compared(
     return candidates, cosines, notice
 
 
-def _not_yet_read(missing: int, memories: int) -> str:
-    """Returns the notice that the meaning of some memories is only estimated."""
+def unread(missing: int, memories: int) -> str:
+    """Returns the notice that some memories have no vector of the encoder, which is estimated."""
     verb = "is" if missing == 1 else "are"
     return (
         f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning;"

@@ -1,54 +1,181 @@
 """Making the encoder's vectors, by which memories are compared in context.
 
-`mind index` makes all of them. A search that lacks many starts a process of low priority that does
-so, and goes on without them.
+A search makes a few, and `mind index` makes all. A server and the daemon make them in a thread,
+while no call runs. No process is started.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from threading import Condition, Thread, get_native_id
 
 from mimo.call import Call
-from mimo.errors import MindError
-from mimo.operations import background
-from mimo.store.locks import holding, is_held
+from mimo.errors import Cancelled
+from mimo.index.embedding import FAILURES
+from mimo.mind import Mind
+from mimo.store.locks import hold, holding
+
+log = logging.getLogger("mind.encoding")
+
+OFF = "MIND_BACKGROUND"
+"""The variable that is `off` if servers make no vectors between calls."""
+
+QUIET_SECONDS = 0.5
+"""The time without calls after which a server's thread begins."""
+
+NOTABLE = 40
+"""The number of new memories from which a command states how many have no vector yet."""
+
+_LOWEST_PRIORITY = 19
+_PAUSE_SECONDS = 0.2
+_WAIT_SECONDS = 2.0
+"""The time in which a server's thread finishes the texts that it reads."""
 
 
 def encode(call: Call) -> int:
     """Makes all missing vectors and returns the number of memories that got some.
 
-    Returns 0 if another process is making them.
+    The threads of servers leave the work to this process. Returns 0 if another process like this
+    one is doing it.
     """
-    with holding(call.mind.index_folder / "encoding") as ours:
-        if not ours:
-            return 0
-        if call.mind.shared_index is not None:
-            from mimo.operations import sharing
-
-            sharing.fetch_vectors(call)
+    descriptor = hold(_lock_file(call.mind), wait=_WAIT_SECONDS)
+    if descriptor is None:
+        call.note("encoder", "another process is reading the memories for their meaning")
+        return 0
+    try:
+        _fetch(call)
         return call.mind.index.make_meanings(
             lambda done, total: call.advance("Comparing in context", done, total)
         )
+    finally:
+        os.close(descriptor)
 
 
-def encode_later(call: Call) -> None:
-    """Starts a process that makes the missing vectors, unless there is one already."""
-    if os.environ.get("MIND_BACKGROUND") == "off" or not call.mind.has_project:
+def note_missing(call: Call, added: int) -> None:
+    """Adds the notice that memories have no vector yet, if a call has added many."""
+    if added < NOTABLE:
         return
-    with suppress(MindError, OSError):
-        if not is_held(call.mind.index_folder / "encoding"):
-            background.start("mimo.operations.encoding", call.mind.project.root, call.mind.home)
+    with suppress(*FAILURES):
+        from mimo.index.search import unread
+        from mimo.operations import refresh
+
+        index = refresh.up_to_date(call)
+        if missing := index.count_missing_meanings():
+            call.note("encoder", unread(missing, index.totals().memories))
 
 
-def main() -> None:
-    """Makes the missing vectors of the project that the command line names."""
-    os.nice(background.PRIORITY)
-    with suppress(MindError, OSError):
-        encode(Call(background.opened(Path(sys.argv[1]), Path(sys.argv[2]))))
+def _lock_file(mind: Mind) -> Path:
+    """Returns the lock of those who make vectors: `mind index`, or a thread for some texts."""
+    return mind.index_folder / "encoding"
 
 
-if __name__ == "__main__":
-    main()
+def _fetch(call: Call) -> None:
+    """Gets vectors that others have made from the shared index, if there is one."""
+    if call.mind.shared_index is not None:
+        from mimo.operations import sharing
+
+        sharing.fetch_vectors(call)
+
+
+def _unseen(done: int, total: int) -> None:
+    """Takes the progress of a thread, which no user sees."""
+
+
+class Encoding:
+    """A thread of a server that makes missing vectors while no call runs.
+
+    It has the lowest priority where threads have one (Linux).
+    """
+
+    def __init__(self, minds: Callable[[], Iterable[Mind]]) -> None:
+        """Takes what returns the memories to work on. The thread starts after the first call."""
+        self._minds = minds
+        self._state = Condition()
+        self._calls = 0
+        self._quiet_at = 0.0
+        """The time from which the thread may work."""
+        self._is_due = False
+        """True if a call ended since the thread last looked for missing vectors."""
+        self._is_closed = False
+        self._thread: Thread | None = None
+
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Runs the block as a call: the thread waits, and looks for missing vectors afterwards."""
+        with self._state:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._state:
+                self._calls -= 1
+                self._is_due = True
+                self._quiet_at = time.monotonic() + QUIET_SECONDS
+                is_off = self._is_closed or os.environ.get(OFF) == "off"
+                if self._thread is None and not is_off:
+                    self._thread = Thread(target=self._run, name="encoding", daemon=True)
+                    self._thread.start()
+                self._state.notify_all()
+
+    def close(self) -> None:
+        """Ends the thread, which finishes the texts that it reads."""
+        with self._state:
+            self._is_closed = True
+            self._state.notify_all()
+            thread, self._thread = self._thread, None
+        if thread:
+            thread.join(_WAIT_SECONDS)
+
+    def _run(self) -> None:
+        if sys.platform == "linux":
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, get_native_id(), _LOWEST_PRIORITY)
+        with suppress(Cancelled):
+            while True:
+                self._wait(is_due=True)
+                self._work()
+
+    def _work(self) -> None:
+        try:
+            for mind in self._minds():
+                turn = partial(self._turn, _lock_file(mind))
+                with turn():
+                    _fetch(Call(mind))
+                mind.index.make_meanings(_unseen, turn)
+        except Cancelled:
+            raise
+        except FAILURES as error:  # The next call tries again.
+            log.info("vectors were not made: %s", getattr(error, "message", error))
+
+    @contextmanager
+    def _turn(self, lock: Path) -> Iterator[None]:
+        """Runs the block while no call runs and no process makes vectors of the same memory."""
+        while True:
+            self._wait()
+            with holding(lock) as is_ours:
+                if is_ours:
+                    yield
+                    return
+            with self._state:
+                self._state.wait(_PAUSE_SECONDS)
+
+    def _wait(self, *, is_due: bool = False) -> None:
+        """Waits until no call runs and none has just ended. Raises `Cancelled` at the end.
+
+        With `is_due`, it also waits for a call since the last time.
+        """
+        with self._state:
+            while not self._is_closed:
+                left = self._quiet_at - time.monotonic()
+                if not self._calls and left <= 0 and (self._is_due or not is_due):
+                    self._is_due = self._is_due and not is_due
+                    return
+                self._state.wait(left if left > 0 else None)
+            raise Cancelled("the server ends")

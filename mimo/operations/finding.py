@@ -17,7 +17,6 @@ from mimo.index.rows import SURE, Found, Hit, Newer, least
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.operations import refresh
-from mimo.operations.encoding import encode_later
 from mimo.text.calendar import MONTHS
 
 if TYPE_CHECKING:
@@ -281,8 +280,6 @@ def _searched(call: Call, text: str, options: Options) -> Found:
         nearest=min(options.limit, NEAREST) if is_open else 0,
         now=call.mind.local_now(),
     )
-    if call.mind.index.is_behind:
-        encode_later(call)
     best = matches.hits[0].score if matches.hits else 0.0
     if is_open and best < least(matches.considered):
         return replace(matches, hits=())

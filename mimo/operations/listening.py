@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.mind import Mind
 from mimo.operations import asking, refresh
-from mimo.operations.encoding import encode_later
+from mimo.operations.encoding import Encoding
 from mimo.operations.publishing import Repository
 from mimo.store import projects
 
@@ -54,6 +54,8 @@ class Memory:
         self.repository = repository
         self._mind: Mind | None = None
         self._lock = Lock()
+        self.encoding = Encoding(self._minds)
+        """The thread that makes missing vectors between calls; these run in its `pausing`."""
 
     def mind(self) -> Mind:
         """Returns the memory; without a project, each call looks for one again.
@@ -74,6 +76,15 @@ class Memory:
             before.close()
         return opened
 
+    def _minds(self) -> Iterator[Mind]:
+        """Yields the memory, if it is open, and the user's for all projects."""
+        mind = self._mind
+        if mind is not None:
+            if mind.has_project:
+                yield mind
+            if user := mind.user():
+                yield user
+
     def root(self) -> Path | None:
         """Returns the project's folder without opening its parts; None without a project."""
         mind = self._mind or self._open()
@@ -81,6 +92,7 @@ class Memory:
 
     def close(self) -> None:
         """Closes the memory if it was opened, which writes buffered changes."""
+        self.encoding.close()
         with self._lock:
             if self._mind is not None:
                 self._mind.close()
@@ -223,7 +235,8 @@ class Listener:
         if not isinstance(request, Mapping):
             return False
         try:
-            return replied(self._memory.mind(), request, self._answers, deliver)
+            with self._memory.encoding.pausing():
+                return replied(self._memory.mind(), request, self._answers, deliver)
         except Exception as error:  # noqa: BLE001 - the process that asks does the work itself
             log.info("a request was not answered: %s", type(error).__name__)
             return False
@@ -281,6 +294,4 @@ def replied(mind: Mind, request: Mapping[str, Any], answers: Answers, deliver: D
 def _near(call: Call, request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the memories nearest to a prompt by the encoder."""
     near = refresh.up_to_date(call).nearest(request["prompt"], MOST_NEAR)
-    if call.mind.index.is_behind:
-        encode_later(call)
     return {"near": near}

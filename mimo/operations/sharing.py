@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +14,7 @@ from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
 from mimo.index import schema, tracking
 from mimo.index.schema import portions
-from mimo.operations import background, refresh
+from mimo.operations import refresh
 from mimo.store import files, git, locks, projects, revisions
 from mimo.store.state import StateFile
 from mimo.text.clean import one_line
@@ -184,13 +182,6 @@ def _is_ours(call: Call, before: Sharing) -> bool:
     """Returns whether a state is that of this working copy, and not of one that was copied."""
     root = Path(before.root)
     return root == call.mind.project.root or not (root / disk.STORE).is_dir()
-
-
-def push_later(call: Call) -> None:
-    """Starts a process that pushes this working copy, if it was pushed before and is behind."""
-    with suppress(MindError, OSError):
-        if call.mind.environ.get("MIND_BACKGROUND") != "off" and is_behind(call):
-            background.start("mimo.operations.sharing", call.mind.project.root, call.mind.home)
 
 
 def permit(call: Call, role: str, level: str | None) -> None:
@@ -377,14 +368,3 @@ def push_if_behind(call: Call) -> None:
                 files.remove(_own_file(call, "shared"))
                 return
             push(call)
-
-
-def main() -> None:
-    """Pushes the project that the command line names."""
-    os.nice(background.PRIORITY)
-    with suppress(MindError, OSError):
-        push_if_behind(Call(background.opened(Path(sys.argv[1]), Path(sys.argv[2]))))
-
-
-if __name__ == "__main__":
-    main()

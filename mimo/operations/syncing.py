@@ -18,7 +18,6 @@ from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
-from mimo.operations.background import opened, start
 from mimo.store import commit as commits
 from mimo.store import files, git, init
 from mimo.store.files import unshared_folder
@@ -132,7 +131,7 @@ def sync(
         return done
     if message:
         done = _committed(call, root, done, message)
-    _note_failure(call, None)
+    note_failure(call, None)
     try:
         pulled = commits.pull(root) if pull else None
         done = replace(done, pulled=pulled)
@@ -228,38 +227,41 @@ def _memory(call: Call, path: str) -> Memory | None:
     return records[0].memory
 
 
-# Automatic commits. The first change starts a separate process, which waits for more changes and
-# commits all of them together. Commands do not wait for it, and its failures do not affect them.
+# Automatic commits, which the user's setting `autocommit` switches on. The first change starts a
+# separate process (`committing`), which waits for more changes and commits all of them together.
+# Commands do not wait for it, and its failures do not affect them.
 
 
 def commit_later(call: Call) -> None:
     """Schedules a commit of the written files unless another process has scheduled one."""
     with suppress(MindError, OSError):
         root = call.mind.project.root
-        path = _scheduled(root)
+        path = scheduled_file(root)
         with suppress(FileNotFoundError):
             if 0 <= time.time() - path.lstat().st_mtime < _LOST_SECONDS:
                 return
             files.remove(path)
         files.write_new(path, b"")
-        start("mimo.operations.syncing", root, call.mind.home)
+        _start(root, call.mind.home)
 
 
-def commit_scheduled(root: Path, home: Path) -> None:
-    """Commits the collected changes; if that fails, a later change schedules it again."""
-    with suppress(MindError, OSError):
-        files.remove(_scheduled(root))
-    with suppress(MindError, OSError):
-        call = Call(opened(root, home))
-        commits.check_shared(repository(call))  # Outside git, and if it is ignored, nothing fails.
-        try:
-            with disk.shared():
-                sync(call, message=None, automatic=True)
-        except (MindError, OSError) as error:
-            _note_failure(call, error)
-            raise
-        if call.mind.shared_index is not None:
-            start("mimo.operations.sharing", root, home)
+def _start(root: Path, home: Path) -> int:
+    """Starts the process that commits, which outlives this one; returns its id."""
+    import subprocess
+    from threading import Thread
+
+    words = [str(root), str(home), str(PAUSE_SECONDS)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mimo.operations.committing", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",  # Python imports from the current folder first, which may be a clone.
+    )
+    # Waited for, so that a server that runs for days keeps no zombie processes.
+    Thread(target=process.wait, name="mind-reaper", daemon=True).start()
+    return process.pid
 
 
 def failure_of_commit(call: Call) -> str | None:
@@ -270,7 +272,7 @@ def failure_of_commit(call: Call) -> str | None:
     return None
 
 
-def _note_failure(call: Call, error: MindError | OSError | None) -> None:
+def note_failure(call: Call, error: MindError | OSError | None) -> None:
     """Stores the reason for which an automatic commit failed; None removes it."""
     with suppress(MindError, OSError):
         if error is None:
@@ -287,7 +289,8 @@ def _failure(call: Call) -> Path:
     return call.mind.home / "cache" / f"{root}-autocommit"
 
 
-def _scheduled(root: Path) -> Path:
+def scheduled_file(root: Path) -> Path:
+    """Returns the file that exists while a commit of a project's changes is scheduled."""
     return files.local(root, "autocommit")
 
 
@@ -376,8 +379,3 @@ def _is_apart(path: str) -> bool:
     """Returns whether a file is one that is shared without being a memory, by its path."""
     apart = (f"{STORE}/values/", f"{STORE}/procedures/", files.POLICY)
     return path.startswith(apart) and files.is_shared(path)
-
-
-if __name__ == "__main__":
-    time.sleep(PAUSE_SECONDS)
-    commit_scheduled(Path(sys.argv[1]), Path(sys.argv[2]))

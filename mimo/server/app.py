@@ -323,7 +323,7 @@ class App:
         elif _writes(specs, arguments):
             turn = committing()
         try:
-            with turn:
+            with memory.encoding.pausing(), turn:
                 result = answer(specs, call, arguments)
         except RateLimited as error:
             return refused(error, specs)
@@ -401,8 +401,13 @@ class App:
         """Returns the answer of `read`; its errors are errors of the protocol."""
         caller = self._caller(ctx)
         memory = await self.memory_of(ctx)
+
+        def work() -> T:
+            with memory.encoding.pausing():
+                return read(Call(memory.mind(), caller))
+
         try:
-            return await self._in_thread(lambda: read(Call(memory.mind(), caller)), self._calls)
+            return await self._in_thread(work, self._calls)
         except MindError as error:
             if isinstance(error, Internal):
                 log.exception("a request failed", exc_info=error.__cause__ or error)

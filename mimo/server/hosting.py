@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -27,9 +28,9 @@ from mcp_types import ListRootsRequest, ListRootsResult, NotificationParams
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
-from mimo.call import Answers, Call
+from mimo.call import PERSON, Answers, Call, Console
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, MindError, NoProject
+from mimo.errors import Cancelled, Conflict, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
 from mimo.mind import Mind
 from mimo.operations import sharing
@@ -280,11 +281,7 @@ class Hosting:
                     await anyio.to_thread.run_sync(exchange)  # Before the first answer.
                     tasks.start_soon(_now_and_then, EXCHANGE_SECONDS, exchange)
                 if root is not None:
-                    # Pushes new commits to the shared index if the project was pushed before.
-                    memory = hosted.memory.mind
-                    tasks.start_soon(
-                        _now_and_then, SHARE_SECONDS, lambda: sharing.push_later(Call(memory()))
-                    )
+                    tasks.start_soon(_now_and_then, SHARE_SECONDS, partial(_share, hosted))
                 task_status.started()
                 await hosted.ended.wait()
                 tasks.cancel_scope.cancel()
@@ -420,6 +417,13 @@ def _answers(mind: Mind) -> bool:
     except MindError:
         return False
     return True
+
+
+def _share(hosted: Hosted) -> None:
+    """Pushes new commits of a project to the shared index if it was pushed before."""
+    console = Console(halted=hosted.ended.is_set)
+    with suppress(Cancelled):
+        sharing.push_if_behind(Call(hosted.memory.mind(), PERSON, console))
 
 
 def _is_behind(memory: Memory) -> bool:

@@ -17,7 +17,7 @@ from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import background, saving, syncing
+from mimo.operations import committing, saving, syncing
 from mimo.store import commit, projects
 from tests.conftest import git, wait_until_forgotten
 
@@ -26,7 +26,7 @@ from tests.conftest import git, wait_until_forgotten
 def started(monkeypatch):
     """The projects for which a process was started."""
     results: list[Path] = []
-    monkeypatch.setattr(syncing, "start", lambda module, root, home: results.append(root))
+    monkeypatch.setattr(syncing, "_start", lambda root, home: results.append(root))
     return results
 
 
@@ -61,7 +61,7 @@ def test_many_changes_start_one_process_and_become_one_commit(on, call, reposito
     say(call, "list")
     assert started == [repository]
 
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
 
     assert subjects(repository) == ["memory: 2 remembered"]
     say(call, "add", "Milk")
@@ -99,7 +99,7 @@ def test_a_failed_commit_is_reported_until_one_succeeds(on, call, repository, st
     hook.chmod(0o755)
     say(call, "add", "Tea")
 
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
 
     reported = [check for check in doctor(call).checks if check.name == "autocommit"]
     assert [check.verdict for check in reported] == ["warning"]
@@ -107,7 +107,7 @@ def test_a_failed_commit_is_reported_until_one_succeeds(on, call, repository, st
     assert any("no commits on Friday" in warning for warning in status(call).warnings)
     assert git(repository, "diff", "--cached", "--name-only") == ""
     hook.unlink()
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert not [check for check in doctor(call).checks if check.name == "autocommit"]
 
 
@@ -119,7 +119,7 @@ def test_a_project_that_is_not_in_git_reports_no_failed_commit(
         git(project, "init", "-q")
         (project / ".gitignore").write_text(".mind\n", encoding="utf-8")
     say(call, "add", "Tea")
-    syncing.commit_scheduled(project, home)
+    committing.commit_scheduled(project, home)
     assert syncing.failure_of_commit(call) is None
 
 
@@ -145,11 +145,11 @@ def test_nothing_is_committed_on_a_detached_head(on, call, repository, started, 
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     git(repository, "checkout", "-q", "--detach")
     say(call, "add", "Tea")
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert subjects(repository) == ["begin"]
     assert "failed: HEAD is detached" in (syncing.failure_of_commit(call) or "")
     git(repository, "switch", "-q", "main")
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert subjects(repository) == ["memory: remembered fact: Tea", "begin"]
 
 
@@ -165,11 +165,11 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, call, repository, started, 
     ) as user:
         while not begun.exists():
             time.sleep(0.05)
-        syncing.commit_scheduled(repository, home)
+        committing.commit_scheduled(repository, home)
         assert "`git commit` may be waiting" in (syncing.failure_of_commit(call) or "")
         end.touch()
         assert user.wait() == 0
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
 
 
@@ -186,7 +186,7 @@ def test_all_steps_wait_for_a_stale_lock_together(on, call, repository, started,
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     say(call, "add", "Tea")
     (repository / ".git" / "index.lock").touch()
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert "index.lock` is held by another process" in (syncing.failure_of_commit(call) or "")
     assert len(limits) > 1
     assert len(set(limits)) == 1
@@ -201,7 +201,7 @@ def test_an_abandoned_commit_delays_the_next_one_for_an_hour(on, call, repositor
         moment = time.time() - age
         os.utime(message, (moment, moment))
         os.utime(repository / ".git" / "logs" / "HEAD", (moment - 1, moment - 1))
-        syncing.commit_scheduled(repository, home)
+        committing.commit_scheduled(repository, home)
         assert len(subjects(repository)) == commits
 
 
@@ -213,7 +213,7 @@ def test_a_message_that_a_hook_refused_is_not_an_open_editor(on, call, repositor
     hook.chmod(0o755)
     say(call, "add", "Tea")
     for _ in range(2):
-        syncing.commit_scheduled(repository, home)
+        committing.commit_scheduled(repository, home)
         assert "failed: git commit: no ticket" in (syncing.failure_of_commit(call) or "")
 
 
@@ -230,7 +230,7 @@ def test_the_message_of_a_sync_that_a_hook_refused_is_not_an_open_editor(
     with pytest.raises(StorageFailed, match="no ticket"):
         syncing.sync(call, message=None)
     hook.unlink()
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert subjects(repository) == ["memory: remembered fact: Tea", "begin"]
 
 
@@ -252,7 +252,7 @@ def test_a_commit_in_a_worktree_without_reflogs_is_not_an_open_editor(
         git(tree, "pack-refs", "--all")
     other = Call(Mind(home=home, project=projects.explicit(tree, home), environ={}))
     saving.store(other, saving.draft(Kind.FACT, "Tea"))
-    syncing.commit_scheduled(tree, home)
+    committing.commit_scheduled(tree, home)
     assert syncing.failure_of_commit(other) is None
     assert subjects(tree) == ["memory: remembered fact: Tea", "app", "begin"]
 
@@ -261,7 +261,7 @@ def test_a_command_does_not_fail_where_nothing_can_be_committed(on, call, projec
     (project / ".mind" / ".local").mkdir(exist_ok=True)
     (project / ".mind" / ".local" / "autocommit").mkdir()
     say(call, "add", "Tea")
-    syncing.commit_scheduled(project, home)
+    committing.commit_scheduled(project, home)
 
 
 def test_the_process_gets_the_project_and_the_home(monkeypatch, tmp_path):
@@ -277,10 +277,9 @@ def test_the_process_gets_the_project_and_the_home(monkeypatch, tmp_path):
             return 0
 
     monkeypatch.setattr("subprocess.Popen", Process)
-    background.start("mimo.operations.syncing", tmp_path, tmp_path / "home")
-    assert calls == [
-        [sys.executable, "-m", "mimo.operations.syncing", str(tmp_path), str(tmp_path / "home")]
-    ]
+    syncing._start(tmp_path, tmp_path / "home")
+    words = [str(tmp_path), str(tmp_path / "home"), "20"]
+    assert calls == [[sys.executable, "-m", "mimo.operations.committing", *words]]
 
 
 def test_a_module_in_the_current_folder_is_not_run(monkeypatch, tmp_path):
@@ -289,11 +288,11 @@ def test_a_module_in_the_current_folder_is_not_run(monkeypatch, tmp_path):
     for folder in (planted.parent, planted):
         (folder / "__init__.py").touch()
     text = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
-    (planted / "encoding.py").write_text(text, encoding="utf-8")
+    (planted / "committing.py").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
-    process = background.start("mimo.operations.encoding", tmp_path, tmp_path / "home")
-    wait_until_forgotten(process)
+    monkeypatch.setattr(syncing, "PAUSE_SECONDS", 0)
+    wait_until_forgotten(syncing._start(tmp_path, tmp_path / "home"))
 
     assert not (tmp_path / "ran").exists()
 

@@ -1,95 +1,163 @@
-"""The encoder's vectors are made by `mind index`, and in the background if a search lacks many."""
+"""The encoder's vectors are made by `mind index`, by searches, and by servers between calls."""
 
-import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from mimo.call import Call
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.indexing import index
-from mimo.operations import background, encoding, finding
+from mimo.operations import encoding, finding
+from mimo.operations.encoding import Encoding
 from mimo.store.locks import holding
-from tests.conftest import wait_until_forgotten
 
 TEXTS = [f"Service number {number} keeps its settings in folder {number}" for number in range(20)]
 
 
 @pytest.fixture
-def filled(call):
+def filled(call: Call) -> Call:
     for text in TEXTS:
         add(call, text)
     return call
 
 
 @pytest.fixture
-def started(monkeypatch):
-    """The projects for which a process was started; none is."""
-    roots = []
+def thread(filled: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Encoding]:
+    """The thread of a server on the memory, before its first call."""
+    monkeypatch.delenv("MIND_BACKGROUND")
+    monkeypatch.setattr(encoding, "QUIET_SECONDS", 0.01)
+    server = filled.mind.reopened()
+    with closing(server), closing(Encoding(lambda: [server])) as thread:
+        yield thread
 
-    monkeypatch.setattr(background, "start", lambda module, root, home: roots.append(root))
-    return roots
+
+def made(call: Call) -> int:
+    """Returns the number of vectors of a memory."""
+    meanings = call.mind.index.meanings
+    assert meanings
+    return meanings.vectors.count()
 
 
-def test_the_index_command_prepares_every_memory(filled):
+def until(holds: Callable[[], bool]) -> None:
+    """Waits until a condition holds."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_the_index_command_prepares_every_memory(filled: Call) -> None:
     assert index(filled).encoded == len(TEXTS)
     assert index(filled).encoded == 0
 
 
-def test_one_process_at_a_time_makes_vectors(filled, started, monkeypatch):
-    monkeypatch.delenv("MIND_BACKGROUND")
-
+def test_a_second_index_command_leaves_the_work_to_the_first(
+    filled: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "_WAIT_SECONDS", 0.01)
     with holding(filled.mind.index_folder / "encoding"):
-        assert encoding.encode(filled) == 0
-        encoding.encode_later(filled)
+        result = index(filled)
 
-    assert started == []
-
-
-def test_a_search_that_lacks_vectors_starts_the_process(filled, started, monkeypatch):
-    for limit in ("SHORT_STORE", "MOST_AT_ONCE"):
-        monkeypatch.setattr(f"mimo.index.meanings.{limit}", 0)
-    monkeypatch.delenv("MIND_BACKGROUND")
-
-    finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
-    assert started == [filled.mind.project.root]
-
-    encoding.encode(filled)
-    finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
-    assert len(started) == 1
+    assert result.encoded == 0
+    assert "another process is reading the memories" in (result.notice or "")
 
 
-def test_the_process_makes_the_vectors_and_leaves_no_zombie(filled):
-    finding.search(filled, "anything at all", finding.Options(limit=3))
-    process = background.start(
-        "mimo.operations.encoding", filled.mind.project.root, filled.mind.home
-    )
+def test_a_search_reads_a_limited_amount_of_text_and_states_the_rest(
+    filled: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", sum(map(len, TEXTS[:5])))
+    found = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+    assert made(filled) == 5
+    assert "15 of 20 memories are not yet read for their meaning" in (found.notice or "")
 
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not _is_ready(filled):
-        time.sleep(0.1)
-
-    assert _is_ready(filled)
-    wait_until_forgotten(process)
-
-
-def test_the_process_makes_the_vectors_of_the_memory_for_all_projects(call):
-    user = call.user(make=True)
-    add(user, "Use pnpm in every project")
-
-    opened = background.opened(user.mind.project.root, user.mind.home)
-    assert opened.is_users
-    assert encoding.encode(Call(opened)) == 1
-    assert user.mind.index.meanings.vectors.count() == 1
+    for _ in range(3):
+        found = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+    assert made(filled) == len(TEXTS)
+    assert found.notice is None or "not yet read" not in found.notice
 
 
-def _is_ready(call):
-    vectors = call.mind.index.meanings.vectors
-    return vectors.count() >= len(TEXTS)
+def test_a_thread_makes_the_vectors_after_a_call(filled: Call, thread: Encoding) -> None:
+    finding.total(filled)
+    assert made(filled) == 0
+
+    with thread.pausing():
+        pass
+
+    until(lambda: made(filled) == len(TEXTS))
 
 
-def test_the_background_can_be_switched_off(filled, monkeypatch):
-    monkeypatch.setattr(background, "start", lambda *_: pytest.fail("started"))
-    assert os.environ["MIND_BACKGROUND"] == "off"
+def test_a_thread_waits_while_a_call_runs(
+    filled: Call, thread: Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding.total(filled)
+    with thread.pausing():
+        pass
+    with thread.pausing():
+        during = made(filled)
+        time.sleep(0.3)
+        assert made(filled) - during <= 4  # The texts that it was reading.
+        assert made(filled) < len(TEXTS)
 
-    encoding.encode_later(filled)
+    until(lambda: made(filled) == len(TEXTS))
+
+
+def test_a_thread_leaves_the_work_to_the_index_command(filled: Call, thread: Encoding) -> None:
+    finding.total(filled)
+    with holding(filled.mind.index_folder / "encoding") as is_held:
+        assert is_held
+        with thread.pausing():
+            pass
+        time.sleep(0.3)
+        assert made(filled) == 0
+
+    until(lambda: made(filled) == len(TEXTS))
+
+
+def test_a_thread_ends_with_its_server(filled: Call, thread: Encoding) -> None:
+    with thread.pausing():
+        pass
+    running = thread._thread
+    assert running
+    thread.close()
+
+    assert not running.is_alive()
+    with thread.pausing():
+        pass
+    assert thread._thread is None
+
+
+def test_the_threads_can_be_switched_off(thread: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIND_BACKGROUND", "off")
+    with thread.pausing():
+        pass
+    assert thread._thread is None
+
+
+def test_an_error_does_not_end_the_thread(
+    filled: Call, thread: Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding.total(filled)
+    asked = []
+
+    def fail(*_: object) -> None:
+        asked.append(True)
+        raise ValueError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mimo.index.index.Index.make_meanings", fail)
+        with thread.pausing():
+            pass
+        until(lambda: bool(asked))
+    with thread.pausing():
+        pass
+    until(lambda: made(filled) == len(TEXTS))
+
+
+@pytest.mark.parametrize(("added", "is_noted"), [(39, False), (40, True)])
+def test_many_new_memories_are_noted(filled: Call, added: int, is_noted: bool) -> None:
+    encoding.note_missing(filled, added)
+
+    text = "20 of 20 memories are not yet read for their meaning; `mind index` does it now"
+    assert filled.notice == (text if is_noted else None)

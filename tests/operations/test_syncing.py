@@ -14,7 +14,7 @@ from mimo.features.history.commands import sync
 from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import removing, saving, syncing
+from mimo.operations import committing, removing, saving, syncing
 from mimo.store import commit, projects
 from mimo.store.git import complaint
 from mimo.store.init import init
@@ -292,7 +292,7 @@ def test_it_refuses_during_a_bisect(repository, call, home):
     with pytest.raises(Conflict, match="a `git bisect` is in progress") as raised:
         sync(call)
     assert raised.value.hint == "end it with `git bisect reset`; then sync again"
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert "`git bisect` is in progress" in (syncing.failure_of_commit(call) or "")
     git(repository, "bisect", "reset")
     assert sync(call).commit
@@ -933,7 +933,7 @@ def test_what_an_agent_commits_is_not_approved(repository, call, home, pulled, m
 
 
 def test_what_is_committed_automatically_is_not_approved(repository, call, home, pulled):
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     assert git(repository, "ls-files", pulled) == pulled
     assert not is_approved(repository, home, pulled)
 
@@ -941,7 +941,7 @@ def test_what_is_committed_automatically_is_not_approved(repository, call, home,
 def test_a_person_who_amends_an_automatic_commit_approves_the_changes(
     repository, call, home, pulled
 ):
-    syncing.commit_scheduled(repository, home)
+    committing.commit_scheduled(repository, home)
     path = repository / ".mind" / "facts" / "own.md"
     path.write_text("---\nid: own\n---\nOwn\n", encoding="utf-8")
     git(repository, "add", ".mind")

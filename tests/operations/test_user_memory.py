@@ -106,7 +106,7 @@ class TestPlace:
     def test_setting_autocommit_never_commits_it(self, call, ann, monkeypatch):
         (call.mind.home / "config.toml").write_text("autocommit = true\n", encoding="utf-8")
         started: list[object] = []
-        monkeypatch.setattr("mimo.operations.syncing.start", lambda *words: started.append(words))
+        monkeypatch.setattr("mimo.operations.syncing._start", lambda *words: started.append(words))
 
         add(Call(call.mind.reopened()), "Always use pnpm")
 

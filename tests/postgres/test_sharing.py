@@ -55,7 +55,7 @@ def test_a_memory_that_becomes_private_leaves_the_server_with_the_next_push(
     assert "Kafka" in held["memories"]
 
 
-def test_a_memory_that_becomes_private_without_a_commit_leaves_in_the_background(
+def test_a_memory_that_becomes_private_without_a_commit_leaves_with_the_next_push(
     opened: Open, postgres: Postgres, database: str
 ) -> None:
     shop = opened("ana", "shop")
@@ -70,9 +70,7 @@ def test_a_memory_that_becomes_private_without_a_commit_leaves_in_the_background
     file.rename(shop.mind.folder / "private" / file.name)
     assert sharing.is_behind(shop)
 
-    program = [sys.executable, "-m", "mimo.operations.sharing"]
-    environ = {**os.environ, **shop.mind.environ}
-    subprocess.run([*program, shop.mind.project.root, shop.mind.home], env=environ, check=True)
+    sharing.push_if_behind(shop)
 
     assert "Kafka" in dump(postgres, database)["memories"]
     assert "zanzibar" not in str(dump(postgres, database)).lower()

@@ -467,7 +467,7 @@ STARTS_PROGRAMS = {
     "features/procedures/actions.py",
     "features/procedures/executing.py",
     "features/upkeep/demo.py",
-    "operations/background.py",
+    "operations/syncing.py",
     "store/git.py",
 }
 STARTING = {"fork", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}

@@ -17,7 +17,7 @@ from mimo.features.upkeep.checks import Check, doctor
 from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind, Link, Section
 from mimo.mind import Mind
-from mimo.operations import lookup, overview, refresh, removing, saving, syncing
+from mimo.operations import committing, lookup, overview, refresh, removing, saving
 from mimo.store import commit, projects
 from mimo.store.files import is_private, is_shared
 from mimo.store.init import init
@@ -128,7 +128,7 @@ def test_what_is_private_is_not_committed_without_ignore_rules(
 
     assert all(is_shared(file.file) for file in sync(call, dry_run=True).files)
     if by_itself:
-        syncing.commit_scheduled(repository, call.mind.home)
+        committing.commit_scheduled(repository, call.mind.home)
     else:
         notice = sync(call).notice or ""
         assert "lacks rules" in notice

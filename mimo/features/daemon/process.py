@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,7 +23,8 @@ from mimo.features.daemon import Running
 from mimo.guard.audit import Ending
 from mimo.guard.policy import Operation, Request
 from mimo.mind import Mind
-from mimo.operations import encoding, refresh
+from mimo.operations import refresh
+from mimo.operations.encoding import Encoding
 from mimo.operations.listening import Listener, Memory
 from mimo.store import commit, projects, watch
 
@@ -40,12 +41,6 @@ _LOG_FILES = 3
 
 _SETTLE_SECONDS = 1.0
 """Seconds after a change until the files are checked once more."""
-
-_MANY = 40
-"""The number of changed files from which the encoder's vectors are made at once.
-
-For fewer, the next search makes them.
-"""
 
 _STAY_OPEN = 32
 """The number of projects up to which all stay open: each takes several open files and 0.4 MB."""
@@ -82,6 +77,9 @@ class Loop:
         """The files of each project that can't be ingested again, and the settings of that time."""
         self._asked: dict[Path, tuple[Listener, Memory]] = {}
         """The sockets of the projects; each opens a memory of its own if it is asked."""
+        self._unread: set[Path] = set()
+        """The projects that may have memories without the encoder's vectors."""
+        self._encoding = Encoding(self._unread_minds)
 
     def end(self) -> None:
         """Ends `run`; may be called by a signal handler or another thread."""
@@ -105,6 +103,7 @@ class Loop:
         self._blind.set()
         for root in tuple(self.active):
             self._end_session(root)
+        self._encoding.close()
         self._mind.close()  # And with it the memories of the projects and of the user.
         for root in tuple(self._asked):
             self._stop_listening(root)
@@ -146,6 +145,7 @@ class Loop:
         self._refresh_user()
         for root in sorted(new):
             log.info("watching %s", root)
+            self._unread.add(root)
             self._refresh(root)
             self._listen(root)
 
@@ -239,20 +239,27 @@ class Loop:
     def _refresh(self, root: Path, paths: Sequence[str] = ()) -> bool:
         """Refreshes a project; returns whether comparing the changed `paths` was enough."""
         is_enough = False
-        with _logged(root):
+        with _logged(root), self._encoding.pausing():
             mind = self._projects[root]
             changed = refresh.refresh_changed(Call(mind), paths) if paths else None
             done = refresh.refresh(Call(mind)) if changed is None else changed
             if count := done.added + done.changed + done.removed:
                 log.info("%s: %s files indexed", root, count)
-            if done.added + done.changed > _MANY:
-                encoding.encode_later(Call(mind))
+                self._unread.add(root)
             if not done.is_whole:
                 self._unsettled[root] = time.monotonic() + _SETTLE_SECONDS
             is_enough = changed is not None
         if len(self._projects) > _STAY_OPEN:
             self._projects[root].close()  # Its next use opens it again.
         return is_enough
+
+    def _unread_minds(self) -> Iterator[Mind]:
+        """Yields the projects that may lack vectors, each opened for the thread that makes them."""
+        while self._unread:
+            mind = self._projects.get(self._unread.pop())
+            if mind is not None:
+                with closing(mind.reopened()) as opened:
+                    yield opened
 
     def _refresh_user(self) -> None:
         """Refreshes the user's memory for all projects; commands do so too, but not hooks."""

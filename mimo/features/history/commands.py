@@ -11,8 +11,10 @@ from mimo.commands.common import File, Limit, Reference, Undo, Untrusted, untrus
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
+    Cancelled,
     Conflict,
     Invalid,
+    MindError,
     NotFound,
     SecretDetected,
     StorageFailed,
@@ -331,13 +333,18 @@ def sync(
     and your signature is made as always.
     """
     done = syncing.sync(call, message=message, pull=pull, push=push, dry_run=dry_run)
-    if not dry_run and call.mind.shared_index is not None:
-        from mimo.operations import sharing
-
-        sharing.push_later(call)
     remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(call.mind.project.root)]
     if ignored := syncing.ignored(call.mind.project.root):
         remarks.append(ignored)
+    if not dry_run and call.mind.shared_index is not None:
+        from mimo.operations import sharing
+
+        try:
+            sharing.push_if_behind(call)
+        except Cancelled:
+            raise
+        except MindError as error:
+            remarks.append(f"the shared index was not updated: {error.message}")
     return Synced(
         commit=done.commit,
         branch=done.branch,

@@ -15,6 +15,7 @@ from mimo.features.importing.sources import Format
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
+from mimo.operations import encoding
 from mimo.rendering import Part, Screen, accent, bad, dim, good, ident, strong, titled, warn
 from mimo.rendering.results import count, render
 
@@ -183,6 +184,8 @@ def import_(
         call, source, from_, only=only, private=private, trust=trust, dry_run=dry_run
     )
     new = [row.item.memory for row in outcome.rows if row.new and row.item.memory]
+    if not dry_run:
+        encoding.note_missing(call, len(new))
     return Import(
         done=Done.PLANNED if dry_run else Done.IMPORTED,
         source=str(outcome.source),
@@ -280,6 +283,8 @@ def mama(
             notice=call.notice,
         )
     outcome = importing.import_mama(call, db, dry_run=dry_run)
+    if not dry_run:
+        encoding.note_missing(call, sum(row.new is not None for row in outcome.rows))
     return MamaImport(
         done=Done.PLANNED if dry_run else Done.IMPORTED,
         source=str(outcome.source),

@@ -19,6 +19,7 @@ from mimo.frozen import frozen
 from mimo.memory.chunking import LINES, SMALLEST, Chunking, Strategy
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Category, Kind
+from mimo.operations import encoding
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, first_lines, render
 
@@ -172,6 +173,8 @@ def _result(call: Call, report: Report, *, dry_run: bool) -> Ingested:
     files = report.files
     done = [file for file in files if file.refusal is None]
     single = files[0] if report.is_single else None
+    if not dry_run:
+        encoding.note_missing(call, sum(map(_created, done)))
     strategies = list(dict.fromkeys(file.strategy.value for file in done))
     return Ingested(
         ingested=bool(done) and not dry_run,

@@ -90,8 +90,8 @@ def index(
     """Update the index from the files
 
     Every command does so by itself; this one is for a large import, or to see the numbers. It also
-    prepares all memories for comparison in context, which a search otherwise does bit by bit and in
-    a process of low priority (unless `MIND_BACKGROUND` is `off`).
+    prepares all memories for comparison in context. Otherwise each search prepares a few, and MCP
+    servers and the daemon the rest between calls.
 
     With `--push`, the shared index of the setting `index.url` gets the same memories, without
     private ones. Others find them by `mind search --scope org` if `--reader` has named their role.

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -86,23 +87,24 @@ def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, call: Call)
     assert count(user) == 1
 
 
-@pytest.mark.parametrize(("files", "starts"), [(2, 0), (60, 1)])
-def test_many_changed_files_are_prepared_for_comparison_in_the_background(
-    loop: Loop, call: Call, monkeypatch: pytest.MonkeyPatch, files: int, starts: int
+def test_changed_files_are_read_for_their_meaning_without_another_process(
+    loop: Loop, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started = []
-    monkeypatch.setattr(
-        "mimo.operations.encoding.encode_later", lambda call: started.append(call.mind.project.root)
-    )
-    folder = call.mind.folder / "facts"
-    folder.mkdir(exist_ok=True)
-    paths = [folder / f"fact_{number}.md" for number in range(files)]
-    for path in paths:
-        path.write_text(TEXT, encoding="utf-8")
+    monkeypatch.delenv("MIND_BACKGROUND")
+    path = call.mind.folder / "facts" / "fact_tea.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TEXT, encoding="utf-8")
 
-    loop.take(frozenset(paths))
+    loop.take(frozenset({path}))
 
-    assert started == [call.mind.project.root] * starts
+    until(lambda: vectors_of(call) == 1)
+
+
+def vectors_of(call: Call) -> int:
+    """Returns the number of the encoder's vectors of a project."""
+    with closing(call.mind.reopened()) as opened:
+        assert opened.index.meanings
+        return opened.index.meanings.vectors.count()
 
 
 @pytest.mark.req("003-38")

@@ -184,8 +184,7 @@ def import_(
         call, source, from_, only=only, private=private, trust=trust, dry_run=dry_run
     )
     new = [row.item.memory for row in outcome.rows if row.new and row.item.memory]
-    if not dry_run:
-        encoding.note_missing(call, len(new))
+    encoding.note_missing(call, 0 if dry_run else len(new))
     return Import(
         done=Done.PLANNED if dry_run else Done.IMPORTED,
         source=str(outcome.source),

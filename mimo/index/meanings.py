@@ -184,8 +184,8 @@ class Meanings:
 
     def _without_vector(self, texts: Iterable[str]) -> list[str]:
         named = {name_of(text): text for text in texts}
-        known = self.vectors.known(named)
-        return [text for name, text in named.items() if name not in known]
+        made = self.vectors.known(named)
+        return [text for name, text in named.items() if name not in made]
 
     def _lacking_vectors(self, sql: sqlite3.Connection) -> Mapping[int, int]:
         """Returns the memories that lack vectors, with the number of their units without one.

@@ -68,14 +68,14 @@ def test_a_search_reads_a_limited_amount_of_text_and_states_the_rest(
     filled: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", sum(map(len, TEXTS[:5])))
-    found = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+    answer = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
     assert made(filled) == 5
-    assert "15 of 20 memories are not yet read for their meaning" in (found.notice or "")
+    assert "15 of 20 memories are not yet read for their meaning" in (answer.notice or "")
 
     for _ in range(3):
-        found = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+        answer = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
     assert made(filled) == len(TEXTS)
-    assert found.notice is None or "not yet read" not in found.notice
+    assert answer.notice is None or "not yet read" not in answer.notice
 
 
 def test_a_thread_makes_the_vectors_after_a_call(filled: Call, thread: Encoding) -> None:

@@ -17,6 +17,7 @@ from mimo.frozen import frozen
 if TYPE_CHECKING:
     from mimo.guard.audit import Session
     from mimo.guard.tokens import Member
+    from mimo.index.index import Reader, Snapshot
     from mimo.mind import Mind
     from mimo.store.projects import Registered, Registry
     from mimo.surroundings import Ask, Progress
@@ -94,27 +95,29 @@ class Call:
         self.console = console or Console()
         self.notices: dict[str, str | None] = {}
         """The notices that belong to this call alone."""
-        self.reads_only = False
-        """True for a call that only reads: all its answers come from one state of the files."""
-        self.is_refreshed = False
-        """True if such a call has refreshed the index."""
+        self._snapshots: dict[Mind, Snapshot] | None = None
+        """The states of indexes that the call reads, see `index`; None before it is started."""
+        self._reads_only = False
         self.recorded_member = caller.member
         """The user of a team that the record of this call names."""
 
     def _like(self, mind: Mind, caller: Caller, console: Console) -> Call:
         call = Call(mind, caller, console)
-        call.reads_only = self.reads_only
+        call._snapshots, call._reads_only = self._snapshots, self._reads_only
         return call
 
     def started(self, *, reads_only: bool) -> Call:
-        """Returns the call as a command uses it. The notices of an earlier command are removed."""
+        """Returns the call as a command uses it, until `release`; removes earlier notices.
+
+        A command that `reads_only` compares the files with the index once.
+        """
         self.notices.clear()
-        call = self._like(self.mind, self.caller, self.console)
-        call.notices, call.reads_only = self.notices, reads_only
+        call = Call(self.mind, self.caller, self.console)
+        call.notices, call._snapshots, call._reads_only = self.notices, {}, reads_only
         return call
 
     def on(self, mind: Mind) -> Call:
-        """Returns the call on another memory; it is not refreshed yet and has its own notices."""
+        """Returns the call on another memory; it has its own notices."""
         return self._like(mind, self.caller, self.console)
 
     def by(self, caller: Caller) -> Call:
@@ -122,8 +125,8 @@ class Call:
         return self._like(self.mind, caller, self.console)
 
     def unattended(self) -> Call:
-        """Returns the call without a surface: it can't be cancelled and reports no progress."""
-        return self._like(self.mind, self.caller, Console())
+        """Returns the call alone: it can't be cancelled, reports no progress, has no snapshot."""
+        return Call(self.mind, self.caller)
 
     # The caller.
 
@@ -168,11 +171,14 @@ class Call:
         return self.on(user) if user else None
 
     def at(self, registered: Registered, *, stays: bool = True) -> Call | None:
-        """Returns the call on a registered project, as `Mind.at`; None if it is missing."""
+        """Returns the call on a registered project, as `Mind.at`; None if it is missing.
+
+        It has no snapshot of another project: there may be hundreds of them.
+        """
         other = self.mind.at(registered, stays=stays)
         if other is self.mind:
             return self
-        return self.on(other) if other else None
+        return Call(other, self.caller, self.console) if other else None
 
     def registered(self) -> Registry:
         """Returns the registered projects that the caller may open."""
@@ -182,6 +188,33 @@ class Call:
         projects = registry.projects
         permitted = tuple(entry for entry in projects if member.may_open(entry.path, projects))
         return registry._replace(projects=permitted)
+
+    # The index.
+
+    @property
+    def index(self) -> Reader:
+        """The index as this call reads it: while a command runs, a snapshot of one state.
+
+        A snapshot ends if the call writes to the index, with `release`, and with the command.
+        """
+        index = self.mind.index
+        if self._snapshots is None:
+            return index
+        snapshot = self._snapshots.get(self.mind)
+        if snapshot is None or snapshot.index is not index:
+            snapshot = self._snapshots[self.mind] = index.snapshot(reads_only=self._reads_only)
+        return snapshot
+
+    def release(self) -> None:
+        """Ends the snapshots, as before a wait; the next query begins others."""
+        for snapshot in (self._snapshots or {}).values():
+            snapshot.end()
+
+    @property
+    def ask(self) -> Ask | None:
+        """Asks the user at the terminal, while the call holds no snapshot; None if it can't."""
+        self.release()
+        return self.console.ask
 
     # Cancellation, progress and notices.
 
@@ -209,11 +242,3 @@ class Call:
     def notice(self) -> str | None:
         """All notices that belong beside an answer, or None."""
         return join_texts(*self.notices.values(), *self.mind.notices())
-
-    def mark_refreshed(self) -> None:
-        """Notes that the index was refreshed: a call that only reads does so once."""
-        self.is_refreshed = self.reads_only
-
-    def mark_stale(self) -> None:
-        """Lets the next answer refresh the index again."""
-        self.is_refreshed = False

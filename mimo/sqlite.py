@@ -97,12 +97,14 @@ class Connection(sqlite3.Connection):
                 super().execute("PRAGMA busy_timeout = 0")
 
 
-def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connection:
+def connect(
+    path: Path | None, *, mode: str = "rwc", wait: float = 0, begins: bool = False
+) -> Connection:
     """Returns a connection to a database, None for one in memory; transactions are explicit.
 
     Modes are SQLite's: `rwc` creates a missing file, `rw` and `ro` never do. A statement waits up
-    to `wait` seconds for other processes. Raises `OSError` if it or its log is not a regular file,
-    and `sqlite3.DatabaseError`.
+    to `wait` seconds for other processes. With `begins`, it is in a transaction that reads. Raises
+    `OSError` if it or its log is not a regular file, and `sqlite3.DatabaseError`.
     """
     patience = disk.current()
     if path in patience.held and patience.left < patience.most:
@@ -125,6 +127,8 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connect
         factory=Connection,
     )
     try:  # If a process is stopped while it sets up the memory of all, SQLite tries for 10 s.
+        if begins:
+            connection.execute("BEGIN")
         connection.execute("PRAGMA schema_version")
         patience.held.discard(path)
     except sqlite3.DatabaseError as error:  # The first use of the connection reports the others.

@@ -1,4 +1,4 @@
-"""Check the sizes of modules and functions, and how much of the program a command enters.
+"""Check the sizes of modules and functions, and how much of the program a command enters and reads.
 
 Prints the figures. Exits with 1, and a line for each finding, if a module or a function is too
 long, if a small module has a single importer, or if a command enters more than its limit.
@@ -21,14 +21,19 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 ENTERED = {
-    "search": (79, 1029, 26),
-    "add": (76, 1035, 23),
-    "hook": (41, 451, 18),
+    "search": (80, 965, 21, 3, 10),
+    "add": (77, 1030, 22, 5, 15),
+    "hook": (41, 455, 18, 2, 11),
 }
-"""The most files and functions of ours that a command enters, and its deepest stack of them.
+"""The most files and functions of ours that a command enters, its deepest stack of them, and the
+read transactions that it opens: of the index with its vectors, and of the approvals.
 
-The hook answers a prompt with a memory, and records that; for most prompts it enters fewer.
+A read transaction is a `BEGIN`, or a statement outside of one that reads the database: also those
+that only open or close it. The hook answers a prompt with a memory, and records that; for most
+prompts it enters fewer.
 """
+
+FIGURES = ("files", "functions", "frames deep", "reads of the index", "reads of the approvals")
 
 SMALL: dict[str, str] = {}
 """Small modules with a single importer that stay, each with the reason."""
@@ -37,8 +42,25 @@ BY_NAME = ("commands", "render", "__init__", "__main__")
 """Modules that are loaded by their names, or are the packages themselves."""
 
 MEASURE = """
-import json, os, sys
+import json, os, sqlite3, sys
 sys.argv = ["mind", *sys.argv[1:]]
+connect, reads = sqlite3.connect, {"cache": 0, "trust": 0}
+
+def traced(name, **options):
+    connection = connect(name, **options)
+    of = "trust" if "/trust.db" in name else "cache"
+
+    def count(statement):
+        words = statement.upper().split()
+        begins = words == ["BEGIN"]
+        sets = words[0] == "PRAGMA" and "=" in statement
+        reads_alone = words[0] in ("SELECT", "WITH", "PRAGMA") and not sets
+        reads[of] += begins or (reads_alone and not connection.in_transaction)
+
+    connection.set_trace_callback(count)
+    return connection
+
+sqlite3.connect = traced
 import mimo.__main__
 root = os.path.dirname(mimo.__file__)
 functions, depth, deepest = set(), 0, 0
@@ -58,7 +80,8 @@ sys.setprofile(follow)
 status = mimo.__main__.main()
 sys.setprofile(None)
 files = {name for name, _, _ in functions}
-print(json.dumps([status, len(files), len(functions), deepest]), file=sys.stderr)
+figures = [status, len(files), len(functions), deepest, reads["cache"], reads["trust"]]
+print(json.dumps(figures), file=sys.stderr)
 """
 
 
@@ -109,15 +132,15 @@ def too_small(paths: Mapping[str, Path]) -> Iterator[str]:
             yield f"{path}: {lines} lines, imported only by {by[name].pop()}: merge them"
 
 
-def measured() -> dict[str, tuple[int, int, int]]:
-    """Returns files, functions and depth of each measured command in a scratch project."""
+def measured() -> dict[str, tuple[int, ...]]:
+    """Returns the figures of each measured command in a scratch project."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "project")
         root.mkdir()
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MIND_", "COVERAGE"))}
         environ = kept | {"MIND_HOME": f"{folder}/home", "PYTHONPATH": str(Path.cwd())}
 
-        def run(*words: str, given: str = "") -> tuple[int, int, int]:
+        def run(*words: str, given: str = "") -> tuple[int, ...]:
             done = subprocess.run(
                 [sys.executable, "-c", MEASURE, *words],
                 cwd=root,
@@ -130,8 +153,7 @@ def measured() -> dict[str, tuple[int, int, int]]:
             status, *figures = json.loads(done.stderr.splitlines()[-1])
             if status:
                 raise SystemExit(f"`mind {' '.join(words)}` failed: {done.stderr}")
-            files, functions, depth = figures
-            return files, functions, depth
+            return tuple(figures)
 
         run("init")
         run("add", "Green tea is drunk without milk")
@@ -149,14 +171,12 @@ def measured() -> dict[str, tuple[int, int, int]]:
         }
 
 
-def too_much(figures: Mapping[str, tuple[int, int, int]]) -> Iterator[str]:
+def too_much(figures: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Yields a finding for each figure of a command that is above its limit."""
     for command, figure in figures.items():
-        for word, number, most in zip(
-            ("files", "functions", "frames deep"), figure, ENTERED[command], strict=True
-        ):
+        for word, number, most in zip(FIGURES, figure, ENTERED[command], strict=True):
             if number > most:
-                yield f"`mind {command}` enters {number} {word}, at most {most}"
+                yield f"`mind {command}`: {number} {word}, at most {most}"
 
 
 def main() -> int:
@@ -168,8 +188,9 @@ def main() -> int:
         f"a module has {statistics.median(lines):.0f} lines in the median"
     )
     figures = measured()
-    for command, (files, functions, depth) in figures.items():
-        print(f"`mind {command}`: {files} files, {functions} functions, {depth} frames deep")
+    for command, figure in figures.items():
+        counts = ", ".join(f"{number} {word}" for word, number in zip(FIGURES, figure, strict=True))
+        print(f"`mind {command}`: {counts}")
     findings = [row for path in paths.values() for row in too_long(path)]
     findings += too_small(paths)
     findings += too_much(figures)

@@ -317,8 +317,8 @@ def facts(
     """
     ids, shown = [record.memory.id for record in records], view.__annotations__
     with_newer = "superseded_by" in shown or "warning" in shown
-    newer = call.mind.index.newer(ids, shared=shared) if with_newer else {}
-    competing = call.mind.index.competing(ids, shared=shared) if "competing" in shown else {}
+    newer = call.index.newer(ids, shared=shared) if with_newer else {}
+    competing = call.index.competing(ids, shared=shared) if "competing" in shown else {}
     of = describing(call, records if "stale" in shown else ())
     return [
         of(record, newer.get(id), competing.get(id, ()))

@@ -80,6 +80,7 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
             ending = ended_by(error)
             raise
         finally:
+            call.release()
             # A run that another process continues has a user, too.
             member = call.recorded_member
             request = replace(request, user=member.name if member else None)

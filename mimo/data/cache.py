@@ -18,7 +18,7 @@ import errno
 import os
 import sqlite3
 import time
-from _thread import RLock
+from _thread import RLock, _local
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 
 from mimo import disk, sqlite
@@ -91,6 +91,8 @@ class Cache:
         self._memory: Connection | None = None
         self._turn = nullcontext() if folder else RLock()  # One thread at a time uses memory.
         self._is_closed = False
+        self._thread = _local()
+        """The `Transaction` that each thread uses now, if any, as its attribute `transaction`."""
 
     @classmethod
     def open_or_rebuild(
@@ -106,18 +108,24 @@ class Cache:
         Raises `StorageFailed` if the folder can't be written.
         """
         cache = cls(folder, schema, owner=owner, prepare=prepare)
+        cache.check_folder()
+        with cache._connection():
+            return cache
+
+    def check_folder(self) -> None:
+        """Makes a missing folder. Raises `StorageFailed` if it can't be written."""
+        if self.path is None:
+            return
+        folder = self.path.parent
         try:
-            if folder:
-                disk.make_folder(folder)
-                if not os.access(folder, os.W_OK):
-                    raise PermissionError
+            disk.make_folder(folder)
+            if not os.access(folder, os.W_OK):
+                raise PermissionError
         except OSError as error:
             raise StorageFailed(
                 f"the index folder `{folder}` can't be written",
                 hint="give yourself write permission, or move away the file in its place",
             ) from error
-        with cache._connection():
-            return cache
 
     @property
     def exists(self) -> bool:
@@ -130,8 +138,15 @@ class Cache:
 
         A connection has that of its own file.
         """
+        if (transaction := self._transaction) and transaction.connection:
+            return transaction.connection.identity
         with self._connection() as connection:
             return connection.identity
+
+    @property
+    def _transaction(self) -> Transaction | None:
+        """The transaction that this thread uses."""
+        return getattr(self._thread, "transaction", None)
 
     def attempt(
         self,
@@ -149,40 +164,56 @@ class Cache:
         with transaction() as connection:
             return action(connection, *args, **kwargs)
 
-    @contextmanager
-    def reading(self, suspects: tuple[type[Exception], ...] = _SUSPECT) -> Iterator[Connection]:
+    def reading(
+        self, suspects: tuple[type[Exception], ...] = _SUSPECT
+    ) -> AbstractContextManager[Connection]:
         """Yields a connection in a transaction, all of whose reads see the same state.
 
         If the file is damaged, an empty one takes its place. Raises `CacheDamaged` then, and
         `StorageFailed` for other errors of SQLite. After an error of `suspects` the file is
-        checked; a block that does other work than queries names fewer of them.
+        checked; a block that does other work than queries names fewer of them. While this thread
+        uses a `Transaction`, the block is a part of that.
         """
+        transaction = self._transaction
+        return transaction.reading() if transaction else self.begin(suspects)
+
+    @contextmanager
+    def begin(self, suspects: tuple[type[Exception], ...] = _SUSPECT) -> Iterator[Connection]:
+        """Yields a connection in a transaction of its own; otherwise as `reading`."""
         with self._connection(suspects) as connection:
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.rollback()
+            if not connection.in_transaction:  # A new connection is in one.
+                connection.execute("BEGIN")
+            yield connection
 
     @contextmanager
     def writing(self, wait: float = disk.WAIT_SECONDS) -> Iterator[Connection]:
         """Yields a connection in a transaction, which is committed if the block succeeds.
 
         Raises `CacheBusy` if another process is writing for longer than `wait` seconds, and other
-        errors as `reading` does.
+        errors as `reading` does. It ends the `Transaction` that this thread uses.
         """
+        if transaction := self._transaction:
+            transaction.end()
         with self._connection() as connection:
+            connection.rollback()
+            connection.execute("PRAGMA synchronous = NORMAL")
             try:
                 sqlite.begin(connection, wait)
             except sqlite3.OperationalError as error:
                 if is_busy(error):
                     raise _busy(self.path, wait) from error
                 raise
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                connection.rollback()
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def using(self, transaction: Transaction) -> Iterator[None]:
+        """Makes each read in the block, by this thread, a part of a transaction."""
+        enclosing, self._thread.transaction = self._transaction, transaction
+        try:
+            yield
+        finally:
+            self._thread.transaction = enclosing
 
     def compact(self) -> None:
         """Writes the file again without what was removed, and empties its log.
@@ -191,6 +222,7 @@ class Cache:
         stays.
         """
         with self._connection() as connection:
+            connection.rollback()
             connection.execute("VACUUM")
             # SQLite raises no error for an incomplete checkpoint, so `execute` would not wait.
             with connection.waiting(min(disk.WAIT_SECONDS, disk.current().left)):
@@ -221,7 +253,8 @@ class Cache:
             with suppress(IndexError):
                 while True:
                     idle.append(self._idle.pop()[1])
-            sqlite.close(self.path, idle)
+            if idle:
+                sqlite.close(self.path, idle)
 
     # Connections.
 
@@ -234,6 +267,7 @@ class Cache:
             try:
                 yield connection
             except caught as error:
+                connection.rollback()
                 # An interruption, or an error of a function, is not SQLite's.
                 cause = connection.raised_by(error) or error
                 try:
@@ -247,6 +281,7 @@ class Cache:
                 finally:
                     del cause  # Its traceback refers to it.
             finally:
+                connection.rollback()
                 if self.path:
                     self._idle.append((inode, connection))
                 if self._is_closed:
@@ -276,7 +311,8 @@ class Cache:
                     if os.path.lexists(journal):
                         _remove(journal)
                     # `rw`: a removed file must not be created again, empty.
-                    connection = sqlite.connect(self.path, mode="rw", wait=disk.WAIT_SECONDS)
+                    wait = disk.WAIT_SECONDS
+                    connection = sqlite.connect(self.path, mode="rw", wait=wait, begins=True)
                     failed.callback(connection.close)
                     self._set_up(connection)
                 except (sqlite3.DatabaseError, OSError, UnicodeDecodeError, Misread) as error:
@@ -291,7 +327,6 @@ class Cache:
 
     def _set_up(self, connection: Connection) -> None:
         """Prepares a connection. Raises `sqlite3.DatabaseError`, and `Misread` without a mark."""
-        connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         (identity,) = connection.execute("SELECT identity FROM cache").fetchone() or (None,)
@@ -360,6 +395,39 @@ class Cache:
             return self.path.lstat().st_ino if self.path else None
         except FileNotFoundError:
             return None
+
+
+class Transaction:
+    """The reads of one thread from one state of a cache, from the first one until `end`.
+
+    A cache in memory has a single connection, so there each read has its own state.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        """Takes the cache. Nothing is begun yet."""
+        self.cache = cache
+        self._open = ExitStack()
+        self.connection: Connection | None = None
+        """The connection, once a read has begun the transaction."""
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yields the connection, as `Cache.reading`; an error ends the transaction."""
+        if self.connection is None:
+            self.connection = self._open.enter_context(self.cache.begin())
+        try:
+            yield self.connection
+        except BaseException:
+            self.connection = None
+            with self._open.pop_all():  # The cache checks whether damage is the cause.
+                raise
+        if self.cache.path is None:
+            self.end()
+
+    def end(self) -> None:
+        """Ends the transaction; the next read begins another one."""
+        self.connection = None
+        self._open.pop_all().close()
 
 
 def _is_damage(error: BaseException) -> bool:

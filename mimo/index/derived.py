@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 from zlib import crc32
 
+from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index import rows, schema, survey, tracking
 from mimo.index.schema import CURRENT, marks, newest_first, portions
@@ -20,6 +23,9 @@ from mimo.memory import duplicates
 from mimo.memory.duplicates import ALIKE, likeness
 from mimo.memory.model import Record
 from mimo.text.clean import compiled
+
+if TYPE_CHECKING:
+    from mimo.index.index import Reader
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS derived (
@@ -143,14 +149,41 @@ def _stored(sql: sqlite3.Connection) -> tuple[int, set[int]]:
     return 0, set()
 
 
-def is_behind(sql: sqlite3.Connection) -> bool:
+def citing(reader: Reader) -> tuple[Record, ...]:
+    """Returns the memories that may cite a place in a file, newest first."""
+    _learn_all(reader)
+    return reader.ask(_citing)
+
+
+def doubles(reader: Reader, most: int) -> tuple[tuple[Record, Record], ...]:
+    """Returns near-duplicates among the newest `most` memories, each with the nearest."""
+    _learn_all(reader)
+    identity, pairs, now = reader.ask(lambda sql: (sql.identity, *_doubles(sql, most)))
+    if now:
+        with suppress(StorageFailed), reader.index.writing() as sql:
+            if sql.identity == identity:
+                _keep(sql, now)
+    return pairs
+
+
+def _learn_all(reader: Reader) -> None:
+    """Stores the facts that a review derives from new texts, if the index can be written."""
+    is_behind = reader.ask(_is_behind)
+    reader.end()
+    with suppress(StorageFailed):
+        while is_behind:
+            with reader.index.writing() as sql:
+                is_behind = _learn(sql)
+
+
+def _is_behind(sql: sqlite3.Connection) -> bool:
     """Returns whether the facts of some memories are not stored yet."""
     last, changed = _stored(sql)
     newer = "SELECT 1 FROM memories WHERE key > ? LIMIT 1"
     return bool(changed or sql.execute(newer, (last,)).fetchone())
 
 
-def learn(sql: sqlite3.Connection) -> bool:
+def _learn(sql: sqlite3.Connection) -> bool:
     """Stores the facts of more memories in an open transaction, and returns whether some lack."""
     last, changed = _stored(sql)
     if not last:
@@ -162,7 +195,7 @@ def learn(sql: sqlite3.Connection) -> bool:
     last = max([last, *(fact.key for fact in facts)])
     noted = "INSERT OR REPLACE INTO meta SELECT 'derived', '[' || revision || ', ' || ? || ']'"
     sql.execute(f"{noted} FROM totals", (last,))
-    return is_behind(sql)
+    return _is_behind(sql)
 
 
 def _facts(sql: sqlite3.Connection) -> Iterator[Facts]:
@@ -208,7 +241,7 @@ def _derived(sql: sqlite3.Connection, rest: str, values: Sequence[int]) -> Itera
 _TOKENS = "m.title_tokens || ' ' || coalesce(group_concat(u.tokens, ' '), '')"
 
 
-def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
+def _citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns the memories that may cite a place in a file, newest first."""
     records: list[Record] = []
     for keys in portions([facts.key for facts in _facts(sql) if facts.cites]):
@@ -241,7 +274,7 @@ class Doubles(NamedTuple):
     """Those of the compared memories, another one each, and how much they are alike."""
 
 
-def doubles(
+def _doubles(
     sql: sqlite3.Connection, most: int
 ) -> tuple[tuple[tuple[Record, Record], ...], Doubles | None]:
     """Returns those of the newest memories that have a near-duplicate, each with the nearest one.
@@ -279,7 +312,7 @@ def doubles(
     return named, now if is_new else None
 
 
-def keep(sql: sqlite3.Connection, now: Doubles) -> None:
+def _keep(sql: sqlite3.Connection, now: Doubles) -> None:
     """Keeps near-duplicates for the next review, unless the index has changed since."""
     note = "INSERT OR REPLACE INTO meta SELECT 'doubles', ? FROM totals WHERE revision = ?"
     sql.execute(note, (json.dumps(now), now.revision))

@@ -44,14 +44,17 @@ class Search:
         vectors: Vectors | None,
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
+        check: Callable[[sqlite3.Connection], None] = lambda _: None,
     ) -> None:
         """Takes the vectors and their model, None to search by words only, and the encoder's.
 
-        `meanings` is called if words do not suffice: the encoder imports numpy.
+        `meanings` is called if words do not suffice: the encoder imports numpy. `check` is called
+        before, and makes missing vectors.
         """
         self.vectors = vectors
         self.embedder = embedder
         self.meanings = meanings
+        self.check = check
         self._searches = 0
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self.stock = Stock()
@@ -128,6 +131,7 @@ class Tables:
         self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
     ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
+        self._kept.check(self._sql)
         meanings = self._kept.meanings()
         return meanings.compared(self._sql, text, filter, best) if meanings else None
 

@@ -140,11 +140,11 @@ class Vectors:
         owner: str = "",
         cache: Cache | None = None,
     ) -> None:
-        """Opens the vectors of a kind in `folder`, or in memory for None.
+        """Takes the kind and the folder, None for memory. The first use opens the file.
 
-        `cache` is the opened file if another kind uses it already. Those of another model are
-        removed. `owner` is the user's secret: files of another owner, which may have come with a
-        clone, are not opened. Raises `StorageFailed` if the folder can't be written.
+        `cache` is the file if another kind uses it already. Vectors of another model are not read,
+        and removed when the first ones are stored. `owner` is the user's secret: files of another
+        owner, which may have come with a clone, are not opened.
         """
         self.folder, self.model = folder, model
         self.length = ENCODED_LENGTH if kind == "encoder" else LENGTH
@@ -157,12 +157,9 @@ class Vectors:
         self._fresh = _Fresh()
         self._next_save = 0
         """The key from which a file is tried again that the disk, or a writing process, refused."""
-        self.cache = cache or Cache.open_or_rebuild(folder, SCHEMA, owner=owner)
-        stored = self.cache.attempt(self.cache.reading, _stored, kind)
-        if stored is None and folder:
-            _remove_former(folder)
-        if stored is None or stored.model != model:
-            self.cache.attempt(self.cache.writing, self._replace_model)
+        self.cache = cache or Cache(folder, SCHEMA, owner=owner)
+        self._is_used = False
+        """True once this process has stored vectors."""
 
     def close(self) -> None:
         """Closes the files; a thread that still uses them opens them again."""
@@ -218,18 +215,18 @@ class Vectors:
 
     # Writing: SQLite alone.
 
-    def put(self, vectors: Mapping[bytes, bytes], wait: float = disk.WAIT_SECONDS) -> None:
-        """Stores vectors by name; a stored vector is not replaced.
+    def put(self, vectors: Mapping[bytes, bytes], wait: float = disk.WAIT_SECONDS) -> int:
+        """Stores vectors by name, and returns the number of all; a stored one is not replaced.
 
         Raises `StorageFailed` if another process is writing for more than `wait` seconds, and
         `ValueError` for vectors of several sizes.
         """
         widths = {len(vector) for vector in vectors.values() if vector}
-        if len(widths | {self.state().width} - {0}) > 1:
+        begin = partial(self.cache.writing, wait)
+        state = self.cache.attempt(begin, self._put, vectors, widths)
+        if widths - {state.width}:
             raise ValueError(f"vectors of {', '.join(map(str, sorted(widths)))} bytes")
-        if vectors:
-            begin = partial(self.cache.writing, wait)
-            self.cache.attempt(begin, self._put, vectors, max(widths, default=0))
+        return state.full + state.empty
 
     def note_complete(self, of: str) -> None:
         """Notes the state of an index in which no text lacks a vector, unless a process writes."""
@@ -240,24 +237,37 @@ class Vectors:
         """Removes the vectors of all names but `keep`, those of every kind."""
         self.cache.attempt(self.cache.writing, _prune, frozenset(keep))
 
-    def _put(self, sql: Connection, vectors: Mapping[bytes, bytes], width: int) -> None:
-        state = _stored(sql, self._kind) or State(self.model)
-        if state.model != self.model:
-            return  # Another process uses another model by now.
+    def _put(
+        self, sql: Connection, vectors: Mapping[bytes, bytes], widths: Collection[int]
+    ) -> State:
+        """Stores vectors of a single width, and returns the new state; else the present one."""
+        if not self._is_used:
+            self._replace_model(sql)
+        self._is_used = True
+        state, width = _stored(sql, self._kind) or State(self.model), max(widths, default=0)
+        if state.model != self.model:  # Another process uses another model by now.
+            return State(self.model, width=width)
+        if len({*widths, state.width} - {0}) > 1:
+            return state
         insert = f"INSERT OR IGNORE INTO {self._kind} (name, vector) VALUES (?, ?)"
         sql.executemany(insert, sorted(vectors.items()))
         new = state._replace(epoch=state.epoch or _random(), width=state.width or width)
-        _record(sql, self._kind, _counted(sql, self._kind, new, after=state.newest))
+        new = _counted(sql, self._kind, new, after=state.newest)
+        _record(sql, self._kind, new)
+        return new
 
     def _at_once(self) -> AbstractContextManager[Connection]:
         """Begins a change, unless another process is writing."""
         return self.cache.writing(0.0)
 
     def _record_complete(self, sql: Connection, of: str) -> None:
-        _record(sql, self._kind, self._state(sql)._replace(complete=of))
+        if (state := self._state(sql)).full:
+            _record(sql, self._kind, state._replace(complete=of))
 
     def _replace_model(self, sql: Connection) -> None:
         stored = _stored(sql, self._kind)
+        if stored is None and self.folder:
+            _remove_former(self.folder)
         if stored is None or stored.model != self.model:
             sql.execute(f"DELETE FROM {self._kind}")
             _record(sql, self._kind, State(self.model))

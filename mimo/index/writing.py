@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from mimo.index import rows, schema, selection, tracking
 from mimo.index.documents import Document, is_chat, statement_of
@@ -46,10 +46,8 @@ _MOST_TOUCHED = 1_000
 """The number of names in `touched`. More changes, such as a first index, empty the table."""
 
 
-def prepared(
-    changes: Iterable[Change], prepare: Callable[[Sequence[Document]], None]
-) -> Iterator[Batch]:
-    """Yields batches of changes with their documents, after calling `prepare` with the documents.
+def prepared(changes: Iterable[Change]) -> Iterator[Batch]:
+    """Yields batches of changes with their documents.
 
     If a batch has several changes of one file, the last one counts.
     """
@@ -61,7 +59,6 @@ def prepared(
             change_, documents_ = _readable(change)
             readable.append(change_)
             documents += documents_
-        prepare(documents)
         yield readable, documents
 
 
@@ -79,15 +76,16 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
         yield batch
 
 
-def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -> None:
-    """Makes and stores the missing vectors of `documents`."""
+def missing_vectors(
+    documents: Sequence[Document], embedder: Embedder, vectors: Vectors
+) -> dict[bytes, bytes]:
+    """Returns the vectors of `documents` that are not stored yet, by name."""
     texts: dict[bytes, str] = {}
     for document in documents:
         texts.update(zip(document.unit_vectors, document.unit_texts, strict=True))
     made = vectors.known(texts)
     missing = {name: text for name, text in texts.items() if name not in made}
-    if missing:
-        vectors.put(dict(zip(missing, embedder.encode_many([*missing.values()]), strict=True)))
+    return dict(zip(missing, embedder.encode_many([*missing.values()]), strict=True))
 
 
 def _readable(change: Change) -> tuple[Change, list[Document]]:

@@ -58,8 +58,8 @@ def search_projects(
             return answer_of(other, text, options)
         answer = answer_of(other, text, shared)
         ids = [hit.record.memory.id for hit in answer.result.hits]
-        newer = other.mind.index.newer(ids, shared=True)
-        competing = other.mind.index.competing(ids, shared=True)
+        newer = other.index.newer(ids, shared=True)
+        competing = other.index.competing(ids, shared=True)
         hits = tuple(
             replace(hit, newer=newer[id], competing=competing.get(id, ()))
             for id, hit in zip(ids, answer.result.hits, strict=True)

@@ -45,6 +45,7 @@ def encode(call: Call) -> int:
     The threads of servers leave the work to this process. Returns 0 if another process like this
     one is doing it.
     """
+    call.release()
     descriptor = hold(_lock_file(call.mind), wait=_WAIT_SECONDS)
     if descriptor is None:
         call.note("encoder", "another process is reading the memories for their meaning")

@@ -272,7 +272,7 @@ def answer_of(call: Call, text: str, options: Options) -> Answer:
 def _searched(call: Call, text: str, options: Options) -> Found:
     """Returns the matches, each superseded one below the memories that supersede it."""
     is_open = options.threshold is None
-    matches = call.mind.index.search(
+    matches = call.index.search(
         text,
         filter=options.filter,
         limit=options.limit,
@@ -280,6 +280,7 @@ def _searched(call: Call, text: str, options: Options) -> Found:
         nearest=min(options.limit, NEAREST) if is_open else 0,
         now=call.mind.local_now(),
     )
+    refresh.note_vectors(call)
     best = matches.hits[0].score if matches.hits else 0.0
     if is_open and best < least(matches.considered):
         return replace(matches, hits=())
@@ -337,7 +338,7 @@ def _of_span(call: Call, text: str, asking: Asking, options: Options) -> Answer:
     if time is None:
         raise TypeError(asking)
     result, remark = (
-        Found(hits=(), considered=call.mind.index.count(options.filter), listed=True),
+        Found(hits=(), considered=call.index.count(options.filter), listed=True),
         None,
     )
     types = options.filter.types
@@ -403,7 +404,7 @@ def _listed(
 
     With `weak`, the decisions are weak as well.
     """
-    result = Found(hits=(), considered=call.mind.index.count(options.filter), listed=True)
+    result = Found(hits=(), considered=call.index.count(options.filter), listed=True)
     if asking.decisions and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.DECISION}))
         chosen = replace(options, filter=kinds)
@@ -426,27 +427,27 @@ def _newest(
         active = (
             record
             for most in (1, _READ)
-            for record in call.mind.index.records(kinds, limit=most)
+            for record in call.index.records(kinds, limit=most)
             if (record.memory.status or "").lower() != "archived"
         )
         if last := next(active, None):
             others = [record for record in records if record != last]
             records = (last, *others)[: options.limit]
-    newer = call.mind.index.newer([record.memory.id for record in records])
+    newer = call.index.newer([record.memory.id for record in records])
     return _as_hits(call, records, score, newer)
 
 
 def newest(call: Call, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
     """Returns the newest memories, and `documents` only if there is nothing else."""
-    records = call.mind.index.records(replace(filter, whole=True), limit=limit)
-    return records if records or not documents else call.mind.index.records(filter, limit=limit)
+    records = call.index.records(replace(filter, whole=True), limit=limit)
+    return records if records or not documents else call.index.records(filter, limit=limit)
 
 
 def _as_hits(
     call: Call, records: Sequence[Record], score: float, newer: Mapping[str, Newer]
 ) -> tuple[Hit, ...]:
     """Returns memories that are in an answer without a match of their own."""
-    competing = call.mind.index.competing([record.memory.id for record in records])
+    competing = call.index.competing([record.memory.id for record in records])
     return tuple(
         Hit(
             record=record,
@@ -475,10 +476,10 @@ def _with_successors(call: Call, hits: Sequence[Hit], filter: Filter) -> list[Hi
         reached, ahead = set[str](), hit.newer.superseded_by
         while ahead := tuple(dict.fromkeys(new for new in ahead if new not in reached)):
             reached.update(ahead)
-            newer = call.mind.index.newer(ahead)
+            newer = call.index.newer(ahead)
             current = [new for new in ahead if not newer[new].superseded_by]
             others = [new for new in current if new not in matches]
-            added = _as_hits(call, call.mind.index.among(others, filter), hit.score, newer)
+            added = _as_hits(call, call.index.among(others, filter), hit.score, newer)
             moved = (matches[new] for new in ahead if new in matches)
             above = {new.record.memory.id: new for new in (*added, *moved)} | above
             ahead = tuple(after for old in ahead for after in newer[old].superseded_by)
@@ -564,9 +565,9 @@ def total(call: Call, *, shared: bool = False, roughly: bool = False) -> int:
 
     With `roughly`, it is the number when the project was last indexed, and no file is looked at.
     """
-    if not roughly or call.mind.index.changed_at() is None:
+    if not roughly or call.index.changed_at() is None:
         refresh.refresh(call)
-    return call.mind.index.count(Filter(shared=shared))
+    return call.index.count(Filter(shared=shared))
 
 
 def linked(
@@ -594,4 +595,4 @@ def linked(
 
 def successor(call: Call, id: str) -> str | None:
     """Returns the id of the newest memory that supersedes this one, or None."""
-    return call.mind.index.superseded_by((id,)).get(id)
+    return call.index.superseded_by((id,)).get(id)

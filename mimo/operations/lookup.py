@@ -37,13 +37,13 @@ def one(call: Call, wanted: str, *, surely: bool = False) -> Record:
         raise _ambiguous(call, wanted, "memories", ids)
     if surely and ids:
         _check_sure(call, wanted, ids[0], ids)
-    record = call.mind.index.get(ids[0]) if ids else None
+    record = call.index.get(ids[0]) if ids else None
     if record and refresh.reread(call, [record]):
-        record = call.mind.index.get(ids[0])
+        record = call.index.get(ids[0])
     if record is None:
         _check_no_edge(call, wanted)
-        on_topic = tuple(decision.memory.id for decision in call.mind.index.current(wanted))
-        near = on_topic or (call.mind.index.nearest_ids(wanted) if wanted else ())
+        on_topic = tuple(decision.memory.id for decision in call.index.current(wanted))
+        near = on_topic or (call.index.nearest_ids(wanted) if wanted else ())
         raise NotFound(
             f"Memory not found: `{wanted}`",
             hint=_did_you_mean(call, near) if near else _list_all(call),
@@ -114,8 +114,8 @@ def source(
     """
     ids = refresh.up_to_date(call).matching(wanted)
     # The id of a memory, which is the usual case, is found at once, an abbreviation is compared.
-    parents = call.mind.index.matching(wanted, sources=True) if ids != (wanted,) else ()
-    if not parents or (topics and len(wanted) < SURE_LENGTH and call.mind.index.current(wanted)):
+    parents = call.index.matching(wanted, sources=True) if ids != (wanted,) else ()
+    if not parents or (topics and len(wanted) < SURE_LENGTH and call.index.current(wanted)):
         return ()
     chunks = tuple(f"{parent}." for parent in parents)
     candidates = [*parents, *(id for id in ids if not id.startswith(chunks))]
@@ -123,8 +123,8 @@ def source(
         raise _ambiguous(call, wanted, "sources and memories", candidates)
     if surely:
         _check_sure(call, wanted, parents[0], candidates)
-    parts = call.mind.index.parts(parents[0])
-    return call.mind.index.parts(parents[0]) if refresh.reread(call, parts) else parts
+    parts = call.index.parts(parents[0])
+    return call.index.parts(parents[0]) if refresh.reread(call, parts) else parts
 
 
 def texts_beside(call: Call, record: Record) -> tuple[str, ...]:
@@ -146,10 +146,10 @@ def written(memory: Memory) -> str:
 
 def _check_no_source(call: Call, wanted: str, ids: Sequence[str]) -> None:
     """Raises `AmbiguousId` if `wanted`, which fits these memories, is rather an ingested file."""
-    parents = call.mind.index.matching(wanted, sources=True)
+    parents = call.index.matching(wanted, sources=True)
     if len(parents) != 1 or not all(id.startswith(f"{parents[0]}.") for id in ids):
         return
-    chunks = [part.memory.id for part in call.mind.index.parts(parents[0])]
+    chunks = [part.memory.id for part in call.index.parts(parents[0])]
     raise AmbiguousId(
         f"`{wanted}` is an ingested file",
         hint=f"name one of its chunks: {_listed(call, chunks)};"
@@ -213,7 +213,7 @@ def _listed(call: Call, candidates: Sequence[str]) -> str:
 
 def like_topic(call: Call, wanted: str) -> str:
     """Returns a hint with the topics that are most like a text; empty if there is none."""
-    topics = [cut(topic, _TITLE) for topic in call.mind.index.nearest_topics(wanted)]
+    topics = [cut(topic, _TITLE) for topic in call.index.nearest_topics(wanted)]
     return f"did you mean the topic {' or '.join(topics)}?" if topics else ""
 
 
@@ -239,8 +239,8 @@ def _presented(call: Call, ids: Sequence[str]) -> Iterator[str]:
 
 def _title(call: Call, id: str) -> str | None:
     """Returns the title of a memory or ingested file; None if it is not approved."""
-    record = call.mind.index.get(id)
-    first = record or next(iter(call.mind.index.parts(id)), None)
+    record = call.index.get(id)
+    first = record or next(iter(call.index.parts(id)), None)
     if first is None or not call.mind.trust.trusted(first.place.digest):
         return None
     return record.memory.heading if record else first.origin

@@ -206,7 +206,7 @@ def at_risk(call: Call, threshold: float) -> AtRisk:
 
 def with_records(call: Call, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:
     """Returns memories at risk with their records, except deleted ones."""
-    records = call.mind.index.ask(survey.records, [item.key for item in fading])
+    records = call.index.ask(survey.records, [item.key for item in fading])
     return [(item, records[item.key]) for item in fading if item.key in records]
 
 

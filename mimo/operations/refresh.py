@@ -22,7 +22,7 @@ from mimo.memory.model import Place, Problem, Record
 from mimo.store import files, walk
 
 if TYPE_CHECKING:
-    from mimo.index.index import Index
+    from mimo.index.index import Reader
     from mimo.index.tracking import ComparedFiles
     from mimo.store.watch import Pending
 
@@ -73,10 +73,11 @@ def refresh(call: Call) -> Refreshed:
     """
     from mimo.data.cache import CacheDamaged
 
-    if call.is_refreshed:
-        return Refreshed()
     pending = call.mind.watched.pending() if call.mind.watched else None
     try:
+        if call.index.is_refreshed:
+            return Refreshed()
+        call.index.end()
         try:
             done = _update(call, pending)
         except CacheDamaged:
@@ -86,7 +87,7 @@ def refresh(call: Call) -> Refreshed:
         done = _update(call, pending)
     _note_memory(call)
     with suppress(StorageFailed):  # The next refresh tries again.
-        call.mind.index.resolve_ids(_WAIT_SECONDS)
+        call.index.resolve_ids(_WAIT_SECONDS)
     return done
 
 
@@ -96,23 +97,23 @@ def refresh_changed(call: Call, paths: Sequence[str]) -> Refreshed | None:
     Returns None if that is not enough, and then all must be compared.
     """
     on_disk = call.mind.store.stamps_of(paths)
-    if on_disk is None or not call.mind.index.is_compared:
+    if on_disk is None or not call.index.is_compared:
         return None
     now_ns = time.time_ns()
-    indexed = call.mind.index.stamps(on_disk.keys())
+    indexed = call.index.stamps(on_disk.keys())
     present = {path: stamp for path, stamp in on_disk.items() if stamp}
     missing = [path for path in on_disk if path not in present]
     folders = [path for path in missing if path not in indexed]
-    if any(map(call.mind.index.has_below, folders)):
+    if any(map(call.index.has_below, folders)):
         return None
     missing = [path for path in missing if path in indexed]
     return _applied(call, _Changes(call, missing, _stale(present, indexed)), indexed, now_ns)
 
 
-def up_to_date(call: Call) -> Index:
+def up_to_date(call: Call) -> Reader:
     """Returns the index after a refresh."""
     refresh(call)
-    return call.mind.index
+    return call.index
 
 
 def reread(call: Call, shown: Iterable[Record]) -> bool:
@@ -154,7 +155,9 @@ def refresh_roughly(call: Call) -> None:
 
     For thousands of files this takes a tenth of the time of `refresh`.
     """
-    changed = call.mind.index.changed_at()
+    if not call.index.is_refreshed:
+        call.index.end()
+    changed = call.index.changed_at()
     newest = walk.newest_folder(call.mind.project.root)
     # A change in the future was made before the clock was set back.
     if call.mind.watched or changed is None or not newest <= changed.timestamp() <= time.time():
@@ -163,11 +166,12 @@ def refresh_roughly(call: Call) -> None:
 
 def rebuild(call: Call) -> Refreshed:
     """Discards the index, unless another process is building it, and builds it from the files."""
+    call.index.end()
     with call.mind.index.turn() as ours:
         if ours:
             call.mind.index.discard()
     done = _scan(call)
-    call.mind.index.prune(every=True)
+    call.mind.index.prune()
     return done
 
 
@@ -196,12 +200,11 @@ def problems(call: Call) -> tuple[Problem, ...]:
 
     Their reasons may quote them: `reasons.of_problems` has those that an agent may read.
     """
-    return (*call.mind.store.problems(), *call.mind.index.problems())
+    return (*call.mind.store.problems(), *call.index.problems())
 
 
 def _scan(call: Call) -> Refreshed:
     """Refreshes the index and compares all files, even if no change was reported."""
-    call.mark_stale()
     if call.mind.watched:
         call.mind.watched.unsettle()
     return refresh(call)
@@ -225,27 +228,28 @@ def _use_memory(call: Call, reason: str) -> None:
         index = Index.in_memory(call.mind.embedder)
         call.mind.use_index(index, notice=None)
     index.leave_disk(reason)
+    call.index.end()
 
 
 def _update(call: Call, pending: Pending | None = None) -> Refreshed:
     # Later calls use it, too, which the caller of this one can't cancel.
     call.mind.index.repair = lambda: _scan(call.unattended())
-    if pending and pending.paths == () and call.mind.index.is_compared:
+    if pending and pending.paths == () and call.index.is_compared:
         return Refreshed()
     if pending and pending.paths and call.mind.watched:
         done = refresh_changed(call, pending.paths)
         if done is not None:
             if done.is_whole:
-                call.mark_refreshed()
+                call.index.note_refreshed()
                 call.mind.watched.settle(pending.mark, compared=False)
             return done
-    identity = call.mind.index.begin()
+    identity = call.index.begin()
     now_ns = time.time_ns()
     missing, stale, indexed = _differences(call, call.mind.store.walk().files)
     done = _applied(call, _Changes(call, missing, stale), indexed, now_ns)
     if done.is_whole:
         call.mind.index.note_all_compared(identity)
-        call.mark_refreshed()
+        call.index.note_refreshed()
         if call.mind.watched:
             call.mind.watched.settle(pending.mark if pending else None)
     return done
@@ -253,8 +257,7 @@ def _update(call: Call, pending: Pending | None = None) -> Refreshed:
 
 def _applied(call: Call, changes: _Changes, indexed: Collection[str], now_ns: int) -> Refreshed:
     """Writes changes to the index; if another process is writing, a notice states their number."""
-    lacks_vectors = "found by words where another process has yet to make the vectors"
-    call.note("vectors", lacks_vectors if call.mind.index.lacks_vectors else None)
+    note_vectors(call)
     if len(changes) and not _write(call, changes, now_ns):
         count = len(changes)
         files = "1 file is" if count == 1 else f"{count:,} files are"
@@ -263,6 +266,12 @@ def _applied(call: Call, changes: _Changes, indexed: Collection[str], now_ns: in
     call.note("pending", None)
     added = sum(path not in indexed for path in changes.stale)
     return Refreshed(added=added, changed=len(changes.stale) - added, removed=len(changes.missing))
+
+
+def note_vectors(call: Call) -> None:
+    """Notes whether vectors are missing that another process is making."""
+    lacks_vectors = "found by words where another process has yet to make the vectors"
+    call.note("vectors", lacks_vectors if call.mind.index.lacks_vectors else None)
 
 
 def _write(call: Call, changes: _Changes, now_ns: int) -> bool:
@@ -284,13 +293,14 @@ def _write(call: Call, changes: _Changes, now_ns: int) -> bool:
                 if ours:
                     _apply(call, changes, now_ns, WAIT_SECONDS)
                     return True
-            if call.mind.index.changed_at() is not None:
+            call.index.end()  # The other process may have committed.
+            if call.index.changed_at() is not None:
                 return False
             if call.mind.timer.monotonic() > deadline:
                 raise _not_ready()
             call.mind.timer.sleep(_PAUSE_SECONDS)
     except CacheBusy:
-        if call.mind.index.changed_at() is None:
+        if call.index.changed_at() is None:
             raise _not_ready() from None
         return False
 
@@ -306,6 +316,7 @@ def _apply(call: Call, changes: _Changes, now_ns: int, wait: float) -> None:
 
     Raises errors as `Index.apply` does.
     """
+    call.index.end()
     for _ in range(_TRIES):
         late = call.mind.index.apply(changes, now_ns=now_ns, wait=wait, overtaken=changes.overtaken)
         if not late:
@@ -335,13 +346,13 @@ def _differences(call: Call, on_disk: walk.Files) -> _Differences:
         return _all_different(call, on_disk)
     parts = on_disk.portions()
     counts = {digest: part.files for digest, part in parts.items()}
-    compared = call.mind.index.compared()
+    revision, compared = call.index.compared()
     if compared == (counts, {}):
         return [], {}, ()
     different = _different(call, on_disk, parts, compared) if compared else None
     different = different or _all_different(call, on_disk)
     if not (different[0] or different[1]):
-        call.mind.index.note_compared(counts)
+        call.mind.index.note_compared(counts, revision)
     return different
 
 
@@ -362,7 +373,7 @@ def _different(
     )
     if others is None:
         return None
-    indexed = call.mind.index.stamps([*stamps, *others])
+    indexed = call.index.stamps([*stamps, *others])
     before = sum(count for digest, count in compared.portions.items() if digest not in parts)
     kept = sum(path in indexed and path not in written for path in stamps)
     # A rewritten file that is in no new portion is in its old one, unless it is missing.
@@ -377,12 +388,12 @@ def _different(
 
 def _all_different(call: Call, on_disk: walk.Files) -> _Differences:
     """Returns the differences of all files, comparing some of them at a time."""
-    total = call.mind.index.file_count()
+    total = call.index.file_count()
     if not total:
         return [], on_disk, ()
     stale, changed, matched, items = walk.Files(), set[str](), 0, on_disk.items()
     while part := dict(islice(items, _AT_ONCE)):
-        indexed = call.mind.index.stamps(part)
+        indexed = call.index.stamps(part)
         matched += len(indexed)
         different = _stale(part, indexed)
         changed |= different.keys() & indexed.keys()
@@ -391,7 +402,7 @@ def _all_different(call: Call, on_disk: walk.Files) -> _Differences:
     if matched == total:
         return [], stale, changed
     present = set(on_disk)
-    return [path for path in call.mind.index.paths() if path not in present], stale, changed
+    return [path for path in call.index.paths() if path not in present], stale, changed
 
 
 def _stale(

@@ -94,16 +94,16 @@ def _relink(call: Call, relinked: Sequence[_Relinked], removed: Sequence[Record]
             edit(call, successor, links=links)
         except Conflict:  # Another program has changed it meanwhile.
             refresh.refresh(call)
-            if again := call.mind.index.get(successor.memory.id):
+            if again := call.index.get(successor.memory.id):
                 edit(call, again, links=_links_without(call, again, removed))
 
 
 def _successors(call: Call, removed: Sequence[Record]) -> list[Record]:
     """Returns the other memories that supersede some that will be removed."""
     removed_ids = dict.fromkeys(record.memory.id for record in removed)
-    claims = (call.mind.index.newer((id,))[id] for id in removed_ids)
+    claims = (call.index.newer((id,))[id] for id in removed_ids)
     newer = dict.fromkeys(id for claim in claims for id in claim.superseded_by)
-    others = filter(None, (call.mind.index.get(id) for id in newer if id not in removed_ids))
+    others = filter(None, (call.index.get(id) for id in newer if id not in removed_ids))
     return [successor for successor in others if successor.place.owned]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -119,7 +119,7 @@ def _time(call: Call) -> datetime:
     """
     now = call.mind.now()
     with suppress(MindError, OverflowError):
-        latest = call.mind.index.latest(to_number(now + _AHEAD))
+        latest = call.index.latest(to_number(now + _AHEAD))
         if latest is not None and latest > to_number(now):
             return to_time(latest + 1)
     return now
@@ -169,7 +169,7 @@ def store_once(
         if existing:
             return _already(existing, normal, private=private)
         with suppress(MindError, UnicodeEncodeError):
-            alike = call.mind.index.much_like(normal)
+            alike = call.index.much_like(normal)
         record = write()
     if alike is None or any(leads_to(call, link, alike) for link in record.memory.links):
         return Stored(record=record)
@@ -178,18 +178,22 @@ def store_once(
     return Stored(record=record, notice=notice)
 
 
-def in_turn(call: Call) -> AbstractContextManager[None]:
+@contextmanager
+def in_turn(call: Call) -> Iterator[None]:
     """Runs a block that reads existing memories and then adds one, one process after the other.
 
-    It waits for a process that hangs, but not forever. The lock is not re-entrant.
+    It waits for a process that hangs, but not forever, and reads what earlier ones have added. The
+    lock is not re-entrant.
     """
-    return locks.courtesy(files.local(call.mind.project.root, "adding"))
+    with locks.courtesy(files.local(call.mind.project.root, "adding")):
+        call.release()
+        yield
 
 
 def _duplicate(call: Call, draft: Memory, *, private: bool) -> Record | None:
     """Returns the memory that states all of a draft, if the index knows one."""
     with suppress(MindError, UnicodeEncodeError):
-        for record in call.mind.index.saying(draft):
+        for record in call.index.saying(draft):
             is_own = record.place.owned and record.parent is None
             is_visible = private or not record.place.private
             is_approved = _proposes(call) or call.mind.trust.trusted(record.place.digest)
@@ -535,7 +539,7 @@ def leads_to(call: Call, link: Link, target: Record) -> bool:
     """Returns whether a link leads to a memory, by its id or its title."""
     if link.to == target.memory.id:
         return True
-    other = call.mind.index.named(link.to)
+    other = call.index.named(link.to)
     return other is not None and other.memory.id == target.memory.id
 
 
@@ -568,7 +572,7 @@ def is_private(call: Call, id: str) -> bool:
     if not ids.is_id(id):
         return False
     with suppress(MindError):
-        if record := call.mind.index.get(id):
+        if record := call.index.get(id):
             return record.place.private
     return any(call.mind.store.stamp(f"{files.PRIVATE}{kind.folder}/{id}.md") for kind in Kind)
 

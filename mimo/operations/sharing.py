@@ -100,12 +100,12 @@ def changes_since(call: Call, pushed: Sharing) -> int | None:
     """
     refresh.refresh(call)
     file, revision, memories = pushed.index
-    is_same = call.mind.index.file == file
-    if is_same and call.mind.index.totals().revision == revision:
+    is_same = call.index.file == file
+    if is_same and call.index.totals().revision == revision:
         return 0
-    if call.mind.index.fingerprint() == pushed.fingerprint:
+    if call.index.fingerprint() == pushed.fingerprint:
         return 0
-    changes = call.mind.index.changes_since(revision, memories) if is_same else None
+    changes = call.index.changes_since(revision, memories) if is_same else None
     return None if changes is None else max(1, changes)
 
 
@@ -143,10 +143,11 @@ def push(call: Call) -> Pushed:
     copy = working_copy(call)
     if before and _is_ours(call, before):
         copy = replace(copy, replaced=before.view)
+    call.release()
     with call.mind.index.sources() as sources:
         # The first read begins after the wait for other pushes, which may be of later changes.
         pushed = writing.push(server, copy, sources, call.advance)
-        file, totals = call.mind.index.file, schema.totals(sources.sql)
+        file, totals = call.index.file, schema.totals(sources.sql)
         fingerprint = tracking.fingerprint(sources.sql)
     if before and copy.replaced and before.identity != copy.identity:
         with server.session() as sql:
@@ -340,7 +341,7 @@ def fetch_vectors(call: Call) -> int:
     from mimo.index.postgres import source
 
     server, meanings = call.mind.shared_index, call.mind.index.meanings
-    names = call.mind.index.missing_meanings() if server and meanings else []
+    names = call.index.missing_meanings() if server and meanings else []
     if server is None or meanings is None or len(names) < _WORTH_FETCHING:
         return 0
     fetched = 0

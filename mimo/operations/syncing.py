@@ -132,6 +132,7 @@ def sync(
     if message:
         done = _committed(call, root, done, message)
     note_failure(call, None)
+    call.release()
     try:
         pulled = commits.pull(root) if pull else None
         done = replace(done, pulled=pulled)

@@ -188,7 +188,7 @@ def undo(call: Call, wanted: str | None, *, dry_run: bool = False, force: bool =
         if recorder:
             recorder.undoes = entry.id
         paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
-        memories = call.mind.store.stamps().keys() | call.mind.index.stamps().keys()
+        memories = call.mind.store.stamps().keys() | call.index.stamps().keys()
         before = _read(call, memories.intersection(paths))
         _apply_all(call, steps, paths)
     memories |= call.mind.store.stamps().keys()
@@ -402,7 +402,9 @@ def forget_ids(call: Call, ids: Iterable[str]) -> str | None:
         reason = error.message if isinstance(error, MindError) else error.strerror
         failed.append(f"a file in `{LOCAL}` may still have its id ({reason}): remove that")
     try:
-        refresh.up_to_date(call).purge()
+        refresh.refresh(call)
+        call.release()
+        call.mind.index.purge()
     except MindError as error:
         folder = call.mind.index_folder
         failed.append(f"the index may still have its words ({error.message}): remove `{folder}`")

@@ -75,7 +75,7 @@ def resume_work(call: Call) -> str:
         notes = _notes(call)
         return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
     id = resumed.record.memory.id
-    checkpoints = call.mind.index.ask(lambda sql: Catalog(sql).by_id(id))
+    checkpoints = call.index.ask(lambda sql: Catalog(sql).by_id(id))
     made = age(resumed.record.memory.created, call.mind.now())
     lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
     lines += [line.text for note in checkpoints for line in context.checkpoint(note)]

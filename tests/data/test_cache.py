@@ -18,7 +18,7 @@ import pytest
 
 from mimo import disk
 from mimo.data import Schema
-from mimo.data.cache import Cache, CacheBusy, CacheDamaged
+from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
 from mimo.errors import Misread, StorageFailed
 from mimo.sqlite import Connection, files_of
 from tests.redteam.hostile import plant_journal
@@ -449,3 +449,80 @@ def test_private_cache_is_closed_to_others(tmp_path: Path) -> None:
     put(opened(folder), "tea")
     for path in files_of(SCHEMA.path(folder, "me")):
         assert not path.exists() or path.stat().st_mode & 0o077 == 0
+
+
+# One transaction of several reads.
+
+
+def test_all_reads_of_a_transaction_see_one_state(folder: Path) -> None:
+    with opened_and_closed(folder) as cache, opened_and_closed(folder) as writer:
+        transaction = Transaction(cache)
+        with cache.using(transaction):
+            assert words(cache) == ["milk", "tea"]
+            put(writer, "rice")
+            assert words(cache) == ["milk", "tea"]
+            transaction.end()
+            assert words(cache) == ["milk", "rice", "tea"]
+        transaction.end()
+
+
+def test_a_change_by_the_same_thread_ends_the_transaction(folder: Path) -> None:
+    with opened_and_closed(folder) as cache:
+        transaction = Transaction(cache)
+        with cache.using(transaction):
+            assert words(cache) == ["milk", "tea"]
+            put(cache, "rice")
+            assert words(cache) == ["milk", "rice", "tea"]
+        transaction.end()
+
+
+def test_another_thread_is_not_in_the_transaction(folder: Path) -> None:
+    with opened_and_closed(folder) as cache:
+        transaction, seen = Transaction(cache), list[list[str]]()
+
+        def write_and_read() -> None:
+            put(cache, "rice")
+            seen.append(words(cache))
+
+        with cache.using(transaction):
+            assert words(cache) == ["milk", "tea"]
+            thread = Thread(target=write_and_read)
+            thread.start()
+            thread.join()
+            assert words(cache) == ["milk", "tea"]
+        transaction.end()
+    assert seen == [["milk", "rice", "tea"]]
+
+
+def test_damage_within_a_transaction_leads_to_an_empty_file(folder: Path) -> None:
+    with opened_and_closed(folder) as cache:
+        transaction = Transaction(cache)
+        with transaction.reading() as sql:
+            identity = sql.identity
+        with pytest.raises(CacheDamaged), transaction.reading():
+            raise Misread("a row")
+        with transaction.reading() as sql:
+            assert sql.identity != identity
+            assert words_in(sql) == []
+        transaction.end()
+
+
+def test_a_transaction_in_memory_sees_each_change() -> None:
+    cache = opened(None)
+    transaction = Transaction(cache)
+    with cache.using(transaction):
+        assert words(cache) == []
+        put(cache, "tea")
+        assert words(cache) == ["tea"]
+
+
+def test_an_open_transaction_does_not_keep_others_from_writing(folder: Path) -> None:
+    with opened_and_closed(folder) as cache, opened_and_closed(folder) as writer:
+        transaction = Transaction(cache)
+        with transaction.reading() as sql:
+            assert words_in(sql) == ["milk", "tea"]
+        put(writer, "rice")
+        with pytest.raises(CacheBusy):
+            writer.compact()
+        transaction.end()
+        writer.compact()

@@ -58,7 +58,7 @@ def test_every_way_finds_the_same_in_the_same_order(
         "of the admitted": {"memories": MANY, "admitted": 1, "matches": SIZE},
         "one by one": {"memories": SIZE, "admitted": SIZE - 1, "matches": 0},
     }
-    with filled._reading() as sql:
+    with filled.reading() as sql:
         results = {way: selection.memories_with(sql, terms, narrowed, **ways[way]) for way in ways}
         admitted = selection.count(sql, narrowed)
 
@@ -68,7 +68,7 @@ def test_every_way_finds_the_same_in_the_same_order(
 
 def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
     reach: dict[str, Any] = {"memories": SIZE, "admitted": SIZE, "matches": SIZE}
-    with filled._reading() as sql:
+    with filled.reading() as sql:
         plainly = selection.memories_with(sql, ["tea"], Filter(), **reach)
         assert selection.memories_with(sql, ["tea"], span(0, SIZE), **reach) == plainly
 
@@ -80,7 +80,7 @@ def test_near_vectors_are_fetched_as_deep_as_a_filter_needs(
 ) -> None:
     narrowed, query, vectors = span(*SPANS[name]), b"\x10" * 64, filled._vectors
     assert vectors is not None
-    with filled._reading() as sql:
+    with filled.reading() as sql:
         in_depth = memories_near(sql, vectors, query, narrowed, of=of)
         monkeypatch.setattr("mimo.index.selection._COMPARED_EACH", 0)
         one_by_one = memories_near(sql, vectors, query, narrowed, of=of)

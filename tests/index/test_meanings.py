@@ -223,7 +223,7 @@ def test_the_encoder_is_not_asked_about_a_store_that_it_cannot_read(tmp_path):
 
     meanings = foreign.meanings
     assert meanings is not None
-    with foreign._reading() as sql:
+    with foreign.reading() as sql:
         assert meanings.compared(sql, "Postmark service", Filter()) is None
     foreign.close()
 
@@ -313,7 +313,7 @@ def test_equally_near_memories_are_in_the_same_order_in_whatever_order_they_were
         write(some, written)
         some.make_meanings(lambda done, of: None)
         assert some.meanings is not None
-        with some._reading() as sql:
+        with some.reading() as sql:
             compared = some.meanings.compared(sql, "how do people stay signed in?", Filter())
             assert compared is not None
             keys = [key for key, _ in compared.nearest]

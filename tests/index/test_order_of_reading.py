@@ -69,7 +69,7 @@ def test_vectors_of_earlier_texts_displace_no_memory(index: Index, change_of: Ma
     assert embedder
 
     assert vectors.count() >= 40
-    with index._reading() as sql:
+    with index.reading() as sql:
         keys = list(selection.memories_near(sql, vectors, embedder.encode(texts[0]), Filter(), 3))
         near = rows.by_key(sql, keys)
     assert [near[key].memory.id for key in keys] == ["note_00", "note_01", "note_02"]

@@ -58,7 +58,7 @@ def test_a_conversation_has_few_speakers(units: list[StoredUnit], is_one: bool) 
 def shapes(folder: Path, change: Change) -> set[Shape]:
     index = Index.open(folder, None)
     index.apply([change], now_ns=1)
-    with index._reading() as sql:
+    with index.reading() as sql:
         keys = [key for (key,) in sql.execute("SELECT key FROM memories")]
         source = Tables(sql, Search(None, None))
         candidates = Candidates(source, keys, Filter()).listed

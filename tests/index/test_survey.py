@@ -109,7 +109,7 @@ def test_unapproved_texts_are_counted_without_reading_them(filled: Call, monkeyp
 
 def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Call):
     finding.listing(filled)
-    assert [r.place.path for r in filled.mind.index.citing()] == [".mind/notes.md"]
+    assert [r.place.path for r in derived.citing(filled.mind.index)] == [".mind/notes.md"]
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Call):
         if record.memory.id not in newer and (other := filled.mind.index.much_like(record.memory))
     }
 
-    assert {a.memory.id: b.memory.id for a, b in filled.mind.index.doubles(1000)} == each
+    assert {a.memory.id: b.memory.id for a, b in derived.doubles(filled.mind.index, 1000)} == each
     assert each
 
 
 def _doubles(call: Call) -> dict[str, str]:
     finding.listing(call)
-    return {a.memory.id: b.memory.id for a, b in call.mind.index.doubles(20)}
+    return {a.memory.id: b.memory.id for a, b in derived.doubles(call.mind.index, 20)}
 
 
 def _compared_anew(call: Call, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -154,8 +154,8 @@ def _compared_anew(call: Call, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
     with monkeypatch.context() as patched:
         patched.setattr(derived, "_stored", lambda _: (0, set()))
         patched.setattr(derived, "_stored_doubles", lambda _: (derived.Doubles(0, [], []), set()))
-        patched.setattr(call.mind.index, "_derive", lambda: None)
-        patched.setattr(derived, "keep", lambda *_: None)
+        patched.setattr(derived, "_learn_all", lambda _: None)
+        patched.setattr(derived, "_keep", lambda *_: None)
         return _doubles(call)
 
 
@@ -179,7 +179,7 @@ def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Call, mon
 
 def test_a_second_review_reads_only_changed_texts(filled: Call, monkeypatch):
     finding.listing(filled)
-    first = filled.mind.index.doubles(20), filled.mind.index.citing()
+    first = derived.doubles(filled.mind.index, 20), derived.citing(filled.mind.index)
     read: list[int] = []
     words_of = duplicates.words_of
 
@@ -188,11 +188,11 @@ def test_a_second_review_reads_only_changed_texts(filled: Call, monkeypatch):
         return words_of(tokens)
 
     monkeypatch.setattr(duplicates, "words_of", counted)
-    assert (filled.mind.index.doubles(20), filled.mind.index.citing()) == first
+    assert (derived.doubles(filled.mind.index, 20), derived.citing(filled.mind.index)) == first
     assert not read
 
     record = saving.store(filled, saving.draft(Kind.FACT, "See c.py:7"))
-    assert {r.memory.id for r in filled.mind.index.citing()} == {"notes", record.memory.id}
+    assert {r.memory.id for r in derived.citing(filled.mind.index)} == {"notes", record.memory.id}
     assert read == [1]
 
 
@@ -211,12 +211,12 @@ def test_of_many_alike_texts_the_nearest_is_named_and_kept(call: Call, clock, mo
         return likeness(*texts)
 
     monkeypatch.setattr(derived, "likeness", counted)
-    pairs = {record.memory.id: other for record, other in call.mind.index.doubles(20)}
+    pairs = {record.memory.id: other for record, other in derived.doubles(call.mind.index, 20)}
 
     assert "host7 group1" in pairs[twin.memory.id].memory.content
     assert compared
     compared.clear()
-    assert call.mind.index.doubles(20)
+    assert derived.doubles(call.mind.index, 20)
     assert not compared, "the answer was not kept"
 
 

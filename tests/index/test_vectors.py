@@ -176,7 +176,7 @@ def test_files_of_earlier_versions_are_removed_and_of_later_ones_left(
     later = ("vectors-v9-0123456789abcdef.db", "index.db", "notes.rows")
     for file in (*earlier, *later):
         (tmp_path / file).touch()
-    opened()
+    opened().put({})
 
     assert not {*earlier} & {path.name for path in tmp_path.iterdir()}
     assert {*later} <= {path.name for path in tmp_path.iterdir()}

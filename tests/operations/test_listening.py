@@ -165,6 +165,7 @@ def test_a_call_goes_on_while_the_settings_change(memory: Memory, call: Call) ->
     index = view.index
     change_settings(call.mind.folder, 10)
     other = use(memory)
+    finding.search(Call(other), "tea", finding.Options())  # Opens the files.
     opened = descriptors()
 
     assert other.index is not index

@@ -33,15 +33,15 @@ def store(call: Call, text: str) -> Record:
 
 def before_it_writes(monkeypatch: pytest.MonkeyPatch, slow: Call, do: Callable[[], object]) -> None:
     """Calls a function once `slow` has read the changed files, before it writes the index."""
-    write = Index._write
+    write = Index.write
 
     def overtaken(index: Index, batches: Any, *arguments: Any, **named: Any) -> Any:
         if index is slow.mind.index:
-            monkeypatch.setattr(Index, "_write", write)
+            monkeypatch.setattr(Index, "write", write)
             do()
         return write(index, batches, *arguments, **named)
 
-    monkeypatch.setattr(Index, "_write", overtaken)
+    monkeypatch.setattr(Index, "write", overtaken)
 
 
 def texts(call: Call) -> list[str]:

@@ -214,7 +214,7 @@ def test_both_indexes_name_the_same_candidates_in_the_same_order(
         source.opened(
             server, lambda sql: source.working_copy(sql, "here"), embedder, packaged_encoder
         ) as other,
-        local._reading() as sql,
+        local.reading() as sql,
     ):
         kept = Search(local._vectors, embedder, lambda: local.meanings)
         tables = Tables(sql, kept)

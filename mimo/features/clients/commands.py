@@ -138,11 +138,11 @@ def _chosen(call: Call, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tup
     if dry_run:
         return current if wanted is None else wanted
     if wanted is None:
-        if call.console.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
+        if call.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
             return current
         sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in SEVERAL)
         question = Question(f"Which tools shall agents see: {sizes}?", SEVERAL)
-        answer = call.console.ask(question, _ANSWER_SECONDS)
+        answer = call.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current
         wanted = _groups(answer)

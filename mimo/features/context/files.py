@@ -57,7 +57,7 @@ def shown(call: Call, budget: int | None = None) -> ContextShown:
     """
     refresh.refresh(call)
     room = call.mind.config["context.budget"] if budget is None else budget
-    sections = context.sections(call.mind.index.ask(lambda sql: context.gather(Catalog(sql))))
+    sections = context.sections(call.index.ask(lambda sql: context.gather(Catalog(sql))))
     kept = context.within(sections, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in kept)
     text = f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}"
@@ -82,7 +82,7 @@ def shown_to_client(call: Call) -> str:
     sections: list[context.Section] = []
     with suppress(MindError):
         refresh.refresh(user)
-        sections = user.mind.index.ask(lambda sql: context.of_user(Catalog(sql)))
+        sections = user.index.ask(lambda sql: context.of_user(Catalog(sql)))
     return f"{text}\n\n{context.rendered(sections)}" if sections else text
 
 

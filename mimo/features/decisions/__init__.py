@@ -134,7 +134,7 @@ def supersede(
         approved = call.mind.trust.trusted(old.place.digest)
         hidden = private or old.place.private
         # A clone does not have the private memories, so they do not count for a shared one.
-        of_old = call.mind.index.newer((old.memory.id,), shared=not hidden)[old.memory.id]
+        of_old = call.index.newer((old.memory.id,), shared=not hidden)[old.memory.id]
         if newer := of_old.successor:
             this, by = lookup.named(call, [old.memory.id, newer])
             raise Invalid(

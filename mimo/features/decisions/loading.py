@@ -332,7 +332,7 @@ def recall_decision(
     if not on_topic:
         # As the old tool did: a topic with the same first word.
         first = topic_key(topic).partition("_")[0]
-        near = [name for name in call.mind.index.nearest_topics(topic) if first]
+        near = [name for name in call.index.nearest_topics(topic) if first]
         same = next((name for name in near if topic_key(name).startswith(first)), None)
         on_topic = _on_topic(call, same)
     ids = [record.memory.id for record in on_topic]

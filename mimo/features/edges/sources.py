@@ -68,10 +68,10 @@ def failed(call: Call, *, shared: bool = False) -> list[Edge]:
         types=frozenset({Kind.DECISION}), outcomes=frozenset({Outcome.FAILED}), shared=shared
     )
     records = finding.listing(call, finding.Options(filter=conditions)).records
-    newer = call.mind.index.superseded_by([record.memory.id for record in records])
+    newer = call.index.superseded_by([record.memory.id for record in records])
     headings, trusted = {}, call.mind.trust.checker()
     for id, new in newer.items():
-        successor = call.mind.index.get(new)
+        successor = call.index.get(new)
         is_usable = successor is not None and trusted(successor.place.digest)
         headings[id] = successor.memory.heading if successor and is_usable else ""
 
@@ -87,7 +87,7 @@ def failed(call: Call, *, shared: bool = False) -> list[Edge]:
             for record in records
         ]
 
-    return [edge for edge in call.mind.index.ask(edges) if edge]
+    return [edge for edge in call.index.ask(edges) if edge]
 
 
 def problems(call: Call, edges: Iterable[Edge]) -> Iterator[Problem]:

@@ -213,7 +213,7 @@ def _files(call: Call, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
 
 def _file(call: Call, change: Change) -> ChangedFile:
     """Returns a changed file, with its memory if it is the only one in that file."""
-    record = call.mind.index.get(PurePosixPath(change.path).stem)
+    record = call.index.get(PurePosixPath(change.path).stem)
     if record is None or record.place.path != change.path:
         return ChangedFile(file=change.path, change=change.change)
     memory = record.memory

@@ -346,7 +346,7 @@ def _restored_source(call: Call, part: Record, data: bytes) -> Record:
     with approving(call, wanted=call.agent is None):
         call.mind.store.restore_source(place, data)
     refresh.note_change(call, place.path)
-    return call.mind.index.parts(part.parent or "")[0]
+    return call.index.parts(part.parent or "")[0]
 
 
 def _written(call: Call, record: Record, data: bytes) -> Record:

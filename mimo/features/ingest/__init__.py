@@ -275,7 +275,7 @@ def _changed(call: Call) -> dict[str, Attempt]:
             status = place.lstat()
             if seen.is_of(status) or not status.st_size or not place.is_relative_to(root):
                 continue
-            if chunks := call.mind.index.chunks(source_id(path)):
+            if chunks := call.index.chunks(source_id(path)):
                 changed[path] = (status.st_size, status.st_mtime_ns, chunks.digest)
     return changed
 
@@ -383,7 +383,7 @@ def _unchanged(
     except OSError:
         return None
     id_ = source_id(path)
-    if not seen.is_of(status) or not (chunks := call.mind.index.chunks(id_)):
+    if not seen.is_of(status) or not (chunks := call.index.chunks(id_)):
         return None
     if options.private and not is_private(chunks.path):
         return None
@@ -474,7 +474,7 @@ def _update(
             status = place.lstat()
             seen = (status.st_size, status.st_mtime_ns)
             report = FileReport(path=checked.path, source_id=parent, seen=seen)
-            return _as_known(report, call, call.mind.index.parts(parent or ""))
+            return _as_known(report, call, call.index.parts(parent or ""))
     message = checked.message or f"`{checked.path}` is not here"
     hint = f"if it is not needed: `mind rm {parent}`; if it moved, ingest its new path too"
     if source is None and checked.state is State.UNKNOWN:
@@ -638,7 +638,7 @@ def _text_of(data: bytes, path: str, root: Path) -> str:
 def _earlier_chunks(call: Call, path: str) -> tuple[Record, ...]:
     """Returns the stored chunks of a file, including those another process wrote just now."""
     id_ = source_id(path)
-    if indexed := call.mind.index.parts(id_):
+    if indexed := call.index.parts(id_):
         return indexed
     for file in (source_path(id_, private=False), source_path(id_, private=True)):
         on_disk = call.mind.store.read(file) if call.mind.store.stamp(file) else ()

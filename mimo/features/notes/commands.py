@@ -264,7 +264,7 @@ def rm(
 def _same_id(call: Call, id: str) -> str | None:
     """Returns a notice of another file that has the id of a purged memory; None without one."""
     with suppress(StorageFailed):
-        for record in filter(None, (call.mind.index.get(id), *call.mind.index.parts(id))):
+        for record in filter(None, (call.index.get(id), *call.index.parts(id))):
             return f"{record.place.path} has the same id: repeat the command to purge it too"
     return None
 

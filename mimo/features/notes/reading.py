@@ -168,7 +168,7 @@ def _to_approve(call: Call, record: Record) -> str | None:
 
 
 def _link(call: Call, to: str, kind: str) -> LinkRow:
-    record = call.mind.index.named(to)
+    record = call.index.named(to)
     if record is None:
         return LinkRow(to=to, type=kind, title=None)
     return LinkRow(to=to, type=kind, title=record.memory.heading, trust=untrusted(call, record))

@@ -138,6 +138,7 @@ class Runner:
                 self._await()
                 return
             action = run.current.action
+            self._call.release()  # An action may take minutes.
             outcome = perform(action, self._scope) if action else Outcome()
             record = machine.after_action(run, outcome, self._pace.at)
             if "question" in record:
@@ -151,7 +152,7 @@ class Runner:
 
     def _await(self) -> None:
         """Waits for an event, at most for the time of the run or of the action."""
-        run, ask = self._run, self._call.console.ask
+        run, ask = self._run, self._call.ask
         self._tell("waiting", {"count": 1}, events=run.awaits, question=run.question)
         text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
         while (place := machine.chosen(run, sent := self._execution.sent())) is None:

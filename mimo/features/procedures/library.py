@@ -270,7 +270,7 @@ def _approvals(call: Call, data: bytes, procedure: Procedure) -> list[str]:
 
 def _agreed(call: Call, procedure: Procedure) -> bool:
     """Returns whether the user, asked on the terminal, approves a procedure."""
-    if call.console.ask is None:
+    if call.ask is None:
         return False
     states = procedure.definition["states"].values()
     actions = [state["action"] for state in states if state and state.get("action")]
@@ -282,6 +282,6 @@ def _agreed(call: Call, procedure: Procedure) -> bool:
         ]
     )
     question = Question(text=text, choices=("yes", "no"))
-    while (answer := call.console.ask(question, _ASKED_SECONDS)) is None:
+    while (answer := call.ask(question, _ASKED_SECONDS)) is None:
         pass
     return answer == "yes"

@@ -14,7 +14,7 @@ from mimo import disk
 from mimo.call import Call
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
-from mimo.index import survey
+from mimo.index import derived, survey
 from mimo.index.schema import portions
 from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
@@ -170,7 +170,7 @@ def count(call: Call) -> dict[str, int]:
         kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
     _, numbers = first(call, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
-        counted = call.mind.index.kept(survey.approved, call.mind.trust.checker())
+        counted = call.index.kept(survey.approved, call.mind.trust.checker())
         numbers[Waiting.UNTRUSTED] = counted.unapproved
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
@@ -415,7 +415,7 @@ def _unreadable(call: Call) -> Iterator[Item]:
 def _versions(call: Call) -> Iterator[Item]:
     from mimo.memory.merge import current_version
 
-    for record in call.mind.index.ask(survey.disputed):
+    for record in call.index.ask(survey.disputed):
         memory = record.memory
         fields = list(dict.fromkeys(version.field for version in memory.competing))
         items = []
@@ -430,11 +430,11 @@ def _versions(call: Call) -> Iterator[Item]:
 
 
 def _decisions(call: Call) -> Iterator[Item]:
-    rivals = call.mind.index.ask(survey.rivals, call.mind.index.kept(survey.contested))
+    rivals = call.index.ask(survey.rivals, call.index.kept(survey.contested))
     by_id = {record.memory.id: record for record in rivals}
     topics: dict[str, list[Record]] = {}
     for ids in portions(list(by_id)):
-        for id in call.mind.index.competing(ids):
+        for id in call.index.competing(ids):
             key = topic_key(by_id[id].memory.topic or "")
             topics.setdefault(key, []).append(by_id[id])
     for some in topics.values():
@@ -444,12 +444,12 @@ def _decisions(call: Call) -> Iterator[Item]:
 
 def _contradictions(call: Call) -> Iterator[Item]:
     pairs: dict[frozenset[str], tuple[Record, Record]] = {}
-    for record in call.mind.index.ask(survey.contradicting):
+    for record in call.index.ask(survey.contradicting):
         for link in record.memory.links:
-            other = call.mind.index.named(link.to) if link.type == Relation.CONTRADICTS else None
+            other = call.index.named(link.to) if link.type == Relation.CONTRADICTS else None
             if other and other.memory.id != record.memory.id:
                 pairs.setdefault(frozenset((record.memory.id, other.memory.id)), (record, other))
-    newer = call.mind.index.superseded_by(list({id for pair in pairs for id in pair}))
+    newer = call.index.superseded_by(list({id for pair in pairs for id in pair}))
     for pair, (record, other) in pairs.items():
         failed = Outcome.FAILED in (record.memory.outcome, other.memory.outcome)
         if not failed and not pair & newer.keys():
@@ -463,8 +463,8 @@ class _Untrusted:
     def __init__(self, call: Call) -> None:
         self._call = call
         # Most often all are: finding that out takes a fifth of the time of listing them.
-        unapproved = call.mind.index.kept(survey.approved, call.mind.trust.checker()).unapproved
-        texts = call.mind.index.ask(survey.unapproved) if unapproved else []
+        unapproved = call.index.kept(survey.approved, call.mind.trust.checker()).unapproved
+        texts = call.index.ask(survey.unapproved) if unapproved else []
         # The messages of commits share a path, and each has its own digest.
         keys: dict[tuple[str, str], int] = {}
         for text in texts:
@@ -477,7 +477,7 @@ class _Untrusted:
     def __iter__(self) -> Iterator[Item]:
         why = "not approved here: no agent gets it unasked, and a search labels it untrusted"
         for some in portions(self._keys):
-            records = self._call.mind.index.ask(survey.records, some)
+            records = self._call.index.ask(survey.records, some)
             for record in (records[key] for key in some if key in records):
                 yield _item(Waiting.UNTRUSTED, record, why, evidence=record.place.digest)
 
@@ -485,7 +485,7 @@ class _Untrusted:
 def _outdated(call: Call) -> Iterator[Item]:
     from mimo.operations import freshness
 
-    for source in freshness.checked(call, call.mind.index.ask(survey.ingested)):
+    for source in freshness.checked(call, call.index.ask(survey.ingested)):
         if source.message:
             evidence = f"{source.state}\0{source.part.place.digest}"
             fields = {"evidence": evidence, "remedy": source.remedy}
@@ -496,9 +496,9 @@ def _stale(call: Call) -> Iterator[Item]:
     from mimo.features.review.stale import Stale, stale
 
     by_id: dict[str, list[Stale]] = {}
-    for citation in stale(call, call.mind.index.citing()):
+    for citation in stale(call, derived.citing(call.index)):
         by_id.setdefault(citation.record.memory.id, []).append(citation)
-    newer = call.mind.index.superseded_by(list(by_id))
+    newer = call.index.superseded_by(list(by_id))
     for citations in [citations for id, citations in by_id.items() if id not in newer]:
         since = citations[0].since
         reasons = "; ".join(dict.fromkeys(citation.reason for citation in citations))
@@ -510,7 +510,7 @@ def _stale(call: Call) -> Iterator[Item]:
 
 def _doubles(call: Call) -> Iterator[Item]:
     seen: set[frozenset[str]] = set()
-    for record, other in call.mind.index.doubles(_COMPARED):
+    for record, other in derived.doubles(call.index, _COMPARED):
         pair = frozenset((record.memory.id, other.memory.id))
         if pair in seen:
             continue

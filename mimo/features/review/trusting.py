@@ -108,7 +108,7 @@ def approve_all(call: Call, *, follow: bool, digest: str | None = None) -> None:
             "the texts that are not approved have changed since they were shown",
             hint="read them again, then approve them",
         )
-    paths = {text.digest: text.path for text in call.mind.index.ask(survey.unapproved)}
+    paths = {text.digest: text.path for text in call.index.ask(survey.unapproved)}
     paths |= {digest: path for path, digest in values.digests(call).items()}
     paths |= {digest: _procedure(name) for name, digest in _procedures(call).items()}
     paths |= dict.fromkeys(call.mind.guard.digests(), FILE)
@@ -128,7 +128,7 @@ def _approve(
 ) -> None:
     """Approves texts, and that they supersede others: a later change must not undo that."""
     call.mind.trust.approve(texts, reviewed=reviewed, paths=paths)
-    call.mind.trust.approve(call.mind.index.ask(tracking.new_claims))
+    call.mind.trust.approve(call.index.ask(tracking.new_claims))
 
 
 def _repair(call: Call) -> None:
@@ -145,7 +145,7 @@ def approve_own(call: Call) -> None:
     """
     own = call.mind.trust.by_own_address()
     stored = values.digests(call)
-    paths = {text.digest: text.path for text in call.mind.index.ask(survey.unapproved)}
+    paths = {text.digest: text.path for text in call.index.ask(survey.unapproved)}
     paths |= {digest: path for path, digest in stored.items()}
     every = (*_memories(call), *stored.values())
     _approve_new(call, (digest for digest in every if digest in own), paths)
@@ -244,7 +244,7 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
         return None
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
-    records = call.mind.index.ask(survey.records, newest)
+    records = call.index.ask(survey.records, newest)
     own = frozenset[str]()
     with suppress(Invalid):
         own = call.mind.trust.by_own_address().intersection(_memories(call))

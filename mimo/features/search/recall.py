@@ -170,7 +170,7 @@ def _newest(call: Call) -> Recollection:
         return Recollection(summary=_lines(UNAPPROVED, note) if note else _nothing(call, 0))
     opening = "the newest note" if len(newest) == 1 else f"the {len(newest)} newest notes"
     ids = [record.memory.id for record in newest]
-    competing = call.mind.index.competing(ids)
+    competing = call.index.competing(ids)
     texts = [
         _text(call, record, "", finding.successor(call, id), competing.get(id, ()))
         for id, record in zip(ids, newest, strict=True)
@@ -198,7 +198,7 @@ def _nothing(call: Call, memories: int) -> str:
         source = "The memory for all projects" if call.mind.is_users else "This project's memory"
         return f"{source} is empty: nothing has been remembered yet."
     searched = "the one memory" if memories == 1 else f"the {memories:,} memories"
-    of_project = 0 if call.mind.is_users else call.mind.index.count(Filter())
+    of_project = 0 if call.mind.is_users else call.index.count(Filter())
     place = "of this project" if of_project else "for all projects"
     if 0 < of_project < memories:
         place = "of this project and for all projects"
@@ -236,7 +236,7 @@ def _text(
     """Returns a memory on one line, with the titles and ids of those that replace or contest it."""
 
     def named(id: str) -> str:
-        other = call.mind.index.get(id)
+        other = call.index.get(id)
         if other is None:
             return id
         if not _is_trusted(call, other):

@@ -312,7 +312,7 @@ def _sources(call: Call) -> Iterator[Check]:
     stale = [(source, source.message) for source in checked if source.message]
     for source, message in stale:
         yield _warning("sources", message, f"`{source.remedy}`", file=source.part.place.path)
-    doubles = call.mind.index.ask(survey.named_like_sources)[:_MOST_NAMED]
+    doubles = call.index.ask(survey.named_like_sources)[:_MOST_NAMED]
     for record in doubles:
         message = "its id is that of an ingested file, too: commands with this id act on the memory"
         hint = "change the id in its file"
@@ -322,7 +322,7 @@ def _sources(call: Call) -> Iterator[Check]:
 
 
 def _links(call: Call) -> Iterator[Check]:
-    dangling = call.mind.index.dangling()
+    dangling = call.index.dangling()
     if len(dangling) > _MOST_NAMED:
         message = f"{len(dangling):,} links lead nowhere; the first {_MOST_NAMED} follow"
         yield _warning("links", message)
@@ -332,7 +332,7 @@ def _links(call: Call) -> Iterator[Check]:
             message = f"{handle_of(source)} is not approved, and links to a missing memory"
         hint = "git may still have it: `git log --all -- .mind`"
         yield _warning("links", message, hint)
-    by_title = call.mind.index.ask(survey.named_by_title)[:_MOST_NAMED]
+    by_title = call.index.ask(survey.named_by_title)[:_MOST_NAMED]
     for source, title, other, digest in by_title:
         message = f"{source} supersedes `{title}` by its title, which has no effect"
         hint = f"write the id in its file: `to: {other}`"
@@ -340,7 +340,7 @@ def _links(call: Call) -> Iterator[Check]:
             message = f"{handle_of(source)} supersedes a title, which has no effect"
             hint = "write an id in its file"
         yield _warning("links", message, hint)
-    circles = call.mind.index.ask(survey.circles)[:_MOST_NAMED]
+    circles = call.index.ask(survey.circles)[:_MOST_NAMED]
     for circle in circles:
         first, second, *_ = names = circle if call.agent is None else lookup.named(call, circle)
         message = f"{', '.join(names)} supersede each other, so none of them is current"

@@ -103,7 +103,7 @@ def _asked_zone(call: Call) -> str | None:
 
     Asks on a terminal only, and only if the setting is unset and the computer is not in UTC.
     """
-    if call.console.ask is None or call.mind.config.origins[ZONE] != "default":
+    if call.ask is None or call.mind.config.origins[ZONE] != "default":
         return None
     from mimo.zones import LOCAL_NAME, system_name
 
@@ -111,7 +111,7 @@ def _asked_zone(call: Call) -> str | None:
     if name is None:
         return None
     question = Question(f"Times are shown in UTC. Show them in local time ({name})?", _ANSWERS)
-    answer = call.console.ask(question, _ANSWER_SECONDS)
+    answer = call.ask(question, _ANSWER_SECONDS)
     return None if answer is None else LOCAL_NAME if answer == _ANSWERS[0] else "UTC"
 
 
@@ -124,7 +124,7 @@ def _check_nesting(call: Call, root: Path, directory: str) -> None:
     if around is None:
         return
     question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)
-    if call.console.ask is None or call.console.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:
+    if call.ask is None or call.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:
         named = "" if directory == "." else f" {quote(directory)}"
         raise Invalid(
             f"`{root}` is inside the project `{around.root}`, whose memory is used here",

@@ -160,7 +160,7 @@ def status(call: Call) -> Status:
             pid=process.pid if process else None,
             uptime_seconds=int((call.mind.now() - started).total_seconds()) if started else None,
             projects_watching=len(paths.intersection(process.watching)) if process else 0,
-            last_index=call.mind.index.changed_at() if call.mind.has_project else None,
+            last_index=call.index.changed_at() if call.mind.has_project else None,
             start=None if process else "mind daemon start",
         ),
         current_project=_project(call) if call.mind.has_project else None,
@@ -180,7 +180,7 @@ def _user_memory(call: Call) -> UserMemory | None:
         return None
     with suppress(MindError):  # `mind doctor` reports the reason.
         memories = finding.total(user)
-        approved = user.mind.index.count(Filter(approved=True))
+        approved = user.index.count(Filter(approved=True))
         return UserMemory(memories=memories, proposed=memories - approved)
     return None
 

@@ -481,7 +481,7 @@ def _outgoing(
 ) -> Neighbour:
     if target in shown:
         return Neighbour(id=target, type=type, incoming=False, memory=shown[target])
-    record = call.mind.index.named(target, shared=shared)
+    record = call.index.named(target, shared=shared)
     row = shown.get(record.memory.id) if record else None
     return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
 
@@ -495,7 +495,7 @@ def _links_within(
     """
     for link in record.memory.links:
         other = _outgoing(call, link.to, link.type, shown, shared=shared)
-        if other.memory or call.mind.index.named(link.to) is None:
+        if other.memory or call.index.named(link.to) is None:
             yield other
 
 

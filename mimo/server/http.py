@@ -39,6 +39,7 @@ from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
 from mimo.guard.tokens import Member, Tokens
 from mimo.mind import Mind
+from mimo.operations import running
 from mimo.operations.connections import config
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import (
@@ -430,7 +431,8 @@ def main(
         where = f"token{'s' if is_team else ''} in {file or TOKEN}"
         announce(f"listening on {place.url} ({where})")
         gate = Gate(hosting, place, token, counts=counts, metrics_open=metrics_open)
-        ended = anyio.run(serve, hosting, gate, listener)
+        with running.registered(home, running.Kind.HTTP, None, system_clock()):
+            ended = anyio.run(serve, hosting, gate, listener)
     raise KeyboardInterrupt(ended.name)
 
 

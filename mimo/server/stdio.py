@@ -40,6 +40,7 @@ from mimo.disk import home_of, working_directory
 from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Mind
+from mimo.operations import running
 from mimo.operations.listening import Listener, Memory
 from mimo.server import GRACE_SECONDS, log_to_stderr, until_a_signal
 from mimo.server.app import App
@@ -77,8 +78,10 @@ def main(
     )
     listener = Listener(outside.home, memory, answers)
     listener.start()
+    listed = running.registered(outside.home, running.Kind.STDIO, memory.root(), outside.now())
     try:
-        ended = anyio.run(serve, app)
+        with listed:
+            ended = anyio.run(serve, app)
     except BaseExceptionGroup as errors:
         if error := _unwritten(errors):
             raise error from errors

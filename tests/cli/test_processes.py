@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,14 @@ def test_no_command_leaves_a_process(tmp_path: Path) -> None:
 
     try:
         subprocess.run([*MIND, "daemon", "start"], cwd=root, env=environ, check=True)
-        assert len(processes(home)) == 1
+        (pid,) = processes(home)
+        words = [*MIND, "status", "--json"]
+        shown = subprocess.run(words, cwd=root, env=environ, check=True, capture_output=True)
+        (row,) = json.loads(shown.stdout)["running"]
+        assert (row["kind"], row["pid"]) == ("daemon", pid)
     finally:
         subprocess.run([*MIND, "daemon", "stop"], cwd=root, env=environ, check=True)
+    end = time.monotonic() + 60
+    while processes(home) and time.monotonic() < end:  # It releases its lock before it has ended.
+        time.sleep(0.05)
     assert processes(home) == []

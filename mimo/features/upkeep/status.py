@@ -16,10 +16,10 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
-from mimo.operations import across, finding, overview, reasons, syncing
+from mimo.operations import across, finding, overview, reasons, running, syncing
 from mimo.operations.overview import Health
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
-from mimo.rendering.results import count, day, render, tally
+from mimo.rendering.results import count, day, minute, render, tally
 from mimo.text.clean import one_line
 
 _LONGEST_WARNING = 300
@@ -120,6 +120,15 @@ class UserMemory:
 
 
 @frozen
+class RunningProcess:
+    """A process that runs until the user or the client stops it."""
+
+    kind: Annotated[running.Kind, Out("The command of `mind` that it runs")]
+    pid: int
+    since: datetime | None
+
+
+@frozen
 class Status:
     """The state of the memory."""
 
@@ -130,6 +139,10 @@ class Status:
     user_memory: Annotated[
         UserMemory | None, Out("The user's memory for all projects", omit=True)
     ] = None
+    running: Annotated[
+        tuple[RunningProcess, ...],
+        Out("The daemon, MCP servers and viewers that run for this project", omit=True),
+    ] = ()
 
 
 @command(
@@ -171,7 +184,17 @@ def status(call: Call) -> Status:
         ),
         warnings=tuple(_warnings(call)),
         user_memory=_user_memory(call),
+        running=tuple(_running(call, process)),
     )
+
+
+def _running(call: Call, process: daemon.Running | None) -> Iterator[RunningProcess]:
+    """Yields what runs for this project; outside of any project, all of it."""
+    root = call.mind.project.root if call.mind.has_project else None
+    if process and (root is None or str(root) in process.watching):
+        yield RunningProcess(kind=running.Kind.DAEMON, pid=process.pid, since=process.started)
+    for server in running.servers(call.mind.home, root):
+        yield RunningProcess(kind=server.kind, pid=server.pid, since=server.since)
 
 
 def _user_memory(call: Call) -> UserMemory | None:
@@ -277,9 +300,10 @@ def _(result: Status, screen: Screen) -> None:
         screen.line(
             dim(f"{registered}, {count(total.total_memories, 'memory', 'memories')} in all")
         )
-    if result.daemon.running:
-        screen.line(dim("the daemon is running"))
-    else:
+    for process in result.running:
+        since = f" since {minute(process.since)}" if process.since else ""
+        screen.line(dim(f"`mind {process.kind}` runs as process {process.pid}{since}"))
+    if not result.daemon.running:
         screen.line(dim("the daemon is not running; nothing needs it (start: `mind daemon start`)"))
     for warning in result.warnings:
         screen.line(warn(warning))

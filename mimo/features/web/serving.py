@@ -21,7 +21,7 @@ from mimo.errors import TERMINATED, MindError, status_of
 from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import ENTRY
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import finding, refresh, running
 from mimo.operations.connections import config
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, listening, new_token
@@ -68,7 +68,10 @@ def serve(call: Call, port: int, started: Callable[[str], None]) -> str:
     token, changes = new_token(), Changes()
     memory = Memory(call.mind.reopened)
     caller = Caller(surface=Surface.CLI, agent=call.agent)
-    with listening(port, hint="leave out --port to use any free port") as listener:
+    mind = call.mind
+    root = mind.project.root if mind.has_project else None
+    listed = running.registered(mind.home, running.Kind.WEB, root, mind.now())
+    with listening(port, hint="leave out --port to use any free port") as listener, listed:
         port = listener.getsockname()[1]
         viewer = Viewer(memory.mind, caller, token, changes)
         ready = partial(started, f"http://{ADDRESS}:{port}{ENTRY}{token}")

@@ -13,7 +13,7 @@ import stat
 import sys
 import time
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -26,9 +26,11 @@ from mimo.frozen import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
     from _typeshed import ReadableBuffer
+
+    T = TypeVar("T")
 
 STATE_BYTES = 64_000_000
 """Maximum size of a state file that is read whole."""
@@ -120,6 +122,34 @@ def stamp(path: str | os.PathLike[str], *, follow: bool = False) -> Stamp | None
         return Stamp.of(os.stat(path, follow_symlinks=follow))  # noqa: PTH116 - faster
     except OSError:
         return None
+
+
+def reread(
+    path: Path, read: Callable[[Path], T], *, follow: bool = False
+) -> Callable[[], T | None]:
+    """Returns a function that returns the value of a file, which it reads after each change.
+
+    The value is None if the file is missing. The function raises as `read` does; threads can use it
+    at once.
+    """
+    seen: tuple[Stamp, T] | None = None
+
+    def value() -> T | None:
+        nonlocal seen
+        try:
+            stamp = Stamp.of(path.stat(follow_symlinks=follow))
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return read(path)  # It reports the error.
+        current = seen
+        if current is None or current[0] != stamp:
+            at_ns = time.time_ns()
+            current = stamp, read(path)
+            seen = current if stamp.is_settled(at_ns) else None
+        return current[1]
+
+    return value
 
 
 # The user's folder, the working directory and the clock.
@@ -472,18 +502,11 @@ def _ignore_all(folder: Path) -> None:
     if data and not data.endswith(b"\n"):
         data += b"\n"
     temporary = temporary_name(path)
-    with suppress(OSError):
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data + missing[0] + b"\n")
-                file.flush()
-                os.fsync(descriptor)
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink()  # The next write tries again.
-            raise
-        flush_folder(folder)
+    with suppress(OSError):  # The next write tries again.
+        temporary.touch(FILE_MODE, exist_ok=False)
+        temporary.write_bytes(data + missing[0] + b"\n")
+        flush(temporary)
+        temporary.replace(path)
 
 
 def temporary_name(path: Path) -> Path:
@@ -624,6 +647,7 @@ class Patience:
             self.count(time.monotonic() - start)
 
 
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 _CURRENT: ContextVar[Patience | None] = ContextVar("_CURRENT", default=None)
 
 
@@ -644,6 +668,21 @@ def shared(most: float | None = None) -> Iterator[None]:
 def current() -> Patience:
     """Returns the patience of the running command; outside of a command, a new one."""
     return _CURRENT.get() or Patience(WAIT_SECONDS)
+
+
+def attempts(wait: float = WAIT_SECONDS) -> Iterator[bool]:
+    """Yields for each attempt whether it is the last one; pauses in between count as waiting.
+
+    The last one comes after `wait` seconds, or the time that the command has left.
+    """
+    patience, pause = current(), _SHORTEST_PAUSE
+    deadline = time.monotonic() + min(wait, patience.left)
+    while not (is_last := time.monotonic() >= deadline):
+        yield is_last
+        with patience.spent():
+            time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+    yield is_last
 
 
 def busy(path: Path, pid: int | None = None) -> StorageFailed:

@@ -221,18 +221,16 @@ class Database:
         schema: str,
         number: int = 0,
         *,
-        durable: bool = True,
         damage_error: type[StorageFailed] = StorageFailed,
     ) -> None:
         """Takes the path, or a function that checks it, and the schema with its `user_version`.
 
         Nothing is opened yet. A clone may bring a database with triggers, so a file is refused
         unless its schema is exactly ours. A later version sets a higher `user_version`.
-        Data that is not `durable` may be lost if the machine fails. `damage_error` is the type of
-        the error for damage.
+        `damage_error` is the type of the error for damage.
         """
         self._damage_error = damage_error
-        self._path, self._number, self._durable = path, number, durable
+        self._path, self._number = path, number
         self._schema = list(zip(schema.split(";\n")))  # As SQLite returns it: rows of one column.
         self._lock = RLock()
         self._open: Connection | None = None
@@ -265,9 +263,7 @@ class Database:
             connection = opened or self._connection(create=True)
             if connection is None:  # Only for the type checker.
                 raise FileNotFoundError(self.path)
-            if self._durable:
-                level = "FULL" if durable else "NORMAL"
-                connection.execute(f"PRAGMA synchronous = {level}")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             begin(connection)
             try:
                 self.check_schema(connection)
@@ -327,15 +323,12 @@ class Database:
             raise failure("open", path, error) from error
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
-            if self._durable:
-                # The journal stays, so a commit is durable without flushing the folder. Without a
-                # log file, the database is readable in a folder that can't be written. A large
-                # change must not make readers wait before it is committed.
-                connection.execute("PRAGMA journal_mode = TRUNCATE")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("PRAGMA cache_spill = OFF")
-            else:
-                connection.execute("PRAGMA synchronous = OFF")
+            # The journal stays, so a commit is durable without flushing the folder. Without a log
+            # file, the database is readable in a folder that can't be written, and by several
+            # machines. A large change must not make readers wait before it is committed.
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_spill = OFF")
             connection.execute("PRAGMA secure_delete = ON")
             if not connection.execute(_STATEMENTS).fetchone():
                 self._create(connection)
@@ -350,8 +343,6 @@ class Database:
 
     def _create(self, connection: Connection) -> None:
         """Creates the tables, unless another process has."""
-        if not self._durable:
-            connection.execute("PRAGMA journal_mode = WAL")
         begin(connection)
         if not connection.execute(_STATEMENTS).fetchone():
             for (statement,) in self._schema:

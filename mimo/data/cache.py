@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import time
 from _thread import RLock, _local
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
 
 _JOURNAL_BYTES = 8_000_000
-_PAUSE_SECONDS = 0.005
 
 _SUSPECT = (
     sqlite3.IntegrityError,
@@ -469,19 +467,15 @@ def _locked(folder: Path) -> Iterator[None]:
     """Lets one process at a time replace caches in a folder. Raises `BlockingIOError`."""
     import fcntl
 
-    patience = disk.current()
-    deadline = time.monotonic() + patience.left
     descriptor = os.open(folder, os.O_RDONLY | disk.CLOSE_ON_EXEC)
     try:
-        while True:
+        for is_last in disk.attempts():
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() > deadline:
+                if is_last:
                     raise
-                with patience.spent():
-                    time.sleep(_PAUSE_SECONDS)
             except OSError:
                 break  # The file system has no locks.
         yield

@@ -8,27 +8,29 @@ from __future__ import annotations
 import json
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo import sqlite
+from mimo.data import Schema
+from mimo.data.cache import Cache
 from mimo.data.loads import loads
+from mimo.disk import STORE
 from mimo.errors import RateLimited, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import WINDOW_SECONDS, Limit
-from mimo.sqlite import Database
 from mimo.store import files
-from mimo.store.projects import own_name
 
 if TYPE_CHECKING:
     import sqlite3
 
-_SCHEMA = (
-    "CREATE TABLE buckets (name TEXT PRIMARY KEY, tokens REAL NOT NULL, at REAL NOT NULL, "
-    "counts TEXT NOT NULL) WITHOUT ROWID"
+FOLDER = f"{STORE}/.index"
+_SCHEMA = Schema(
+    "limits",
+    1,
+    "CREATE TABLE buckets (name TEXT PRIMARY KEY, tokens REAL NOT NULL, at REAL NOT NULL,"
+    " counts TEXT NOT NULL) WITHOUT ROWID",
 )
 
 
@@ -94,7 +96,7 @@ def _wait(bucket: Bucket, limit: Limit, now: float) -> float:
 
 
 class Limits:
-    """The buckets of one project."""
+    """The buckets of one project, in a cache (class C): after damage, counting starts again."""
 
     def __init__(self, root: Path | None, owner: Callable[[], str]) -> None:
         """Takes a project's root, and a function that returns the user's secret.
@@ -102,8 +104,7 @@ class Limits:
         Without a root, only the calls of this process are counted.
         """
         self._root, self._owner = root, owner
-        self._database: Database | None = None
-        self._own: sqlite3.Connection | None = None
+        self._caches: dict[Path | None, Cache] = {}
         self._lock = allocate_lock()
 
     def take(self, limits: Mapping[str, Iterable[Limit]], now: float, *, lasting: bool) -> None:
@@ -115,25 +116,24 @@ class Limits:
         with self._lock:
             if self._root is not None:
                 try:
-                    if self._database is None:
-                        name = f"{own_name('limits', self._owner())}.db"
-                        self._database = Database(
-                            partial(files.local, self._root, name), _SCHEMA, durable=False
-                        )
-                    with self._database.writing() as connection:
-                        return _take_all(connection, limits, now)
+                    return self._take(files.safe_path(self._root, FOLDER), limits, now)
                 except StorageFailed:
                     if lasting:
                         raise
-            if self._own is None:
-                self._own = sqlite.connect(None)
-                self._own.execute(_SCHEMA)
-            return _take_all(self._own, limits, now)
+            return self._take(None, limits, now)
+
+    def _take(self, folder: Path | None, limits: Mapping[str, Iterable[Limit]], now: float) -> None:
+        """Counts one call in the cache of a folder, None for the one in memory."""
+        cache = self._caches.get(folder)
+        if cache is None:
+            owner = self._owner() if folder else ""
+            cache = self._caches[folder] = Cache.open_or_rebuild(folder, _SCHEMA, owner=owner)
+        cache.attempt(cache.writing, _take_all, limits, now)
 
     def close(self) -> None:
-        """Closes the database."""
-        if self._database is not None:
-            self._database.close()
+        """Closes the caches."""
+        for cache in self._caches.values():
+            cache.close()
 
 
 def _take_all(

@@ -7,7 +7,6 @@ can only restrict further.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -515,29 +514,15 @@ class PolicyFile:
 
     def __init__(self, root: Path | None, trusted: Callable[[str], bool]) -> None:
         """Takes a project's root, and a function that returns whether a digest is approved."""
-        self._path = root / FILE if root else None
+        self._file = disk.reread(root / FILE, _read) if root else None
         self._trusted = trusted
-        self._seen: tuple[disk.Stamp, _Read] | None = None
-        """The content, and when the file had last changed; one attribute, for several threads."""
 
     def active(self) -> ActivePolicies:
         """Returns the policies that apply now."""
-        none = ActivePolicies(policies=(DEFAULT,))
-        if self._path is None:
-            return none
-        try:
-            stamp = disk.Stamp.of(self._path.lstat())
-        except FileNotFoundError:
-            return none
-        except OSError:
-            stamp = None
-        seen = self._seen
-        if stamp and seen and stamp == seen[0]:
-            policy, faults, digest = seen[1]
-        else:
-            read_ns = time.time_ns()
-            policy, faults, digest = read = _read(self._path)
-            self._seen = (stamp, read) if stamp and stamp.is_settled(read_ns) else None
+        read = self._file() if self._file else None
+        if read is None:
+            return ActivePolicies(policies=(DEFAULT,))
+        policy, faults, digest = read
         trusted = self._trusted(digest)
         policies: tuple[Policy, ...] = ()
         if policy is not None:

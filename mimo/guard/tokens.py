@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import stat
-import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -190,28 +189,12 @@ class Tokens:
 
     def __init__(self, path: Path) -> None:
         """Reads the file, which may not exist yet. Raises as `read` does."""
-        self._path = path
-        self._stamp: disk.Stamp | None = None
-        self._members: tuple[Member, ...] = ()
+        self._file = disk.reread(path, read, follow=True)
         self.members()
 
     def members(self) -> tuple[Member, ...]:
         """Returns the users of the file. Raises `Invalid` and `StorageFailed`, as `read` does."""
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
-            self._stamp, self._members = None, ()
-            return ()
-        except OSError as error:
-            raise failure("read", self._path, error) from error
-        stamp = disk.Stamp.of(status)
-        if stamp != self._stamp:
-            self._stamp = None  # A file that can't be read admits no one.
-            self._members = ()
-            read_ns = time.time_ns()
-            self._members = tuple(read(self._path).values())
-            self._stamp = stamp if stamp.is_settled(read_ns) else None
-        return self._members
+        return tuple((self._file() or {}).values())
 
     def holder(self, token: str, now: datetime) -> Member | None:
         """Returns the user of a valid token; None for any other.

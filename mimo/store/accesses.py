@@ -1,10 +1,8 @@
 """The number and the last time of accesses to each memory, from which decay is computed.
 
-The counts are local and may be lost. `.mind/.local/accesses.log` gets a line for each answer, and
-`.mind/.local/accesses` has the sums of earlier logs. A line in both is a count, a time in seconds
-since 1970, and ids. Unreadable lines are ignored. The first line of the sums names the log that
-they do not include yet, such as `accesses-2.log`, so that a process that is killed while it sums
-up leaves no access counted twice.
+The counts are local and may be lost (class D). `.mind/.local/accesses.log` gets a line for each
+answer: a count, a time in seconds since 1970, and ids. Unreadable lines are ignored. A log that has
+grown is replaced by the sums of its lines, which have the same form, after a line with their size.
 
 A process writes every few seconds at most, since each write wakes the watchers of `.mind/`.
 """
@@ -22,11 +20,10 @@ from mimo.errors import MindError
 from mimo.memory.decay import Use
 from mimo.memory.model import ID_PATTERN
 from mimo.store import append_log, files
-from mimo.store.locks import lock
 from mimo.text.clean import compiled
 
 _LONGEST_LOG = 256 * 1024
-"""Size in bytes at which a log is summed up."""
+"""Size in bytes of added lines at which a log is summed up."""
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_KEPT = 100_000
 """Number of memories in the sums: those that were used last."""
@@ -37,11 +34,6 @@ _PAUSE_SECONDS = 5
 _MOST_COUNT = 10**12
 _LATEST = 253_402_300_799
 """The last second of the year 9999."""
-
-_LOG = r"accesses(?:-([1-9][0-9]{0,11}))?\.log"
-
-_Counted = tuple[int, int]
-"""The number of accesses, and the second of the last one."""
 
 
 class Accesses:
@@ -70,61 +62,45 @@ class Accesses:
         with self._lock:
             lines, self._waiting = self._waiting, []
         if lines:
-            with lock(files.local(self._root, "accesses.lock"), wait=_WAIT_SECONDS):
-                log = files.local(self._root, _log_of(self._read("accesses")))
-                append_log.append(log, "".join(lines).encode(), durable=False)
-                if log.stat().st_size > _LONGEST_LOG:
-                    self._sum_up(log)
+            log = files.local(self._root, "accesses.log")
+            data = "".join(lines).encode()
+            append_log.append(log, data, durable=False, wait=_WAIT_SECONDS)
+            if _grown(log) > _LONGEST_LOG:
+                append_log.rewrite(log, _summed_up)
 
     def forget(self, id: str) -> None:
         """Removes a memory, or an ingested file with its chunks. Raises `MindError`."""
         named = re.compile(rf" {re.escape(id)}(?:\.[0-9]+)?(?=[ \n])".encode())
-        with lock(files.local(self._root, "accesses.lock")):
-            sums = files.local(self._root, "accesses")
-            for path in (sums, *sums.parent.glob("accesses*.log")):
-                append_log.rewrite(path, lambda data: named.sub(b"", data))
+        log = files.local(self._root, "accesses.log")
+        append_log.rewrite(log, lambda data: named.sub(b"", data))
 
     def uses(self) -> dict[str, Use]:
-        """Returns the use of each memory that was used."""
-        return {
-            id_: Use(count, disk.moment(last)) for id_, (count, last) in self._counted().items()
-        }
-
-    def _counted(self) -> dict[str, _Counted]:
-        counted: dict[str, _Counted] = {}
-        sums = self._read("accesses")
-        _add(counted, sums)
-        _add(counted, self._read(_log_of(sums)))
-        return counted
-
-    def _read(self, name: str) -> bytes:
-        """Returns the complete lines of a file; none if it can't be read."""
+        """Returns the use of each memory that was used; none if the log can't be read."""
         try:
-            data, _ = disk.look(files.local(self._root, name), limit=_MOST_BYTES)
+            data, _ = disk.look(files.local(self._root, "accesses.log"), limit=_MOST_BYTES)
         except (OSError, MindError):
-            return b""
-        return append_log.split(data).whole
-
-    def _sum_up(self, log: Path) -> None:
-        latest = sorted(self._counted().items(), key=lambda item: item[1][1])[-_MOST_KEPT:]
-        number = int(match[1] or 0) if (match := compiled(_LOG).fullmatch(log.name)) else 0
-        following = f"accesses-{number + 1}.log"
-        rows = (f"{count} {last} {id_}\n" for id_, (count, last) in latest)
-        sums = f"{following}\n{''.join(rows)}".encode()
-        files.replace(log.with_name("accesses"), sums, mode=0o600)
-        for other in log.parent.glob("accesses*.log"):
-            if other.name != following:
-                files.remove(other)
+            return {}
+        sums = _sums(append_log.split(data).whole)
+        return {id_: Use(count, disk.moment(last)) for id_, (count, last) in sums.items()}
 
 
-def _log_of(sums: bytes) -> str:
-    """Returns the name of the log that some sums do not include."""
-    first = sums.partition(b"\n")[0].decode("latin-1")
-    return first if first and compiled(_LOG).fullmatch(first) else "accesses.log"
+def _grown(log: Path) -> int:
+    """Returns the size in bytes of the lines that were added to a log since it was summed up."""
+    size = log.stat().st_size
+    first = disk.start(log, 32).partition(b"\n")[0]
+    return size - int(first) if first.isdigit() and int(first) < size else size
 
 
-def _add(counted: dict[str, _Counted], data: bytes) -> None:
-    """Adds up the lines of a file; other lines are ignored."""
+def _summed_up(data: bytes) -> bytes:
+    """Returns the sums of the lines of a log, those of the memories that were used last."""
+    latest = sorted(_sums(data).items(), key=lambda item: item[1][1])[-_MOST_KEPT:]
+    sums = "".join(f"{count} {last} {id_}\n" for id_, (count, last) in latest)
+    return f"{len(sums)}\n{sums}".encode()
+
+
+def _sums(data: bytes) -> dict[str, tuple[int, int]]:
+    """Returns the number of accesses to each memory and the second of the last one."""
+    counted: dict[str, tuple[int, int]] = {}
     for line in data.decode("ascii", "replace").splitlines():
         count, _, rest = line.partition(" ")
         last, _, ids = rest.partition(" ")
@@ -134,6 +110,7 @@ def _add(counted: dict[str, _Counted], data: bytes) -> None:
             if compiled(ID_PATTERN).fullmatch(id_):
                 before = counted.get(id_, (0, 0))
                 counted[id_] = (before[0] + int(count), max(before[1], int(last)))
+    return counted
 
 
 def _is_number(text: str, most: int) -> bool:

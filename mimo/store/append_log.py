@@ -50,17 +50,24 @@ def torn(path: Path) -> int:
         os.close(descriptor)
 
 
-def append(path: Path, data: bytes, *, durable: bool = True, flush_name: bool = False) -> None:
+def append(
+    path: Path,
+    data: bytes,
+    *,
+    durable: bool = True,
+    flush_name: bool = False,
+    wait: float = WAIT_SECONDS,
+) -> None:
     """Adds complete lines to a log, which is created if it is missing. Raises `StorageFailed`.
 
-    Processes append one after the other. After a failure the log is unchanged. Data that is not
-    `durable` may be lost if the machine fails. Empty data only checks that the log is writable.
-    Durable data flushes the name of a new log. `flush_name` is for a log whose earlier lines were
-    not durable, so that its name may not be on the disk.
+    Processes append one after the other, and wait up to `wait` seconds. After a failure the log is
+    unchanged. Data that is not `durable` may be lost if the machine fails. Empty data only checks
+    that the log is writable. Durable data flushes the name of a new log. `flush_name` is for a log
+    whose earlier lines were not durable, so that its name may not be on the disk.
     """
     with files.reported("write", path):
         disk.make_folder(path.parent)
-        descriptor = _locked_log(path)
+        descriptor = _locked_log(path, wait)
         try:
             disk.tighten_open(descriptor, path)
             if not data:
@@ -102,13 +109,13 @@ def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
             os.close(descriptor)
 
 
-def _locked_log(path: Path) -> int:
+def _locked_log(path: Path, wait: float = WAIT_SECONDS) -> int:
     """Returns a descriptor of the log, which holds its lock until it is closed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     while True:
         descriptor = disk.opened(path, flags)
         try:
-            locks.wait_for(descriptor, path, WAIT_SECONDS)
+            locks.wait_for(descriptor, path, wait)
             # Meanwhile, another process may have replaced the log by a new file.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.lstat()):

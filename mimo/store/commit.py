@@ -35,7 +35,6 @@ PROGRAM = "mind <mind@localhost>"
 """The author of commits of the program itself."""
 
 _FROM_INPUT = ("--pathspec-from-file=-", "--pathspec-file-nul")
-_PAUSE_SECONDS = 0.1
 _TRIES = 5
 _NEW, _MISSING = "??", " D"
 """Marks of `git status`: not in git's index yet, and missing on the disk."""
@@ -621,14 +620,11 @@ def _waited(
     run: Callable[..., CompletedProcess[bytes]], root: Path, *words: str, data: bytes
 ) -> CompletedProcess[bytes]:
     """Returns the result of a git command; waits if another process works with git's index."""
-    patience = disk.current()
-    deadline = time.monotonic() + patience.left
-    while True:
+    for is_last in disk.attempts():
         result = run(root, *words, data=data, seconds=_SLOW)
-        if not _is_locked(result) or time.monotonic() > deadline:
+        if is_last or not _is_locked(result):
             return result
-        with patience.spent():
-            time.sleep(_PAUSE_SECONDS)
+    raise AssertionError
 
 
 def _is_locked(result: CompletedProcess[bytes]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -13,8 +12,6 @@ from mimo import disk
 from mimo.disk import WAIT_SECONDS
 from mimo.errors import StorageFailed
 from mimo.failures import failure
-
-_LONGEST_PAUSE = 0.05
 
 
 @contextmanager
@@ -134,16 +131,12 @@ def _opened_lock(path: Path) -> int:
 
 def wait_for(descriptor: int, path: Path, wait: float) -> None:
     """Takes the lock of an open file. Raises `StorageFailed` if it isn't free in `wait` seconds."""
-    patience = disk.current()
-    deadline = time.monotonic() + min(wait, patience.left)
-    pause = 0.001
     try:
-        while not _try(descriptor):
-            if time.monotonic() >= deadline:
+        for is_last in disk.attempts(wait):
+            if _try(descriptor):
+                return
+            if is_last:
                 raise disk.busy(path, _named(descriptor))
-            with patience.spent():
-                time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
     except OSError as error:
         raise StorageFailed(
             f"can't lock `{path}`: {error.strerror or error}",

@@ -110,10 +110,9 @@ def test_buckets_unused_for_two_minutes_are_removed(root: Path) -> None:
     for number in range(50):
         limits.take({f"namespace agent.{number}": [Limit(1, 3)]}, NOW, lasting=True)
     limits.take({"tool x": [Limit(1, 3)]}, NOW + 200, lasting=True)
-    assert limits._database is not None
+    (cache,) = limits._caches.values()
 
-    with limits._database.reading() as connection:
-        assert connection is not None
+    with cache.reading() as connection:
         assert connection.execute("SELECT count(*) FROM buckets").fetchone() == (1,)
 
 
@@ -136,7 +135,7 @@ def test_planted_counts_are_ignored(root: Path) -> None:
     limits = Limits(root, lambda: "another secret")
     assert takes(limits, FEW) == 3
     limits.close()
-    (planted,) = (root / ".mind" / ".local").glob("limits*.db")
+    (planted,) = (root / ".mind" / ".index").glob("limits*.db")
     shutil.copy(planted, planted.with_name("limits.db"))
 
     assert takes(Limits(root, str), FEW) == 3
@@ -147,15 +146,15 @@ def test_names_of_namespaces_are_not_stored(root: Path) -> None:
     limits = Limits(root, str)
     limits.take({"namespace agent.secret": [Limit(1, 3), Limit(1, 9)]}, NOW, lasting=True)
     limits.close()
-    for path in (root / ".mind" / ".local").iterdir():
+    for path in (root / ".mind" / ".index").iterdir():
         assert b"secret" not in path.read_bytes()
 
 
 def test_without_a_database_reads_are_counted_in_memory_and_writes_refused(
     root: Path,
 ) -> None:
-    shutil.rmtree(root / ".mind" / ".local", ignore_errors=True)
-    (root / ".mind" / ".local").write_text("a file in the way", encoding="utf-8")
+    shutil.rmtree(root / ".mind" / ".index", ignore_errors=True)
+    (root / ".mind" / ".index").write_text("a file in the way", encoding="utf-8")
     limits = Limits(root, str)
 
     with pytest.raises(StorageFailed):
@@ -167,7 +166,7 @@ def test_without_a_database_reads_are_counted_in_memory_and_writes_refused(
 
 
 def test_writes_are_refused_until_the_database_is_writable(root: Path) -> None:
-    block = root / ".mind" / ".local"
+    block = root / ".mind" / ".index"
     shutil.rmtree(block, ignore_errors=True)
     block.write_text("a file in the way", encoding="utf-8")
     limits = Limits(root, str)

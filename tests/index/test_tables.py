@@ -28,6 +28,7 @@ def files(folder: Path) -> list[str]:
 def filled(folder: Path, change_of: Make) -> None:
     index = Index.open(folder, None)
     index.apply([change_of(f"m{number}", "word " * 300) for number in range(40)], now_ns=1)
+    index._tables.compact()  # So that the log has no copy of what a test damages.
     index.close()
     with closing(sqlite3.connect(SCHEMA.path(folder))) as sql:
         sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # Otherwise the log has all pages.

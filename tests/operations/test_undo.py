@@ -539,8 +539,8 @@ def test_purge_leaves_no_copy_in_any_file(call: Call) -> None:
 def test_purge_reports_what_may_be_left(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = added(call, "Swordfish opens the door")
     assert run(call, "search", query="swordfish").results
-    (call.mind.folder / ".local" / "accesses.lock").unlink(missing_ok=True)
-    (call.mind.folder / ".local" / "accesses.lock").mkdir()
+    (call.mind.folder / ".local" / "accesses.log").unlink(missing_ok=True)
+    (call.mind.folder / ".local" / "accesses.log").mkdir()
 
     def full(index: Index) -> None:
         raise StorageFailed("no space left")

@@ -241,19 +241,19 @@ def test_accesses_are_counted_once_if_killed_while_they_are_summed_up(
     counted, root = Accesses(call.mind.project.root), call.mind.project.root
     monkeypatch.setattr("mimo.store.accesses._LONGEST_LOG", 10)
 
-    def killed(path: Path, *, expect: str | None = None) -> None:
+    def killed(path: Path, data: bytes, *, mode: int) -> None:
         raise SystemExit
 
     for turn in range(3):
         with monkeypatch.context() as patched:
-            patched.setattr(files, "remove", killed)
+            patched.setattr(files, "replace", killed)
             counted = Accesses(root)
             with pytest.raises(SystemExit):
                 counted.note(["tea", "milk", "sugar"], call.mind.now())
         assert Accesses(root).uses()["tea"].times == turn + 1
     Accesses(root).note(["tea", "milk", "sugar"], call.mind.now())
     assert Accesses(root).uses()["tea"].times == 4
-    assert len(list((call.mind.folder / ".local").glob("accesses*.log"))) == 0
+    assert len(list((call.mind.folder / ".local").glob("accesses*"))) == 1
 
 
 @pytest.mark.attack("unreadable file is written")

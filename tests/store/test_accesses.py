@@ -86,9 +86,8 @@ def test_damaged_lines_are_ignored(root, damage):
     assert Accesses(root).uses() == {"tea": Use(times=2, last=NOW)}
 
 
-@pytest.mark.parametrize("name", ["accesses", "accesses.log"])
-def test_a_folder_in_place_of_a_file_loses_only_its_counts(root, name):
-    (root / ".mind" / ".local" / name).mkdir(parents=True)
+def test_a_folder_in_place_of_the_log_has_no_counts(root):
+    log(root).mkdir(parents=True)
 
     assert Accesses(root).uses() == {}
 
@@ -111,7 +110,7 @@ def test_a_long_log_is_summed_up_without_loss(root, monkeypatch):
     for day in range(60):
         Accesses(root).note(["tea", f"only_{day}"], NOW + timedelta(days=day))
 
-    assert not log(root).exists() or log(root).stat().st_size <= 200
+    assert log(root).stat().st_size < 61 * len("1 1794323400 only_10\n") + 300
     uses = Accesses(root).uses()
     assert uses["tea"] == Use(times=60, last=NOW + timedelta(days=59))
     assert len(uses) == 61

@@ -201,7 +201,9 @@ def lost(
                 yield f"acknowledged, but {name} is not as it should be"
         elif reason := _half_done(name, old, new, here, also):
             yield f"{name} is {reason}"
-        elif not _GROWS.search(name) and _is_changed(name.removeprefix("undo of "), before, now):
+        elif not (also or _GROWS.search(name)) and _is_changed(
+            name.removeprefix("undo of "), before, now
+        ):
             yield f"the earlier text of {name} is lost"
 
 

@@ -1,19 +1,18 @@
 """Access to the machine that every other module builds on.
 
-The user's folder and the clock; files and memory of a process; reading regular files only; private
-places, whose files are the user's alone; and the time that one command waits for other processes.
+The user's folder and the clock; reading regular files only; private places, whose files are the
+user's alone; and the time that one command waits for other processes.
 """
 
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import stat
 import sys
 import time
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -26,11 +25,9 @@ from mimo.frozen import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import Any
 
     from _typeshed import ReadableBuffer
-
-    T = TypeVar("T")
 
 STATE_BYTES = 64_000_000
 """Maximum size of a state file that is read whole."""
@@ -67,8 +64,6 @@ coarsest file systems, recognised by whole seconds, in steps of 2 s."""
 # A day before the ends of the calendar, so that every time zone has these times.
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC).timestamp()
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-_MANY_FILES = 65_536
-"""The number of open files that suffices for thousands of projects."""
 
 HOME_MARKS = ("index-owner", "projects.json")
 """Files that only a home ($MIND_HOME) has: the user's secret and the list of projects."""
@@ -122,34 +117,6 @@ def stamp(path: str | os.PathLike[str], *, follow: bool = False) -> Stamp | None
         return Stamp.of(os.stat(path, follow_symlinks=follow))  # noqa: PTH116 - faster
     except OSError:
         return None
-
-
-def reread(
-    path: Path, read: Callable[[Path], T], *, follow: bool = False
-) -> Callable[[], T | None]:
-    """Returns a function that returns the value of a file, which it reads after each change.
-
-    The value is None if the file is missing. The function raises as `read` does; threads can use it
-    at once.
-    """
-    seen: tuple[Stamp, T] | None = None
-
-    def value() -> T | None:
-        nonlocal seen
-        try:
-            stamp = Stamp.of(path.stat(follow_symlinks=follow))
-        except FileNotFoundError:
-            return None
-        except OSError:
-            return read(path)  # It reports the error.
-        current = seen
-        if current is None or current[0] != stamp:
-            at_ns = time.time_ns()
-            current = stamp, read(path)
-            seen = current if stamp.is_settled(at_ns) else None
-        return current[1]
-
-    return value
 
 
 # The user's folder, the working directory and the clock.
@@ -321,45 +288,6 @@ def check(path: Path, *, follow: bool = False) -> None:
 
 def _not_regular(path: Path | str) -> OSError:
     return OSError(errno.EINVAL, "not a regular file", str(path))
-
-
-def permit_many_files() -> None:
-    """Raises the limit of open files, as far as the system lets a process do so.
-
-    Many systems begin with 1,024 or fewer, and each open project takes about ten.
-    """
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(_MANY_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-_LARGE = 1 << 20
-"""The size in bytes of blocks that are outside of the heap."""
-_GARBAGE = 10_000
-"""The number of new objects that starts a garbage collection. Commands begin with a larger one."""
-
-
-def return_memory() -> None:
-    """Lets memory go back that a long process no longer needs: garbage, and free parts of the heap.
-
-    By default, the C library glibc has a heap for each thread, and takes blocks of up to 32 MB from
-    it once such a block was freed. The parts that are free between others stay with the process:
-    44 MB after a few requests of 5 MB. One heap is enough, since Python lets one thread work at a
-    time.
-    """
-    import ctypes
-
-    gc.set_threshold(_GARBAGE)
-    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 # Private places: their modes, and the users whose files count as the user's own.

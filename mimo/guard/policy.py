@@ -514,7 +514,7 @@ class PolicyFile:
 
     def __init__(self, root: Path | None, trusted: Callable[[str], bool]) -> None:
         """Takes a project's root, and a function that returns whether a digest is approved."""
-        self._file = disk.reread(root / FILE, _read) if root else None
+        self._file = files.reread(root / FILE, _read) if root else None
         self._trusted = trusted
 
     def active(self) -> ActivePolicies:

@@ -189,7 +189,7 @@ class Tokens:
 
     def __init__(self, path: Path) -> None:
         """Reads the file, which may not exist yet. Raises as `read` does."""
-        self._file = disk.reread(path, read, follow=True)
+        self._file = files.reread(path, read, follow=True)
         self.members()
 
     def members(self) -> tuple[Member, ...]:

@@ -65,7 +65,7 @@ class Accesses:
             log = files.local(self._root, "accesses.log")
             data = "".join(lines).encode()
             append_log.append(log, data, durable=False, wait=_WAIT_SECONDS)
-            if _grown(log) > _LONGEST_LOG:
+            if log.stat().st_size > _LONGEST_LOG and _grown(log) > _LONGEST_LOG:
                 append_log.rewrite(log, _summed_up)
 
     def forget(self, id: str) -> None:

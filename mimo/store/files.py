@@ -23,7 +23,9 @@ from mimo.failures import failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from typing import BinaryIO, TypeVar
+
+    T = TypeVar("T")
 
 CONFIG = "config.toml"
 """The settings file. A `.mind/` without it is not a project; the user's is in $MIND_HOME."""
@@ -114,6 +116,34 @@ def content(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise failure("read", path, error) from error
+
+
+def reread(
+    path: Path, read: Callable[[Path], T], *, follow: bool = False
+) -> Callable[[], T | None]:
+    """Returns a function that returns the value of a file, which it reads after each change.
+
+    The value is None if the file is missing. The function raises as `read` does; threads can use it
+    at once.
+    """
+    seen: tuple[disk.Stamp, T] | None = None
+
+    def value() -> T | None:
+        nonlocal seen
+        try:
+            stamp = disk.Stamp.of(path.stat(follow_symlinks=follow))
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return read(path)  # It reports the error.
+        current = seen
+        if current is None or current[0] != stamp:
+            at_ns = time.time_ns()
+            current = stamp, read(path)
+            seen = current if stamp.is_settled(at_ns) else None
+        return current[1]
+
+    return value
 
 
 def safe_path(root: Path, relative: str) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
+from mimo import installation
 from mimo.call import Call
 from mimo.store.init import init
 
@@ -54,7 +54,7 @@ def test_a_process_for_many_projects_raises_its_limit_of_open_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
     try:
-        disk.permit_many_files()
+        installation.permit_many_files()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(65_536, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

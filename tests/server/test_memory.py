@@ -7,7 +7,7 @@ import pytest
 
 LARGE_BLOCK = """
 import ctypes, sys
-from mimo.disk import return_memory
+from mimo.installation import return_memory
 
 class Usage(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks")]

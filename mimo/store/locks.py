@@ -131,11 +131,10 @@ def _opened_lock(path: Path) -> int:
 
 def wait_for(descriptor: int, path: Path, wait: float) -> None:
     """Takes the lock of an open file. Raises `StorageFailed` if it isn't free in `wait` seconds."""
+    attempts = disk.attempts(wait)
     try:
-        for is_last in disk.attempts(wait):
-            if _try(descriptor):
-                return
-            if is_last:
+        while not _try(descriptor):
+            if next(attempts):
                 raise disk.busy(path, _named(descriptor))
     except OSError as error:
         raise StorageFailed(

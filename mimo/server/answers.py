@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import CallToolResult, TextContent
@@ -14,11 +14,11 @@ from mimo.commands.arguments import choose
 from mimo.commands.invoke import fault, invoke
 from mimo.commands.leniency import understood
 from mimo.commands.schema import output_schema
-from mimo.commands.spec import BUDGET, Spec, declared, to_json
+from mimo.commands.spec import BUDGET, Spec, declared, fields_of, to_json
 from mimo.errors import Internal, MindError
 from mimo.guard.privacy import redact_error
 from mimo.server import fitting
-from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET, SCALES, Cut
+from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET
 from mimo.server.reading import Reader
 from mimo.server.wording import for_agents, reworded
 
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
     from mimo.call import Call
 
 log = logging.getLogger("mind")
-
-_PORTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
-"""Shares of the room to shorten the data to: the text of the same data may be longer."""
-
-_REST = 400
-"""Bytes of the field `truncated`."""
 
 _MESSAGE, _HINT, _DETAILS = 3_000, 1_000, 4_000
 """The most characters of an error's message and hint, and bytes of its details."""
@@ -84,11 +78,11 @@ def _forms(
     now: Callable[[], datetime],
 ) -> tuple[dict[str, Any], str]:
     """Returns the structured content and the text of a result."""
+    cls: Any = type(result)
     data: dict[str, Any] = to_json(result, guide=partial(for_agents, specs=specs))
-    cuts = fitting.paged(result, data)
-    ends = [field.name for field in fitting.published_of(result) if field.page < 0]
+    pages = {field.name: field.page for field in fields_of(cls) if field.page}
     schema = _schema(tuple(each.function for each in specs))
-    return formed(data, schema, spec, given, Reader(now), cuts, ends)
+    return formed(data, schema, spec, given, Reader(now), pages)
 
 
 def formed(
@@ -97,44 +91,22 @@ def formed(
     spec: Spec,
     given: Mapping[str, Any],
     reader: Reader,
-    cuts: Sequence[Cut] = (),
-    ends: Sequence[str] = (),
+    pages: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[dict[str, Any], str]:
     """Returns the data of a result and their text, neither of which is too long.
 
-    An agent's budget is for one of them. What is left out is named in the field `truncated`.
+    An agent's budget is for one of them. What is left out is named in the field `truncated`. Lists
+    named in `pages` have that many items.
     """
     budget = given.get(BUDGET.name) if spec.has_budget else None
-    most = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
-    aim = 2 * most if budget else min(fitting.aim(data), 2 * most)
-    query = given.get("query")
-    asked = query if isinstance(query, str) else None
-
-    def form(shorter: dict[str, Any], more: Sequence[Cut]) -> tuple[dict[str, Any], str]:
-        if cuts or more:
-            parts = [*cuts, *more]
-            shorter = shorter | {"truncated": fitting.continued(parts, spec, given, shorter)}
-        # The text of data that are too long would be made in vain.
-        return shorter, reader.read(shorter, schema) if fitting.size(shorter) <= most else ""
-
-    listed, dropped = fitting.capped(data, schema, most, ends)
-
-    @cache
-    def scaled(scale: float) -> tuple[dict[str, Any], str]:
-        return form(fitting.brief(listed, schema, asked, scale), dropped)
-
-    def fits(forms: tuple[dict[str, Any], str]) -> bool:
-        return bool(forms[1]) and sum(map(fitting.size, forms)) <= aim
-
-    scale = SCALES[bisect_left(SCALES[:-1], 1, key=lambda scale: fits(scaled(scale)))]
-    forms = scaled(scale)
-    for portion in _PORTIONS:
-        if forms[1] and max(map(fitting.size, forms)) <= most:
-            break
-        shorter = fitting.brief(listed, schema, asked, SCALES[-1])
-        shorter, more = fitting.fitted(shorter, schema, int(most * portion) - _REST, ends)
-        forms = form(shorter, [*dropped, *more])
-    return forms
+    limit = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
+    query = str(given.get("query") or "")
+    short, cuts = fitting.fitted(
+        data, schema, limit, query=query, pages=pages, is_brief=budget is None
+    )
+    if cuts:
+        short["truncated"] = fitting.continued(cuts, spec, given, short)
+    return short, reader.read(short, schema)
 
 
 @cache

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from mimo.commands.spec import BUDGET, Published, Spec, fields_of
+from mimo.commands.spec import BUDGET, Spec
 from mimo.frozen import NamedTuple
 from mimo.memory.ids import is_id, is_source, uri_of
 from mimo.rendering.results import after_title
@@ -30,22 +31,19 @@ BYTES_PER_TOKEN = 3
 LEAST_BUDGET = 400
 """Tokens of the smallest answer: room for a row, and for the note on the rows that are missing."""
 
-_RANKED = (160, 120, 80)
-"""Characters of the passages of the first matches."""
-_PASSAGE = 60
-"""Characters of the passage of any other memory in a list."""
+_ROW, _ROWS = 410, 10
+"""Bytes of a row, to which passages are adapted, and the fewest rows to allow for.
+
+Ten rows stay below 6,000 bytes in both forms, and of fewer memories more is shown.
+"""
+_RANKED, _UNRANKED = (160, 120, 80), 60
+"""Weights by which passages share the room: of the first matches, and of other memories."""
+_PASSAGE = 40
+"""Characters of a passage for which there always is room."""
 _READ = 4_000
 """Characters after the best passage, or of the beginning, among which the excerpt is chosen."""
-_ROW, _ROWS = 580, 10
-"""Bytes of a row in both forms, to which passages are adapted, and the fewest rows to allow for.
-
-Ten rows stay below 6,000 bytes, and of fewer memories more is shown.
-"""
 _TEXT = 400
 """Characters of other texts in a row."""
-
-SCALES = (25, 12, 6, 3, 2, 1, 0.9, 0.8, 0.7, 0.6)
-"""Multiples of these lengths to try."""
 
 _UNCUT, _UNCUT_JSON = 200, 40
 """Bytes of a text that is never shortened: ids, names and dates; any text in stored JSON."""
@@ -53,8 +51,17 @@ _UNCUT, _UNCUT_JSON = 200, 40
 _DEEPEST = 20
 """Levels of stored JSON that a shortened answer has."""
 
-_LEAST = 40
-"""Bytes that every row has."""
+_FIELD = 4
+"""Bytes of the signs around a field or an item."""
+
+_LEAST = 20
+"""Bytes of an item: a list with more of them than fit is not looked at as a whole."""
+
+_LINE = 6
+"""Bytes by which a line of a stored text may be longer in the text form than in JSON."""
+
+_NOTE = 400
+"""Bytes of the field `truncated`."""
 
 _LONGEST_PATH = 60
 """Characters of the name of a shortened part; one in stored JSON may be longer."""
@@ -66,6 +73,9 @@ _FILTERS = ("type", "types", "kinds", "tool", "time_filter", "name", "namespace"
 """Arguments by which a tool returns fewer rows, the most useful first."""
 
 _MARK = "…"
+
+_TEXTS: Schema = MappingProxyType({"type": "string"})
+_NO_PAGES: Mapping[str, int] = MappingProxyType({})
 
 
 class Cut(NamedTuple):
@@ -79,136 +89,173 @@ class Cut(NamedTuple):
     """True if the last items of a list were kept."""
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def size(value: Any) -> int:
     """Returns the bytes of a value as JSON."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return len(text.encode("utf-8", "replace"))
-
-
-def published_of(result: object) -> tuple[Published, ...]:
-    """Returns the published fields of a result."""
-    cls: Any = type(result)
-    return fields_of(cls)
-
-
-def paged(result: object, data: dict[str, Any]) -> list[Cut]:
-    """Shortens the lists that have a length of their own in answers to agents."""
-    cuts = []
-    for field in published_of(result):
-        items = data.get(field.name)
-        if field.page and isinstance(items, list) and len(items) > abs(field.page):
-            is_end = field.page < 0
-            data[field.name] = items[field.page :] if is_end else items[: field.page]
-            cuts.append(Cut(field.name, abs(field.page), len(items), is_list=True, is_end=is_end))
-    return cuts
-
-
-def capped(
-    data: Mapping[str, Any], schema: Schema, most: int, ends: Sequence[str]
-) -> tuple[dict[str, Any], list[Cut]]:
-    """Returns data without the items of lists that can't be in an answer of `most` bytes."""
-    fields, cuts, short = schema.get("properties", {}), [], dict(data)
-    for name, items in data.items():
-        inner = fields.get(name, {}).get("items", {})
-        limit = most // (_LEAST if "properties" in inner else 2)
-        if isinstance(items, list) and len(items) > limit:
-            is_end = name in ends
-            short[name] = items[-limit:] if is_end else items[:limit]
-            cuts.append(Cut(name, limit, len(items), is_list=True, is_end=is_end))
-    return short, cuts
-
-
-def aim(data: Mapping[str, Any]) -> int:
-    """Returns the bytes of both forms together that passages should not exceed."""
-    lists = [value for value in data.values() if isinstance(value, list)]
-    return _ROW * max(sum(isinstance(row, dict) for rows in lists for row in rows), _ROWS)
-
-
-def brief(value: Any, schema: Schema, query: str | None, scale: float) -> Any:
-    """Returns a result's data in which each row of a list has at most a passage of a memory.
-
-    The passage is the one that matches the query best; a result's own memory stays whole.
-    """
-    if isinstance(value, dict) and "properties" in schema:
-        fields = schema["properties"]
-        return {
-            name: brief(item, fields.get(name, {}), query, scale) for name, item in value.items()
-        }
-    if isinstance(value, list) and "properties" in (items := schema.get("items", {})):
-        return [
-            _row(row, items, query, _length(row, number, scale)) for number, row in enumerate(value)
-        ]
-    return value
-
-
-def _length(row: Any, number: int, scale: float) -> int:
-    is_ranked = isinstance(row, dict) and ("relevance" in row or "score" in row)
-    first = _RANKED[number] if is_ranked and number < len(_RANKED) else _PASSAGE
-    return int(first * scale)
-
-
-def _row(row: Any, schema: Schema, query: str | None, most: int) -> Any:
-    if not isinstance(row, dict):
-        return row
-    fields = schema.get("properties", {})
-    short = {
-        name: _part(item, fields.get(name, {}), query, most)
-        for name, item in row.items()
-        if name != "passage"
-    }
-    if isinstance(content := row.get("content"), str):
-        short["content"] = _passage(content.strip(), row, query or "", most)
-        if "excerpt" in fields and short["content"] != content.strip():
-            short["excerpt"] = True
-    return short
-
-
-def _passage(content: str, row: Mapping[str, Any], query: str, most: int) -> str:
-    """Returns the best part of a memory: from its best passage on, without the title."""
-    if len(content) <= most:
-        return content
-    start = content.find(str(row.get("passage") or ""))
-    text = content[max(start, 0) :][: most + _READ]
-    text = after_title(text, str(row.get("title") or "")).strip() or text
-    return excerpt(text, query, most)
-
-
-def _part(value: Any, schema: Schema, query: str | None, most: int) -> Any:
-    if isinstance(value, str) and "enum" not in schema:
-        longest = max(most, _TEXT)
-        return value if len(value) <= longest else f"{value[: longest - 1].rstrip()}{_MARK}"
-    if isinstance(value, dict):
-        return _row(value, schema, query, most)
-    return brief(value, schema, query, most / _PASSAGE)
+    return len(_encoded(value).encode("utf-8", "replace"))
 
 
 def fitted(
-    value: Any, schema: Schema, room: int, ends: Sequence[str] = ()
+    data: Any,
+    schema: Schema,
+    limit: int,
+    *,
+    query: str = "",
+    pages: Mapping[str, int] = _NO_PAGES,
+    is_brief: bool = False,
 ) -> tuple[Any, list[Cut]]:
-    """Returns data of about `room` bytes, valid against the schema, and what was shortened.
+    """Returns data that take at most `limit` bytes in each form, and what was shortened.
 
-    Rows are dropped from the end, from the beginning of the lists named in `ends`; long texts are
-    cut, and only stored JSON loses keys.
+    The data are valid against the schema. Each row of a list has a passage of its memory that
+    matches the query, and a result's own memory stays whole. If `is_brief`, passages are adapted to
+    the number of rows, otherwise they use all of the room. Lists named in `pages` have at most so
+    many items, of a negative number the last ones. If the rows do not fit, those at the end are
+    left out, and long texts are cut; only stored JSON loses keys.
     """
-    fitter = _Fitter(ends)
-    return fitter.fit(value, schema, room, (), 0), fitter.cuts
+    fitter = _Fitter(limit, pages)
+    short = fitter.shortened(data, schema)
+    if fitter.cuts or _cost(short, schema) > limit:
+        short = fitter.fit(short, schema, limit - _NOTE)
+    aim = min(_ROW * max(fitter.number, _ROWS), limit) if is_brief else limit
+    fitter.lengthen(short, query, aim - _cost(short, schema) - (_NOTE if fitter.cuts else 0))
+    return short, fitter.cuts
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Yields an object and those in it."""
+    if isinstance(value, dict):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict | list):
+            yield from _objects(item)
+
+
+def _is_free(schema: Schema) -> bool:
+    """Returns whether a schema accepts any JSON, which the text form has on one line."""
+    return schema.keys() <= {"description"}
+
+
+def _cost(value: Any, schema: Schema) -> int:
+    """Returns the bytes of the longer one of the two forms of a value, at most."""
+    if isinstance(value, dict) and "properties" in schema:
+        fields, extra = schema["properties"], _FIELD if "id" in value else _LINE
+        return 2 + sum(
+            len(name) + extra + _cost(item, fields.get(name, {})) for name, item in value.items()
+        )
+    if isinstance(value, list) and "items" in schema:
+        return 2 + sum(_FIELD + _cost(item, schema["items"]) for item in value)
+    text = _encoded(value)
+    lines = sum(map(text.count, ("\\n", "\\r", "\x85", "\u2028", "\u2029")))
+    return size(text if _is_free(schema) else value) + lines * _LINE
+
+
+def _beginning(text: str, schema: Schema, room: int) -> str:
+    """Returns the beginning of a text that takes at most `room` bytes."""
+    text = text[:room]
+    while (cost := _cost(text, schema)) > room:
+        text = text[: min(len(text) - 1, len(text) * room // cost)]
+    return text
+
+
+class _Row(NamedTuple):
+    """A row whose memory is longer than the beginning that it has."""
+
+    short: dict[str, Any]
+    row: Mapping[str, Any]
+    content: str
+    weight: int
+
+    def passage(self, query: str, room: int) -> str:
+        """Returns the content if it takes at most `room` bytes, or else its best part."""
+        cost = _cost(self.content, _TEXTS)
+        if cost <= room:
+            return self.content
+        # The best passage is without the title, which the row has.
+        start = max(self.content.find(str(self.row.get("passage") or "")), 0)
+        length = max(room * len(self.content) // cost, _PASSAGE)
+        text = self.content[start : start + length + _READ]
+        text = after_title(text, str(self.row.get("title") or "")).strip() or text
+        return _beginning(excerpt(text, query, length), _TEXTS, max(room, _PASSAGE))
 
 
 class _Fitter:
     """The shortening of one result."""
 
-    def __init__(self, ends: Sequence[str]) -> None:
-        self._ends = ends
+    def __init__(self, limit: int, pages: Mapping[str, int]) -> None:
+        self._limit = limit
+        self._pages = pages
+        self._rows: dict[int, _Row] = {}
+        """The rows that may get a passage, by the identities of their objects."""
+        self.number = 0
+        """The number of rows."""
         self.cuts: list[Cut] = []
 
-    def fit(self, value: Any, schema: Schema, room: int, path: tuple[str, ...], depth: int) -> Any:
+    def shortened(
+        self, value: Any, schema: Schema, path: tuple[str, ...] = (), weight: int = 0
+    ) -> Any:
+        """Returns a value whose rows are short; `weight` is that of the row that it is in."""
+        if isinstance(value, dict) and (weight or "properties" in schema):
+            fields = schema.get("properties", {})
+            short = {
+                name: self.shortened(item, fields.get(name, {}), (*path, name), weight)
+                for name, item in value.items()
+                if not weight or name != "passage"
+            }
+            content = str(value.get("content") or "").strip()
+            if weight and len(content) > _PASSAGE:
+                short["content"] = content[: _PASSAGE - 1] + _MARK
+                short |= {"excerpt": True} if "excerpt" in fields else {}
+                self._rows[id(short)] = _Row(short, value, content, weight)
+            return short
+        if isinstance(value, list):
+            inner, items = schema.get("items", {}), self._page(value, path)
+            if "properties" not in inner:
+                return items
+            self.number += len(items) if not weight else 0
+            return [
+                self.shortened(row, inner, path, weight or _weight(row, number))
+                for number, row in enumerate(items)
+            ]
+        if isinstance(value, str) and weight and "enum" not in schema and len(value) > _TEXT:
+            return f"{value[: _TEXT - 1].rstrip()}{_MARK}"
+        return value
+
+    def _page(self, items: list[Any], path: tuple[str, ...]) -> list[Any]:
+        """Returns the items that an answer may have of a list of the result."""
+        page = self._pages.get(".".join(path), self._limit)
+        limit = min(abs(page), self._limit // _LEAST)
+        if len(path) != 1 or len(items) <= limit:
+            return items
+        self._note(path, limit, len(items), is_list=True, is_end=page < 0)
+        return items[-limit:] if page < 0 else items[:limit]
+
+    def lengthen(self, data: Any, query: str, room: int) -> None:
+        """Gives the rows in the data the best passages of their memories, in `room` more bytes.
+
+        They share it by their weights, and the room that a short memory leaves is for the others.
+        """
+        rows = [self._rows[id(value)] for value in _objects(data) if id(value) in self._rows]
+        weights = sum(row.weight for row in rows)
+        for row in sorted(rows, key=lambda row: len(row.content) / row.weight):
+            cost = _cost(row.short["content"], _TEXTS)
+            passage = row.passage(query, cost + max(room, 0) * row.weight // weights)
+            row.short["content"] = passage
+            if passage == row.content and not row.row.get("excerpt"):
+                row.short.pop("excerpt", None)
+            room -= _cost(passage, _TEXTS) - cost
+            weights -= row.weight
+
+    def fit(
+        self, value: Any, schema: Schema, room: int, path: tuple[str, ...] = (), depth: int = 0
+    ) -> Any:
         """Returns a value that takes at most about `room` bytes."""
-        if size(value) <= room:
+        if _cost(value, schema) <= room:
             return value
-        is_free = not schema or schema.keys() <= {"description"}
         if isinstance(value, str):
-            return self._text(value, schema, room, path, is_free=is_free)
-        if is_free and (depth > _DEEPEST or not isinstance(value, list | dict)):
+            return self._text(value, schema, room, path)
+        if _is_free(schema) and (depth > _DEEPEST or not isinstance(value, list | dict)):
             return _MARK  # Any value is valid here.
         if isinstance(value, list):
             return self._list(value, schema, room, path, depth)
@@ -216,16 +263,11 @@ class _Fitter:
             return self._object(value, schema, room, path, depth)
         return value
 
-    def _text(
-        self, text: str, schema: Schema, room: int, path: tuple[str, ...], *, is_free: bool
-    ) -> str:
-        shortest = _UNCUT_JSON if is_free else _UNCUT
+    def _text(self, text: str, schema: Schema, room: int, path: tuple[str, ...]) -> str:
+        shortest = _UNCUT_JSON if _is_free(schema) else _UNCUT
         if "enum" in schema or "format" in schema or size(text) <= shortest:
             return text
-        most = max(room, shortest)
-        kept = text[:most]
-        while size(kept) > most - len(_MARK.encode()):
-            kept = kept[: min(len(kept) - 1, len(kept) * most // size(kept))]
+        kept = _beginning(text, schema, max(room, shortest) - len(_MARK.encode()))
         self._note(path, len(kept), len(text), is_list=False)
         return kept + _MARK
 
@@ -233,13 +275,13 @@ class _Fitter:
         self, items: list[Any], schema: Schema, room: int, path: tuple[str, ...], depth: int
     ) -> list[Any]:
         inner: Schema = schema.get("items", {})
-        is_end = len(path) == 1 and path[0] in self._ends
+        is_end = len(path) == 1 and self._pages.get(path[0], 0) < 0
         left = room - 2
         most = max(left // 3, _UNCUT)
         kept: list[Any] = []
         for item in reversed(items) if is_end else items:
             piece = self.fit(item, inner, min(most, left), path, depth + 1)
-            taken = size(piece) + 1
+            taken = _cost(piece, inner) + _FIELD
             if taken > left:
                 break
             kept.append(piece)
@@ -254,14 +296,14 @@ class _Fitter:
         fields = schema.get("properties")
         other = schema.get("additionalProperties") or {}
         names = list(value) if fields is not None else list(_fitting_names(value, room))
-        left = room - 2 - sum(size(name) + 2 for name in names)
+        inner = {name: fields.get(name, {}) if fields is not None else other for name in names}
+        left = room - 2 - sum(size(name) + _FIELD for name in names)
+        costs = {name: _cost(value[name], inner[name]) for name in names}
         short: dict[str, Any] = {}
-        smallest_first = sorted(names, key=lambda name: size(value[name]))
-        for number, name in enumerate(smallest_first):
-            inner = fields.get(name, {}) if fields is not None else other
+        for number, name in enumerate(sorted(names, key=costs.__getitem__)):
             share = max(left, 0) // (len(names) - number)
-            short[name] = self.fit(value[name], inner, share, (*path, name), depth + 1)
-            left -= size(short[name])
+            short[name] = self.fit(value[name], inner[name], share, (*path, name), depth + 1)
+            left -= _cost(short[name], inner[name])
         if len(names) < len(value):
             self._note(path, len(names), len(value), is_list=True)
         return {name: short[name] for name in names}
@@ -270,6 +312,12 @@ class _Fitter:
         self, path: tuple[str, ...], kept: int, total: int, *, is_list: bool, is_end: bool = False
     ) -> None:
         self.cuts.append(Cut(".".join(path[:2]), kept, total, is_list=is_list, is_end=is_end))
+
+
+def _weight(row: Any, number: int) -> int:
+    """Returns the weight of a row, which depends on its rank if it has one."""
+    is_ranked = isinstance(row, dict) and ("relevance" in row or "score" in row)
+    return _RANKED[number] if is_ranked and number < len(_RANKED) else _UNRANKED
 
 
 def _fitting_names(value: Mapping[str, Any], room: int) -> Iterator[str]:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "dependencies.md"
 
 REASONS = {
-    "click": ("Command lines, completions", "read arguments"),
+    "click": ("Command lines", "read arguments"),
     "google-re2": ("Patterns of edges by others, in linear time", "compute"),
     "jsonschema": ("Schemas of procedures; mcp brings it", "compute"),
     "markdown-it-py": ("Headings and blocks of Markdown, for chunks", "compute"),

@@ -155,12 +155,13 @@ class Command(Program):
         self.spec = spec
         self.places = [param for param in params_of(spec) if param.positional]
         self._options = options_of(spec)
+        hidden = [option for option in COMMON if option.key != "json"]
         self._subcommands = subcommands
         super().__init__(
             spec.path.split()[-1],
             [
                 *map(_argument, self.places),
-                *(clicked(o, hidden=o in COMMON and o.key != "json") for o in self._options),
+                *(clicked(o, hidden=not o.param and o in hidden) for o in self._options),
             ],
             help=spec.help,
         )
@@ -259,7 +260,7 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
             settings["type"] = click.Choice(option.choices)
         elif option.key == "project":
             settings["type"] = click.Path()
-    if option in (*COMMON, ALLOW_SECRET, LONG):
+    if not option.param and option in (*COMMON, ALLOW_SECRET, LONG):
         settings |= {"expose_value": False, "callback": _keep}
     return click.Option([option.key, *names], **settings)
 
@@ -323,14 +324,6 @@ class Words(Program, click.Group):
             raise Invalid(f"`mind {self.path}` needs a command", hint=f"commands are {words}")
         raise Page(ctx.get_help())
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Returns the words that may follow, without those that are hidden from users."""
-        return [*self.registry.listed(self.path), *([] if self.path else PROGRAMS)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Returns the command or the group of that name, or None."""
-        return self.at(f"{self.path} {cmd_name}".strip())
-
     def at(self, path: str) -> click.Command | None:
         """Returns the command, the group or the program at a path, or None."""
         if path in self.registry.table:
@@ -349,22 +342,22 @@ class Words(Program, click.Group):
         path, rest = led(self.registry, self.path, args)
         command = self.at(path) if args[0] else None
         if command is None:
-            raise self.unknown(ctx, args[0])
+            raise self.unknown(args[0])
         return path.removeprefix(f"{self.path} "), command, rest
 
-    def check_path(self, ctx: click.Context, words: Sequence[str]) -> None:
+    def check_path(self, words: Sequence[str]) -> None:
         """Raises `Invalid` for words after those of a command."""
         path, rest = "", list(words)
         while rest and path not in self.registry.table and path not in PROGRAMS:
             path, rest = led(self.registry, path, rest)
         if rest:
-            raise Words(path, self.registry).unknown(ctx, rest[0])
+            raise Words(path, self.registry).unknown(rest[0])
 
-    def unknown(self, ctx: click.Context, word: str) -> Invalid:
+    def unknown(self, word: str) -> Invalid:
         """Returns the error for a word that is not a command or a sub-command."""
         if word.startswith("-"):
             return Invalid(f"`{word}` is not an option of `mind`", hint="see `mind help --all`")
-        words = self.list_commands(ctx)
+        words = [*self.registry.listed(self.path), *([] if self.path else PROGRAMS)]
         program = f"mind {self.path}".strip()
         meant = self.registry.meant(self.path, word)
         others = [] if self.path else found(self.registry)
@@ -471,7 +464,7 @@ def program_command(name: str, commands: CommandTable) -> click.Command:
 
     def explain(words: tuple[str, ...], all: bool | None) -> None:
         root = Words("", commands)
-        root.check_path(click.Context(root), words)
+        root.check_path(words)
         ask = [*words, "--help", *(["--all"] if all and not words else [])]
         with root.make_context("mind", ask) as ctx:
             root.invoke(ctx)  # The option raises the page.

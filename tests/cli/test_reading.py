@@ -82,7 +82,9 @@ def test_reading_prints_and_runs_nothing(line: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("line", ["list -n", "list --json=yes", "liszt", "-x", "mcp --tokens"])
+@pytest.mark.parametrize(
+    "line", ["list -n", "list --json=yes", "liszt", "-x", "mcp --tokens", "value  put a b"]
+)
 def test_a_wrong_line_is_an_error_of_ours(line: str) -> None:
     with pytest.raises(Invalid):
-        read(COMMANDS, line.split())
+        read(COMMANDS, line.split(" "))

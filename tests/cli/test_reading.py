@@ -25,7 +25,8 @@ def read_line(words: list[str]) -> Line:
 def spelled(draw: st.DrawFn) -> tuple[str, list[str], dict[str, Any]]:
     """Returns a command, options of it as they are typed, and their values."""
     path = draw(st.sampled_from(sorted(COMMANDS.table)))
-    options = draw(st.lists(st.sampled_from(options_of(COMMANDS.at(path))), unique=True))
+    declared = st.sampled_from(options_of(COMMANDS.at(path)))
+    options = draw(st.lists(declared, unique_by=lambda option: option.key))
     words: list[str] = []
     values: dict[str, Any] = {}
     for option in options:

@@ -17,7 +17,7 @@ from mimo.frozen import frozen
 if TYPE_CHECKING:
     from mimo.guard.audit import Session
     from mimo.guard.tokens import Member
-    from mimo.index.index import Reader, Snapshot
+    from mimo.index.index import Index, Reader, Snapshot
     from mimo.mind import Mind
     from mimo.store.projects import Registered, Registry
     from mimo.surroundings import Ask, Progress
@@ -95,7 +95,7 @@ class Call:
         self.console = console or Console()
         self.notices: dict[str, str | None] = {}
         """The notices that belong to this call alone."""
-        self._snapshots: dict[Mind, Snapshot] | None = None
+        self._snapshots: dict[Index, Snapshot] | None = None
         """The states of indexes that the call reads, see `index`; None before it is started."""
         self._reads_only = False
         self.recorded_member = caller.member
@@ -197,13 +197,15 @@ class Call:
 
         A snapshot ends if the call writes to the index, with `release`, and with the command.
         """
-        index = self.mind.index
+        return self.reader_of(self.mind.index)
+
+    def reader_of(self, index: Index) -> Reader:
+        """Returns an index as this call reads it."""
         if self._snapshots is None:
             return index
-        snapshot = self._snapshots.get(self.mind)
-        if snapshot is None or snapshot.index is not index:
-            snapshot = self._snapshots[self.mind] = index.snapshot(reads_only=self._reads_only)
-        return snapshot
+        if index not in self._snapshots:
+            self._snapshots[index] = index.snapshot(reads_only=self._reads_only)
+        return self._snapshots[index]
 
     def release(self) -> None:
         """Ends the snapshots, as before a wait; the next query begins others."""

@@ -22,7 +22,7 @@ from mimo.surroundings import Clock, Timer
 if TYPE_CHECKING:
     from mimo.guard.guard import Guard
     from mimo.index.embedding import Embedder
-    from mimo.index.index import Index
+    from mimo.index.index import Index, Reader
     from mimo.index.names import Handle
     from mimo.index.postgres.connection import Server
     from mimo.store.accesses import Accesses
@@ -602,22 +602,22 @@ class Mind:
         index.encoder = lambda: self.encoder
         return index
 
-    def handle(self, id: str) -> Handle:
+    def handle(self, id: str, reader_of: Callable[[Index], Reader] = lambda index: index) -> Handle:
         """Returns the name of a memory in people's output.
 
-        Only an index that is open already is asked for it. The abbreviation of one of the user's
-        memory fits none of the project, where it is looked up first.
+        Only an index that is open already is asked for it, by `reader_of`. The abbreviation of one
+        of the user's memory fits none of the project, where it is looked up first.
         """
         from mimo.index.names import Handle
 
         index: Index | None = self._parts.get("index")
         users = self._others.get(projects.user_root(self.home))
         with suppress(MindError, OSError):
-            if index and (handle := index.handle(id)):
+            if index and (handle := reader_of(index).handle(id)):
                 return handle
             index = users._parts.get("index") if users else None
-            if index and (handle := index.handle(id)):
-                return handle if self.is_outside else self.index.apart(handle, id)
+            if index and (handle := reader_of(index).handle(id)):
+                return handle if self.is_outside else reader_of(self.index).apart(handle, id)
         return Handle(handle_of(id), 0)
 
     def use_index(self, index: Index, *, notice: str | None) -> None:

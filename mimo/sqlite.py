@@ -245,10 +245,27 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection | None]:
-        """Gives a connection, or None if the file is missing. Raises `StorageFailed`."""
+        """Gives a connection in a transaction, or None if the file is missing.
+
+        Raises `StorageFailed`.
+        """
+        with self._used():
+            connection = self._connection()
+            if connection is None or connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Lets one thread at a time use the connection in a block. Raises `StorageFailed`."""
         with self._lock:
             try:
-                yield self._connection()
+                yield
             except (sqlite3.DatabaseError, UnicodeDecodeError, Misread) as error:
                 raise self._failed(error) from error
 
@@ -259,8 +276,8 @@ class Database:
         Unless it is `durable`, a loss of power may undo it, but leaves no part of it. Raises
         `StorageFailed`.
         """
-        with self.reading() as opened:
-            connection = opened or self._connection(create=True)
+        with self._used():
+            connection = self._connection(create=True)
             if connection is None:  # Only for the type checker.
                 raise FileNotFoundError(self.path)
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -330,9 +347,12 @@ class Database:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_spill = OFF")
             connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("BEGIN")
             if not connection.execute(_STATEMENTS).fetchone():
+                connection.rollback()
                 self._create(connection)
             self.check_schema(connection)
+            connection.rollback()
             self._inode = path.lstat().st_ino
         except BaseException:
             connection.close()

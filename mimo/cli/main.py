@@ -135,6 +135,7 @@ def run_command(
         allows_secrets=bool(options.get("allow_secret")),
     )
     call = Call(mind, caller, _console(options, setting))
+    drawing = call.started(reads_only=True)
     try:
         if is_terminal(sys.stdin):
             result = _with_user(registry, spec, call, arguments, options)
@@ -142,8 +143,11 @@ def run_command(
             result = invoke(spec, call, arguments)
         for note in notes_beside(call, result):
             complain(f"note: {note}")
+        if arguments.get("at") is None:  # One snapshot has all handles of the answer.
+            setting = setting._replace(handle=partial(mind.handle, reader_of=drawing.reader_of))
         finish = None if result is None else drawn(result, options, setting)
     finally:
+        drawing.release()
         mind.close()
     if finish is None:
         return 0

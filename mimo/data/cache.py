@@ -107,7 +107,7 @@ class Cache:
         """
         cache = cls(folder, schema, owner=owner, prepare=prepare)
         cache.check_folder()
-        with cache._connection():
+        with cache.begin(reads=False):
             return cache
 
     def check_folder(self) -> None:
@@ -138,7 +138,7 @@ class Cache:
         """
         if (transaction := self._transaction) and transaction.connection:
             return transaction.connection.identity
-        with self._connection() as connection:
+        with self.begin(reads=False) as connection:
             return connection.identity
 
     @property
@@ -176,14 +176,6 @@ class Cache:
         return transaction.reading() if transaction else self.begin(suspects)
 
     @contextmanager
-    def begin(self, suspects: tuple[type[Exception], ...] = _SUSPECT) -> Iterator[Connection]:
-        """Yields a connection in a transaction of its own; otherwise as `reading`."""
-        with self._connection(suspects) as connection:
-            if not connection.in_transaction:  # A new connection is in one.
-                connection.execute("BEGIN")
-            yield connection
-
-    @contextmanager
     def writing(self, wait: float = disk.WAIT_SECONDS) -> Iterator[Connection]:
         """Yields a connection in a transaction, which is committed if the block succeeds.
 
@@ -192,8 +184,7 @@ class Cache:
         """
         if transaction := self._transaction:
             transaction.end()
-        with self._connection() as connection:
-            connection.rollback()
+        with self.begin(reads=False) as connection:
             connection.execute("PRAGMA synchronous = NORMAL")
             try:
                 sqlite.begin(connection, wait)
@@ -219,8 +210,7 @@ class Cache:
         Raises `StorageFailed`, and `CacheBusy` if another process reads for so long that the log
         stays.
         """
-        with self._connection() as connection:
-            connection.rollback()
+        with self.begin(reads=False) as connection:
             connection.execute("VACUUM")
             # SQLite raises no error for an incomplete checkpoint, so `execute` would not wait.
             with connection.waiting(min(disk.WAIT_SECONDS, disk.current().left)):
@@ -257,12 +247,22 @@ class Cache:
     # Connections.
 
     @contextmanager
-    def _connection(self, suspects: tuple[type[Exception], ...] = _SUSPECT) -> Iterator[Connection]:
+    def begin(
+        self, suspects: tuple[type[Exception], ...] = _SUSPECT, *, reads: bool = True
+    ) -> Iterator[Connection]:
+        """Yields a connection in a transaction of its own; otherwise as `reading`.
+
+        Unless it `reads`, there is no transaction.
+        """
         caught: tuple[type[Exception], ...] = (sqlite3.DatabaseError, *suspects)
         with self._turn:
             with _translated(self.path):
                 inode, connection = self._taken()
             try:
+                if not reads:
+                    connection.rollback()
+                elif not connection.in_transaction:  # A new connection is in one.
+                    connection.execute("BEGIN")
                 yield connection
             except caught as error:
                 connection.rollback()

@@ -180,19 +180,6 @@ class Reader(Queries):
         with self.reading() as sql:
             return sql.identity
 
-    def stats(self) -> IndexStats:
-        """Returns the size of the index."""
-        sums = self.totals()
-        vectors, bytes = self.index.sizes()
-        return IndexStats(
-            memories=sums.visible,
-            units=sums.units,
-            vectors=vectors,
-            files=self.file_count(),
-            bytes=bytes,
-            format=schema.FORMAT,
-        )
-
     def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
         """Returns the result of a query, which is kept until the index or an argument changes."""
 
@@ -400,6 +387,8 @@ class Index(Reader):
 
     def search_tables(self, sql: Connection, request: Request) -> tuple[Found, bool]:
         """Returns the matches, and False if the vectors were damaged or removed meanwhile."""
+        from mimo.index.search import search
+
         caches = self.caches_of(sql)
         if caches.search is None:
             from mimo.index.tables import Search
@@ -407,7 +396,7 @@ class Index(Reader):
             caches.search = Search(
                 self._vectors, self._embedder, lambda: self.meanings, self.check_vectors
             )
-        matches, file = caches.search(sql, request), self._vectors_file
+        matches, file = search(caches.search.source(sql), request), self._vectors_file
         return matches, not (self._vectors and file) or self._vectors.identity == file
 
     def caches_of(self, sql: Connection) -> Caches:
@@ -419,9 +408,17 @@ class Index(Reader):
                 meanings.forget()
         return caches
 
-    def sizes(self) -> tuple[int, int]:
-        """Returns the number of static vectors, and the size of the tables in bytes."""
-        return self._vectors.count() if self._vectors else 0, self._tables.size()
+    def stats(self) -> IndexStats:
+        """Returns the size of the index."""
+        sums = self.totals()
+        return IndexStats(
+            memories=sums.visible,
+            units=sums.units,
+            vectors=self._vectors.count() if self._vectors else 0,
+            files=self.file_count(),
+            bytes=self._tables.size(),
+            format=schema.FORMAT,
+        )
 
     # Comparing with the files.
 

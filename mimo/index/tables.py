@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.index import rows, schema, selection, tracking
 from mimo.index.embedding import Embedder
-from mimo.index.rows import Found, Newer, Request
+from mimo.index.rows import Newer
 from mimo.index.schema import Totals, from_sql, marks
-from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, search, stored_of
+from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, stored_of
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Record
 
@@ -59,10 +59,10 @@ class Search:
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self.stock = Stock()
 
-    def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
-        """Returns the best memories, best first."""
+    def source(self, sql: sqlite3.Connection) -> Tables:
+        """Returns the source of one more search."""
         self._searches += 1
-        return search(Tables(sql, self), request)
+        return Tables(sql, self)
 
     @property
     def is_often(self) -> bool:

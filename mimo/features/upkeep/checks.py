@@ -212,7 +212,8 @@ def _project(call: Call) -> Iterator[Check]:
 
 
 def _index(call: Call) -> Iterator[Check]:
-    stats = refresh.up_to_date(call).stats()
+    refresh.refresh(call)
+    stats = call.mind.index.stats()
     if note := call.noted("embedding"):
         yield _warning("model", note, "see `mind config embedding.model`, or --unset it")
     if pending := call.noted("pending"):

@@ -109,7 +109,7 @@ def index(
     levels = {**dict.fromkeys(readers, "read"), **dict.fromkeys(writers, "write")}
     if push or levels:
         shared = _pushed(call, levels)
-    stats = call.index.stats()
+    stats = call.mind.index.stats()
     return Indexed(
         added=done.added,
         changed=done.changed,

@@ -514,7 +514,7 @@ def condition(filter: Filter) -> tuple[str, dict[str, Any]]:
 def _record(row: Sequence[Any]) -> Record:
     """Returns a memory, without tags, sections and the like if those can't be read."""
     with suppress(ValueError, TypeError, AttributeError):
-        record = rows.record_of(row)
+        record = rows.record(row, has_checksum=False)
         memory = record.memory
         texts = [*memory.tags, *memory.sections.values()]
         texts += [text for link in memory.links for text in (link.to, link.type)]
@@ -522,7 +522,7 @@ def _record(row: Sequence[Any]) -> Record:
         texts += filter(None, (memory.source, memory.by, memory.category, memory.status))
         if all(isinstance(text, str) for text in texts) and isinstance(memory.extra, dict):
             return record
-    return rows.record_of((*row[:_REST], "{}", *row[_REST + 1 :]))
+    return rows.record((*row[:_REST], "{}", *row[_REST + 1 :]), has_checksum=False)
 
 
 def _bytes(literal: str | None) -> bytes:

@@ -282,20 +282,20 @@ class Line:
         return _arguments(self.spec, self.values)
 
 
-def _arguments(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(spec: Spec, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments that were given, by their published names.
 
     Raises `Invalid` if a required option is missing, or a parameter is given twice.
     """
     arguments = {}
     for param in params_of(spec):
-        by_place, by_name = given.get(param.attribute), given.get(f"{param.attribute}{BY_NAME}")
+        by_place, by_name = values.get(param.attribute), values.get(f"{param.attribute}{BY_NAME}")
         if by_place is not None and by_name is not None:
             raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
         typed = by_place if by_name is None else by_name
         value = _value(param, typed)
         is_null = param.required and param.shape.kind == "json" and typed not in (None, "-")
-        if value is None and param.arg.fallback and given.get(param.arg.fallback[0]):
+        if value is None and param.arg.fallback and values.get(param.arg.fallback[0]):
             value = param.arg.fallback[1]
         if value is not None or is_null:
             arguments[param.name] = value

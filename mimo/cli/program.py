@@ -41,7 +41,7 @@ from mimo.text.clean import one_line
 
 SETTINGS: dict[str, Any] = {"max_content_width": 100}
 
-KEPT = "mimo.options"
+SHARED_VALUES = "mimo.options"
 """The key of click's contexts for the options that every command has."""
 
 _BOUNDS = {"--since": "--from", "--after": "--from", "--until": "--to", "--before": "--to"}
@@ -192,7 +192,7 @@ class Command(Program):
 
     def invoke(self, ctx: click.Context) -> Line:
         """Returns the line that was read."""
-        return Line(spec=self.spec, values=ctx.params, options=ctx.meta[KEPT])
+        return Line(spec=self.spec, values=ctx.params, options=ctx.meta[SHARED_VALUES])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the arguments, then the options."""
@@ -261,7 +261,7 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
         elif option.key == "project":
             settings["type"] = click.Path()
     if not option.param and option in (*COMMON, ALLOW_SECRET, LONG):
-        settings |= {"expose_value": False, "callback": _keep}
+        settings |= {"expose_value": False, "callback": _share_value}
     return click.Option([option.key, *names], **settings)
 
 
@@ -274,10 +274,10 @@ def _metavar(param: Param, choices: Sequence[str]) -> str:
     return "FILE" if param.arg.file else _METAVARS.get(kind, "TEXT")
 
 
-def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
-    kept = ctx.meta.setdefault(KEPT, {})
+def _share_value(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    values = ctx.meta.setdefault(SHARED_VALUES, {})
     if value is not None:
-        kept[option.name] = value
+        values[option.name] = value
 
 
 def _argument(param: Param) -> click.Argument:
@@ -376,13 +376,13 @@ class Words(Program, click.Group):
         """Reads the options before a command; `--all` is one of them beside `--help`."""
         start = list(takewhile(lambda word: word.startswith("-"), args))
         if not self.path and not set(start).isdisjoint(HELP.names):
-            ctx.meta[WHOLE] = not WHOLE_NAMES.isdisjoint(start)
-            args = [word for word in start if word not in WHOLE_NAMES] + args[len(start) :]
+            ctx.meta[ALL_COMMANDS] = not ALL_NAMES.isdisjoint(start)
+            args = [word for word in start if word not in ALL_NAMES] + args[len(start) :]
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the commands under their headings; with all commands, the options too."""
-        is_first = not self.path and self.registry.first and not ctx.meta.get(WHOLE)
+        is_first = not self.path and self.registry.first and not ctx.meta.get(ALL_COMMANDS)
         if is_first:
             self._write(formatter, self.registry.first)
         else:
@@ -428,10 +428,10 @@ class Words(Program, click.Group):
 
 # `mind help`, `mind hook` and `mind mcp`, which are not in the table of commands.
 
-WHOLE = "mimo.whole"
+ALL_COMMANDS = "mimo.all"
 """The key of click's contexts for whether the help lists all commands."""
 
-WHOLE_NAMES = frozenset(PROGRAMS["help"][0].names)
+ALL_NAMES = frozenset(PROGRAMS["help"][0].names)
 
 HELP_HELP = f"""{SUMMARIES["help"]}
 
@@ -470,7 +470,7 @@ def program_command(name: str, commands: CommandTable) -> click.Command:
             root.invoke(ctx)  # The option raises the page.
 
     def start(**values: Any) -> Start:
-        project = click.get_current_context().meta[KEPT].get("project")
+        project = click.get_current_context().meta[SHARED_VALUES].get("project")
         return Start(name=name, project=project, values=values)
 
     arguments = {

@@ -64,7 +64,8 @@ def paths_of(call: Call) -> Iterator[Path]:
     root = call.mind.project.root.parent
     for path in sorted(root.rglob("*")):
         counts = path.name.startswith(("limits-", "values.lock", "index-owner", "audit."))
-        if path.is_file() and not counts and "audit" not in path.relative_to(root).parts:
+        parts = path.relative_to(root).parts
+        if path.is_file() and not counts and {"audit", ".index"}.isdisjoint(parts):
             yield path
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.data.loads import DataError, loads
-from mimo.errors import Invalid, LaterFormat
+from mimo.errors import Command, Hint, Invalid, LaterFormat
 from mimo.frozen import NamedTuple, frozen
 
 ZONE = "time.zone"
@@ -111,7 +111,7 @@ class Setting(NamedTuple):
     def _wrong(self, value: Any, must: str) -> Invalid:
         return Invalid(
             f"setting `{self.key}` {must}, not `{value}`",
-            hint=f"{self.help}; see `mind config`",
+            hint=Hint(f"{self.help}; see ", Command("config")),
             details={"setting": self.key},
         )
 

@@ -11,6 +11,7 @@ JSON of the command line. A text that formatting or slicing makes of one is plai
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -245,13 +246,13 @@ class Command(str):
     __slots__ = ("options", "path", "words")
 
     path: str
-    """The words of the command, such as `procedure run`."""
+    """The words of the command, such as `procedure run`; empty for an option alone."""
     words: tuple[str, ...]
     """The values that are given by place."""
     options: dict[str, str | None]
     """The values of options by their long names without dashes; None for a flag."""
 
-    def __new__(cls, path: str, *words: str, **options: str | bool | None) -> Command:
+    def __new__(cls, path: str, /, *words: str, **options: str | bool | None) -> Command:
         """Quotes values for a shell. True is a flag; None and False leave an option out.
 
         An underscore at the end belongs to the keyword alone: `from_` for `--from`.
@@ -261,29 +262,21 @@ class Command(str):
             for name, value in options.items()
             if value is not None and value is not False
         }
-        shown, typed = list(map(_quoted, words)), list(map(Option, named, named.values()))
+        typed = [
+            f"--{name}" if value is None else f"--{name} {_quoted(value)}"
+            for name, value in named.items()
+        ]
+        shown = list(map(_quoted, words))
         dashed = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
         end = ("--",) if dashed < len(words) else ()
         arguments = (*shown[:dashed], *typed, *end, *shown[dashed:])
-        command = super().__new__(cls, " ".join(("mind", path, *arguments)))
+        command = super().__new__(cls, " ".join((*(("mind", path) if path else ()), *arguments)))
         command.path, command.words, command.options = path, words, named
         return command
 
 
-class Option(str):
-    """An option of the command that a text is about: `Option("tag", "x")` is `--tag x`."""
-
-    __slots__ = ("name", "value")
-
-    name: str
-    value: str | None
-
-    def __new__(cls, name: str, value: str | None = None) -> Option:
-        """Takes the long name without dashes, and a value if the text shows one."""
-        shown = f"--{name}" if value is None else f"--{name} {_quoted(value)}"
-        option = super().__new__(cls, shown)
-        option.name, option.value = name, value
-        return option
+Option = partial(Command, "")
+"""Makes an option alone, of the command that a text is about: `Option(tag="x")` is `--tag x`."""
 
 
 class Hint(str):
@@ -295,12 +288,12 @@ class Hint(str):
     __slots__ = ("parts",)
 
     parts: tuple[str, ...]
-    """Plain texts, commands and options."""
+    """Plain texts and commands."""
 
     def __new__(cls, *parts: str) -> Hint:
-        """Takes texts, commands, options, and other hints."""
+        """Takes texts, commands and other hints."""
         flat = [inner for part in parts for inner in getattr(part, "parts", (part,))]
-        shown = (f"`{part}`" if isinstance(part, Command | Option) else part for part in flat)
+        shown = (f"`{part}`" if isinstance(part, Command) else part for part in flat)
         hint = super().__new__(cls, "".join(shown))
         hint.parts = tuple(flat)
         return hint
@@ -308,10 +301,10 @@ class Hint(str):
 
 def join_texts(*texts: str | None) -> str | None:
     """Returns texts as one, which keeps their commands; None if all are missing or empty."""
-    parts: list[str] = []
+    joined: str | None = None
     for text in filter(None, texts):
-        parts += ("; ", text) if parts else (text,)
-    return Hint(*parts) if parts else None
+        joined = Hint(joined, "; ", text) if joined else text
+    return joined
 
 
 def _quoted(word: str) -> str:

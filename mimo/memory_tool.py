@@ -24,7 +24,7 @@ from mimo.commands.invoke import invoke
 from mimo.commands.spec import declared
 from mimo.data.loads import DataError, loads
 from mimo.disk import working_directory
-from mimo.errors import Internal, MindError
+from mimo.errors import Command, Internal, MindError
 from mimo.features.memory_files import shortened
 from mimo.features.memory_files.commands import COMMANDS, FileAnswer
 from mimo.frozen import NamedTuple
@@ -118,8 +118,9 @@ _DOCUMENTED = ("Error: ", "The path ", "No replacement was performed", "File ", 
 def _message(error: MindError) -> str:
     """Returns the text of an error, with the next step if it is one for an agent."""
     message = error.message if error.message.startswith(_DOCUMENTED) else f"Error: {error.message}"
-    is_command = "`mind " in error.hint or "--" in error.hint
-    return shortened(f"{message}\n{error.hint}" if error.hint and not is_command else message)
+    parts = getattr(error.hint, "parts", (error.hint,))
+    is_plain = not any(isinstance(part, Command) for part in parts)
+    return shortened(f"{message}\n{error.hint}" if error.hint and is_plain else message)
 
 
 if __name__ == "__main__":

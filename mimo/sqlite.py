@@ -213,7 +213,6 @@ class Database:
 
     consequence = ""
     """The part of the message about damage that follows the reason."""
-    hint = "it is local and not in git; remove it, and mind creates a new one"
 
     def __init__(
         self,
@@ -370,6 +369,11 @@ class Database:
             connection.execute(f"PRAGMA user_version = {self._number}")
             self.fill(connection)
         connection.execute("COMMIT")
+
+    @property
+    def hint(self) -> str:
+        """The next step after damage."""
+        return "it is local and not in git; remove it, and mind creates a new one"
 
     def _failed(self, error: Exception) -> StorageFailed:
         """Returns the error to raise for one of a block that uses the database."""

@@ -28,8 +28,8 @@ ROOT = Path(mimo.__file__).parent
         (Command("show", "it's"), """mind show 'it'"'"'s'"""),
         (Command("procedure send", "x_1", "--help"), "mind procedure send x_1 -- --help"),
         (Command("rm", "-x", purge=True), "mind rm --purge -- -x"),
-        (Option("tag"), "--tag"),
-        (Option("tag", "a b"), "--tag 'a b'"),
+        (Option(tag=True), "--tag"),
+        (Option(tag="a b"), "--tag 'a b'"),
     ],
 )
 def test_a_command_line_is_quoted_for_a_shell(run: str, line: str) -> None:
@@ -37,7 +37,7 @@ def test_a_command_line_is_quoted_for_a_shell(run: str, line: str) -> None:
 
 
 def test_a_hint_shows_commands_in_backticks_and_keeps_them_when_it_is_joined() -> None:
-    run, option = Command("undo", list=True), Option("force")
+    run, option = Command("undo", list=True), Option(force=True)
     hint = Hint("see ", run, ", or give ", option)
 
     assert hint == "see `mind undo --list`, or give `--force`"
@@ -77,6 +77,8 @@ def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
 def fault_of(run: ast.Call) -> str | None:
     """Returns the reason why a command of a hint does not exist."""
     path, *words = run.args
+    if ast.unparse(path) == "spec.path":
+        return None
     if not isinstance(path, ast.Constant) or not isinstance(path.value, str):
         return "the command is not a constant"
     if path.value in GROUPS and not words and not run.keywords:
@@ -104,6 +106,5 @@ def test_every_command_of_a_hint_exists_with_its_options() -> None:
         option for spec in all_commands().all() for param in spec.params for option in param.options
     }
     for place, option in calls("Option"):
-        name = option.args[0]
-        if isinstance(name, ast.Constant):
-            assert f"--{name.value!s}" in named, place
+        for keyword in option.keywords:
+            assert f"--{(keyword.arg or '').replace('_', '-')}" in named, place

@@ -11,7 +11,17 @@ from mimo import disk, installation
 from mimo.call import Surface
 from mimo.commands.arguments import decode
 from mimo.commands.spec import BUDGET, EVERYWHERE, Effect, Spec
-from mimo.errors import Denied, Internal, Invalid, MindError, NoProject, NotFound, Updated
+from mimo.errors import (
+    Command,
+    Denied,
+    Hint,
+    Internal,
+    Invalid,
+    MindError,
+    NoProject,
+    NotFound,
+    Updated,
+)
 from mimo.frozen import replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
@@ -155,7 +165,8 @@ def _owner(spec: Spec, call: Call, values: Mapping[str, Any]) -> Call:
         user = call.user(make=not spec.of_user)
         if user is None:
             raise NoProject(
-                "you have no memory for all projects yet", hint="`mind add --user TEXT` makes one"
+                "you have no memory for all projects yet",
+                hint=Hint(Command("add", "TEXT", user=True), " makes one"),
             )
         owner = user
     elif spec.of_user and call.mind.is_outside:
@@ -244,7 +255,7 @@ def _missing(spec: Spec, user: Call, wanted: str) -> NotFound | None:
     (name,) = lookup.named(user, ids[:1])
     return NotFound(
         f"`{name}` is in your memory for all projects, not in this project",
-        hint=f"`mind {spec.path}` works on the memory of a project only",
+        hint=Hint(Command(spec.path), " works on the memory of a project only"),
     )
 
 

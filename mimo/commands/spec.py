@@ -524,19 +524,12 @@ def fields_of(cls: type) -> tuple[Published, ...]:
     return tuple(published)
 
 
-GUIDES = frozenset({"hint", "notice", "notices", "stale", "trust", "warnings"})
-"""Fields of results whose texts are mind's own, and may name commands."""
-COMMAND_LINES = frozenset({"actions"})
-"""Fields of results whose texts are command lines."""
-
-
 def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     """Returns a result as plain JSON data: dataclasses as objects, times as ISO 8601 UTC with `Z`.
 
-    `guide` makes it an answer to an agent: it changes the texts of the fields in `GUIDES`, and none
-    that were stored; fields with their usual value and parts of seconds are left out. Raises
-    `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type that
-    a result may not have.
+    `guide` makes it an answer to an agent: it spells hints and commands; fields with their usual
+    value and parts of seconds are left out. Raises `ValueError` for an infinite number and for a
+    time without a zone, `TypeError` for a type that a result may not have.
     """
     if isinstance(value, Enum):
         return value.value
@@ -561,7 +554,7 @@ def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     cls: Any = type(value)
     members = [(field, getattr(value, field.attribute)) for field in fields_of(cls)]
     return {
-        field.name: _member(field.name, member, guide)
+        field.name: to_json(member, guide)
         for field, member in members
         if not _is_left_out(field, member, briefly=guide is not None)
     }
@@ -571,18 +564,6 @@ def _is_left_out(field: Published, member: Any, *, briefly: bool) -> bool:
     if member is None:
         return field.omit
     return briefly and field.usual is not None and member == field.usual
-
-
-def _member(name: str, value: Any, guide: Callable[[str], str] | None) -> Any:
-    """Returns the value of a field, in which the guide has changed the texts."""
-    data = to_json(value, guide)
-    if guide and name in COMMAND_LINES:
-        return [guide(f"`{line}`") if line.startswith("mind ") else line for line in data]
-    if guide is None or name not in GUIDES:
-        return data
-    if isinstance(data, list):
-        return [guide(item) if isinstance(item, str) else item for item in data]
-    return guide(data) if isinstance(data, str) else data
 
 
 def from_json(text: str) -> Any:

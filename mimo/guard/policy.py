@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo import disk
-from mimo.errors import Denied, MindError
+from mimo.errors import Command, Denied, Hint, MindError
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard import Operation as Operation
 from mimo.guard import PiiAction as PiiAction
@@ -491,7 +491,7 @@ class ActivePolicies:
         shown = self.first_fault if quotes else f"{FILE}:{line}"
         error = Denied(
             f"the policy is invalid, so no tool may be used: {shown}{more}",
-            hint="correct the file; `mind policy check` lists all errors",
+            hint=Hint("correct the file; ", Command("policy check"), " lists all errors"),
             details={"file": FILE, "line": line, **({"fault": reason} if quotes else {})},
         )
         error.reason = "policy"

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from mimo.data.cache import CacheDamaged
+from mimo.errors import Command, Hint
 from mimo.frozen import NamedTuple
 from mimo.index import rows
 from mimo.index.embedding import FAILURES, Embedder
@@ -201,9 +202,10 @@ def _compared(
 def unread(missing: int, memories: int) -> str:
     """Returns the notice that some memories have no vector of the encoder, which is estimated."""
     verb = "is" if missing == 1 else "are"
-    return (
-        f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning;"
-        " `mind index` does it now"
+    return Hint(
+        f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning; ",
+        Command("index"),
+        " does it now",
     )
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import product, takewhile
 from typing import Any
 
-from mimo.errors import Invalid
+from mimo.errors import Command, Hint, Invalid
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
@@ -528,5 +528,7 @@ def _header(name: str, text: str) -> dict[str, Any]:
     except Unreadable:
         header = {}
     if len(header) != 1:
-        raise Invalid(f"`{text}` is not a value of `{name}`", hint="resolve it with `mind edit`")
+        raise Invalid(
+            f"`{text}` is not a value of `{name}`", hint=Hint("resolve it with ", Command("edit"))
+        )
     return header

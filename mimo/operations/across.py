@@ -12,7 +12,16 @@ from typing import TypeVar
 
 from mimo.call import Call
 from mimo.disk import STORE, working_directory
-from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed, join_texts
+from mimo.errors import (
+    Command,
+    Denied,
+    Hint,
+    MindError,
+    RateLimited,
+    SearchFailed,
+    StorageFailed,
+    join_texts,
+)
 from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
 from mimo.index.rows import Hit
@@ -186,7 +195,7 @@ def ask_each(
         except Exception as error:  # one broken project must not stop the others
             if call.console.halted and call.console.halted():
                 raise
-            skipped.append(f"{entry.name} was skipped: {_reason(error, tool)}")
+            skipped.append(Hint(f"{entry.name} was skipped: ", _reason(error, tool)))
         finally:
             if other and not stays:
                 other.mind.close()  # A later use of a part opens it again.
@@ -208,4 +217,4 @@ def _reason(error: Exception, tool: str) -> str:
     if isinstance(error, RateLimited):
         return "its policy permits no more calls for now"
     code = error.code if isinstance(error, MindError) else type(error).__name__
-    return f"it can't be read ({code}); run `mind doctor` there"
+    return Hint(f"it can't be read ({code}); run ", Command("doctor"), " there")

@@ -10,7 +10,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.call import Call
-from mimo.errors import MindError, NotFound
+from mimo.errors import Command, Hint, MindError, NotFound
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
 from mimo.store import files
@@ -104,21 +104,23 @@ class Checked:
         return None
 
     @property
-    def remedy(self) -> str:
-        """Returns the command that refreshes or removes the chunks."""
-        from shlex import quote
+    def removal(self) -> Command:
+        """Returns the command that removes the chunks."""
+        return Command("rm", self.part.parent or "")
 
+    @property
+    def remedy(self) -> Command:
+        """Returns the command that refreshes or removes the chunks."""
         if self.state is State.MISSING:
-            return f"mind rm {self.part.parent}"
-        options_end = "-- " if self.path.startswith("-") else ""
-        return f"mind ingest --update {options_end}{quote(self.path)}"
+            return self.removal
+        return Command("ingest", self.path, update=True)
 
 
 def stale(call: Call, records: Sequence[Record]) -> dict[str, str]:
     """Returns the reason and the remedy for each memory whose ingested file changed, by id."""
     changed = {check.part.place.path: check for check in checked(call, records) if check.message}
     return {
-        record.memory.id: f"{check.message}: `{check.remedy}`"
+        record.memory.id: Hint(f"{check.message}: ", check.remedy)
         for record in records
         if record.parent is not None and (check := changed.get(record.place.path))
     }

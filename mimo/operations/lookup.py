@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from mimo.call import Call
-from mimo.errors import AmbiguousId, NotFound
+from mimo.errors import AmbiguousId, Command, Hint, NotFound
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Memory, Problem, Record
 from mimo.operations import refresh
@@ -162,9 +162,12 @@ def edges_notice(call: Call, types: frozenset[Kind] | None) -> str | None:
     """Returns a notice for a list of these types, if the user has edges for all projects."""
     if not types or Kind.EDGE not in types or not _global_edges(call):
         return None
-    return (
-        "edges for all projects are not memories: `mind edges list` lists them, and `mind edges`"
-        " finds those that apply"
+    return Hint(
+        "edges for all projects are not memories: ",
+        Command("edges list"),
+        " lists them, and ",
+        Command("edges"),
+        " finds those that apply",
     )
 
 
@@ -183,7 +186,9 @@ def _check_no_edge(call: Call, wanted: str) -> None:
         file = call.mind.home / _EDGES / f"{names[0]}.md"
         raise NotFound(
             f"`{wanted}` is an edge for all projects, not a memory",
-            hint=f"`mind edges list` lists it; to change or remove it, edit or delete `{file}`",
+            hint=Hint(
+                Command("edges list"), f" lists it; to change or remove it, edit or delete `{file}`"
+            ),
             details={"id": wanted, "nearest": names},
         )
 
@@ -200,10 +205,10 @@ def _list_all(call: Call) -> str:
     from mimo.store.revisions import PastStore
 
     if isinstance(call.mind.store, PastStore):
-        return (
-            f"`mind list --at {call.mind.store.commit.short}` shows the memories at that revision"
+        return Hint(
+            Command("list", at=call.mind.store.commit.short), " shows the memories at that revision"
         )
-    return "`mind list` shows all memories"
+    return Hint(Command("list"), " shows all memories")
 
 
 def _listed(call: Call, candidates: Sequence[str]) -> str:

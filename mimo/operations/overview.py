@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from mimo.call import Call
-from mimo.errors import Invalid
+from mimo.errors import Command, Hint, Invalid
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index import survey
 from mimo.index.schema import to_number, to_time
@@ -227,7 +227,10 @@ def keep(call: Call, wanted: str, *, keep: bool) -> Record:
     if not record.place.owned:
         raise Invalid(
             f"`{path}` is a document that mind only reads",
-            hint=f"add `protected: true` to its header: `mind edit {handle_of(record.memory.id)}`",
+            hint=Hint(
+                "add `protected: true` to its header: ",
+                Command("edit", handle_of(record.memory.id)),
+            ),
         )
     by_default = replace(record, memory=replace(record.memory, protected=None))
     is_reviewed = decay.is_protected(by_default, call.mind.trust.reviewed())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mimo.call import Call
-from mimo.errors import NotFound
+from mimo.errors import Command, Hint, NotFound
 from mimo.frozen import frozen
 from mimo.store import projects
 
@@ -41,7 +41,7 @@ def at(call: Call, revision: str) -> Past:
     if not revisions.tree_id(root, commit.id):
         raise NotFound(
             f"there was no memory at {commit.short} ({day})",
-            hint="`mind log` lists the commits that have some",
+            hint=Hint(Command("log"), " lists the commits that have some"),
         )
 
     changed = revisions.last_change(root, commit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mimo.call import Call
-from mimo.errors import Conflict, Invalid
+from mimo.errors import Command, Conflict, Hint, Invalid
 from mimo.index.schema import claim
 from mimo.memory.model import SUPERSEDES, Link, Record
 from mimo.operations import lookup, refresh
@@ -78,7 +78,10 @@ def check_removal(call: Call, removed: Sequence[Record]) -> list[_Relinked]:
         if record.place.elsewhere:
             raise Invalid(
                 f"mind does not remove `{record.place.path}`, a document of the project",
-                hint="remove it with git, or name other documents with `mind config include GLOBS`",
+                hint=Hint(
+                    "remove it with git, or name other documents with ",
+                    Command("config", "include", "GLOBS"),
+                ),
             )
     refresh.refresh(call)
     relinked = [(each, _links_without(call, each, removed)) for each in _successors(call, removed)]

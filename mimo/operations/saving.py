@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Call
-from mimo.errors import Conflict, Invalid, MindError, join_texts
+from mimo.errors import Command, Conflict, Hint, Invalid, MindError, Option, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
@@ -39,7 +39,7 @@ _AHEAD = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _IN_WORKTREE = (
     "`git worktree remove` deletes this worktree's private memories without asking; a memory that "
-    "is committed, or for all projects (`mind add --user`), is kept"
+    "is committed, or for all projects ("
 )
 
 
@@ -98,7 +98,7 @@ def store(
         from mimo.memory import codec
 
         links = dict.fromkeys((*memory.links, *codec.body_links(memory.content, memory.sections)))
-        check_shared_links(call, links, way="make the new memory private (`--private`)")
+        check_shared_links(call, links, way="make the new memory private")
     record = _create(call, memory, private=private, path=path, instead=instead)
     report(call, (None, record))
     refresh.note_change(call, record.place.path)
@@ -107,7 +107,7 @@ def store(
     if private and call.author is None:
         place = locate(call.mind.project.root)
         if place.git_dir != place.common:
-            call.note("worktree", _IN_WORKTREE)
+            call.note("worktree", Hint(_IN_WORKTREE, Command("add", user=True), "), is kept"))
     return record
 
 
@@ -204,13 +204,18 @@ def _duplicate(call: Call, draft: Memory, *, private: bool) -> Record | None:
 
 def _already(existing: Record, draft: Memory, *, private: bool) -> Stored:
     memory = existing.memory
-    messages = [f"{memory.id} states this already, so nothing was written (`--again` stores it)"]
+    stated = f"{memory.id} states this already, so nothing was written ("
+    messages: list[str] = [Hint(stated, Option(again=True), " stores it)")]
     if warning := outcomes.warning(memory):
         messages.append(warning)
     if private and not existing.place.private:
         messages.append("it is not private")
     if names := duplicates.left_out(memory, draft):
-        messages.append(f"its {' and '.join(names)} stayed as they were; `mind edit` changes them")
+        messages.append(
+            Hint(
+                f"its {' and '.join(names)} stayed as they were; ", Command("edit"), " changes them"
+            )
+        )
     return Stored(record=existing, already=True, notice=join_texts(*messages))
 
 
@@ -414,7 +419,7 @@ def check_changeable(record: Record) -> None:
     if path == COMMITS:
         raise Invalid(
             f"`{name}` is from the message of {record.memory.source}",
-            hint="commits can't be changed; add a new memory with `mind add`",
+            hint=Hint("commits can't be changed; add a new memory with ", Command("add")),
             details={"id": name},
         )
     raise Invalid(

@@ -11,7 +11,7 @@ from mimo import disk
 from mimo.call import Call
 from mimo.config import MAX_BYTES, Scope, Setting, check_format
 from mimo.data.loads import DataError, bounded
-from mimo.errors import Invalid
+from mimo.errors import Hint, Invalid, Option
 from mimo.store import files
 from mimo.store.locks import lock
 from mimo.store.projects import registering
@@ -26,7 +26,9 @@ def change(call: Call, target: Setting, text: str | None, *, user: bool) -> Call
     """
     scope = Scope.USER if user or target.scope is Scope.USER else Scope.PROJECT
     if target.scope is Scope.PROJECT and user:
-        raise Invalid(f"`{target.key}` is a setting of the project", hint="omit --user")
+        raise Invalid(
+            f"`{target.key}` is a setting of the project", hint=Hint("omit ", Option(user=True))
+        )
     path = (call.mind.home if scope is Scope.USER else call.mind.folder) / "config.toml"
     if scope is Scope.PROJECT:
         # Not `mind.trust`, which would keep the present settings.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo import disk
 from mimo.call import Call
-from mimo.errors import Denied, Invalid, MindError, StorageFailed
+from mimo.errors import Command, Denied, Hint, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
 from mimo.index import schema, tracking
@@ -59,7 +59,10 @@ def server_of(call: Call) -> Server:
     if call.mind.shared_index is None:
         raise Invalid(
             "no shared index is set up",
-            hint="`mind config index.url postgresql://USER@HOST/DATABASE`, or MIND_INDEX_URL",
+            hint=Hint(
+                Command("config", "index.url", "postgresql://USER@HOST/DATABASE"),
+                ", or MIND_INDEX_URL",
+            ),
         )
     return call.mind.shared_index
 
@@ -208,7 +211,7 @@ def permit(call: Call, role: str, level: str | None) -> None:
         if level is None and before == ("admin",):
             raise Invalid(
                 f"`{role}` owns the project in the shared index and keeps its right",
-                hint="`mind index --withdraw` removes the project from it",
+                hint=Hint(Command("index", withdraw=True), " removes the project from it"),
             )
         if (level, before) != ("read", ("write",)):
             sql.execute("SELECT mind.share(%s, %s, %s)", (key, name, level))
@@ -323,7 +326,8 @@ def _own_key(call: Call, sql: Connected) -> int:
     row = stored.fetchone()
     if row is None:
         raise Invalid(
-            "this project is not in the shared index", hint="`mind index --push` puts it there"
+            "this project is not in the shared index",
+            hint=Hint(Command("index", push=True), " puts it there"),
         )
     return int(row[0])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.call import Call
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError, StorageFailed, join_texts
+from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.memory import changes
@@ -60,7 +60,9 @@ class Sync:
             )
         if self.approved:
             memories = "1 memory" if self.approved == 1 else f"{self.approved:,} memories"
-            remarks.append(f"this commit approves {memories}; `mind untrust ID` ends that")
+            remarks.append(
+                Hint(f"this commit approves {memories}; ", Command("untrust", "ID"), " ends that")
+            )
         if self.unapproved:
             remarks.append(
                 f"a git hook changed {commits.some(self.unapproved)} without staging the change, "
@@ -341,7 +343,12 @@ def leaks(root: Path) -> Iterator[Leak]:
     if init.IGNORE_FILE in init.lacking(root):
         yield Leak(
             message=f"{init.IGNORE_FILE} lacks rules that keep private files out of git",
-            hint="`mind doctor --fix` restores them; `mind sync` never commits such files",
+            hint=Hint(
+                Command("doctor", fix=True),
+                " restores them; ",
+                Command("sync"),
+                " never commits such files",
+            ),
             file=init.IGNORE_FILE,
         )
     if tracked := commits.unshared(root):

@@ -170,13 +170,15 @@ def undo(call: Call, wanted: str | None, *, dry_run: bool = False, force: bool =
     newest = (entry for id_ in reversed(store.ids()) if (entry := store.entry(id_)))
     entry = next(newest, None) if wanted is None else store.find(wanted)
     if entry is None:
-        raise NotFound("there is no change to undo", hint="for committed changes see `mind log`")
+        raise NotFound(
+            "there is no change to undo", hint=Hint("for committed changes see ", Command("log"))
+        )
     _authorise(call, entry)
     steps = tuple(_step(call, kept) for kept in store.kept(entry.id))
     if all(step.action is Action.NOTHING for step in steps):
         raise NotFound(
             f"`{entry.id}` has nothing to undo: its files are as before `{name_of(entry.command)}`",
-            hint="see `mind undo --list` for other changes",
+            hint=Hint("see ", Command("undo", list=True), " for other changes"),
         )
     if dry_run:
         return Undone(entry=entry, steps=steps, redo=None)
@@ -428,7 +430,7 @@ def _authorise(call: Call, entry: Entry) -> None:
     if call.author is not None and not entry.is_tool:
         raise Denied(
             f"an agent can't undo `{name_of(entry.command)}`",
-            hint=f"a person can run `mind undo {entry.id}`",
+            hint=Hint("a person can run ", Command("undo", entry.id)),
         )
     call.mind.guard.authorise(
         Request(
@@ -520,8 +522,10 @@ def _refused(call: Call, entry: Entry, changed: Sequence[Step]) -> Conflict:
         for change in changes(call, len(call.mind.trash.ids()))
         if change.entry.id > entry.id and not change.undone and set(paths) & set(change.files)
     ]
-    first = f"undo the later change first: `mind undo {later[0]}`" if later else ""
-    forced = f"`mind undo {entry.id} --force` overwrites it; its present text goes to the trash"
+    first = Hint("undo the later change first: ", Command("undo", later[0])) if later else ""
+    forced = Hint(
+        Command("undo", entry.id, force=True), " overwrites it; its present text goes to the trash"
+    )
     shown = [f"`{path}`" for path in paths if not is_own(path)] or ["mind's record of the files"]
     more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
     return Conflict(

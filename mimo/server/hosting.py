@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from mimo.call import PERSON, Answers, Call, Console
 from mimo.disk import STORE
-from mimo.errors import Cancelled, Conflict, Invalid, MindError, NoProject
+from mimo.errors import Cancelled, Command, Conflict, Hint, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
 from mimo.mind import Mind
 from mimo.operations import sharing
@@ -364,7 +364,7 @@ class Hosting:
         if not matches:
             raise NoProject(
                 f"no project named `{name}` is registered",
-                hint=f"run `mind init` in it, or {WAY}: {self._names(member)}",
+                hint=Hint("run ", Command("init"), f" in it, or {WAY}: {self._names(member)}"),
             )
         if matches[0] in self._copies:
             return matches[0]  # Its exchange may bring back what a commit of others has removed.

@@ -12,9 +12,8 @@ from inspect import cleandoc
 
 from mcp_types import Tool, ToolAnnotations
 
-from mimo.commands.schema import Schema, listed_input, listed_output
+from mimo.commands.schema import listed_input, listed_output
 from mimo.commands.spec import Effect, Spec
-from mimo.server.sentences import described_for_agents, for_agents
 from mimo.text.tool_names import spelled
 
 INSTRUCTIONS = """\
@@ -40,14 +39,11 @@ def described(specs: Sequence[Spec], naming: str) -> Tool:
     description = cleandoc(first.tool.description if first.tool else first.description)
     if first.instead:
         description = f"Deprecated: use {first.instead}. {description}"
-    taken: Schema = described_for_agents(listed_input(specs), specs)
     return Tool(
         name=spelled(first.name, naming),
         title=_title(specs),
-        description=_NAMES.sub(
-            lambda match: spelled(match[0], naming), for_agents(description, specs)
-        ),
-        input_schema=taken,
+        description=_NAMES.sub(lambda match: spelled(match[0], naming), description),
+        input_schema=listed_input(specs),
         output_schema=listed_output(specs),
         annotations=_hints(specs),
     )

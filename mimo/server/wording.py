@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from mimo.call import Surface
 from mimo.commands import GROUPS, all_commands
 from mimo.commands.spec import Param, Spec
-from mimo.errors import Command, Hint, MindError, NoProject, Option
-from mimo.server import sentences
+from mimo.errors import Command, Hint, MindError, NoProject
 from mimo.text.clean import one_line
 from mimo.text.tool_names import spelled
 
@@ -27,11 +26,9 @@ def for_agents(text: str, specs: Sequence[Spec] = ()) -> str:
         case Hint():
             return "".join(for_agents(part, specs) for part in text.parts)
         case Command():
-            return _called(text)
-        case Option():
-            return f"`{_argument(text, specs)}`"
+            return _called(text) if text.path else f"`{_argument(text, specs)}`"
         case _:
-            return sentences.for_agents(text, specs)
+            return text
 
 
 def reworded(error: MindError, specs: Sequence[Spec] = ()) -> MindError:
@@ -47,21 +44,22 @@ def reworded(error: MindError, specs: Sequence[Spec] = ()) -> MindError:
     return error
 
 
-def _argument(option: Option, specs: Sequence[Spec]) -> str:
+def _argument(option: Command, specs: Sequence[Spec]) -> str:
     """Returns the argument that an option is for agents, or the option if no tool has it."""
+    ((named, value),) = option.options.items()
     listed = [spec for spec in all_commands().all() if Surface.MCP in spec.surfaces]
-    names = list(_names(option, specs)) or list(_names(option, listed))
-    word = option.name.replace("-", "_")
+    names = list(_names(named, specs)) or list(_names(named, listed))
+    word = named.replace("-", "_")
     name = word if word in names else next(iter(names), None)
     if name is None:
         return option
-    return f"{name}: {option.value}" if option.value else name
+    return name if value is None else f"{name}: {value}"
 
 
-def _names(option: Option, specs: Sequence[Spec]) -> Iterator[str]:
+def _names(option: str, specs: Sequence[Spec]) -> Iterator[str]:
     for spec in specs:
         for param in spec.params:
-            if Surface.MCP in param.arg.surfaces and f"--{option.name}" in param.options:
+            if Surface.MCP in param.arg.surfaces and f"--{option}" in param.options:
                 yield param.name
 
 

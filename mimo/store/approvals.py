@@ -35,7 +35,7 @@ from pathlib import Path
 
 from mimo import disk, sqlite
 from mimo.data.loads import loads
-from mimo.errors import Misread, StorageFailed
+from mimo.errors import Command, Hint, Misread, StorageFailed
 from mimo.sqlite import Database
 from mimo.store import files
 from mimo.store.location import GitAnswers
@@ -92,12 +92,16 @@ class ApprovalDatabase(Database):
     """The approvals of all projects of a home; threads and processes can use it at once."""
 
     consequence = ", so no text is trusted"
-    hint = "run `mind trust` to approve again"
 
     def __init__(self, home: Path) -> None:
         """Takes $MIND_HOME; nothing is opened yet."""
         super().__init__(home / NAME, _SCHEMA, 1, damage_error=Damaged)
         self._earlier, self._importing = home / _EARLIER, home / _IMPORTING
+
+    @property
+    def hint(self) -> str:
+        """The next step after damage."""
+        return Hint("run ", Command("trust"), " to approve again")
 
     def ask(self, query: str, *values: object) -> list[Any]:
         """Returns the rows that a query selects. Raises `StorageFailed`."""

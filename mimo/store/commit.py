@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
-from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.errors import Command, Conflict, Hint, Invalid, MindError, StorageFailed
 from mimo.store import git
 from mimo.store.files import is_shared
 from mimo.store.revisions import Change
@@ -207,7 +207,9 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
         _remove_message(root, message)
         raise StorageFailed(
             f"a git hook added the private file `{private[0]}`, so the commit was undone",
-            hint="restore the ignore rules with `mind doctor --fix`, then sync again",
+            hint=Hint(
+                "restore the ignore rules with ", Command("doctor", fix=True), ", then sync again"
+            ),
             details={"files": private},
         )
     with suppress(MindError):  # The commit is made, even if another process locks git's index.

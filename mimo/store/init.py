@@ -10,7 +10,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.config import load
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Command, Conflict, Hint, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files, git
 from mimo.store.projects import (
@@ -157,7 +157,7 @@ def make_users(home: Path) -> None:
 
 def _check(root: Path, home: Path) -> None:
     """Raises `Invalid`, `Untrusted` or `StorageFailed` if a folder can't be a project."""
-    store, hint = root / STORE, "run `mind init` in the project's folder"
+    store, hint = root / STORE, Hint("run ", Command("init"), " in the project's folder")
     if not root.is_dir():
         raise Invalid(f"`{root}` is not a folder", hint="create it first, or name another one")
     served = served_root(home.resolve())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.disk import STORE, WAIT_SECONDS, Stamp
-from mimo.errors import Conflict, Invalid, MindError
+from mimo.errors import Command, Conflict, Hint, Invalid, MindError
 from mimo.failures import failure
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.ids import handle_of
@@ -298,7 +298,9 @@ class MemoryStore:
         parsed = codec.parse(changed, path=path, modified=record.memory.created)
         if isinstance(parsed, Problem):
             reason = f"`{path}` could not be read after the change: {parsed.reason}"
-            raise Invalid(reason, hint="nothing was changed; `mind edit` opens the file")
+            raise Invalid(
+                reason, hint=Hint("nothing was changed; ", Command("edit"), " opens the file")
+            )
         return changed, _record(parsed, path, changed)
 
     def put_source(

@@ -12,7 +12,9 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import (
+    Command,
     Conflict,
+    Hint,
     LaterFormat,
     MindError,
     NoProject,
@@ -196,14 +198,14 @@ def explicit(root: Path, home: Path) -> Project:
     if is_home(resolved / STORE):
         raise NoProject(
             f"`{root}` is not a project: its `.mind/` is a home of mind ($MIND_HOME)",
-            hint="run `mind init` in the project's folder, or name another folder",
+            hint=Hint("run ", Command("init"), " in the project's folder, or name another folder"),
         )
     with suppress(Untrusted):
         project = find(resolved, home)
     inside = f"; the project around it is `{project.root}`" if project else ""
     raise NoProject(
         f"`{root}` is not a project: it has no `.mind/`{inside}",
-        hint=f"run `mind init` in `{root}`, or name another folder",
+        hint=Hint("run ", Command("init"), f" in `{root}`, or name another folder"),
     )
 
 
@@ -229,8 +231,11 @@ def check_owner(root: Path, home: Path) -> None:
                 raise disk.refusal(
                     root / name,
                     status,
-                    hint=f"if you trust that user, add `{root}` to your settings "
-                    f"(`mind config safe.projects {root}`), or change the owner with chown",
+                    hint=Hint(
+                        f"if you trust that user, add `{root}` to your settings (",
+                        Command("config", "safe.projects", str(root)),
+                        "), or change the owner with chown",
+                    ),
                 )
 
 
@@ -269,7 +274,9 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
     check_owner(folder, home)
     if not stat.S_ISDIR(mode):
         kind = "a symbolic link, which is never followed" if stat.S_ISLNK(mode) else "a file"
-        raise NoProject(f"`{store}` is {kind}", hint="move it away, then run `mind init`")
+        raise NoProject(
+            f"`{store}` is {kind}", hint=Hint("move it away, then run ", Command("init"))
+        )
     if is_home(store):
         if any(os.path.lexists(f"{store}/{name}") for name in _PROJECT_MARKS):
             # As a clone may bring it: memories must not be saved in a project around it.
@@ -289,7 +296,7 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
     if _holds_memories(store):
         raise NoProject(
             f"`{folder}` is not a project yet: its `.mind/` has memories but no `{CONFIG}`",
-            hint=f"run `mind init {folder}` to use them",
+            hint=Hint("run ", Command("init", str(folder)), " to use them"),
         )
     return None
 
@@ -385,5 +392,5 @@ def _registered(item: Any) -> Registered | None:
     return Registered(path=path, name=name, added=when, search_all=not apart)
 
 
-_MEND = "`mind init` in a project keeps it aside and makes a new list"
+_MEND = "`init` in a project keeps it aside and makes a new list"
 _LISTS = StateFile(lambda items: tuple(map(_registered, items)), hint=_MEND, most=_MAX_BYTES)

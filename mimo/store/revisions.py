@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mimo import disk, when
 from mimo.disk import STORE, Stamp
-from mimo.errors import Invalid, NotFound
+from mimo.errors import Command, Hint, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory.changes import AGENT
 from mimo.memory.model import Place, Problem, Record
@@ -189,7 +189,11 @@ def resolve(root: Path, revision: str, *, now: datetime) -> Commit:
     if id_ is None:
         raise NotFound(
             f"`{revision}` is not a commit, branch, tag or date of this repository",
-            hint="such as HEAD~3, v1.2, 2026-11-01 or `last week`; `mind log` lists the commits",
+            hint=Hint(
+                "such as HEAD~3, v1.2, 2026-11-01 or `last week`; ",
+                Command("log"),
+                " lists the commits",
+            ),
         )
     return commits(root, [id_])[id_]
 
@@ -220,7 +224,7 @@ def _before(root: Path, date: str, now: datetime) -> str | None:
     if not commit:
         raise NotFound(
             f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",
-            hint="`mind log` lists the commits",
+            hint=Hint(Command("log"), " lists the commits"),
         )
     return commit
 
@@ -235,7 +239,9 @@ def main_branch(root: Path) -> str:
     for name in ("origin/HEAD", "main", "master", "origin/main", "origin/master"):
         if commit_id(root, name):
             return name
-    raise NotFound("there is no main branch here", hint="name one: `mind diff main...HEAD`")
+    raise NotFound(
+        "there is no main branch here", hint=Hint("name one: ", Command("diff", "main...HEAD"))
+    )
 
 
 def short_name(root: Path, revision: str) -> str:

@@ -16,7 +16,15 @@ from enum import Enum, auto
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation, StorageFailed
+from mimo.errors import (
+    Command,
+    FileTooLarge,
+    Hint,
+    Invalid,
+    NotFound,
+    SandboxViolation,
+    StorageFailed,
+)
 from mimo.failures import failure
 from mimo.frozen import NamedTuple
 from mimo.store import git
@@ -161,7 +169,7 @@ def _content(file: int, path: Path, limit: int) -> bytes:
     if size > limit:
         raise FileTooLarge(
             f"File too large: {size:,} bytes (max: {limit:,} bytes)",
-            hint="split it, or raise the limit: `mind config ingest.max_bytes N`",
+            hint=Hint("split it, or raise the limit: ", Command("config", "ingest.max_bytes", "N")),
             details={"path": str(path), "size": size, "max": limit},
         )
     return data

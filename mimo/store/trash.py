@@ -21,7 +21,7 @@ from typing import Any
 from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
-from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Command, Hint, MindError, NotFound, StorageFailed
 from mimo.failures import failure
 from mimo.frozen import frozen, names_of, replace
 from mimo.memory.ids import suffix
@@ -132,7 +132,7 @@ class Recorder:
             if any(copy.before is not None for copy in kept):
                 raise
             self._has_lost = True
-            self._note(f"`mind undo` can't undo this: {error.message}")
+            self._note(Hint(Command("undo"), f" can't undo this: {error.message}"))
 
     def _kept(self, path: Path, data: bytes | None) -> Kept | None:
         relative = self._named(path)
@@ -290,7 +290,9 @@ class Trash:
             lines = []
         header = self._checked(id, 0, lines[0]) if lines else None
         if header is None:
-            raise NotFound(f"the trash has no `{id}`", hint="see `mind undo --list`")
+            raise NotFound(
+                f"the trash has no `{id}`", hint=Hint("see ", Command("undo", list=True))
+            )
         check_format(header, f"the change `{id}` in the trash")
         by_path: dict[str, Kept] = {}
         for number, line in enumerate(lines[1:], 1):
@@ -322,7 +324,9 @@ class Trash:
             )
         entry = self.entry(matches[0]) if matches else None
         if entry is None:
-            raise NotFound(f"the trash has no `{wanted}`", hint="see `mind undo --list`")
+            raise NotFound(
+                f"the trash has no `{wanted}`", hint=Hint("see ", Command("undo", list=True))
+            )
         return entry
 
     def remove(self, id: str) -> None:

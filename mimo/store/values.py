@@ -17,7 +17,7 @@ from typing import Any
 from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError, QuotaExceeded, StorageFailed
+from mimo.errors import Command, Hint, Invalid, MindError, QuotaExceeded, StorageFailed
 from mimo.failures import failure
 from mimo.frozen import frozen
 from mimo.memory.codec import value as codec
@@ -376,7 +376,11 @@ def _time(seconds: float | None) -> datetime | None:
 
 
 def _full(namespace: str, reason: str, quota: str) -> QuotaExceeded:
-    remove = "remove values that are not needed (`mind value rm`); none is evicted automatically"
+    remove = Hint(
+        "remove values that are not needed (",
+        Command("value rm"),
+        "); none is evicted automatically",
+    )
     return QuotaExceeded(
         f"`{namespace}` is full: {reason}",
         hint="split it over several keys" if quota == "value" else remove,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError
+from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
 from mimo.store import git, revisions
@@ -335,15 +335,17 @@ class Vouching:
             return _without_branch(vouched, ref=seen.ref, stopped=reason)
         # Another remote may be that of a contributor, whose branch has the same history.
         if seen.ref is not None and seen.ref.split("/")[:3] != ref.split("/")[:3]:
-            reason = (
-                f"the default branch is now `{short_name(ref)}`, not `{short_name(seen.ref)}`; "
-                "`mind trust --follow` follows it"
+            reason = Hint(
+                f"the default branch is now `{short_name(ref)}`, not `{short_name(seen.ref)}`; ",
+                Command("trust", follow=True),
+                " follows it",
             )
             return _without_branch(vouched, ref=seen.ref, stopped=reason)
         if seen.base is not None and not self._is_related(seen.base, tip):
-            reason = (
-                f"`{short_name(ref)}` shares no history with the followed commits; "
-                "`mind trust --follow` follows its current history"
+            reason = Hint(
+                f"`{short_name(ref)}` shares no history with the followed commits; ",
+                Command("trust", follow=True),
+                " follows its current history",
             )
             return _without_branch(vouched, ref=ref, stopped=reason)
         signed = SIGNED in self._only and seen.signers != signers

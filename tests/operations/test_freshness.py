@@ -68,7 +68,7 @@ def test_a_changed_file_is_reported_everywhere(call: Call, guide: Path) -> None:
     guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
 
     assert answered(call) == (
-        "`guide.md` changed after it was ingested: `mind ingest --update guide.md`"
+        "`guide.md` changed after it was ingested: `mind ingest guide.md --update`"
     )
     row = run(call, "search recent").results[0]
     assert row.stale == answered(call) == run(call, "show", id=row.id).stale
@@ -79,7 +79,7 @@ def test_a_changed_file_is_reported_everywhere(call: Call, guide: Path) -> None:
     assert f"(Out of date: {note}.)" in run(call, "recall", query="make deploy").summary
     assert run(call, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(call, "review", kinds=["outdated"]).items
-    assert (item.title, item.actions[0]) == ("guide.md", "mind ingest --update guide.md")
+    assert (item.title, item.actions[0]) == ("guide.md", "mind ingest guide.md --update")
     assert [check.verdict for check in checks.examine(call) if check.name == "sources"] == [
         "warning"
     ]

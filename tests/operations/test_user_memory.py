@@ -100,7 +100,7 @@ class TestPlace:
         with pytest.raises(NoProject, match="no memory for all projects") as raised:
             run(outside, "list", user=True)
 
-        assert "mind add --user" in (raised.value.hint or "")
+        assert "mind add TEXT --user" in (raised.value.hint or "")
         assert not (outside.mind.home / "memories").exists()
 
     def test_setting_autocommit_never_commits_it(self, call, ann, monkeypatch):

@@ -40,7 +40,7 @@ class ContextWritten:
     examples=("mind context show", "mind context show --budget 1000"),
 )
 def show(call: Call, *, budget: Budget = None) -> context.ContextShown:
-    """Show the notes that `mind context write` writes
+    """Show the notes for agents
 
     Current decisions, open loops, gotchas, the most important facts, sessions and the last
     checkpoint, of memories that are approved and not private. If not all of it fits, the most

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mimo import disk, installation
 from mimo.call import Answers, Call
 from mimo.config import Config
-from mimo.errors import DaemonNotRunning, MindError, StorageFailed
+from mimo.errors import Command, DaemonNotRunning, Hint, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
 from mimo.features.context import files
 from mimo.features.daemon import Running
@@ -359,9 +359,13 @@ def start(mind: Mind) -> tuple[Running, bool]:
             process.returncode = 0  # It continues after us: no wait, and no warning about a leak.
             return current, False
         last = "; ".join(daemon.newest(Call(mind), 3)) or f"exit status {process.returncode}"
-        raise StorageFailed(f"the daemon stopped at once: {last}", hint="see `mind daemon logs`")
+        raise StorageFailed(
+            f"the daemon stopped at once: {last}", hint=Hint("see ", Command("daemon logs"))
+        )
     process.kill()
-    raise StorageFailed("the daemon did not start in time", hint="see `mind daemon logs`")
+    raise StorageFailed(
+        "the daemon did not start in time", hint=Hint("see ", Command("daemon logs"))
+    )
 
 
 def stop(mind: Mind) -> Running:
@@ -371,7 +375,9 @@ def stop(mind: Mind) -> Running:
     """
     current = daemon.running(mind.home)
     if current is None:
-        raise DaemonNotRunning("the daemon is not running", hint="`mind daemon start` starts it")
+        raise DaemonNotRunning(
+            "the daemon is not running", hint=Hint(Command("daemon start"), " starts it")
+        )
     try:
         os.kill(current.pid, signal.SIGTERM)
     except ProcessLookupError:
@@ -391,7 +397,7 @@ def run(call: Call) -> None:
     if current := daemon.running(mind.home):
         raise StorageFailed(
             f"a daemon is already running as process {current.pid}",
-            hint="`mind daemon stop` stops it",
+            hint=Hint(Command("daemon stop"), " stops it"),
         )
     installation.keep()
     with daemon.held(mind.home), _logging(mind):

@@ -7,7 +7,16 @@ from contextlib import nullcontext
 from enum import StrEnum
 
 from mimo.call import Call
-from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed, join_texts
+from mimo.errors import (
+    AmbiguousId,
+    Command,
+    Hint,
+    Invalid,
+    NotFound,
+    Option,
+    StorageFailed,
+    join_texts,
+)
 from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
@@ -92,17 +101,21 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
         if draft.topic and not keep:
             olds = refresh.up_to_date(call).current(draft.topic, unapproved=True)
         for old in olds:
-            id, reason = old.memory.id, None
+            id = old.memory.id
+            reason: str | None = None
             if not call.mind.trust.trusted(old.place.digest):
-                reason = "it is not approved (`mind review` shows it)"
+                reason = Hint("it is not approved (", Command("review"), " shows it)")
             elif old.place.private and not private:
-                reason = "it is private, and a shared file must not name it"
-                reason += " (`--private` supersedes it)"
+                reason = Hint(
+                    "it is private, and a shared file must not name it (",
+                    Option(private=True),
+                    " supersedes it)",
+                )
             if reason is None:
                 replaced.append(id)
             elif id not in {link.to for link in draft.links}:
                 name = lookup.named(call, [id])[0]
-                left.append(f"`{name}` is not superseded: {reason}")
+                left.append(Hint(f"`{name}` is not superseded: ", reason))
         if draft.topic and not keep and not private:
             # These may be superseded by private decisions.
             in_clones = current(call, draft.topic, shared=True)
@@ -170,14 +183,22 @@ def conclude(
     if not record.place.owned:
         raise Invalid(
             f"`{record.place.path}` is a document that mind only reads",
-            hint="note the outcome in it with `mind edit`, or save a decision that supersedes it",
+            hint=Hint(
+                "note the outcome in it with ",
+                Command("edit"),
+                ", or save a decision that supersedes it",
+            ),
         )
     memory, now = record.memory, call.mind.now()
     # An outcome that an earlier version noted for another memory can be removed.
     if memory.type is not Kind.DECISION and outcome is not None:
         raise Invalid(
             f"`{memory.id}` is not a decision but of the type {memory.type.value}",
-            hint="replace it with `mind evolve supersede`, or save a decision with its outcome",
+            hint=Hint(
+                "replace it with ",
+                Command("evolve supersede"),
+                ", or save a decision with its outcome",
+            ),
         )
     before = outcomes.DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
     after = outcomes.confidence_after(memory, outcome, now)

@@ -21,8 +21,10 @@ from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command, notes_o
 from mimo.errors import (
     AmbiguousId,
     Conflict,
+    Hint,
     Invalid,
     NotFound,
+    Option,
     SecretDetected,
     StorageFailed,
     join_texts,
@@ -527,7 +529,12 @@ def supersede(
     if reasoning is None and reason is None:
         raise Invalid(
             "`reasoning` is missing",
-            hint="give the reasons with --because, or what was wrong with --reason",
+            hint=Hint(
+                "give the reasons with ",
+                Option(because=True),
+                ", or what was wrong with ",
+                Option(reason=True),
+            ),
             details={"field": "reasoning"},
         )
     reasons = _not_blank(reasoning) if reasoning else ""

@@ -23,7 +23,9 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
+    Command,
     Conflict,
+    Hint,
     Invalid,
     NotFound,
     SearchFailed,
@@ -153,7 +155,7 @@ def checkpoint(call: Call) -> Checkpoint:
     """
     resumed = decisions.latest_checkpoint(call)
     if resumed is None:
-        notice = "no checkpoint yet; `mind save checkpoint` makes one"
+        notice = Hint("no checkpoint yet; ", Command("save checkpoint"), " makes one")
         return Checkpoint(
             summary=None,
             open_files=(),
@@ -259,7 +261,7 @@ def _newest_work(call: Call) -> Record:
     if not records:
         raise NotFound(
             "there is no approved decision or checkpoint yet",
-            hint="`mind save decision` and `mind save checkpoint` make one",
+            hint=Hint(Command("save decision"), " and ", Command("save checkpoint"), " make one"),
         )
     return records[0]
 

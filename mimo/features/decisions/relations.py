@@ -11,7 +11,7 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
 from mimo.call import Call
-from mimo.errors import Invalid, NotFound
+from mimo.errors import Command, Hint, Invalid, NotFound
 from mimo.frozen import NamedTuple
 from mimo.index.cosine import cosines
 from mimo.index.embedding import FAILURES
@@ -83,7 +83,7 @@ def links_of(call: Call, given: Sequence[Any]) -> tuple[Link, ...]:
         names = [str(error.details["id"]) for error in missing]
         raise NotFound(
             f"Memories not found: {', '.join(f'`{name}`' for name in names)}",
-            hint="nothing was written; `mind list` lists all memories",
+            hint=Hint("nothing was written; ", Command("list"), " lists all memories"),
             details={"ids": names},
         )
     links: dict[tuple[str, str], Link] = {}

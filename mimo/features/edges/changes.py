@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import Hint, Invalid, Option, StorageFailed
 from mimo.failures import failure
 from mimo.features.edges.checking import LONGEST_LINE, Added, Hunk, whole
 from mimo.store import git
@@ -75,8 +75,11 @@ def _resolved(top: Path, name: str, near: Path) -> Path:
     if not path.exists():
         raise Invalid(
             f"there is no file `{name}`",
-            hint="name files of the project, or pipe code in with --code -; an intent that begins "
-            "with `check` follows `mind edges --`",
+            hint=Hint(
+                "name files of the project, or pipe code in with ",
+                Option(code="-"),
+                "; an intent that begins with `check` follows `--`",
+            ),
         )
     real = path.resolve()
     if real != top and top not in real.parents:

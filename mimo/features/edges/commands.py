@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 from mimo.call import Call, Surface
 from mimo.commands.common import File, Private, Trust, label_of, row_of, view
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
-from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed, join_texts
+from mimo.errors import Command, Conflict, EdgeExists, Hint, Invalid, StorageFailed, join_texts
 from mimo.features.edges import checking, sources, storage
 from mimo.features.edges.edge import Detection, Edge, Severity
 from mimo.frozen import frozen
@@ -144,7 +144,9 @@ def edges(
     every = sources.everything(call)
     matches = sources.warnings(call, every, intent, code=code or "", techs=stack, stack_alone=all_)
     faulty = any(sources.problems(call, every if code else ()))
-    notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
+    notice = (
+        Hint("some edges are faulty; ", Command("edges list"), " shows them") if faulty else None
+    )
     return EdgeWarnings(
         edges=tuple(
             edge_row(
@@ -325,9 +327,7 @@ def add(
     A short one for this project can also be a line under Gotchas in `.mind/MEMORY.md`.
     """
     if private and not project:
-        raise Invalid(
-            "`--private` needs `--project`", hint="global edges are never in a repository"
-        )
+        raise Invalid("`private` needs `project`", hint="global edges are never in a repository")
     edge = Edge(
         id="",
         title=title,

@@ -217,7 +217,7 @@ def added_by(
     """Yields the additions to check below a folder. Raises `Invalid` for more than one source."""
     if sum((bool(names), staged, rev is not None, code is not None)) > 1:
         raise Invalid(
-            "files, --staged, --diff and --code exclude each other",
+            "`files`, `staged`, `diff` and `code` exclude each other",
             hint="name one of them (default: the changes since the last commit)",
         )
     if code is not None:

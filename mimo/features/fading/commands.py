@@ -179,9 +179,9 @@ def fading(call: Call, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     """List memories that are about to be forgotten, weakest first
 
     A memory fades from the day on which it was last found or shown, at the setting `decay.rate`.
-    Fading deletes nothing: `mind keep ID` protects a memory, `mind rm ID` removes it. Decisions,
-    checkpoints, edges, ingested files, documents outside `.mind/`, and memories that you approved
-    with `mind trust` or in the review do not fade.
+    Fading deletes nothing: keep a memory to protect it, or remove it. Decisions, checkpoints,
+    edges, ingested files, documents outside `.mind/`, and memories that the user approved do not
+    fade.
     """
     weak = overview.at_risk(call, threshold)
     return FadingRows(
@@ -216,7 +216,7 @@ def fading(call: Call, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
 def keep(call: Call, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] = False) -> Kept:
     """Protect a memory from fading
 
-    Sets `protected: true` in its file. `--off` removes that, or sets `protected: false` if it does
+    Sets `protected: true` in its file. `off` removes that, or sets `protected: false` if it does
     not fade by default.
     """
     record = overview.keep(call, id, keep=not off)

@@ -17,7 +17,7 @@ from mimo.commands.common import (
     untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
+from mimo.errors import AmbiguousId, Hint, Invalid, NotFound, Option, join_texts
 from mimo.features.decisions import relations
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard.privacy import redacted
@@ -222,7 +222,9 @@ def graph(
         drawing=drawing,
         notice=join_texts(
             None if whole.links or whole.missing or not given else _without_links(given),
-            f"left out: {left_out:,} private (--private)" if left_out else None,
+            Hint(f"left out: {left_out:,} private (", Option(private=True), ")")
+            if left_out
+            else None,
         ),
     )
 

@@ -6,7 +6,16 @@ from typing import Annotated
 from mimo.call import Call
 from mimo.commands.common import File, SureId, Undo, Untrusted, untrusted
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import (
+    AmbiguousId,
+    Command,
+    Conflict,
+    Hint,
+    Invalid,
+    NotFound,
+    SecretDetected,
+    StorageFailed,
+)
 from mimo.features.decisions import relations
 from mimo.frozen import frozen, replace
 from mimo.memory.codec.file import header_links
@@ -82,7 +91,8 @@ def link(
     second = lookup.one(call, other, surely=True)
     if first.memory.id == second.memory.id:
         raise Invalid(
-            f"`{id}` and `{other}` are the same memory", hint="`mind list` shows the others"
+            f"`{id}` and `{other}` are the same memory",
+            hint=Hint(Command("list"), " shows the others"),
         )
     if remove:
         return _unlinked(call, first, second, type)
@@ -93,7 +103,7 @@ def link(
             words = shlex.quote(new.given or new.type)
             raise Invalid(
                 f"`{id}` is older than `{other}`, and a link leads from the newer memory",
-                hint=f"`mind link {other} {id} --type {words}` states it of the newer one",
+                hint=Hint(Command("link", other, id, type=words), " states it of the newer one"),
                 details={"field": "id"},
             )
         source, target, new = second, first, replace(new, to=first.memory.id)
@@ -127,7 +137,7 @@ def _unlinked(call: Call, first: Record, second: Record, type: str | None) -> Li
             to, of = lookup.named(call, [target.memory.id, source.memory.id])
             raise Invalid(
                 f"the link to `{to}` is in the text of `{of}`",
-                hint=f"remove it there: `mind edit {of}`",
+                hint=Hint("remove it there: ", Command("edit", of)),
             )
         if links:
             kept = tuple(old for old in source.memory.links if old not in links)
@@ -138,7 +148,7 @@ def _unlinked(call: Call, first: Record, second: Record, type: str | None) -> Li
         source_name, target_name = lookup.named(call, [first.memory.id, second.memory.id])
         raise NotFound(
             f"there is no link{of_type} between `{source_name}` and `{target_name}`",
-            hint=f"`mind graph {source_name}` shows its links",
+            hint=Hint(Command("graph", source_name), " shows its links"),
         )
     for source, kept in changes:
         saving.check_edit(call, source, links=kept)

@@ -13,6 +13,7 @@ from mimo.errors import (
     AmbiguousId,
     Cancelled,
     Conflict,
+    Hint,
     Invalid,
     MindError,
     NotFound,
@@ -181,7 +182,7 @@ def restore(
     """Restore a memory from an earlier revision
 
     Its file becomes the one of that commit, byte for byte. The text that it replaces, committed or
-    not, goes to the trash: `mind undo` brings it back. A person who restores a text of another
+    not, goes to the trash: undo brings it back. A person who restores a text of another
     author approves it.
     """
     record, commit, replaced, was_trusted = revisions.restore(call, id, at)
@@ -333,7 +334,8 @@ def sync(
     and your signature is made as always.
     """
     done = syncing.sync(call, message=message, pull=pull, push=push, dry_run=dry_run)
-    remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(call.mind.project.root)]
+    root = call.mind.project.root
+    remarks: list[str] = [Hint(f"{leak.message}: ", leak.hint) for leak in leaks(root)]
     if ignored := syncing.ignored(call.mind.project.root):
         remarks.append(ignored)
     if not dry_run and call.mind.shared_index is not None:
@@ -344,7 +346,7 @@ def sync(
         except Cancelled:
             raise
         except MindError as error:
-            remarks.append(f"the shared index was not updated: {error.message}")
+            remarks.append(Hint("the shared index was not updated: ", error.message))
     return Synced(
         commit=done.commit,
         branch=done.branch,

@@ -11,7 +11,7 @@ from mimo.call import Call
 from mimo.commands.common import File
 from mimo.commands.spec import Omitted, Out
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, NotFound
+from mimo.errors import Command, Conflict, Hint, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
@@ -117,7 +117,13 @@ def compare(call: Call, wanted: str | None, *, branch: bool) -> Difference:
     """
     root = repository(call)
     if branch and wanted is not None:
-        hint = "such as `mind diff v1.1..v1.2`, or `mind diff --branch` alone"
+        hint = Hint(
+            "such as ",
+            Command("diff", "v1.1..v1.2"),
+            ", or ",
+            Command("diff", branch=True),
+            " alone",
+        )
         raise Invalid("name two revisions, or this branch", hint=hint)
     main = revisions.main_branch(root) if branch else ""
     if branch:
@@ -281,7 +287,7 @@ def _check_committed(root: Path, record: Record) -> None:
     if path == COMMITS:
         name = handle_of(record.memory.id)
         raise NotFound(f"`{name}` is the message of a commit, not a file", hint="see `git log`")
-    hint = "commit it with git" if record.place.elsewhere else "`mind sync` commits it"
+    hint = "commit it with git" if record.place.elsewhere else Hint(Command("sync"), " commits it")
     raise NotFound(f"`{path}` was never committed", hint=hint)
 
 
@@ -320,8 +326,10 @@ def restore(call: Call, id: str, revision: str) -> tuple[Record, Commit, bool, b
     if record.parent is not None:
         raise Invalid(
             f"`{handle_of(record.memory.id)}` is a part of an ingested file",
-            hint="restore the whole file:"
-            f" `mind restore {then.call.mind.handle(record.parent).text} --at {commit}`",
+            hint=Hint(
+                "restore the whole file: ",
+                Command("restore", then.call.mind.handle(record.parent).text, at=commit),
+            ),
         )
     data = then.call.mind.store.raw(record)
     now, was_trusted = None, call.mind.trust.trusted(files.digest(data))

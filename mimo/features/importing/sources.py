@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mimo import disk
-from mimo.errors import Invalid, NotFound
+from mimo.errors import Command, Hint, Invalid, NotFound
 from mimo.failures import failure
 from mimo.features.importing import adr, database, exports, notes, tables
 from mimo.features.importing.drafts import LARGEST_JSON, Draft, Source
@@ -284,7 +284,7 @@ def recognised(source: Source) -> Format:
     if not candidates:
         raise Invalid(
             f"the format of `{source.path}` is not known",
-            hint=f"formats are {', '.join(Format)}; long documents: `mind ingest`",
+            hint=Hint(f"formats are {', '.join(Format)}; long documents: ", Command("ingest")),
         )
     raise Invalid(
         f"`{source.path}` may be of several formats",
@@ -322,7 +322,8 @@ def _of_database(path: Path) -> list[Format]:
     names = database.table_names(path)
     if {"decisions", "decision_edges"} <= names:
         raise Invalid(
-            f"`{path}` is a database of MAMA", hint=f"it has an importer: `mind import mama {path}`"
+            f"`{path}` is a database of MAMA",
+            hint=Hint("it has an importer: ", Command("import mama", str(path))),
         )
     if {"observations", "session_summaries"} <= names:
         return [Format.CLAUDE_MEM]

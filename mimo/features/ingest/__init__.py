@@ -17,6 +17,7 @@ from mimo.errors import (
     Conflict,
     Denied,
     FileTooLarge,
+    Hint,
     Invalid,
     MindError,
     NotFound,
@@ -471,12 +472,11 @@ def _update(
         return _ingest_or_refuse(call, sandbox, target, options)
     if checked.state is State.CURRENT:
         with suppress(OSError):  # It may have been removed since it was checked.
-            status = place.lstat()
-            seen = (status.st_size, status.st_mtime_ns)
+            seen = ((status := place.lstat()).st_size, status.st_mtime_ns)
             report = FileReport(path=checked.path, source_id=parent, seen=seen)
             return _as_known(report, call, call.index.parts(parent or ""))
     message = checked.message or f"`{checked.path}` is not here"
-    hint = f"if it is not needed: `mind rm {parent}`; if it moved, ingest its new path too"
+    hint: str = Hint("ingest its new path, or remove it: ", checked.removal)
     if source is None and checked.state is State.UNKNOWN:
         message = f"the header of `{checked.part.place.path}` has missing or wrong options"
         hint = f"ingest `{checked.path}` again by its name"
@@ -592,7 +592,7 @@ def _check_place(call: Call, place: Path, path: str) -> None:
     if call.mind.config["include"] and path in call.mind.store.stamps():
         raise Invalid(
             f"`{path}` is memory already, by the setting `include`",
-            hint="searches find it as it is; see `mind config include`",
+            hint="searches find it as it is",
         )
 
 
@@ -664,7 +664,7 @@ def _chunks(call: Call, text: str, chunking: Chunking, name: str) -> list[Chunk]
     if len(made) > most:
         raise TooManyChunks(
             f"File would create too many chunks: {len(made):,} (max: {most:,})",
-            hint="use a larger `chunk_size`, or raise the limit: `mind config ingest.max_chunks N`",
+            hint="use a larger `chunk_size`, or raise the setting `ingest.max_chunks`",
             details={"chunks": len(made), "max": most},
         )
     return made

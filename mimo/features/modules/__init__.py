@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from mimo import disk
 from mimo.commands.spec import Out
 from mimo.data.loads import DataError, loads
-from mimo.errors import Conflict, Invalid, MindError
+from mimo.errors import Command, Conflict, Hint, Invalid, MindError
 from mimo.failures import failure
 from mimo.frozen import frozen, replace
 from mimo.store import files
@@ -237,8 +237,10 @@ def _read(root: Path, file: str, ours: Manifest, allow: Collection[str]) -> Foun
             code = (
                 f"its entry point `{manifest.entrypoint}` is other code, which is not allowed here"
             )
-            stale = (
-                "its manifest is not the one that mind writes; `mind module install --force` does"
+            stale = Hint(
+                "its manifest is not the one that mind writes; ",
+                Command("module install", force=True),
+                " does",
             )
             reason = stale if manifest.entrypoint == ours.entrypoint else code
     except MindError as error:

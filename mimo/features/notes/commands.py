@@ -24,8 +24,10 @@ from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
     Conflict,
+    Hint,
     Invalid,
     NotFound,
+    Option,
     SecretDetected,
     StorageFailed,
     join_texts,
@@ -99,8 +101,8 @@ def add(
     """Store a memory
 
     The memory is a Markdown file under `.mind/`, and the next search finds it. An exact duplicate
-    of a current memory is not stored again. With `--user` it is in the user's own folder, and is
-    found in every project; what an agent adds there counts once the user approves it.
+    of a current memory is not stored again. A memory for all projects is in the user's own
+    folder; what an agent adds there counts once the user approves it.
     """
     note = saving.draft(
         kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
@@ -152,7 +154,7 @@ def edit(
         if tags is not None:
             raise Invalid(
                 "`tags` replaces all tags, so none can be added or removed beside it",
-                hint="use --add-tag and --remove-tag, or --tag",
+                hint="use `add_tags` and `remove_tags`, or `tags`",
             )
         tags = _retagged(record.memory.tags, add_tags, remove_tags)
     elif tags is not None:
@@ -171,7 +173,7 @@ def edit(
     if bool(changes) == (file_text is not None):
         raise Invalid(
             "`file_text` excludes other changes" if changes else "nothing to change",
-            hint="name what to change, such as --importance 0.9",
+            hint=Hint("name what to change, such as ", Option(importance="0.9")),
         )
     if file_text is not None:
         return _written(call, Stored(record=saving.rewrite(call, record, file_text)))
@@ -227,10 +229,10 @@ def rm(
         bool, Arg("Keep no copy in the trash, not even of earlier text", surfaces=Surface.CLI)
     ] = False,
 ) -> Removed:
-    """Remove a memory; `mind undo` restores it
+    """Remove a memory; undo restores it
 
-    The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. Use
-    `--purge` for a secret: nothing of the file stays in the trash, in the index and in the notes in
+    The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. A purge
+    is for a secret: nothing of the file stays in the trash, in the index and in the notes in
     CLAUDE.md, and its text is unstaged in git. Git keeps what was committed.
     """
     parts = lookup.source(call, id, surely=True)

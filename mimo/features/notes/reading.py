@@ -249,9 +249,9 @@ def list_(
 ) -> MemoryRows:
     """List the memories, newest first
 
-    An ingested file is one row with the number of its chunks that pass, unless `--chunks` lists
-    them. With `--all-projects`, each other project is asked as its own policy permits. Its private
-    memories are listed to people only, with `--private`.
+    An ingested file is one row with the number of its chunks that pass, unless chunks are listed.
+    In a list of all projects, each other project is asked as its own policy permits. Its private
+    memories are listed only to people who ask for them.
     """
     from mimo.operations import finding, past
 
@@ -283,8 +283,8 @@ def _check_present(at: str | None, *, everywhere: bool) -> None:
     """Raises `Invalid` for options that exclude a list of all projects."""
     if at is not None or everywhere:
         raise Invalid(
-            "`--all-projects` lists the present memories of projects",
-            hint="leave out --at and --user",
+            "`all_projects` lists the present memories of projects",
+            hint="leave out `at` and `user`",
         )
 
 

@@ -87,7 +87,7 @@ def undo(
     """Undo the last change, or a particular one
 
     Files are restored to their state before the command, byte for byte; their present text goes to
-    the trash. `mind undo` again redoes the change. Approvals stay: text that was approved still
+    the trash. A second undo redoes the change. Approvals stay: text that was approved still
     is, and other text is not.
     """
     if list_ + (dry_run or force) + purge > 1:
@@ -96,7 +96,7 @@ def undo(
         )
     if purge:
         if id is None:
-            raise Invalid("`--purge` needs a change", hint="name one of `--list`, or `all`")
+            raise Invalid("`purge` needs a change", hint="name one of `list`, or `all`")
         purged, notice = undoing.purge(call, id)
         return Undone(purged=purged, notice=notice)
     if list_:

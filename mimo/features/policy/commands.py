@@ -7,7 +7,7 @@ from mimo.call import Call, Surface
 from mimo.commands import all_commands
 from mimo.commands.arguments import nearest
 from mimo.commands.spec import Arg, Effect, Needs, Out, command
-from mimo.errors import Invalid, NotFound
+from mimo.errors import Command, Hint, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import (
     FILE,
@@ -228,7 +228,7 @@ def policy_explain(
     if folded(tool) not in tools | requests:
         names = {key: spec.name for key, spec in tools.items()} | requests
         near = nearest(folded(tool), list(names))
-        hint = f"did you mean `{names[near[0]]}`?" if near else "see `mind policy show`"
+        hint = f"did you mean `{names[near[0]]}`?" if near else Hint("see ", Command("policy show"))
         raise NotFound(f"there is no tool `{tool}`", hint=hint)
     spec = tools.get(folded(tool))
     name = spec.name if spec else requests[folded(tool)]
@@ -273,7 +273,7 @@ def _valid(call: Call) -> ActivePolicies:
         line, reason = policies.faults[0]
         raise Invalid(
             f"the policy is invalid: {FILE}:{line}: {reasons.shown(call, FILE, reason)}",
-            hint="`mind policy check` lists all errors",
+            hint=Hint(Command("policy check"), " lists all errors"),
         )
     return policies
 

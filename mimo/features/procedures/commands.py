@@ -3,7 +3,6 @@
 import json
 from datetime import datetime
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Literal
 
 from mimo import disk
@@ -12,8 +11,10 @@ from mimo.commands.common import Limit, TrustLabel, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
+    Command,
     Conflict,
     Denied,
+    Hint,
     Invalid,
     NotFound,
     RateLimited,
@@ -321,7 +322,7 @@ def status(call: Call, execution_id: ExecutionId) -> Progress:
 def runs(call: Call, *, limit: Limit = 20) -> Runs:
     """List the runs, newest first
 
-    `mind procedure status` without an id lists them too.
+    The status without an id lists them, too.
     """
     executions = executing.executions(call)
     ids = [id for id in executions.ids()[::-1] if not executions.is_foreign(id)]
@@ -397,7 +398,7 @@ def send(
     execution = executing.executions(call).find(execution_id)
     report = executing.send(call, execution, event)
     is_stopped = report.status is not Status.RUNNING
-    notice = f"it is interrupted: `mind procedure resume {report.id}` continues it"
+    notice = Hint("it is interrupted: ", Command("procedure resume", report.id), " continues it")
     return Sent(
         execution_id=report.id,
         event=event,
@@ -470,17 +471,18 @@ def _answered(report: Report) -> str | None:
     if not report.run.accepts:
         return None
     event = report.run.accepts[0]
-    return (
-        f"`{sending(report.id, event)}` answers it, then "
-        f"`mind procedure resume {report.id}` continues it"
+    return Hint(
+        sending(report.id, event),
+        " answers it, then ",
+        Command("procedure resume", report.id),
+        " continues it",
     )
 
 
-def sending(execution_id: str, event: str) -> str:
-    """Returns the command line that sends an event; `EVENT` for one that no line can show."""
-    options_end = "-- " if event.startswith("-") else ""
-    shown = quote(event) if event.isprintable() and "`" not in event else "EVENT"
-    return f"mind procedure send {execution_id} {options_end}{shown}"
+def sending(execution_id: str, event: str) -> Command:
+    """Returns the command that sends an event; `EVENT` for one that no line can show."""
+    shown = event if event.isprintable() and "`" not in event else "EVENT"
+    return Command("procedure send", execution_id, shown)
 
 
 def _progress(report: Report) -> Progress:
@@ -595,7 +597,9 @@ def add(
     that, on the terminal at the first run.
     """
     if (file is None) == (text is None):
-        raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")
+        raise Invalid(
+            "give a file or a text", hint=Hint("such as ", Command("procedure add", "release.md"))
+        )
     data = (text or "").encode() if file is None else library.given(disk.expanded(file))
     # Only the argument was checked: the name of a file, not its content.
     check_secrets(call, {"text": data.decode("utf-8", "replace")}, file=file)

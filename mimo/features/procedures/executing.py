@@ -18,7 +18,16 @@ from operator import index
 from typing import Any
 
 from mimo.call import Call
-from mimo.errors import Conflict, Invalid, MindError, RateLimited, StorageFailed, Untrusted
+from mimo.errors import (
+    Command,
+    Conflict,
+    Hint,
+    Invalid,
+    MindError,
+    RateLimited,
+    StorageFailed,
+    Untrusted,
+)
 from mimo.features.procedures import calling, library, machine, reading, schemas
 from mimo.features.procedures.actions import (
     LARGEST_CONTEXT,
@@ -427,7 +436,7 @@ def send(call: Call, execution: Execution, event: str) -> Report:
     before = report(call, execution)
     run = before.run
     if not run.accepts and before.status is not Status.RUNNING:
-        hint = f"resume it with `mind procedure resume {execution.id}`"
+        hint = Hint("resume it with ", Command("procedure resume", execution.id))
         raise Conflict(
             f"`{execution.id}` is {before.status}: it takes no events",
             hint=hint if before.status is Status.INTERRUPTED else "",
@@ -438,7 +447,10 @@ def send(call: Call, execution: Execution, event: str) -> Report:
         if not run.accepts and any(event in state.transitions for state in states):
             raise Conflict(
                 f"`{execution.id}` has not asked the question that `{event}` answers",
-                hint=f"`mind procedure status {execution.id}` shows the question once it is asked",
+                hint=Hint(
+                    Command("procedure status", execution.id),
+                    " shows the question once it is asked",
+                ),
             )
         raise Invalid(
             f"`{event}` is not an event that `{run.state}` waits for",
@@ -448,7 +460,7 @@ def send(call: Call, execution: Execution, event: str) -> Report:
     if (pending := machine.pending(run, execution.sent(), event)) is not None:
         wait = "the run takes it first"
         if before.status is not Status.RUNNING:
-            wait = f"`mind procedure resume {execution.id}` continues the run with it"
+            wait = Hint(Command("procedure resume", execution.id), " continues the run with it")
         raise Conflict(f"`{pending}` was already sent to `{run.state}`", hint=wait)
     execution.send(event, turn=run.turn if run.accepts else None)
     return before

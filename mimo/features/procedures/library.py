@@ -7,7 +7,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.call import Call
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, NotFound, Untrusted
+from mimo.errors import Command, Conflict, Hint, Invalid, NotFound, Untrusted
 from mimo.failures import failure
 from mimo.features.procedures import reading
 from mimo.features.procedures.model import (
@@ -149,7 +149,9 @@ def find(
     """
     reference = split_reference(name)
     if reference is None:
-        raise Invalid(f"`{name}` is not a name of a procedure", hint="see `mind procedure list`")
+        raise Invalid(
+            f"`{name}` is not a name of a procedure", hint=Hint("see ", Command("procedure list"))
+        )
     name = reference[0]
     version = reference[1] if version == LATEST else version
     if version != LATEST and not is_version(version):
@@ -188,7 +190,11 @@ def missing(call: Call, name: str, version: str) -> NotFound:
         hint = f"versions of `{name}` are {', '.join(versions)}"
         return NotFound(f"no version {version} of procedure `{name}`", hint=hint)
     names = ", ".join(dict.fromkeys(procedure.name for procedure in active))
-    hint = f"procedures are {names}" if names else "make one with `mind procedure new NAME`"
+    hint = (
+        f"procedures are {names}"
+        if names
+        else Hint("make one with ", Command("procedure new", "NAME"))
+    )
     return NotFound(f"no procedure `{name}`", hint=hint, details={"name": name})
 
 
@@ -200,7 +206,7 @@ def valid(file: ProcedureFile, result: Reading) -> Procedure:
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     raise Invalid(
         f"`{file.path}` is not a valid procedure: {reasons[0]}{more}",
-        hint="; ".join(reasons[1:11]) or "see `mind procedure check`",
+        hint="; ".join(reasons[1:11]) or Hint("see ", Command("procedure check")),
         details={"file": file.path, "faults": [fault._asdict() for fault in result.faults]},
     )
 
@@ -241,8 +247,12 @@ def require_approved(call: Call, file: ProcedureFile, procedure: Procedure) -> N
         raise Untrusted(
             f"the current text of `{file.path}`{', which runs programs,' if runs else ''} "
             "is not approved on this machine",
-            hint=f"read it (`mind procedure show {procedure.key}`), then run it on a terminal, "
-            f"which asks{'' if runs else ', or approve it with `mind trust`'}",
+            hint=Hint(
+                "read it (",
+                Command("procedure show", procedure.key),
+                "), then run it on a terminal, which asks",
+                *(() if runs else (", or approve it with ", Command("trust"))),
+            ),
             details={"file": file.path, "digest": file.digest},
         )
     texts = _approvals(call, file.data, procedure)

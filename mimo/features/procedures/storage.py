@@ -18,7 +18,7 @@ from typing import Any
 from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Command, Conflict, Hint, Invalid, NotFound, StorageFailed
 from mimo.features.procedures.machine import Sent
 from mimo.features.procedures.model import LATEST
 from mimo.store import append_log, files, locks
@@ -127,7 +127,8 @@ class Execution:
         descriptor = locks.hold(self._lock, wait=_WAIT_SECONDS)
         if descriptor is None:
             raise Conflict(
-                f"`{self.id}` is running already", hint=f"see `mind procedure status {self.id}`"
+                f"`{self.id}` is running already",
+                hint=Hint("see ", Command("procedure status", self.id)),
             )
         return descriptor
 
@@ -263,7 +264,7 @@ class Executions:
         if not near:
             raise NotFound(
                 f"no run `{reference}`",
-                hint="`latest` is the newest; `mind procedure run` returns an id",
+                hint=Hint("`latest` is the newest; ", Command("procedure run"), " returns an id"),
             )
         return self._execution(near[0])
 

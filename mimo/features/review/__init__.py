@@ -12,7 +12,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.call import Call
-from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.errors import AmbiguousId, Command, Hint, Invalid, NotFound, Option
 from mimo.frozen import frozen, replace
 from mimo.index import derived, survey
 from mimo.index.schema import portions
@@ -236,7 +236,7 @@ def settle(
     if kind is not None and kind not in BY_CHOICE:
         raise Invalid(
             f"items of kind `{kind.value}` have no versions to take",
-            hint=f"`mind review --kind {kind.value}` lists the possible commands",
+            hint=Hint(Command("review", kind=kind.value), " lists the possible commands"),
         )
     with saving.in_turn(call):  # Two processes may choose differently.
         return _settled(call, wanted, take, against=against, kind=kind, field=field)
@@ -260,11 +260,13 @@ def _settled(
         raise _nothing(wanted, "to resolve")
     kinds = sorted({item.kind.value for item in items})
     if len(kinds) > 1 or (len(items) > 1 and items[0].kind is not Waiting.VERSIONS):
-        hint = f"choose one with --kind: {', '.join(kinds)}"
+        hint = Hint("choose one with ", Option(kind=True), f": {', '.join(kinds)}")
         if len(kinds) == 1:
             ids = [set(item.ids) for item in items]
             others = sorted(ids[0].union(*ids) - ids[0].intersection(*ids))
-            hint = f"name the other memory with --against: {', '.join(others)}"
+            hint = Hint(
+                "name the other memory with ", Option(against=True), f": {', '.join(others)}"
+            )
         raise AmbiguousId(f"`{wanted}` is in {len(items)} items", hint=hint)
     if items[0].kind is Waiting.VERSIONS:
         return _choose_version(call, items, take)
@@ -284,7 +286,7 @@ def keep(call: Call, wanted: str, *, kind: Waiting | None = None, off: bool = Fa
     if not off and (stuck := [item for item in items if item.kind is Waiting.VERSIONS]):
         raise Invalid(
             f"both versions of {stuck[0].field} would stay in {stuck[0].file}",
-            hint=f"`mind review settle {stuck[0].id} --take 1`",
+            hint=Hint(Command("review settle", stuck[0].id or "", take="1")),
         )
     weak = [item.id for item in items if item.kind is Waiting.FADING and item.id and not off]
     changed = [overview.keep(call, id, keep=True).place.path for id in weak]
@@ -306,7 +308,9 @@ def _about(call: Call, items: Sequence[Item], wanted: str) -> list[Item]:
 def _nothing(wanted: str, rest: str) -> NotFound:
     return NotFound(
         f"`{wanted}` has nothing {rest}",
-        hint="`mind review` lists the items, with `--all` the hidden ones too",
+        hint=Hint(
+            Command("review"), " lists the items, with ", Option(all=True), " the hidden ones too"
+        ),
     )
 
 

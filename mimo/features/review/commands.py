@@ -1,7 +1,6 @@
 """`mind review`, `mind trust` and `mind untrust`: decisions that only the user can make."""
 
 from datetime import datetime
-from shlex import quote
 from typing import Annotated
 
 from mimo.call import Call, Surface
@@ -19,7 +18,7 @@ from mimo.commands.common import (
     untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Command, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import review as reviewing
 from mimo.features.review import (
     BOTH,
@@ -163,7 +162,7 @@ def review(
     These are unreadable files, versions that a merge left, competing decisions, contradictions, and
     memories that are not approved here, cite changed files or are near-duplicates. On a terminal it
     asks about them one by one; nothing is changed without an answer. Fading memories are counted;
-    `--kind fading` lists them.
+    the kind `fading` lists them.
     """
     items, counts = reviewing.first(call, kinds or LISTED, limit, kept=all)
     untrusted = counts.get(Waiting.UNTRUSTED, 0) > 0
@@ -299,28 +298,35 @@ def _choice(call: Call, number: int, choice: Choice) -> ReviewChoice:
 
 def _actions(item: Item) -> tuple[str, ...]:
     """Returns the command lines that resolve an item."""
-    # Another author chose the id: `mind trust --follow` would be another command.
-    name, kind = (item.id or "").lstrip("-"), item.kind
-    edit, remove = f"mind edit {name}", f"mind rm {name}"
-    leave = f"mind review keep {name} --kind {kind.value}"
+    name, kind = item.id or "", item.kind
+    edit, remove = Command("edit", name), Command("rm", name)
+    leave = Command("review keep", name, kind=kind.value)
     if kind in BY_CHOICE:
         takes = [
             str(number) for number, choice in enumerate(item.choices, 1) if not choice.obstacle
         ]
         if item.field is None or is_text(item.field):
             takes.append(BOTH)
-        which = f"--field {quote(item.field)}" if item.field else f"--kind {kind.value}"
-        if item.against:
-            which += f" --against {item.against.lstrip('-')}"
-        settle = [f"mind review settle {name} {which} --take {take}" for take in takes]
+        of_kind = None if item.field else kind.value
+        settle: list[str] = [
+            Command(
+                "review settle",
+                name,
+                field=item.field,
+                kind=of_kind,
+                against=item.against,
+                take=take,
+            )
+            for take in takes
+        ]
         settle += [line for other in item.others for line in _actions(other)[:-1]]
         return (*settle, edit) if kind is Waiting.VERSIONS else tuple(settle)
-    actions = {
+    actions: dict[Waiting, list[str]] = {
         Waiting.UNREADABLE: [f"repair {item.file} in an editor"],
-        Waiting.UNTRUSTED: [f"mind show {name}", f"mind trust {name}", remove, leave],
+        Waiting.UNTRUSTED: [Command("show", name), Command("trust", name), remove, leave],
         Waiting.OUTDATED: [item.remedy or remove, remove, leave],
         Waiting.STALE: [edit, leave, remove],
-        Waiting.FADING: [f"mind keep {name}", remove],
+        Waiting.FADING: [Command("keep", name), remove],
     }
     return tuple(dict.fromkeys(actions[kind]))
 

@@ -81,7 +81,7 @@ def _followed(call: Call, state: TrustState, *, is_incomplete: bool) -> Iterator
     if not state.follow:
         return
     if state.stopped:
-        yield f"nothing is followed: {state.stopped}"
+        yield Hint("nothing is followed: ", state.stopped)
     elif only == FALLBACKS["trust.only"]:
         yield "nothing is followed: the setting `trust.only` can't be used"
     elif state.branch:
@@ -182,7 +182,12 @@ def revoke(call: Call, wanted: Iterable[str]) -> None:
         if call.mind.trust.follows(record.place.digest):
             raise Invalid(
                 f"`{record.memory.id}` stays trusted: changes of its file are followed",
-                hint="`mind untrust` revokes all trust, then `mind trust ID` approves single ones",
+                hint=Hint(
+                    Command("untrust"),
+                    " revokes all trust, then ",
+                    Command("trust", "ID"),
+                    " approves single ones",
+                ),
             )
     texts = [record.place.digest for record in records]
     claims = set[str]().union(*map(saving.claims_of, records))

@@ -10,6 +10,8 @@ from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.disk import STORE
 from mimo.errors import (
     UNDECIDED,
+    Command,
+    Hint,
     Invalid,
     MindError,
     NotFound,
@@ -107,7 +109,7 @@ def scan(
     if all and not (staged or history):
         raise Invalid(
             "`all` goes with `staged` or `history`",
-            hint="name a folder instead, such as `mind scan .`",
+            hint=Hint("name a folder instead, such as ", Command("scan", ".")),
             details={"field": "all"},
         )
     if staged or history:

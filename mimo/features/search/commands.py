@@ -196,12 +196,12 @@ def _check(call: Call, scope: Scope, at: str | None, *, private: bool, everywher
     if private and call.agent is not None:
         raise Denied("private memories of other projects are shown to people, not to agents")
     if everywhere and scope is not Scope.PROJECT:
-        raise Invalid(f"`--user` and `--scope {scope}` exclude each other", hint="use one of them")
+        raise Invalid(f"`user` and the scope `{scope}` exclude each other", hint="use one of them")
     if private and scope is Scope.ORG:
-        raise Invalid("no private memory is in the shared index", hint="leave --private out")
+        raise Invalid("no private memory is in the shared index", hint="leave `private` out")
     if at is not None and scope is not Scope.PROJECT:
         raise Invalid(
-            "only one project at a time can be searched at a revision", hint="leave --scope out"
+            "only one project at a time can be searched at a revision", hint="leave `scope` out"
         )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.call import Call
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
-from mimo.errors import Conflict, Denied, Invalid, NotFound, StorageFailed
+from mimo.errors import Command, Conflict, Denied, Hint, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import tokens
 from mimo.guard.policy import Operation
@@ -113,7 +113,8 @@ def add(
         members = tokens.read(path)
         if name in members:
             raise Conflict(
-                f"`{name}` has a token", hint=f"`mind token rm {name}` revokes it; then add another"
+                f"`{name}` has a token",
+                hint=Hint(Command("token rm", name), " revokes it; then add another"),
             )
         tokens.write(path, [*members.values(), member])
     registered = projects.registered(call.mind.home).projects
@@ -172,7 +173,9 @@ def remove(
     with lock(path.with_suffix(".lock")):
         members = tokens.read(path)
         if members.pop(name, None) is None:
-            raise NotFound(f"`{name}` has no token", hint="`mind token list` lists the users")
+            raise NotFound(
+                f"`{name}` has no token", hint=Hint(Command("token list"), " lists the users")
+            )
         tokens.write(path, members.values())
     return TokenRemoved(name=name, file=str(path))
 

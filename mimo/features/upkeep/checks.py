@@ -10,7 +10,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.call import Call, Surface
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import Invalid, MindError, StorageFailed, Untrusted
+from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed, Untrusted
 from mimo.failures import ONE_USER, place_of_another
 from mimo.features import audit, daemon, values
 from mimo.features.clients import doubts
@@ -142,7 +142,7 @@ def _openable(call: Call) -> tuple[Call, MindError | None]:
 
 def _settings(call: Call) -> Iterator[Check]:
     for warning in (warnings := reasons.of_settings(call)):
-        yield _warning("settings", warning, "see `mind config`")
+        yield _warning("settings", warning, Hint("see ", Command("config")))
     if not warnings:
         yield _ok("settings", "every setting is understood")
 
@@ -153,14 +153,18 @@ def _projects(call: Call) -> Iterator[Check]:
         yield _warning("projects", registry.problem.message, registry.problem.hint)
     for project in (project for project in registry.projects if call.at(project) is None):
         message = f"registered project `{project.name}` is missing: {project.path}"
-        hint = "searches over all projects skip it; if it was moved, run `mind init` in its folder"
+        hint = Hint(
+            "searches over all projects skip it; if it was moved, run ",
+            Command("init"),
+            " in its folder",
+        )
         yield _warning("projects", message, hint)
 
 
 def _modes(call: Call) -> Iterator[Check]:
     if exposed := list(_exposed(call)):
         message = f"private files that other users can read or change: {_first(exposed)}"
-        yield _warning("modes", message, "`mind doctor --fix` closes them")
+        yield _warning("modes", message, Hint(Command("doctor", fix=True), " closes them"))
     else:
         yield _ok("modes", "private files are closed to other users")
 
@@ -215,7 +219,9 @@ def _index(call: Call) -> Iterator[Check]:
     refresh.refresh(call)
     stats = call.mind.index.stats()
     if note := call.noted("embedding"):
-        yield _warning("model", note, "see `mind config embedding.model`, or --unset it")
+        yield _warning(
+            "model", note, Hint("see ", Command("config", "embedding.model"), ", or unset it")
+        )
     if pending := call.noted("pending"):
         yield _warning("index", pending, "wait until it is done; if it hangs, end it")
     if note := call.noted("index"):
@@ -305,14 +311,14 @@ def _policy(call: Call) -> Iterator[Check]:
         yield _fault("policy", reasons.shown(call, FILE, reason), hint, file=FILE, line=line)
     if not policies.trusted:
         message = "it is not approved here, so it can only narrow permissions"
-        yield _warning("policy", message, "approve it with `mind trust`", file=FILE)
+        yield _warning("policy", message, Hint("approve it with ", Command("trust")), file=FILE)
 
 
 def _sources(call: Call) -> Iterator[Check]:
     checked = freshness.checked(call, refresh.up_to_date(call).ask(survey.ingested))
     stale = [(source, source.message) for source in checked if source.message]
     for source, message in stale:
-        yield _warning("sources", message, f"`{source.remedy}`", file=source.part.place.path)
+        yield _warning("sources", message, Hint(source.remedy), file=source.part.place.path)
     doubles = call.index.ask(survey.named_like_sources)[:_MOST_NAMED]
     for record in doubles:
         message = "its id is that of an ingested file, too: commands with this id act on the memory"
@@ -345,7 +351,7 @@ def _links(call: Call) -> Iterator[Check]:
     for circle in circles:
         first, second, *_ = names = circle if call.agent is None else lookup.named(call, circle)
         message = f"{', '.join(names)} supersede each other, so none of them is current"
-        hint = f"`mind link {second} {first} --type supersedes --remove` ends it"
+        hint = Hint(Command("link", second, first, type="supersedes", remove=True), " ends it")
         yield _warning("links", message, hint)
     if not (dangling or by_title or circles):
         yield _ok("links", "every link leads to a memory")
@@ -394,11 +400,13 @@ def _user(call: Call) -> Iterator[Check]:
     yield from _unclosed(user, "user", str(user.mind.project.root / LOG))
     user.mind.trust.check_format()
     if fault := user.mind.trust.state.problem:
-        yield _fault("user", fault, "run `mind index --rebuild` outside of projects")
+        yield _fault(
+            "user", fault, Hint("run ", Command("index", rebuild=True), " outside of projects")
+        )
     memories = index.count(Filter())
     if proposed := memories - index.count(Filter(approved=True)):
         message = f"agents proposed memories for all projects: {proposed:,}"
-        yield _warning("user", message, "go through them with `mind review --user`")
+        yield _warning("user", message, Hint("go through them with ", Command("review", user=True)))
     yield _ok("user", f"memories for all projects: {memories:,}")
 
 
@@ -420,12 +428,14 @@ def _merging(call: Call) -> Iterator[Check]:
     root = call.mind.project.root
     warning, in_repository = syncing.lacking(root), git.is_inside(root)
     if warning:
-        hint = "`mind doctor --fix` lets git merge them field by field"
+        hint = Hint(Command("doctor", fix=True), " lets git merge them field by field")
         yield _warning("merging", warning, hint)
     for name in (*init.lacking(root), *init.exposed(root)):
         if not (in_repository and name == init.IGNORE_FILE):
             message = f"{name} lacks lines by which git ignores or merges files of the memory"
-            yield _warning("merging", message, "`mind doctor --fix` adds them", file=name)
+            yield _warning(
+                "merging", message, Hint(Command("doctor", fix=True), " adds them"), file=name
+            )
     if in_repository and not warning:
         yield _ok("merging", "git merges memories field by field")
 
@@ -437,7 +447,7 @@ def _sharing(call: Call) -> Iterator[Check]:
 
 def _autocommit(call: Call) -> Iterator[Check]:
     if failure := syncing.failure_of_commit(call):
-        hint = "`mind sync` commits the changes, or shows the reason again"
+        hint = Hint(Command("sync"), " commits the changes, or shows the reason again")
         yield _warning("autocommit", failure, hint)
 
 
@@ -446,7 +456,7 @@ def _procedures(call: Call) -> Iterator[Check]:
 
     for file, result in library.every(call):
         for fault in result.faults:
-            hint = "see `mind procedure check`"
+            hint = Hint("see ", Command("procedure check"))
             yield _fault("procedures", fault.reason, hint, file=file.path, line=fault.line)
 
 
@@ -454,12 +464,14 @@ def _trust(call: Call) -> Iterator[Check]:
     call.mind.trust.check()
     call.mind.trust.check_format()
     if problem := call.mind.trust.state.problem:
-        yield _fault("trust", problem, "run `mind trust` to approve again")
+        yield _fault("trust", problem, Hint("run ", Command("trust"), " to approve again"))
         return
     index = refresh.up_to_date(call)
     unapproved = index.count(Filter()) - index.count(Filter(approved=True))
     if unapproved:
-        hint = "go through them with `mind review`, or approve all with `mind trust`"
+        hint = Hint(
+            "go through them with ", Command("review"), ", or approve all with ", Command("trust")
+        )
         yield _warning(
             "trust", f"memories that are not approved on this machine: {unapproved:,}", hint
         )
@@ -470,7 +482,9 @@ def _trust(call: Call) -> Iterator[Check]:
 def _audit(call: Call) -> Iterator[Check]:
     records, places = audit.broken(call, newest=True)
     for place in places:
-        check, hint = (_fault, "see `mind audit verify`") if place.is_broken else (_warning, "")
+        check, hint = (
+            (_fault, Hint("see ", Command("audit verify"))) if place.is_broken else (_warning, "")
+        )
         yield check("audit", place.what, hint, file=place.file, line=place.line)
     if not places:
         yield _ok("audit", f"{count(records, 'recorded call')}, the newest of them verified")

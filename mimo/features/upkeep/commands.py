@@ -3,7 +3,6 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 from mimo import disk
@@ -11,7 +10,7 @@ from mimo.call import Call, Surface
 from mimo.commands.spec import Arg, Effect, Json, Needs, Out, command, to_json
 from mimo.config import SETTINGS, ZONE, setting
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError, StorageFailed
+from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed
 from mimo.features.review.trusting import FirstLook, look_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -125,10 +124,10 @@ def _check_nesting(call: Call, root: Path, directory: str) -> None:
         return
     question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)
     if call.ask is None or call.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:
-        named = "" if directory == "." else f" {quote(directory)}"
+        named = () if directory == "." else (directory,)
         raise Invalid(
             f"`{root}` is inside the project `{around.root}`, whose memory is used here",
-            hint=f"for a memory of its own, run `mind init --nested{named}`",
+            hint=Hint("for a memory of its own, run ", Command("init", *named, nested=True)),
         )
 
 
@@ -184,7 +183,7 @@ def config(
     if unset and (key is None or value is not None):
         raise Invalid(
             "`--unset` takes the name of a setting and no value",
-            hint="`mind config decay.rate --unset` restores its default",
+            hint=Hint(Command("config", "decay.rate", unset=True), " restores its default"),
         )
     rows = SETTINGS if key is None else (setting(key),)
     if key is not None and (unset or value is not None):

@@ -93,8 +93,8 @@ def index(
     prepares all memories for comparison in context. Otherwise each search prepares a few, and MCP
     servers and the daemon the rest between calls.
 
-    With `--push`, the shared index of the setting `index.url` gets the same memories, without
-    private ones. Others find them by `mind search --scope org` if `--reader` has named their role.
+    A push gives the shared index of the setting `index.url` the same memories, without private
+    ones. Roles that are named as readers find them by a search with the scope `org`.
     """
     if withdraw and (push or readers or writers or revoke):
         raise Invalid("`--withdraw` excludes the other options", hint="use it alone")

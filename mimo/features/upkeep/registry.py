@@ -6,7 +6,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.call import Call, Surface
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import AmbiguousId, NotFound, StorageFailed, join_texts
+from mimo.errors import AmbiguousId, Command, Hint, NotFound, StorageFailed, join_texts
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.operations import across, finding
@@ -125,7 +125,9 @@ def _one(entries: tuple[Registered, ...], wanted: str) -> Registered:
     by_path = [entry for entry in entries if wanted and entry.path in (path, path.resolve())]
     chosen = by_path or [entry for entry in entries if entry.name == wanted]
     if not chosen:
-        raise NotFound(f"no project `{wanted}` is registered", hint="`mind projects` lists them")
+        raise NotFound(
+            f"no project `{wanted}` is registered", hint=Hint(Command("projects"), " lists them")
+        )
     if len(chosen) > 1:
         raise AmbiguousId(
             f"{len(chosen)} projects have the name `{wanted}`",

@@ -8,7 +8,7 @@ from typing import Annotated
 from mimo.call import Call
 from mimo.commands.common import File
 from mimo.commands.spec import Effect, Needs, Omitted, Out, command
-from mimo.errors import Invalid, MindError
+from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.features import daemon, review
 from mimo.features.edges import sources
 from mimo.features.review import trusting
@@ -218,16 +218,16 @@ def _warnings(call: Call) -> Iterator[str]:
         if call.mind.config["embedding.encoder"] not in ("on", "off"):
             open_encoder(call.mind.config)  # `mind doctor` asks it; that may take seconds.
     except Invalid as error:
-        yield f"{error.message}; {error.hint}"
+        yield Hint(f"{error.message}; ", error.hint)
     if call.mind.has_project:
         for leak in syncing.leaks(call.mind.project.root):
-            yield f"{leak.message}: {leak.hint}"
+            yield Hint(f"{leak.message}: ", leak.hint)
         if lacking := syncing.lacking(call.mind.project.root):
-            yield f"{lacking}; `mind doctor --fix` repairs that"
+            yield Hint(f"{lacking}; ", Command("doctor", fix=True), " repairs that")
         if ignored := syncing.ignored(call.mind.project.root):
             yield ignored
         if failure := syncing.failure_of_commit(call):
-            yield f"{failure}; `mind sync` commits the changes"
+            yield Hint(f"{failure}; ", Command("sync"), " commits the changes")
 
 
 def _project(call: Call) -> ProjectStatus:
@@ -344,7 +344,7 @@ def _shared_row(state: SharedState) -> Part:
     if state.changes == 0:
         return f"{pushed}, up to date"
     changes = "changed" if state.changes is None else count(state.changes, "change")
-    return warn(f"{pushed}, {changes} since  (`mind index --push`)")
+    return warn(Hint(f"{pushed}, {changes} since  (", Command("index", push=True), ")"))
 
 
 def _counts(project: ProjectStatus) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.call import Call
-from mimo.errors import Invalid, NotFound, StorageFailed
+from mimo.errors import Command, Hint, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard.privacy import masked
 from mimo.memory.ids import SUFFIX, check_prefix
@@ -200,7 +200,7 @@ def _waited(call: Call, level: Consistency) -> Any:
 def _missing(namespace: str, key: str) -> NotFound:
     return NotFound(
         f"there is no `{key}` in `{namespace}`",
-        hint=f"`mind value list {namespace}` lists the keys; values with a TTL expire",
+        hint=Hint(Command("value list", namespace), " lists the keys; values with a TTL expire"),
         details={"namespace": namespace, "key": key},
     )
 

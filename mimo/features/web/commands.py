@@ -6,7 +6,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.call import Call, Surface
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import Conflict, Denied, Invalid, NoProject, NotFound, StorageFailed
+from mimo.errors import Command, Conflict, Denied, Hint, Invalid, NoProject, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import Operation
 from mimo.rendering import Screen, accent, good
@@ -67,7 +67,9 @@ def web(
     if call.agent is not None:
         raise Denied(
             "the viewer is for people, who approve memories in it",
-            hint="agents use `mind search`, `mind show` and `mind graph`",
+            hint=Hint(
+                "agents use ", Command("search"), ", ", Command("show"), " and ", Command("graph")
+            ),
         )
     _ = call.mind.project
     from mimo.features.web import serving

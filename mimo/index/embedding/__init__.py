@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mimo import disk
 from mimo.config import other_machine
-from mimo.errors import Invalid, MindError
+from mimo.errors import Command, Hint, Invalid, MindError
 
 if TYPE_CHECKING:
     from mimo.config import Config
@@ -72,7 +72,7 @@ def is_elsewhere(encoder: Embedder) -> bool:
 
 def without_encoder(error: MindError) -> str:
     """Returns the notice that the encoder can't be used, with the reason and what to do."""
-    return f"compared without the encoder: {error.message}; {error.hint}"
+    return Hint(f"compared without the encoder: {error.message}; ", error.hint)
 
 
 def open_encoder(settings: Config, *, stays_here: bool = False) -> Embedder | None:
@@ -89,7 +89,9 @@ def open_encoder(settings: Config, *, stays_here: bool = False) -> Embedder | No
             raise Invalid(
                 f"embedding.encoder: `{host}` is another machine, which would get the texts of"
                 " memories; `embedding.other_host` does not name it",
-                hint=f"to allow that: `mind config --user embedding.other_host {host}`",
+                hint=Hint(
+                    "to allow that: ", Command("config", "embedding.other_host", host, user=True)
+                ),
             )
     if place == "off":
         return None

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from mimo.config import database_url
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import Command, Hint, Invalid, StorageFailed
 from mimo.index.postgres import schema
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ _REASONS = {
     "25006": ("it can only be read", "connect to the primary server to write"),
     "42501": ("this role may not do that", "ask the owner of the database for the right"),
     "53100": ("its disk is full", "free some space there"),
-    "42P01": ("it has no tables of mind", "`mind index --push` creates them"),
-    "3F000": ("it has no tables of mind", "`mind index --push` creates them"),
+    "42P01": ("it has no tables of mind", Hint(Command("index", push=True), " creates them")),
+    "3F000": ("it has no tables of mind", Hint(Command("index", push=True), " creates them")),
 }
 """Reasons and hints for error codes of PostgreSQL."""
 

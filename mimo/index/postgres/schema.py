@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from mimo import disk
-from mimo.errors import StorageFailed
+from mimo.errors import Command, Hint, StorageFailed
 from mimo.frozen import NamedTuple
 
 if TYPE_CHECKING:
@@ -384,12 +384,16 @@ def prepare(sql: Connection[tuple[Any, ...]], migrations: Sequence[Migration] = 
         except InsufficientPrivilege as error:
             raise StorageFailed(
                 "this role may not make the tables of the shared index",
-                hint="the database's owner runs `mind index --push` first: docs/shared-index.md",
+                hint=Hint(
+                    "the database's owner runs ",
+                    Command("index", push=True),
+                    " first: docs/shared-index.md",
+                ),
             ) from error
         except (FeatureNotSupported, UndefinedFile) as error:
             raise StorageFailed(
                 f"the server of the shared index lacks a part: {str(error).splitlines()[0]}",
-                hint="install pgvector on the server, then run `mind index --push`",
+                hint=Hint("install pgvector on the server, then run ", Command("index", push=True)),
             ) from error
 
 
@@ -421,7 +425,7 @@ def _check_owner(sql: Connection[tuple[Any, ...]]) -> None:
     if row is not None:
         raise StorageFailed(
             f"the schema `{PATH}` of the database belongs to the role `{row[0]}`",
-            hint="that role runs `mind index --push`, or drops the schema",
+            hint=Hint("that role runs ", Command("index", push=True), ", or drops the schema"),
         )
 
 
@@ -430,7 +434,10 @@ def check_format(sql: Connection[tuple[Any, ...]]) -> None:
     if not is_current(format_of(sql)):
         raise StorageFailed(
             "the shared index has no tables of this version of mind",
-            hint="`mind index --push`, by a role that may create them, brings them up to date",
+            hint=Hint(
+                Command("index", push=True),
+                ", by a role that may create them, brings them up to date",
+            ),
         )
 
 

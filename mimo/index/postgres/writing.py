@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mimo import disk
+from mimo.errors import Command, Hint
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.postgres import schema as shared
@@ -162,7 +163,7 @@ def push(
             if not may_write:
                 raise SharedIndexFailed(
                     f"this role may not write the project `{copy.project}` at `{server.place}`",
-                    hint="ask a user who pushed it for `mind index --writer ROLE`",
+                    hint=Hint("ask a user who pushed it for ", Command("index", writer="ROLE")),
                 )
             try:
                 pushed = _Push(sql, copy, sources, int(project), advance).run()

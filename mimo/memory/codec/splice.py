@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mimo.errors import Invalid
+from mimo.errors import Command, Hint, Invalid
 from mimo.frozen import replace
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
@@ -109,7 +109,7 @@ def _changes(
     for key in LISTS & changes.keys() & before.extra.keys() & after.extra.keys():
         raise Invalid(
             f"`{key}:` in the header can't be read, and would be lost",
-            hint=f"correct `{key}:` in the file: `mind doctor` names it",
+            hint=Hint(f"correct `{key}:` in the file: ", Command("doctor"), " names it"),
         )
     for key in {**before.extra, **after.extra}:
         value = after.extra.get(key, GONE)

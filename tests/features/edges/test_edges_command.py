@@ -240,7 +240,7 @@ class TestAdding:
             add_global_edge(call, **(CRYPTO | {"title": title}))
 
     def test_a_private_global_edge_is_refused(self, call):
-        with pytest.raises(Invalid, match="needs `--project`"):
+        with pytest.raises(Invalid, match="needs `project`"):
             add(call, "X is slow", "x", "y", private=True)
 
     def test_the_starter_edges_are_added_once(self, call):

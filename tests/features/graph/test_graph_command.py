@@ -194,7 +194,7 @@ def test_a_private_memory_is_labelled_and_only_drawn_if_asked_for(
     drawing = say("graph", "old", "--format", format)
     assert "Bob" not in drawing
     assert "_pay_" not in drawing
-    assert "note: left out: 1 private (--private)" in drawing
+    assert "note: left out: 1 private (`--private`)" in drawing
     whole = say("graph", "old", "--format", format, "--private")
     assert "Bob earns 90k" in whole
     assert "left out" not in whole

@@ -108,8 +108,8 @@ def test_an_id_can_not_become_an_option_of_a_suggested_command(call):
     write(call, "facts/a.md", memory("--follow", "tea"))
     call.mind.trust.forget()
     actions = review(call).items[0].actions
-    assert "mind trust follow" in actions
-    assert not [line for line in actions if "--follow" in line]
+    assert "mind trust -- --follow" in actions
+    assert not [line for line in actions if "--follow" in line.partition(" -- ")[0]]
 
 
 def test_the_limit_does_not_change_the_counts(call):

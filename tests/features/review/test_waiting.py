@@ -292,7 +292,7 @@ class TestMemories:
 
         with pytest.raises(AmbiguousId) as raised:
             review.settle(call, first, "both")
-        assert raised.value.hint == f"name the other memory with --against: {second}, {third}"
+        assert raised.value.hint == f"name the other memory with `--against`: {second}, {third}"
         review.settle(call, first, "both", against=second)
         assert {item.ids for item in review.waiting(call)} == {(third, first), (third, second)}
         with pytest.raises(NotFound):

@@ -84,7 +84,7 @@ def test_the_projects_settings_allow_no_host(call, remote):
     with pytest.raises(Invalid) as caught:
         open_encoder(call.mind.reopened().config)
 
-    assert f"mind config --user embedding.other_host {HOST}" in caught.value.hint
+    assert f"mind config embedding.other_host {HOST} --user" in caught.value.hint
     assert remote.texts == []
 
 

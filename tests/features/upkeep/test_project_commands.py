@@ -50,7 +50,7 @@ class TestInit:
 
         with pytest.raises(Invalid, match="inside the project") as raised:
             init(nowhere, str(inner))
-        assert f"`mind init --nested {inner}`" in raised.value.hint
+        assert f"`mind init {inner} --nested`" in raised.value.hint
         nowhere = with_console(nowhere, ask=lambda *_: "no")
         with pytest.raises(Invalid):
             init(nowhere, str(inner))

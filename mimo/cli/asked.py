@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from mimo.operations.agents import agent_of
 from mimo.operations.asking import ask, surroundings
 
 TYPE_CHECKING = False
@@ -14,22 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 PATHS = frozenset(
-    {
-        "search",
-        "search by-topic",
-        "search by-context",
-        "search recent",
-        "recall",
-        "list",
-        "show",
-        "status",
-        "memory search",
-        "memory list",
-    }
+    "search,search by-topic,search by-context,search recent,recall,list,show,status,memory search,"
+    "memory list".split(",")
 )
 """The commands that are answered: they read the project's memory, and nothing of their process."""
-
-_COMMANDS = frozenset(path.partition(" ")[0] for path in PATHS)
 
 COMPLETING = "_MIND_COMPLETE"
 """Set by the scripts in mimo/completions/: the arguments are then an unfinished command line."""
@@ -41,78 +30,63 @@ def answer(argv: Sequence[str]) -> int | None:
     Returns None if no server answers it: then nothing was printed.
     """
     environ = os.environ
-    completes = bool(environ.get(COMPLETING))
-    first = next((word for word in argv if not word.startswith("-")), "")
-    if not completes and first not in _COMMANDS:
-        return None
+    command = next((word for word in argv if not word.startswith("-")), "")
     home = environ.get("MIND_HOME") or f"{environ.get('HOME', '')}/.mind"
-    if not home.startswith("/") or environ.get("MIND_PROJECT"):
+    is_answered = any(path.partition(" ")[0] == command for path in PATHS)
+    if not is_answered or environ.get(COMPLETING) or not home.startswith("/"):
         return None
     # A server would look for the path from its own folder.
-    if "--project" in " ".join(argv):
+    if environ.get("MIND_PROJECT") or "--project" in " ".join(argv) or sys.stdout is None:
         return None
     try:
         folder = os.getcwd()  # noqa: PTH109 - pathlib takes longer than the answer
+        size = _size() if sys.stdout.isatty() and environ.get("TERM") != "dumb" else None
     except OSError:
         return None
     root = root_around(folder)
-    if root is None or sys.stdout is None:
+    is_wide = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    if root is None or not is_wide or (size and {"COLUMNS", "LINES"} & set(environ)):
         return None
-    shows = sys.stdout.isatty() and environ.get("TERM") != "dumb"
-    reply = ask(
-        home,
-        root,
-        {
-            "ask": "completion" if completes else "command",
-            "argv": list(argv),
-            "folder": folder,
-            "path": environ.get("PATH", "") if completes else "",
-            "screen": shows,
-            "wide": (sys.stdout.encoding or "utf-8").lower().startswith("utf"),
-            **surroundings(environ),
-        },
-    )
-    return _print(reply) if reply is not None and _is_whole(reply) else None
+    request = {"ask": "command", "argv": list(argv), "folder": folder, "agent": agent_of(environ)}
+    screen = {"size": size, "colour": not environ.get("NO_COLOR")}
+    reply = ask(home, root, {**request, **screen, **surroundings(environ)})
+    if reply is None or {"status", "text", "notes", "pages"} - set(reply):
+        return None
+    return _print(reply, size)
 
 
-def _is_whole(reply: Mapping[str, Any]) -> bool:
-    """Returns whether a reply has everything that is printed."""
-    notes, calls = reply.get("notes"), reply.get("calls", [])
-    return (
-        isinstance(reply.get("status"), int)
-        and isinstance(reply.get("text"), str)
-        and isinstance(notes, list)
-        and isinstance(calls, list)
-        and isinstance(reply.get("options", {}), dict)
-    )
+def _size() -> tuple[int, int]:
+    """Returns the columns and lines of the terminal. Raises `OSError`."""
+    columns, lines = os.get_terminal_size(sys.stdout.fileno())
+    return columns or 80, lines or 25
 
 
-def _print(reply: Mapping[str, Any]) -> int:
+def _print(reply: Mapping[str, Any], size: tuple[int, int] | None) -> int:
     """Prints a reply and returns its exit status."""
     from io import TextIOWrapper
 
+    text = str(reply["text"])
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    for line in reply["notes"]:
-        with suppress(OSError, AttributeError, ValueError):
-            sys.stderr.write(f"{line}\n")
-            sys.stderr.flush()
-    if calls := reply.get("calls"):
-        from mimo.rendering.results import replay
-
-        replay(calls, reply["options"])
+    with suppress(OSError, AttributeError, ValueError):
+        sys.stderr.write("".join(f"{line}\n" for line in reply["notes"]))
+        sys.stderr.flush()
     try:
-        sys.stdout.write(reply["text"])
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if size and reply["pages"] and text.count("\n") >= size[1]:
+            from mimo.rendering import page
+
+            page(text)
+        else:
+            sys.stdout.write(text)
+            sys.stdout.flush()
     except OSError as error:
         from mimo import rendering
         from mimo.errors import StorageFailed
 
         rendering.give_up_stdout()
-        failed = StorageFailed(f"the answer could not be written: {error.strerror}")
-        return rendering.report(failed, as_wire="--json" in sys.argv)
+        if not isinstance(error, BrokenPipeError):
+            failed = StorageFailed(f"the answer could not be written: {error.strerror}")
+            return rendering.report(failed, as_wire="--json" in sys.argv)
     return int(reply["status"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -65,7 +65,6 @@ class Guard:
         self._opening = allocate_lock()
         self._log = log
         self._judged: tuple[ActivePolicies, _Verdicts] | None = None
-        self._held: list[Mapping[str, Any]] | None = None
 
     def policies(self) -> ActivePolicies:
         """Returns the active policies."""
@@ -137,26 +136,11 @@ class Guard:
         if not self._log or not request.governed:
             return
         event = event_of(request, ending, session)
-        if self._held is not None:
-            self._held.append(event)
-            return
         try:
             self._log.append(event)
         except (StorageFailed, OSError):
             if must_be_recorded(request) and ending.error is None:
                 raise
-
-    def hold_records(self) -> None:
-        """Keeps records of reading calls until `release_records`: their answer may be in vain."""
-        self._held = []
-
-    def release_records(self) -> None:
-        """Adds the records that were held to the audit log, if it can be written."""
-        events, self._held = self._held or (), None
-        with suppress(StorageFailed, OSError):
-            for event in events:
-                if self._log:
-                    self._log.append(event)
 
     @contextmanager
     def passing(self, request: Request, monotonic: Callable[[], float]) -> Iterator[None]:

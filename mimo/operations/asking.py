@@ -1,17 +1,15 @@
 """Asking a running server of mind, which has the index and the models in memory.
 
-A server of the user listens on a socket in `$MIND_HOME/run/`. It answers short commands as the
-command itself would, and a program that gets no answer in time does its work itself. This is the
-half of the program that asks: it loads nothing of mind, because it must take a few milliseconds.
+A server of the user listens on a socket in `$MIND_HOME/run/`, which only the user can reach. A
+program that gets no answer in time does its work itself. This half loads nothing of mind, because
+it must take a few milliseconds.
 
-A connection has three lines of JSON: the server's greeting, a request, and the reply. The program
-then sends `TAKEN`, and the server records the call and closes the connection.
+A connection has three lines of JSON: the server's greeting, a request, and the reply.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -23,57 +21,27 @@ if TYPE_CHECKING:
     import _socket
     from typing import Any
 
-GREETING = {"mind": __version__, "protocol": 2, "build": BUILD}
+GREETING = {"mind": __version__, "protocol": 3, "build": BUILD}
 """The first line of a server. A server with another one is not asked: it has other code."""
 
 OFF = "MIND_SOCKET"
 """The variable that is `off` if no server is to be asked."""
 
-TAKEN = b"\n"
-"""Sent if the reply came in time: a program without one does the work, and records it, itself."""
-
 MOST_REQUEST = 64 * 1024
 """The maximum length of a request, and of a greeting, which has a path."""
 MOST_REPLY = 8 * 1024 * 1024
-MOST_PATH = 100
-"""The maximum length of a socket's path; systems allow 104 to 108 bytes."""
-
-CONNECT_SECONDS = 0.05
 GREETING_SECONDS = 0.15
 ANSWER_SECONDS = 2.0
-RECORD_SECONDS = 1.0
 
-NAMED = "AI_AGENT"
-"""A variable that holds the name of the agent whose shell runs the program."""
+_SHARED = ("HOME", "TZ", "SANDBOX_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE")
+"""Variables that must be the same in a server, beside those of `_PREFIX`."""
 
-MARKS = {
-    "CLAUDECODE": "claude-code",
-    "CODEX_SANDBOX": "codex",
-    "CODEX_THREAD_ID": "codex",
-    "CODEX_CI": "codex",
-    "CURSOR_AGENT": "cursor",
-    "GEMINI_CLI": "gemini-cli",
-    "OPENCODE": "opencode",
-    "AUGMENT_AGENT": "augment",
-    "CLINE_ACTIVE": "cline",
-    "GOOSE_TERMINAL": "goose",
-}
-"""Variables that agents set for the programs they run, each with the agent's name."""
-
-SHARED = ("HOME", "TZ", "SANDBOX_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE")
-"""Variables that must be the same in a server, beside those of `PREFIX`."""
-
-PREFIX = "MIND_"
-OWN = frozenset(
+_PREFIX = "MIND_"
+_OWN = frozenset(
     "MIND_HOME MIND_PROJECT MIND_SESSION_ID MIND_EXPOSURE MIND_SOCKET MIND_DEBUG"
     " MIND_TOKENS_USED MIND_USD_SPENT".split()
 )
-"""Variables of mind that may be different.
-
-They concern the calling process alone, or are compared as folders: the home and the project.
-"""
-
-_BY_FILE = "/proc/self/fd/{}/{}"
+"""Variables of mind that concern the calling process alone, or are compared as folders."""
 
 
 def folder_of(home: str) -> str:
@@ -82,10 +50,7 @@ def folder_of(home: str) -> str:
 
 
 def name_of(root: str) -> str:
-    """Returns the name of the socket of a project, the same by whichever path it is reached.
-
-    Raises `OSError`.
-    """
+    """Returns the name of the socket of a project, equal for all its paths. Raises `OSError`."""
     status = os.lstat(f"{root}/.mind")
     return f"{status.st_dev:x}-{status.st_ino:x}"
 
@@ -99,88 +64,38 @@ def is_private(folder: str) -> bool:
     return False
 
 
-def is_own(peer: _socket.socket) -> bool:
-    """Returns whether the process at the other end of a connection is of the same user."""
-    import _socket
-    import struct
-
-    with suppress(OSError, struct.error):
-        if hasattr(_socket, "SO_PEERCRED"):
-            data = peer.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-            return bool(struct.unpack("3i", data)[1] == os.geteuid())
-        if sys.platform == "darwin":
-            data = peer.getsockopt(0, 1, 76)  # LOCAL_PEERCRED: the version, then the user
-            return bool(struct.unpack("2I", data[:8]) == (0, os.geteuid()))
-    return False
-
-
-def addressed(folder: str, name: str) -> tuple[str, int | None]:
-    """Returns the address of a socket, and a descriptor to close after its use.
-
-    A path that is too long for the system is named by the descriptor of its folder. Raises
-    `OSError`.
-    """
-    path = f"{folder}/{name}"
-    if len(os.fsencode(path)) <= MOST_PATH:
-        return path, None
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    return _BY_FILE.format(descriptor, name), descriptor
-
-
 def ask(
     home: str, root: str, request: Mapping[str, Any], seconds: float = ANSWER_SECONDS
 ) -> dict[str, Any] | None:
     """Returns the reply of the server of a project; None if there is none, or it fails."""
     folder = folder_of(home)
-    try:
-        name = name_of(root)
-        os.lstat(f"{folder}/{name}")
-    except OSError:
-        return None
-    if os.environ.get(OFF) == "off" or not is_private(folder):
-        return None
-    try:
-        return _asked(folder, name, request, seconds)
-    except (OSError, ValueError):
-        return None
+    with suppress(OSError, ValueError):
+        path = f"{folder}/{name_of(root)}"
+        os.lstat(path)
+        if os.environ.get(OFF) != "off" and is_private(folder):
+            return _asked(path, request, seconds)
+    return None
 
 
-def _asked(
-    folder: str, name: str, request: Mapping[str, Any], seconds: float
-) -> dict[str, Any] | None:
+def _asked(path: str, request: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
     import _socket
     import json
 
     data = f"{json.dumps(request)}\n".encode("ascii")
-    if len(data) > MOST_REQUEST:
-        return None
     peer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        peer.settimeout(CONNECT_SECONDS)
-        address, descriptor = addressed(folder, name)
-        try:
-            peer.connect(address)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
-        if not is_own(peer):
-            return None
+        peer.settimeout(GREETING_SECONDS)
+        peer.connect(path)
         if loads(line(peer, GREETING_SECONDS, MOST_REQUEST)) != GREETING:
             return None
         peer.sendall(data)
         reply = loads(line(peer, seconds, MOST_REPLY))
-        if not isinstance(reply, dict) or "no" in reply:
-            return None
-        peer.sendall(TAKEN)
-        peer.settimeout(RECORD_SECONDS)
-        with suppress(OSError):
-            peer.recv(1)
     finally:
         peer.close()
-    return reply
+    return reply if isinstance(reply, dict) and "no" not in reply else None
 
 
-def line(peer: _socket.socket, seconds: float, most: int) -> bytes:
+def line(peer: _socket.socket, seconds: float, limit: int) -> bytes:
     """Returns the next line, which nothing follows yet.
 
     Raises `OSError` if it does not end in time, and `ValueError` if it is too long or incomplete.
@@ -190,14 +105,11 @@ def line(peer: _socket.socket, seconds: float, most: int) -> bytes:
     deadline = time.monotonic() + seconds
     data = b""
     while not data.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        peer.settimeout(left)
+        peer.settimeout(max(0.001, deadline - time.monotonic()))
         part = peer.recv(1024 * 1024)
         data += part
-        if not part or len(data) > most:
-            raise ValueError("not a whole line")
+        if not part or len(data) > limit:
+            raise ValueError("not a complete line")
     return data
 
 
@@ -205,22 +117,11 @@ def surroundings(environ: Mapping[str, str]) -> dict[str, Any]:
     """Returns the variables and the time zone that an answer may depend on."""
     import time
 
-    names = {NAMED, *MARKS, *SHARED}
-    given = {k: v for k, v in environ.items() if k in names or k.startswith(PREFIX)}
-    return {"environ": given, "zone": [time.timezone, time.altzone, *time.tzname]}
+    sent = {k: v for k, v in environ.items() if k in _SHARED or k.startswith(_PREFIX)}
+    return {"environ": sent, "zone": [time.timezone, time.altzone, *time.tzname]}
 
 
-def shared(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that must be the same in a server and in the process that asks."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if name in SHARED or (name.startswith(PREFIX) and name not in OWN)
-    }
-
-
-def agent_of(environ: Mapping[str, str]) -> str | None:
-    """Returns the name of the agent whose shell runs this program, or None for a user's shell."""
-    named = environ.get(NAMED, "")
-    named = "".join(sign for sign in named if sign.isalnum() or sign in "_.@/-")[:64]
-    return named or next((name for mark, name in MARKS.items() if environ.get(mark)), None)
+def shared(request: Mapping[str, Any]) -> tuple[dict[str, str], object]:
+    """Returns those of `surroundings` that must be the same in a server and in who asks it."""
+    environ = request["environ"]
+    return {name: environ[name] for name in environ if name not in _OWN}, request["zone"]

@@ -6,20 +6,18 @@ next one takes over when it ends. Every call passes the same checks as in the pr
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, socket
 from threading import BoundedSemaphore, Event, Lock, Thread
 from typing import Any
 
-from mimo import installation
+from mimo import disk, installation
 from mimo.call import Answers, Call, Caller, Console, Surface
 from mimo.data.loads import loads
 from mimo.errors import MindError
@@ -27,7 +25,7 @@ from mimo.mind import Mind
 from mimo.operations import asking, refresh
 from mimo.operations.encoding import Encoding
 from mimo.operations.publishing import Repository
-from mimo.store import projects
+from mimo.store import locks, projects
 
 log = logging.getLogger("mind.socket")
 
@@ -119,9 +117,8 @@ class Listener:
 
     def __init__(self, home: Path, memory: Memory, answers: Answers) -> None:
         """Takes the memory, and the answers of the surface; nothing listens before `start`."""
-        self._folder = asking.folder_of(str(home))
-        self._memory = memory
-        self._answers = answers
+        self._folder = Path(asking.folder_of(str(home)))
+        self._memory, self._answers = memory, answers
         self._ended = Event()
         self._listening: socket | None = None
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
@@ -143,81 +140,45 @@ class Listener:
                 self._listening.shutdown(SHUT_RDWR)
 
     def _run(self) -> None:
-        try:
-            root = self._memory.root()
-            while root is None:
+        with suppress(OSError, MindError):  # Such as a path that is too long for a socket.
+            while (root := self._memory.root()) is None:
                 if self._ended.wait(_PAUSE_SECONDS):
                     return
-                root = self._memory.root()
-            self._listen(asking.name_of(str(root)))
-        except (OSError, MindError) as error:
-            log.info("nothing listens: %s", type(error).__name__)
-
-    def _listen(self, name: str) -> None:
-        """Waits for the lock of a project, and accepts connections until the end."""
-        with suppress(FileExistsError):
-            os.mkdir(self._folder, 0o700)  # noqa: PTH102 - as the other half names it
-        if not asking.is_private(self._folder):
-            return
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        held = os.open(f"{self._folder}/{name}.lock", flags, 0o600)
-        try:
-            if not self._takes(held):
+            path = self._folder / asking.name_of(str(root))
+            disk.make_folder(self._folder)
+            if not asking.is_private(str(self._folder)):
                 return
-            with suppress(FileNotFoundError):
-                os.unlink(f"{self._folder}/{name}")  # noqa: PTH108 - of a process that ended
-            with socket(AF_UNIX, SOCK_STREAM) as listening:
-                self._bind(listening, name)
-                self._listening = listening
-                try:
-                    self._accept(listening)
-                finally:
-                    with suppress(OSError):
-                        os.unlink(f"{self._folder}/{name}")  # noqa: PTH108 - as above
-        finally:
-            os.close(held)
-
-    def _takes(self, lock: int) -> bool:
-        """Waits for an opened lock, and returns whether it could be taken before the end.
-
-        Polls, because a thread that waits in `flock` can't be stopped.
-        """
-        while not self._ended.is_set():
-            with suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Freed when a process ends.
-                return True
-            self._ended.wait(_PAUSE_SECONDS)
-        return False
-
-    def _bind(self, listening: socket, name: str) -> None:
-        address, descriptor = asking.addressed(self._folder, name)
-        try:
-            listening.bind(address)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
-        os.chmod(f"{self._folder}/{name}", 0o600)  # noqa: PTH101 - as above
-        listening.listen(MOST_CONNECTIONS)
-
-    def _accept(self, listening: socket) -> None:
-        while not self._ended.is_set():
-            try:
-                peer, _ = listening.accept()
-            except OSError:
-                if self._ended.wait(_AFTER_ERROR_SECONDS):
+            while (lock := locks.hold(path.with_suffix(".lock"), wait=0)) is None:
+                if self._ended.wait(_PAUSE_SECONDS):
                     return
-                continue
-            if not self._free.acquire(blocking=False):
-                peer.close()
-                continue
-            Thread(target=self._converse, args=(peer,), daemon=True).start()
+            try:
+                self._listen(path)
+            finally:
+                path.unlink(missing_ok=True)
+                os.close(lock)
+
+    def _listen(self, path: Path) -> None:
+        """Accepts connections until the end."""
+        path.unlink(missing_ok=True)  # It is of a process that was killed.
+        with socket(AF_UNIX, SOCK_STREAM) as listening:
+            listening.bind(str(path))
+            listening.listen(MOST_CONNECTIONS)
+            self._listening = listening
+            while not self._ended.is_set():
+                try:
+                    peer, _ = listening.accept()
+                except OSError:
+                    self._ended.wait(_AFTER_ERROR_SECONDS)
+                    continue
+                if self._free.acquire(blocking=False):
+                    Thread(target=self._converse, args=(peer,), daemon=True).start()
+                else:
+                    peer.close()
 
     def _converse(self, peer: socket) -> None:
         """Answers one connection. A client that fails or does not read is dropped."""
         try:
-            with peer, suppress(OSError, ValueError):
-                if not asking.is_own(peer):
-                    return
+            with peer:
                 if installation.is_changed():
                     log.info("mind was updated or removed; another server may listen")
                     self._stop()
@@ -225,73 +186,39 @@ class Listener:
                 peer.settimeout(SECONDS)
                 peer.sendall(_line(asking.GREETING))
                 request = loads(asking.line(peer, SECONDS, asking.MOST_REQUEST))
-                deliver = partial(_delivered, peer)
-                if not self._reply(request, deliver):
-                    deliver({"no": True})
-        finally:
-            self._free.release()
-
-    def _reply(self, request: object, deliver: Deliver) -> bool:
-        if not isinstance(request, Mapping):
-            return False
-        try:
-            with self._memory.encoding.pausing():
-                return replied(self._memory.mind(), request, self._answers, deliver)
+                with self._memory.encoding.pausing():
+                    reply = replied(self._memory.mind(), request, self._answers)
+                data = _line(reply or {"no": True})
+                peer.settimeout(SECONDS)
+                peer.sendall(data if len(data) <= asking.MOST_REPLY else _line({"no": True}))
         except Exception as error:  # noqa: BLE001 - the process that asks does the work itself
             log.info("a request was not answered: %s", type(error).__name__)
-            return False
-
-
-Deliver = Callable[[Mapping[str, Any]], bool]
-"""Sends a reply, and returns whether the other process took it in time."""
-
-
-def _delivered(peer: socket, reply: Mapping[str, Any]) -> bool:
-    data = _line(reply)
-    is_whole = len(data) <= asking.MOST_REPLY
-    peer.settimeout(SECONDS)
-    peer.sendall(data if is_whole else _line({"no": True}))
-    return is_whole and peer.recv(1) == asking.TAKEN
+        finally:
+            self._free.release()
 
 
 def _line(data: Mapping[str, Any]) -> bytes:
     return f"{json.dumps(data)}\n".encode("ascii")
 
 
-def replied(mind: Mind, request: Mapping[str, Any], answers: Answers, deliver: Deliver) -> bool:
-    """Delivers the reply of a memory to a request; False if the other process must do the work.
+def replied(mind: Mind, request: Mapping[str, Any], answers: Answers) -> Mapping[str, Any] | None:
+    """Returns the reply of a memory to a request; None if the other process must do the work.
 
-    It must if its environment, its project or the setting `server.socket` does not match. The call
-    is recorded if the other process takes the reply; otherwise that process makes and records it.
+    It must if its environment, its project or the setting `server.socket` does not match. A call
+    that takes longer than the other process waits is cancelled.
     """
-    environ = request["environ"]
-    theirs = asking.shared(environ), request["zone"]
-    ours = asking.surroundings(mind.environ)
-    if theirs != (asking.shared(mind.environ), ours["zone"]):
-        return False
-    if mind.config["server.socket"] == "off":
-        return False
+    if asking.shared(request) != asking.shared(asking.surroundings(mind.environ)):
+        return None
     project = projects.find(Path(request["folder"]), mind.home)
-    if project is None or project.root != mind.project.root:
-        return False
+    is_same = project is not None and project.root == mind.project.root
+    if not is_same or mind.config["server.socket"] == "off":
+        return None
     if request["ask"] == "status":
-        return deliver({"pid": os.getpid()})
+        return {"pid": os.getpid()}
     deadline = time.monotonic() + asking.ANSWER_SECONDS
-    with mind.visited(environ) as view:
-        caller = Caller(surface=Surface.CLI, agent=asking.agent_of(environ))
+    with mind.visited(request["environ"]) as view:
+        caller = Caller(surface=Surface.CLI, agent=request.get("agent"))
         call = Call(view, caller, Console(halted=lambda: time.monotonic() > deadline))
         if request["ask"] == "near":
-            return deliver(_near(call, request))
-        view.guard.hold_records()
-        reply = answers(call, request)
-        if reply is None:
-            return False
-        if deliver(reply):
-            view.guard.release_records()
-        return True
-
-
-def _near(call: Call, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the memories nearest to a prompt by the encoder."""
-    near = refresh.up_to_date(call).nearest(request["prompt"], MOST_NEAR)
-    return {"near": near}
+            return {"near": refresh.up_to_date(call).nearest(request["prompt"], MOST_NEAR)}
+        return answers(call, request)

@@ -6,6 +6,8 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from io import TextIOWrapper
 from typing import Any, TextIO, TypeAlias
@@ -32,16 +34,47 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def as_json(data: Any, indent: int | None = None, *, wide: bool | None = None) -> str:
+def as_json(data: Any, indent: int | None = None) -> str:
     """Returns data as JSON, with control characters escaped for a terminal.
 
-    `wide` is whether the output can hold every character; by default, that of standard output.
+    Characters that the encoding of standard output may lack are escaped, too.
     """
     import json
 
-    if wide is None:
-        wide = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    return escaped(json.dumps(data, ensure_ascii=not wide, indent=indent))
+    encoding = (not _captured.get() and getattr(sys.stdout, "encoding", None)) or "utf-8"
+    is_ascii = not encoding.lower().startswith("utf")
+    return escaped(json.dumps(data, ensure_ascii=is_ascii, indent=indent))
+
+
+class Output:
+    """The output of a command, which another process prints."""
+
+    def __init__(self) -> None:
+        """Starts with nothing written."""
+        self.text = ""
+        self.errors: list[str] = []
+
+
+_captured: ContextVar[Output | None] = ContextVar("captured", default=None)
+
+
+@contextmanager
+def captured() -> Iterator[Output]:
+    """Gives what the block writes to standard output and standard error of this thread."""
+    output = Output()
+    token = _captured.set(output)
+    try:
+        yield output
+    finally:
+        _captured.reset(token)
+
+
+def page(text: str) -> None:
+    """Shows a text in the user's pager."""
+    import click
+
+    os.environ.setdefault("LESS", "FRX")
+    click.echo_via_pager(text, color=True)
 
 
 def write(text: str) -> None:
@@ -49,6 +82,9 @@ def write(text: str) -> None:
 
     Raises `StorageFailed` if it can't be written, `BrokenPipeError` if its reader closed it.
     """
+    if output := _captured.get():
+        output.text += text
+        return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -155,6 +191,9 @@ def safe(text: str) -> str:
 
 def _write_error(line: str) -> None:
     """Writes a line to standard error, or nowhere if that is closed."""
+    if output := _captured.get():
+        output.errors.append(line)
+        return
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

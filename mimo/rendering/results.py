@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -33,7 +33,6 @@ from mimo.rendering import (
     PlainScreen,
     Screen,
     Setting,
-    Styled,
     bad,
     dim,
     fitted,
@@ -108,16 +107,22 @@ def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> S
 
 
 def drawn(
-    result: object, options: Mapping[str, Any], setting: Setting = _ALONE
+    result: object,
+    options: Mapping[str, Any],
+    setting: Setting = _ALONE,
+    screen: Screen | None = None,
 ) -> Callable[[], None]:
     """Returns the function that prints a result: as JSON with `--json`, otherwise as text.
+
+    The default screen is that of standard output.
 
     The text is complete before: nothing that the setting refers to is used later.
     """
     if options.get("json"):
         text = rendering.as_json(to_json(result), indent=2) + "\n"
         return partial(rendering.write, text)
-    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
+    if screen is None:
+        screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
     screen.setting = setting
     show_on(screen, result)
     return partial(screen.finish, pager=not options.get("no_pager"))
@@ -140,76 +145,6 @@ def show_part(part: object, options: Mapping[str, Any], setting: Setting = _ALON
     except BrokenPipeError:
         rendering.give_up_stdout()
         raise SystemExit(0) from None
-
-
-class Recorded(PlainScreen):
-    """The calls of a renderer, for a screen of another process, and the same as plain text."""
-
-    def __init__(self, setting: Setting = _ALONE) -> None:
-        """Starts with nothing recorded."""
-        super().__init__()
-        self.setting = setting
-        self.calls: list[list[Any]] = []
-        self.notes: list[str] = []
-
-    @property
-    def plain(self) -> str:
-        """Returns what a plain screen would write."""
-        return "".join(f"{line}\n" for line in self._lines)
-
-    def line(self, *parts: Part, indent: int = 0) -> None:
-        """Records a line."""
-        parts = tuple(map(self.resolved, parts))
-        self.calls.append(["line", list(parts), {"indent": indent}])
-        super().line(*parts, indent=indent)
-
-    def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
-        """Records prose."""
-        self.calls.append(["text", [body], {"terms": list(terms), "indent": indent}])
-        self._quietly(super().text, body, indent=indent)
-
-    def verbatim(self, body: str, *, commands: bool = False) -> None:
-        """Records text for another program."""
-        self.calls.append(["verbatim", [body], {"commands": commands}])
-        super().verbatim(body, commands=commands)
-
-    def markdown(self, body: str) -> None:
-        """Records Markdown."""
-        self.calls.append(["markdown", [body], {}])
-        self._quietly(super().markdown, body)
-
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
-        """Records a table."""
-        listed = [list(map(self.resolved, row)) for row in rows]
-        self.calls.append(["table", [list(headers), listed], {}])
-        self._quietly(super().table, headers, listed)
-
-    def note(self, message: str) -> None:
-        """Records a note."""
-        self.notes.append(rendering.safe(f"note: {message}"))
-
-    def _quietly(self, write: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-        """Writes plain text by calls that are not recorded."""
-        count = len(self.calls)
-        write(*args, **kwargs)
-        del self.calls[count:]
-
-
-def replay(calls: Sequence[Sequence[Any]], options: Mapping[str, Any]) -> None:
-    """Prints recorded calls, whose styled parts are lists, as `show` prints a result."""
-    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
-    for name, args, named in calls:
-        if name == "line":
-            screen.line(*map(_part, args), **named)
-        elif name == "table":
-            screen.table(args[0], [list(map(_part, row)) for row in args[1]])
-        else:
-            getattr(screen, name)(*args, **named)
-    screen.finish(pager=not options.get("no_pager"))
-
-
-def _part(part: str | list[Any]) -> Part:
-    return part if isinstance(part, str) else Styled(*part)
 
 
 def as_data(result: object, screen: Screen) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
@@ -15,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mimo.rendering import BELOW, Part, Screen, Styled, text_of
+from mimo.rendering import BELOW, Part, Screen, Styled, page, text_of, write
 from mimo.text.clean import HIDDEN, clean, compiled
 
 STYLES = {
@@ -47,6 +46,8 @@ class TerminalScreen(Screen):
             file=self._written,
             force_terminal=True,
             no_color=not colour,
+            # With a size it is the terminal of another process, whose variables are not here.
+            color_system="auto" if width is None else "standard",
             width=width,
             height=height,
             markup=False,
@@ -124,14 +125,9 @@ class TerminalScreen(Screen):
         """Prints the written text, in a pager if it is longer than the terminal."""
         text = self.written
         if pager and text.count("\n") >= self._console.height:
-            import click
-
-            os.environ.setdefault("LESS", "FRX")
-            click.echo_via_pager(text, color=True)
-            return
-        from mimo.rendering import write
-
-        write(text)
+            page(text)
+        else:
+            write(text)
 
 
 def _cut(piece: Text, width: int, *, from_start: bool) -> None:

@@ -9,18 +9,17 @@ from threading import Event
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mimo.call import Call
 from mimo.cli import asked
 from mimo.cli.answering import reply as reply_of
 from mimo.cli.main import main
 from mimo.disk import _FINE_GRAIN_NS
+from mimo.errors import Cancelled
 from mimo.mind import Mind
 from mimo.operations import asking, finding
-from mimo.rendering import PlainScreen, Screen, Styled
-from mimo.rendering.results import Recorded, replay
+from mimo.rendering import Screen
+from mimo.rendering.terminal import TerminalScreen
 from tests.serving import serving
 
 Run = Callable[..., tuple[int | None, str, str]]
@@ -136,7 +135,7 @@ def test_what_a_server_must_not_or_need_not_do_is_left(
 def test_odd_words_print_nothing_in_the_server(
     argv: object, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = {"ask": "command", "argv": argv, "screen": False, "wide": True}
+    request = {"ask": "command", "argv": argv, "size": None, "colour": False}
 
     assert reply_of(call, request) is None
     assert capsys.readouterr() == ("", "")
@@ -161,8 +160,8 @@ def test_a_server_with_another_environment_is_not_used(
         "ask": "command",
         "argv": ["list"],
         "folder": str(Path.cwd()),
-        "screen": False,
-        "wide": True,
+        "size": None,
+        "colour": False,
         **asking.surroundings(environ),
     }
 
@@ -208,81 +207,69 @@ def test_uses_and_audit_are_those_of_the_command(
     assert uses() == 2 * count
 
 
-def test_an_answer_that_comes_too_late_is_recorded_once(home: Path, shop: Path, alone: Run) -> None:
-    """The process that has waited runs the command, and records it."""
-    goes_on = Event()
+def test_a_server_gives_up_when_the_process_does(home: Path, shop: Path) -> None:
+    """The process runs the command itself, and then alone records it."""
+    cancelled = Event()
 
     def late(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        reply = reply_of(call, request)
-        goes_on.wait(9)
-        return reply
+        try:
+            while True:
+                call.check_cancelled()
+                time.sleep(0.01)
+        except Cancelled:
+            cancelled.set()
+            raise
 
-    def recorded() -> int:
-        path = shop / ".mind/.local/audit.jsonl"
-        return path.read_text("utf-8").count('"mind_show"') if path.exists() else 0
-
-    words = {"argv": ["show", "fact_tea_1"], "folder": str(shop), "screen": False, "wide": True}
+    words = {"argv": ["show", "fact_tea_1"], "folder": str(shop), "size": None, "colour": False}
     request = {"ask": "command", **words, **asking.surroundings(os.environ)}
-    with serving(home, shop, late):
-        assert asking.ask(str(home), str(shop), request, seconds=0.05) is None
-        goes_on.set()
-        assert asking.ask(str(home), str(shop), request)
-    assert recorded() == 1
-    alone("show", "fact_tea_1")
-    assert recorded() == 2
+    with pytest.MonkeyPatch.context() as patched, serving(home, shop, late):
+        patched.setattr(asking, "ANSWER_SECONDS", 0.2)
+        assert asking.ask(str(home), str(shop), request, seconds=0.2) is None
+        assert cancelled.wait(9)
 
 
 @pytest.mark.usefixtures("server")
-def test_completion_is_the_same(
-    alone: Run, by_server: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone("list")
+def test_completion_is_left(by_server: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(asked.COMPLETING, "1")
-    for argv in (("show", "fact_"), ("list", "--ta"), ("add", "--file", ""), ("", "")):
-        assert by_server(*argv) == alone(*argv)
-    # The path is one from the working directory, which the server does not have.
-    assert by_server("--project=.", "show", "fact_") == (None, "", "")
+    assert by_server("list", "--ta") == (None, "", "")
 
 
-PARTS = st.text(max_size=8) | st.builds(
-    Styled, st.text(max_size=8), st.sampled_from(["dim", "strong"])
-)
-CALLS = st.one_of(
-    st.tuples(st.just("line"), st.lists(PARTS, max_size=3), st.just(2)),
-    st.tuples(st.sampled_from(["text", "markdown", "verbatim"]), st.text(), st.just(0)),
-    st.tuples(st.just("table"), st.lists(st.tuples(PARTS, PARTS), max_size=3), st.just(0)),
-)
+@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.usefixtures("server")
+def test_a_server_draws_for_the_terminal(
+    alone: Run, by_server: Run, monkeypatch: pytest.MonkeyPatch, colour: bool
+) -> None:
+    def screen(*_: object, colour: bool) -> Screen:
+        return TerminalScreen(colour=colour and "NO_COLOR" not in os.environ, width=44, height=99)
+
+    for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    if not colour:
+        monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("mimo.rendering.results.screen_for", screen)
+    monkeypatch.setattr(asked, "_size", lambda: (44, 99))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for argv in (("search", "tea"), ("list",), ("show", "fact_tea_1"), ("list", "--json")):
+        expected = alone(*argv)
+        assert by_server(*argv) == expected
+        assert ("\x1b[1;35m" in expected[1]) is (colour and "--json" not in argv)
 
 
-@given(st.lists(CALLS, max_size=5))
-def test_a_recorded_screen_replays_as_it_was(calls: list[tuple[str, object, int]]) -> None:
-    written: list[str] = []
+@pytest.mark.usefixtures("server")
+def test_a_long_answer_is_paged(by_server: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: list[str] = []
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("LINES", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("mimo.rendering.page", pages.append)
+    monkeypatch.setattr(asked, "_size", lambda: (80, 1))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
-    class Kept(PlainScreen):
-        def finish(self, *, pager: bool) -> None:
-            written.extend(self._lines)
-
-    def draw(screen: Screen) -> None:
-        for name, body, indent in calls:
-            if name == "line":
-                screen.line(*body, indent=indent)  # type: ignore[misc]  # as generated
-            elif name == "table":
-                screen.table(("a", "b"), body)  # type: ignore[arg-type]  # as generated
-            else:
-                getattr(screen, name)(body)
-
-    recorded, direct = Recorded(), Kept()
-    draw(recorded)
-    draw(direct)
-    direct.finish(pager=False)
-    expected = list(written)
-    written.clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: Kept())
-        replay(json.loads(json.dumps(recorded.calls)), {})
-
-    assert written == expected
-    assert recorded.plain == "".join(f"{line}\n" for line in expected)
+    assert by_server("list")[1] == ""
+    assert "Green tea" in by_server("list", "--no-pager")[1]
+    assert "Green tea" in by_server("list", "--json")[1]
+    assert len(pages) == 1
 
 
 def test_a_server_answers_with_the_users_memory_and_sees_its_changes(

@@ -5,6 +5,7 @@ import json
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mimo import rendering
+from mimo.errors import Invalid
 from mimo.rendering import (
     Part,
     PlainScreen,
@@ -27,12 +29,10 @@ from mimo.rendering import (
     titled,
 )
 from mimo.rendering.results import (
-    Recorded,
     after_title,
     age,
     paged,
     render,
-    replay,
     screen_for,
     show_on,
 )
@@ -269,18 +269,20 @@ def test_the_unique_letters_of_a_handle_are_bold_on_a_terminal(
         assert out.count(f"{bold}k3\x1b[0m\x1b[2mv7mq\x1b[0m") == 2
 
 
-def test_a_recorded_handle_keeps_its_unique_letters(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded = Recorded(NAMED)
-    with_ident(recorded)
-    screen = TerminalScreen(colour=True, width=60)
-    monkeypatch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: screen)
+def test_what_a_thread_prints_can_be_captured(capsys: pytest.CaptureFixture[str]) -> None:
+    with rendering.captured() as output:
+        rendering.write("é\n")
+        rendering.complain("note: \x1b[31m")
+        rendering.report(Invalid("no", hint="yes"), as_wire=False)
+        assert rendering.as_json("é") == '"é"'
+        thread = Thread(target=rendering.write, args=["of another thread\n"])
+        thread.start()
+        thread.join()
+    rendering.complain("after")
 
-    replay(json.loads(json.dumps(recorded.calls)), {"no_pager": True})
-
-    assert recorded.plain.splitlines() == ["k3v7mq  Use JWT", "id", "k3v7mq"]
-    assert capsys.readouterr().out.count("\x1b[1;35mk3\x1b[0m") == 2
+    assert output.text == "é\n"
+    assert output.errors == [rendering.safe("note: \x1b[31m"), "error: no", "hint: yes"]
+    assert capsys.readouterr() == ("of another thread\n", "after\n")
 
 
 @pytest.mark.parametrize("text", ["[secret]", "a title with words", ""])

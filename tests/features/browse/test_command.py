@@ -11,7 +11,8 @@ from mimo.cli.main import main
 from mimo.errors import Invalid, NoProject
 from mimo.features.browse.commands import Browsed, opened
 from mimo.mind import Mind
-from mimo.rendering.results import Recorded, show_on
+from mimo.rendering import PlainScreen
+from mimo.rendering.results import show_on
 from tests.cli.test_guided_review import terminal
 from tests.features.browse.conftest import note, run_command, write
 
@@ -96,8 +97,8 @@ def test_without_a_project_it_names_mind_init(home, tmp_path):
 
 
 def test_the_number_of_changes_is_printed_at_the_end():
-    screen = Recorded()
+    screen = PlainScreen()
     show_on(screen, Browsed(changes=0))
-    assert screen.plain == ""
+    assert screen._lines == []
     show_on(screen, Browsed(changes=2))
-    assert screen.plain == "2 changes made; `mind undo --list` lists them\n"
+    assert screen._lines == ["2 changes made; `mind undo --list` lists them"]

@@ -10,7 +10,8 @@ from mimo.features.search.commands import search
 from mimo.features.upkeep import demo
 from mimo.features.upkeep.demo import write_story
 from mimo.mind import Mind
-from mimo.rendering.results import Recorded, show_on
+from mimo.rendering import PlainScreen
+from mimo.rendering.results import show_on
 
 JWT = "Use JWT: access tokens for 15 minutes"
 ANSWERS = {
@@ -54,10 +55,10 @@ def test_the_demo_shows_a_question_the_agents_note_and_the_pitfall(call: Call) -
 
 
 def test_the_demo_fits_a_screen() -> None:
-    screen = Recorded()
+    screen = PlainScreen()
     result = demo.demo(Call(Mind(home=Path(), project=None)))
     show_on(screen, result)
-    lines = screen.plain.replace(str(Path(result.project).parent), "mind-demo-abcdefgh")
+    lines = "\n".join(screen._lines).replace(str(Path(result.project).parent), "mind-demo-abcdefgh")
     rows = [row for line in lines.splitlines() for row in wrap(line, 80) or [""]]
 
     assert len(rows) <= _SCREEN, lines

@@ -18,7 +18,7 @@ from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.memory.ids import handle_of
 from mimo.mind import Mind
-from mimo.operations.agents import MARKS, NAMED
+from mimo.operations.asking import MARKS, NAMED
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from mimo.operations.agents import agent_of
-from mimo.operations.asking import ask, surroundings
+from mimo.operations.asking import agent_of, ask, surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -333,7 +333,7 @@ def _permitted(project: str | None) -> Mind:
     mind = _opened(project)
     if mind.has_project and os.path.lexists(f"{mind.folder}/policy.yaml"):
         from mimo.guard.policy import Operation, Request
-        from mimo.operations.agents import agent_of
+        from mimo.operations.asking import agent_of
 
         read, agent = Operation.READ, agent_of(mind.environ)
         mind.guard.authorise(

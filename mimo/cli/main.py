@@ -17,7 +17,7 @@ from mimo.commands import CommandTable, all_commands
 from mimo.commands.spec import Effect, Param, Spec
 from mimo.disk import shared, working_directory
 from mimo.errors import UNDECIDED, Invalid, MindError, status_of
-from mimo.operations.agents import agent_of
+from mimo.operations.asking import agent_of
 from mimo.rendering import ask_exactly, complain, is_terminal
 
 if TYPE_CHECKING:

@@ -33,6 +33,23 @@ MOST_REPLY = 8 * 1024 * 1024
 GREETING_SECONDS = 0.15
 ANSWER_SECONDS = 2.0
 
+NAMED = "AI_AGENT"
+"""A variable that holds the name of the agent whose shell runs the program."""
+
+MARKS = {
+    "CLAUDECODE": "claude-code",
+    "CODEX_SANDBOX": "codex",
+    "CODEX_THREAD_ID": "codex",
+    "CODEX_CI": "codex",
+    "CURSOR_AGENT": "cursor",
+    "GEMINI_CLI": "gemini-cli",
+    "OPENCODE": "opencode",
+    "AUGMENT_AGENT": "augment",
+    "CLINE_ACTIVE": "cline",
+    "GOOSE_TERMINAL": "goose",
+}
+"""Variables that agents set for the programs they run, each with the agent's name."""
+
 _SHARED = ("HOME", "TZ", "SANDBOX_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE")
 """Variables that must be the same in a server, beside those of `_PREFIX`."""
 
@@ -125,3 +142,10 @@ def shared(request: Mapping[str, Any]) -> tuple[dict[str, str], object]:
     """Returns those of `surroundings` that must be the same in a server and in who asks it."""
     environ = request["environ"]
     return {name: environ[name] for name in environ if name not in _OWN}, request["zone"]
+
+
+def agent_of(environ: Mapping[str, str]) -> str | None:
+    """Returns the name of the agent whose shell runs this program, or None for a user's shell."""
+    named = environ.get(NAMED, "")
+    named = "".join(sign for sign in named if sign.isalnum() or sign in "_.@/-")[:64]
+    return named or next((name for mark, name in MARKS.items() if environ.get(mark)), None)

@@ -20,7 +20,7 @@ from mimo.commands.spec import to_json
 from mimo.errors import Denied, Invalid
 from mimo.features import audit
 from mimo.mind import Mind
-from mimo.operations.agents import MARKS, NAMED, agent_of
+from mimo.operations.asking import MARKS, NAMED, agent_of
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.memories import MemoryStore

@@ -26,7 +26,7 @@ from mimo.features.procedures.model import (
     filled,
 )
 from mimo.frozen import frozen
-from mimo.operations.agents import NAMED
+from mimo.operations.asking import NAMED
 from mimo.surroundings import Timer
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from mimo.features.procedures.storage import CALLER, Execution, Executions
 from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
 from mimo.memory.ids import suffix
-from mimo.operations.agents import NAMED
+from mimo.operations.asking import NAMED
 from mimo.store.projects import index_owner
 from mimo.surroundings import Question
 

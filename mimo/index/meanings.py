@@ -28,8 +28,8 @@ from mimo.memory.model import Filter
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
 
-MOST_CHARACTERS = 6_000
-"""The length of the texts whose vectors a search makes itself: about 0.5 s.
+MOST_CHARACTERS = 4_000
+"""The length of the texts whose vectors a search makes itself: 0.3 to 0.5 s.
 
 The amount of text is limited, not the time: equal stores give equal answers on any machine.
 """

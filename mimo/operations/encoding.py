@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Condition, Thread, get_native_id
+from threading import Condition, Thread
 
 from mimo.call import Call
 from mimo.errors import Cancelled
@@ -33,7 +32,6 @@ QUIET_SECONDS = 0.5
 NOTABLE = 40
 """The number of new memories from which a command states how many have no vector yet."""
 
-_LOWEST_PRIORITY = 19
 _PAUSE_SECONDS = 0.2
 _WAIT_SECONDS = 2.0
 """The time in which a server's thread finishes the texts that it reads."""
@@ -92,7 +90,8 @@ def _unseen(done: int, total: int) -> None:
 class Encoding:
     """A thread of a server that makes missing vectors while no call runs.
 
-    It has the lowest priority where threads have one (Linux).
+    It works for at most half of the time. A lower priority would slow the calls: a thread that the
+    system does not run may hold the lock of the interpreter.
     """
 
     def __init__(self, minds: Callable[[], Iterable[Mind]]) -> None:
@@ -135,9 +134,6 @@ class Encoding:
             thread.join(_WAIT_SECONDS)
 
     def _run(self) -> None:
-        if sys.platform == "linux":
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, get_native_id(), _LOWEST_PRIORITY)
         with suppress(Cancelled):
             while True:
                 self._wait(is_due=True)
@@ -162,7 +158,10 @@ class Encoding:
             self._wait()
             with holding(lock) as is_ours:
                 if is_ours:
+                    began = time.monotonic()
                     yield
+                    now = time.monotonic()
+                    self._quiet_at = max(self._quiet_at, 2 * now - began)
                     return
             with self._state:
                 self._state.wait(_PAUSE_SECONDS)

@@ -336,7 +336,7 @@ def test_work_that_fails_for_one_project_ends_no_other(
         tried.append(mind)
         raise PermissionError
 
-    monkeypatch.setattr("mimo.operations.sharing.push_later", refused)
+    monkeypatch.setattr("mimo.operations.sharing.push_if_behind", refused)
     hosting, gate = hosting_of(home)
 
     async def wait() -> int:

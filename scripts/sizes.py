@@ -36,6 +36,11 @@ prompts it enters fewer.
 
 FIGURES = ("files", "functions", "frames deep", "reads of the index", "reads of the approvals")
 
+ROWS, VIEWS = 9, 20
+"""The most classes of answers that declare facts of a memory themselves, and views of these."""
+ROW_FIELDS = 5
+"""Fields with the name of a fact from which a class is one of them, if they are half of its own."""
+
 SMALL: dict[str, str] = {}
 """Small modules with a single importer that stay, each with the reason."""
 
@@ -180,6 +185,32 @@ def too_much(figures: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
                 yield f"`mind {command}`: {number} {word}, at most {most}"
 
 
+def rows_and_views() -> tuple[list[str], int]:
+    """Returns the names of the classes that declare facts of a memory, and the number of views."""
+    classes: list[tuple[ast.ClassDef, str]] = []
+    for floor in ("commands", "features", "server"):
+        for path in sorted(Path("mimo", floor).rglob("*.py")):
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in nodes:
+                if isinstance(node, ast.ClassDef):
+                    kinds = (ast.unparse(each).partition("(")[0] for each in node.decorator_list)
+                    classes.append((node, next(kinds, "")))
+    facts = next(fields_of(node) for node, _ in classes if node.name == "Facts")
+    rows = [
+        node.name
+        for node, kind in classes
+        if kind == "frozen"
+        and ROW_FIELDS <= len(fields_of(node) & facts) >= len(fields_of(node)) / 2
+    ]
+    return rows, sum(kind == "view" for _, kind in classes)
+
+
+def fields_of(node: ast.ClassDef) -> set[str]:
+    """Returns the names of the fields that a class declares."""
+    targets = (each.target for each in node.body if isinstance(each, ast.AnnAssign))
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
 def main() -> int:
     """Prints the figures and the findings; returns 1 if there are any findings."""
     paths = modules()
@@ -192,7 +223,11 @@ def main() -> int:
     for command, figure in figures.items():
         counts = ", ".join(f"{number} {word}" for word, number in zip(FIGURES, figure, strict=True))
         print(f"`mind {command}`: {counts}")
+    rows, views = rows_and_views()
+    print(f"{len(rows)} classes declare facts of a memory, and {views} are views of them")
     findings = [row for path in paths.values() for row in too_long(path)]
+    if len(rows) > ROWS or views > VIEWS:
+        findings.append(f"at most {ROWS} such classes and {VIEWS} views: {', '.join(rows)}")
     findings += too_small(paths)
     findings += too_much(figures)
     print("\n".join(findings), end="\n" if findings else "")

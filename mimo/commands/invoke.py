@@ -105,9 +105,9 @@ def notes_beside(call: Call, result: object) -> tuple[str, ...]:
     """
     warnings = call.mind.config.warnings
     if warnings and call.agent:
-        from mimo.operations import reasons
+        from mimo.operations import disclosure
 
-        warnings = reasons.of_settings(call)
+        warnings = disclosure.of_settings(call)
     notice = None if getattr(result, "notice", None) else call.notice
     return (*warnings, notice) if notice else warnings
 
@@ -246,13 +246,13 @@ def _of_user(
 
 def _missing(spec: Spec, user: Call, wanted: str) -> NotFound | None:
     """Returns the error for an id or topic of the user's memory, in a command of a project's."""
-    from mimo.operations import lookup, refresh
+    from mimo.operations import disclosure, refresh
 
     index = refresh.up_to_date(user)
     ids = index.matching(wanted) or [record.memory.id for record in index.current(wanted)]
     if not ids:
         return None
-    (name,) = lookup.named(user, ids[:1])
+    (name,) = disclosure.names_of(user, ids[:1])
     return NotFound(
         f"`{name}` is in your memory for all projects, not in this project",
         hint=Hint(Command(spec.path), " works on the memory of a project only"),

@@ -25,6 +25,7 @@ from mimo.errors import (
 from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
 from mimo.index.rows import Hit
+from mimo.operations.disclosure import hides_private
 from mimo.operations.finding import (
     Answer,
     Options,
@@ -58,12 +59,11 @@ def search_projects(
     could not be searched, with the reason. A memory with the same file in several projects, such as
     worktrees, is one match. Otherwise as `search`.
     """
-    with_private = private and call.agent is None
     most, options = options.limit, with_room(options)
     shared = replace(options, filter=replace(options.filter, shared=True))
 
     def search_one(other: Call, here: bool) -> Answer:
-        if here or with_private:
+        if not hides_private(call, is_here=here, is_asked=private):
             return answer_of(other, text, options)
         answer = answer_of(other, text, shared)
         ids = [hit.record.memory.id for hit in answer.result.hits]

@@ -10,6 +10,7 @@ from mimo.errors import AmbiguousId, Command, Hint, NotFound
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Memory, Problem, Record
 from mimo.operations import refresh
+from mimo.operations.disclosure import names_of, title_of
 from mimo.text.phrases import cut
 
 SURE_LENGTH = 6
@@ -47,7 +48,7 @@ def one(call: Call, wanted: str, *, surely: bool = False) -> Record:
         raise NotFound(
             f"Memory not found: `{wanted}`",
             hint=_did_you_mean(call, near) if near else _list_all(call),
-            details={"id": wanted, "nearest": named(call, near)},
+            details={"id": wanted, "nearest": names_of(call, near)},
         )
     return record
 
@@ -81,7 +82,7 @@ def check_alone(call: Call, topic: str, decisions: Sequence[Record]) -> None:
         raise AmbiguousId(
             f"{len(ids)} decisions on `{topic}` compete",
             hint=f"name one: {', '.join(_presented(call, ids[:_LISTED]))}",
-            details={"candidates": named(call, ids)},
+            details={"candidates": names_of(call, ids)},
         )
 
 
@@ -154,7 +155,7 @@ def _check_no_source(call: Call, wanted: str, ids: Sequence[str]) -> None:
         f"`{wanted}` is an ingested file",
         hint=f"name one of its chunks: {_listed(call, chunks)};"
         " to change its text, ingest the changed file again",
-        details={"candidates": named(call, chunks[:20])},
+        details={"candidates": names_of(call, chunks[:20])},
     )
 
 
@@ -197,7 +198,7 @@ def _ambiguous(call: Call, wanted: str, kinds: str, candidates: Sequence[str]) -
     return AmbiguousId(
         f"`{wanted}` fits {len(candidates)} {kinds}",
         hint=f"use more letters: {_listed(call, candidates)}",
-        details={"candidates": named(call, candidates[:20])},
+        details={"candidates": names_of(call, candidates[:20])},
     )
 
 
@@ -222,11 +223,6 @@ def like_topic(call: Call, wanted: str) -> str:
     return f"did you mean the topic {' or '.join(topics)}?" if topics else ""
 
 
-def named(call: Call, ids: Sequence[str]) -> list[str]:
-    """Returns ids, with handles for unapproved texts: an agent reads ids that an author chose."""
-    return [handle_of(id) if _title(call, id) is None else id for id in ids]
-
-
 def _did_you_mean(call: Call, ids: Sequence[str]) -> str:
     return f"did you mean {' or '.join(_presented(call, ids))}?"
 
@@ -234,21 +230,12 @@ def _did_you_mean(call: Call, ids: Sequence[str]) -> str:
 def _presented(call: Call, ids: Sequence[str]) -> Iterator[str]:
     """Yields memories and ingested files as a hint names them: by handle and approved title."""
     for id in ids:
-        title = _title(call, id)
+        title = title_of(call, id)
         yield (
             handle_of(id)
             if title is None
             else f"{call.mind.handle(id).text} ({cut(title, _TITLE)})"
         )
-
-
-def _title(call: Call, id: str) -> str | None:
-    """Returns the title of a memory or ingested file; None if it is not approved."""
-    record = call.index.get(id)
-    first = record or next(iter(call.index.parts(id)), None)
-    if first is None or not call.mind.trust.trusted(first.place.digest):
-        return None
-    return record.memory.heading if record else first.origin
 
 
 def _check_sure(call: Call, wanted: str, id: str, candidates: Sequence[str]) -> None:
@@ -258,5 +245,5 @@ def _check_sure(call: Call, wanted: str, id: str, candidates: Sequence[str]) -> 
         raise AmbiguousId(
             f"`{wanted}` is too short or too general an abbreviation",
             hint=_did_you_mean(call, [id]),
-            details={"candidates": named(call, candidates)},
+            details={"candidates": names_of(call, candidates)},
         )

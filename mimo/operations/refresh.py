@@ -198,7 +198,7 @@ def commit_soon(call: Call) -> None:
 def problems(call: Call) -> tuple[Problem, ...]:
     """Returns the files that could not be read as memories at the last refresh.
 
-    Their reasons may quote them: `reasons.of_problems` has those that an agent may read.
+    Their reasons may quote them: `disclosure.of_problems` has those that an agent may read.
     """
     return (*call.mind.store.problems(), *call.index.problems())
 

@@ -26,7 +26,7 @@ from mimo.memory.model import (
     check_content,
     check_unit,
 )
-from mimo.operations import lookup, refresh
+from mimo.operations import disclosure, refresh
 from mimo.privacy.model import without
 from mimo.privacy.secrets import secrets_in
 from mimo.store import files, locks, memories
@@ -173,7 +173,7 @@ def store_once(
         record = write()
     if alike is None or any(leads_to(call, link, alike) for link in record.memory.links):
         return Stored(record=record)
-    name = lookup.named(call, [alike.memory.id])[0]
+    name = disclosure.names_of(call, [alike.memory.id])[0]
     notice = f"much like {name}; if they state the same, remove one of them"
     return Stored(record=record, notice=notice)
 
@@ -456,7 +456,7 @@ def move(call: Call, moves: Sequence[tuple[Record, str]]) -> list[Record]:
             call.mind.store.moved(record, path, kinds[path])
     hidden = [r.memory.id for r, path in moves if files.is_private(path) and not r.place.private]
     for source, target in refresh.up_to_date(call).ask(survey.shared_links, hidden):
-        name = lookup.named(call, [source])[0]
+        name = disclosure.names_of(call, [source])[0]
         raise Invalid(
             f"`{name}` is shared by git and links to `{target}`, which must not be private then",
             hint="remove that link first, or make both memories private",

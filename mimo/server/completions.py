@@ -17,7 +17,7 @@ from mimo.errors import NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.schema import WORDS
-from mimo.operations import lookup, refresh
+from mimo.operations import disclosure, refresh
 from mimo.server import prompts, resources
 from mimo.server.requests import answer_to, request
 from mimo.text.clean import one_line
@@ -84,7 +84,7 @@ def _beginning(call: Call, kind: str, start: str) -> Completions:
     )
     words = [word for word, *_ in rows[:MOST] if one_line(word) == word]
     if kind not in ("tag", "topic"):
-        words = lookup.named(call, words)
+        words = disclosure.names_of(call, words)
     return Completions(values=tuple(words), has_more=len(rows) > MOST)
 
 

@@ -20,7 +20,7 @@ from mimo.errors import (
 from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
-from mimo.operations import finding, lookup, refresh, saving
+from mimo.operations import disclosure, finding, lookup, refresh, saving
 from mimo.store import git
 
 
@@ -114,7 +114,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
             if reason is None:
                 replaced.append(id)
             elif id not in {link.to for link in draft.links}:
-                name = lookup.named(call, [id])[0]
+                name = disclosure.names_of(call, [id])[0]
                 left.append(Hint(f"`{name}` is not superseded: ", reason))
         if draft.topic and not keep and not private:
             # These may be superseded by private decisions.
@@ -149,7 +149,7 @@ def supersede(
         # A clone does not have the private memories, so they do not count for a shared one.
         of_old = call.index.newer((old.memory.id,), shared=not hidden)[old.memory.id]
         if newer := of_old.successor:
-            this, by = lookup.named(call, [old.memory.id, newer])
+            this, by = disclosure.names_of(call, [old.memory.id, newer])
             raise Invalid(
                 f"`{this}` is superseded already, by `{by}`",
                 hint=f"supersede `{by}`, or mark how it turned out",

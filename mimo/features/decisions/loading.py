@@ -51,6 +51,7 @@ from mimo.memory.model import (
 from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.operations import finding
+from mimo.operations.disclosure import may_quote
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,
@@ -246,11 +247,8 @@ def context(
 
 def _missing(call: Call, around: Graph) -> tuple[str, ...]:
     """Returns the missing targets of links; an agent gets those of approved memories only."""
-    if call.agent is None:
-        return around.missing
-    records = [node.record for node in around.nodes]
-    approved = (record for record in records if call.mind.trust.trusted(record.place.digest))
-    named = {link.to for record in approved for link in record.memory.links}
+    nodes = (node.record for node in around.nodes if may_quote(call, node.record.place.digest))
+    named = {link.to for record in nodes for link in record.memory.links}
     return tuple(target for target in around.missing if target in named)
 
 

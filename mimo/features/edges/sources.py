@@ -22,7 +22,7 @@ from mimo.index.meanings import Meanings
 from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
-from mimo.operations import across, finding, reasons, saving
+from mimo.operations import across, disclosure, finding, saving
 from mimo.sqlite import Connection
 from mimo.store import git, projects
 from mimo.store.files import CONFIG
@@ -97,7 +97,7 @@ def problems(call: Call, edges: Iterable[Edge]) -> Iterator[Problem]:
         for pattern, reason in unusable(edge.detection):
             message = f"the pattern `{pattern}` of {edge.id} never matches: {reason}"
             if call.agent is not None and edge.of_project and not edge.trusted:
-                message = reasons.WITHHELD
+                message = disclosure.WITHHELD
             yield Problem(path=edge.file, line=edge.line, reason=message)
 
 
@@ -185,7 +185,7 @@ def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list
             of_folder.setdefault(nearest, []).append(file)
 
     def question(other: Call, _: bool) -> list[Hit]:
-        shared = call.agent is not None
+        shared = disclosure.hides_private(call, is_here=False, is_asked=True)
         edges = [*failed(other, shared=shared), *of_project(other, shared=shared)]
         place = other.mind.project.root.relative_to(root).as_posix()
         edges = [edge._replace(file=f"{place}/{edge.file}") for edge in edges]

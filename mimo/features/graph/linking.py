@@ -21,7 +21,7 @@ from mimo.frozen import frozen, replace
 from mimo.memory.codec.file import header_links
 from mimo.memory.model import Link, Record
 from mimo.memory.relations import Relation
-from mimo.operations import lookup, saving, undoing
+from mimo.operations import disclosure, lookup, saving, undoing
 from mimo.rendering import Screen, dim, good, ident, strong
 from mimo.rendering.results import render
 
@@ -134,7 +134,7 @@ def _unlinked(call: Call, first: Record, second: Record, type: str | None) -> Li
             if saving.leads_to(call, old, target) and wanted in (None, old.type)
         ]
         if any(old not in header_links(source.memory) for old in links):
-            to, of = lookup.named(call, [target.memory.id, source.memory.id])
+            to, of = disclosure.names_of(call, [target.memory.id, source.memory.id])
             raise Invalid(
                 f"the link to `{to}` is in the text of `{of}`",
                 hint=Hint("remove it there: ", Command("edit", of)),
@@ -145,7 +145,7 @@ def _unlinked(call: Call, first: Record, second: Record, type: str | None) -> Li
         rows += [_row(call, source, old, target) for old in links]
     if not rows:
         of_type = f" of the type `{wanted}`" if wanted else ""
-        source_name, target_name = lookup.named(call, [first.memory.id, second.memory.id])
+        source_name, target_name = disclosure.names_of(call, [first.memory.id, second.memory.id])
         raise NotFound(
             f"there is no link{of_type} between `{source_name}` and `{target_name}`",
             hint=Hint(Command("graph", source_name), " shows its links"),

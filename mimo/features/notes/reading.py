@@ -308,18 +308,18 @@ def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: b
 def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool) -> MemoryRows:
     """Returns one page of the memories of all registered projects."""
     from mimo.operations import across, finding
+    from mimo.operations.disclosure import hides_private
 
-    with_private = private and call.agent is None
     last = min(options.offset + options.limit, sys.maxsize)
     first = replace(options, offset=0, limit=last)
     filtered = replace(options.filter, private=private)  # `mind` may be the user's own memory.
     shared = replace(first, filter=replace(filtered, shared=True))
 
     def listed(other: Call, here: bool) -> tuple[finding.Page, list[MemoryRow]]:
-        is_own = here or with_private
-        wanted = first if here else replace(first, filter=filtered) if with_private else shared
+        is_hidden = hides_private(call, is_here=here, is_asked=private)
+        wanted = first if here else shared if is_hidden else replace(first, filter=filtered)
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
-        rows = facts(other, page.records, MemoryRow, shared=not is_own)
+        rows = facts(other, page.records, MemoryRow, shared=is_hidden)
         return page, list(_rows(page, rows))
 
     answers, skipped = across.ask_each(call, "mind_list", listed)

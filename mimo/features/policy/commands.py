@@ -22,7 +22,7 @@ from mimo.guard.policy import (
     named_tools,
 )
 from mimo.memory.ids import check_namespace
-from mimo.operations import reasons
+from mimo.operations import disclosure
 from mimo.rendering import Screen, bad, dim, good, strong, warn
 from mimo.rendering.results import count, render
 
@@ -190,7 +190,7 @@ def policy_check(call: Call) -> PolicyChecked:
         valid=not policies.faults,
         trusted=policies.trusted,
         faults=tuple(
-            PolicyFault(file=FILE, line=line or 1, reason=reasons.shown(call, FILE, why))
+            PolicyFault(file=FILE, line=line or 1, reason=disclosure.reason_for(call, FILE, why))
             for line, why in policies.faults
         ),
     )
@@ -272,7 +272,7 @@ def _valid(call: Call) -> ActivePolicies:
     if policies.faults:
         line, reason = policies.faults[0]
         raise Invalid(
-            f"the policy is invalid: {FILE}:{line}: {reasons.shown(call, FILE, reason)}",
+            f"the policy is invalid: {FILE}:{line}: {disclosure.reason_for(call, FILE, reason)}",
             hint=Hint(Command("policy check"), " lists all errors"),
         )
     return policies

@@ -21,7 +21,7 @@ from mimo.features.procedures.model import (
 from mimo.features.procedures.reading import Reading
 from mimo.frozen import frozen, replace
 from mimo.memory.codec.front_matter import Fault
-from mimo.operations import reasons, refresh
+from mimo.operations import disclosure, refresh
 from mimo.operations.saving import approving
 from mimo.store import files
 from mimo.store.projects import index_owner
@@ -126,10 +126,10 @@ def every(call: Call, *, calls: bool = False) -> list[tuple[ProcedureFile, Readi
 def checked(call: Call, file: ProcedureFile, *, calls: bool = False) -> Reading:
     """Returns the same as `check` for a file of the project, with reasons for the caller."""
     result = check(file, calls=calls)
-    if call.agent is None or call.mind.trust.trusted(file.digest):
+    if disclosure.may_quote(call, file.digest):
         return result
-    faults = tuple(fault._replace(reason=reasons.WITHHELD) for fault in result.faults)
-    warnings = tuple(fault._replace(reason=reasons.WITHHELD) for fault in result.warnings)
+    faults = tuple(fault._replace(reason=disclosure.WITHHELD) for fault in result.faults)
+    warnings = tuple(fault._replace(reason=disclosure.WITHHELD) for fault in result.warnings)
     return replace(result, faults=faults, warnings=warnings)
 
 

@@ -19,7 +19,7 @@ from mimo.index.schema import portions
 from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
-from mimo.operations import lookup, overview, reasons, refresh, saving
+from mimo.operations import disclosure, lookup, overview, refresh, saving
 from mimo.store import files
 from mimo.store.locks import lock
 from mimo.store.projects import index_owner, known_owner, own_name
@@ -406,7 +406,7 @@ def _obstacle(record: Record, rivals: Iterable[Record]) -> str | None:
 
 
 def _unreadable(call: Call) -> Iterator[Item]:
-    for problem in reasons.of_problems(call):
+    for problem in disclosure.of_problems(call):
         yield Item(
             kind=Waiting.UNREADABLE,
             why=problem.reason,

@@ -22,7 +22,7 @@ from mimo.index import survey
 from mimo.index.embedding import open_encoder
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
-from mimo.operations import asking, freshness, lookup, reasons, refresh, syncing
+from mimo.operations import asking, disclosure, freshness, refresh, syncing
 from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
 from mimo.store import files, git, init, locks, memories, projects
@@ -141,7 +141,7 @@ def _openable(call: Call) -> tuple[Call, MindError | None]:
 
 
 def _settings(call: Call) -> Iterator[Check]:
-    for warning in (warnings := reasons.of_settings(call)):
+    for warning in (warnings := disclosure.of_settings(call)):
         yield _warning("settings", warning, Hint("see ", Command("config")))
     if not warnings:
         yield _ok("settings", "every setting is understood")
@@ -256,7 +256,7 @@ def _encoder(call: Call) -> Iterator[Check]:
 
 
 def _files(call: Call) -> Iterator[Check]:
-    problems = reasons.of_problems(call)
+    problems = disclosure.of_problems(call)
     hint = "the file was not changed; repair it, and it is found again"
     for problem in problems:
         yield _fault("files", problem.reason, hint, file=problem.path, line=problem.line)
@@ -308,7 +308,9 @@ def _policy(call: Call) -> Iterator[Check]:
     policies = call.mind.guard.policies()
     for line, reason in policies.faults:
         hint = "no tool may be used before it is repaired"
-        yield _fault("policy", reasons.shown(call, FILE, reason), hint, file=FILE, line=line)
+        yield _fault(
+            "policy", disclosure.reason_for(call, FILE, reason), hint, file=FILE, line=line
+        )
     if not policies.trusted:
         message = "it is not approved here, so it can only narrow permissions"
         yield _warning("policy", message, Hint("approve it with ", Command("trust")), file=FILE)
@@ -335,7 +337,7 @@ def _links(call: Call) -> Iterator[Check]:
         yield _warning("links", message)
     for source, target, digest in dangling[:_MOST_NAMED]:
         message = f"{source} links to `{target}`, which is missing"
-        if call.agent is not None and not call.mind.trust.trusted(digest):
+        if not disclosure.may_quote(call, digest):
             message = f"{handle_of(source)} is not approved, and links to a missing memory"
         hint = "git may still have it: `git log --all -- .mind`"
         yield _warning("links", message, hint)
@@ -343,13 +345,15 @@ def _links(call: Call) -> Iterator[Check]:
     for source, title, other, digest in by_title:
         message = f"{source} supersedes `{title}` by its title, which has no effect"
         hint = f"write the id in its file: `to: {other}`"
-        if call.agent is not None and not call.mind.trust.trusted(digest):
+        if not disclosure.may_quote(call, digest):
             message = f"{handle_of(source)} supersedes a title, which has no effect"
             hint = "write an id in its file"
         yield _warning("links", message, hint)
     circles = call.index.ask(survey.circles)[:_MOST_NAMED]
     for circle in circles:
-        first, second, *_ = names = circle if call.agent is None else lookup.named(call, circle)
+        first, second, *_ = names = (
+            circle if call.agent is None else disclosure.names_of(call, circle)
+        )
         message = f"{', '.join(names)} supersede each other, so none of them is current"
         hint = Hint(Command("link", second, first, type="supersedes", remove=True), " ends it")
         yield _warning("links", message, hint)
@@ -393,7 +397,7 @@ def _user(call: Call) -> Iterator[Check]:
     if user is None:
         return
     index = refresh.up_to_date(user)
-    for problem in reasons.of_problems(user):
+    for problem in disclosure.of_problems(user):
         hint = "the file was not changed; repair it, and it is found again"
         file = str(user.mind.project.root / problem.path)
         yield _fault("user", problem.reason, hint, file=file, line=problem.line)

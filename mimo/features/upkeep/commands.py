@@ -14,7 +14,7 @@ from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed
 from mimo.features.review.trusting import FirstLook, look_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.operations import reasons, settings, syncing
+from mimo.operations import disclosure, settings, syncing
 from mimo.store.init import init as make
 from mimo.store.projects import Registered, find
 from mimo.surroundings import Question
@@ -199,5 +199,5 @@ def config(
             )
             for row in rows
         ),
-        warnings=reasons.of_settings(call),
+        warnings=disclosure.of_settings(call),
     )

@@ -9,7 +9,7 @@ from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import AmbiguousId, Command, Hint, NotFound, StorageFailed, join_texts
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.operations import across, finding
+from mimo.operations import across, disclosure, finding
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render
 from mimo.store import projects
@@ -62,7 +62,11 @@ def list_(call: Call) -> ProjectRows:
     counts: dict[Path, int] = {}
 
     def counted(other: Call, here: bool) -> int:
-        return finding.total(other, shared=not here and call.agent is not None, roughly=not here)
+        return finding.total(
+            other,
+            shared=disclosure.hides_private(call, is_here=here, is_asked=True),
+            roughly=not here,
+        )
 
     answers, skipped = across.ask_each(call, "mind_projects", counted)
     for _, project, number in answers:

@@ -16,7 +16,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
-from mimo.operations import across, finding, overview, reasons, running, syncing
+from mimo.operations import across, disclosure, finding, overview, running, syncing
 from mimo.operations.overview import Health
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, day, minute, render, tally
@@ -164,7 +164,11 @@ def status(call: Call) -> Status:
     totals, _ = across.ask_each(
         call,
         "mind_status",
-        lambda project, here: finding.total(project, shared=not here, roughly=not here),
+        lambda project, here: finding.total(
+            project,
+            shared=disclosure.hides_private(call, is_here=here, is_asked=False),
+            roughly=not here,
+        ),
         diagnosis=True,
     )
     return Status(
@@ -210,7 +214,7 @@ def _user_memory(call: Call) -> UserMemory | None:
 
 def _warnings(call: Call) -> Iterator[str]:
     """Yields warnings about settings, private files in git, and the merging of memories."""
-    for warning in reasons.of_settings(call):
+    for warning in disclosure.of_settings(call):
         # The text may be from a clone.
         line = one_line(warning)
         yield line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
@@ -258,7 +262,7 @@ def _project(call: Call) -> ProjectStatus:
         waiting=review.count(call),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
-            for problem in reasons.of_problems(call)
+            for problem in disclosure.of_problems(call)
         ),
         shared=_shared_state(call),
     )

@@ -17,7 +17,7 @@ from mimo.frozen import frozen, replace
 from mimo.guard.privacy import masked
 from mimo.memory.ids import SUFFIX, check_prefix
 from mimo.memory.model import Problem
-from mimo.operations import reasons, refresh
+from mimo.operations import disclosure, refresh
 from mimo.operations.saving import approving
 from mimo.store.values import Found, ValueFiles
 
@@ -130,7 +130,7 @@ def broken(call: Call) -> Iterator[Problem]:
     for problem in ValueFiles(call.mind.project.root).everything():
         if isinstance(problem, Problem):
             stem = problem.path.rpartition("/")[2].removesuffix(SUFFIX)
-            reason = reasons.shown(call, problem.path, problem.reason)
+            reason = disclosure.reason_for(call, problem.path, problem.reason)
             path, reason = masked([problem.path, reason], stem.partition("~")[0])
             yield replace(problem, path=path, reason=reason)
 
@@ -176,8 +176,8 @@ def _errors(call: Call, key: str) -> Iterator[None]:
         yield
     except StorageFailed as error:
         message, file = error.message, error.details.get("file")
-        if isinstance(file, str) and reasons.shown(call, file, message) != message:
-            message = f"`{file}`: {reasons.WITHHELD}"
+        if isinstance(file, str) and disclosure.reason_for(call, file, message) != message:
+            message = f"`{file}`: {disclosure.WITHHELD}"
         raise StorageFailed(
             masked(message, key), hint=masked(error.hint, key), details=masked(error.details, key)
         ) from error

@@ -1,0 +1,84 @@
+"""The disclosure of memories: what an answer shows, by their state and by the reader.
+
+| state      | a person      | an agent                | another project | drawing or report   |
+|------------|---------------|-------------------------|-----------------|---------------------|
+| approved   | whole         | whole                   | whole           | whole               |
+| unapproved | label         | label, not in sentences | label           | label, not a report |
+| private    | label         | label                   | left out        | left out            |
+| superseded | its successor | its successor           | its successor   | its successor       |
+
+The labels come from `commands.common.facts`. Mind's own sentences, such as hints, notices and
+reasons, quote the words of an author (ids, titles, parts of a file) only if `may_quote`: an agent
+reads them as mind's words. A private memory that is left out changes nothing in the answer either.
+An unapproved memory does not supersede an approved one: its claim is named by its short id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mimo.call import Call
+from mimo.frozen import replace
+from mimo.memory.ids import handle_of
+from mimo.memory.model import Problem
+from mimo.operations import refresh
+from mimo.store.files import CONFIG
+
+WITHHELD = "it can't be used; since it is not approved here, only people see the reason"
+
+
+def may_quote(call: Call, digest: str) -> bool:
+    """Returns whether mind's own sentences may quote the text with a digest to the caller."""
+    return call.agent is None or call.mind.trust.trusted(digest)
+
+
+def hides_private(call: Call, *, is_here: bool, is_asked: bool) -> bool:
+    """Returns whether private memories of a project neither occur in an answer nor change it.
+
+    `is_here` is true for the project that the call is made in, and `is_asked` if the caller asked
+    for private memories of other projects, which only people get.
+    """
+    return not (is_here or (is_asked and call.agent is None))
+
+
+def title_of(call: Call, id: str) -> str | None:
+    """Returns the title of a memory or ingested file for a hint; None if it is not approved."""
+    record = call.mind.index.get(id)
+    first = record or next(iter(call.mind.index.parts(id)), None)
+    if first is None or not call.mind.trust.trusted(first.place.digest):
+        return None
+    return record.memory.heading if record else first.origin
+
+
+def names_of(call: Call, ids: Sequence[str]) -> list[str]:
+    """Returns ids for a message, with short ids instead of those that no approved text has."""
+    return [handle_of(id) if title_of(call, id) is None else id for id in ids]
+
+
+def reason_for(call: Call, path: str, reason: str) -> str:
+    """Returns the reason for which a file can't be used; `path` is relative to the project."""
+    return reason if may_quote(call, call.mind.store.digest(path)) else WITHHELD
+
+
+def of_problems(call: Call) -> tuple[Problem, ...]:
+    """Returns the files that could not be read as memories, with reasons for the caller."""
+    problems = refresh.problems(call)
+    if call.agent is None:
+        return problems
+    paths = {problem.path for problem in problems}
+    withheld = {path for path in paths if not may_quote(call, call.mind.store.digest(path))}
+    return tuple(
+        replace(problem, reason=WITHHELD) if problem.path in withheld else problem
+        for problem in problems
+    )
+
+
+def of_settings(call: Call) -> tuple[str, ...]:
+    """Returns the warnings about the settings; an agent gets only the number of the project's."""
+    warnings = call.mind.config.warnings
+    if call.agent is None or not call.mind.has_project:
+        return warnings
+    place = f"{call.mind.folder / CONFIG}: "
+    kept = tuple(warning for warning in warnings if not warning.startswith(place))
+    hidden = len(warnings) - len(kept)
+    return (*kept, f"{place}problems that only people see: {hidden:,}") if hidden else kept

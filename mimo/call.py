@@ -175,10 +175,10 @@ class Call:
 
         It has no snapshot of another project: there may be hundreds of them.
         """
-        other = self.mind.at(registered, stays=stays)
-        if other is self.mind:
+        mind = self.mind.at(registered, stays=stays)
+        if mind is self.mind:
             return self
-        return Call(other, self.caller, self.console) if other else None
+        return Call(mind, self.caller, self.console) if mind else None
 
     def registered(self) -> Registry:
         """Returns the registered projects that the caller may open."""

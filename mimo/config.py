@@ -212,11 +212,11 @@ def database_url(url: str) -> DatabaseUrl:
     passwords = [match["password"] or ""]
     passwords += [value for name, value in parameters if name.endswith("password")]
     # Parameters override the parts before them.
-    given = {name: unquote(value) for name, value in parameters if value}
-    service = f"service {given['service']}" if "service" in given else ""
-    host = given.get("host") or match["hosts"] or service or "this machine"
-    port = f":{given['port']}" if "port" in given else ""
-    database = f"/{given['dbname']}" if "dbname" in given else match["database"] or ""
+    options = {name: unquote(value) for name, value in parameters if value}
+    service = f"service {options['service']}" if "service" in options else ""
+    host = options.get("host") or match["hosts"] or service or "this machine"
+    port = f":{options['port']}" if "port" in options else ""
+    database = f"/{options['dbname']}" if "dbname" in options else match["database"] or ""
     return DatabaseUrl(
         place=f"{host}{port}{database}".rstrip("/"),
         passwords=tuple({form for word in passwords if word for form in (word, unquote(word))}),
@@ -503,11 +503,11 @@ def load(*, user: Path | None, project: Path | None) -> Config:
     origins = dict.fromkeys(values, "default")
     warnings: list[str] = []
     for path, scope in ((user, Scope.USER), (project, Scope.PROJECT)):
-        given = _read(path, scope, warnings)
-        if given is None:
+        settings = _read(path, scope, warnings)
+        if settings is None:
             _fall_back("", scope, values, origins)
             continue
-        for key, value in given.items():
+        for key, value in settings.items():
             try:
                 problem = _take(key, value, scope, values, origins)
             except (Invalid, ValueError, OverflowError) as error:
@@ -612,11 +612,11 @@ def _plain(data: bytes) -> dict[str, Any] | None:
         text = line.strip(" ")
         if not text or (text[0] == "#" and text.isprintable()):
             continue
-        key, _, shown = text.partition(" = ")
+        key, _, literal = text.partition(" = ")
         if text[0] == "[" and text[-1] == "]" and text[1:-1].isalpha():
             name = text[1:-1]
             prefix = f"{name}."
-        elif key.replace("_", "").isalpha() and (value := _plain_value(shown)) is not None:
+        elif key.replace("_", "").isalpha() and (value := _plain_value(literal)) is not None:
             name = f"{prefix}{key}"
             values[name] = value
         else:
@@ -627,17 +627,17 @@ def _plain(data: bytes) -> dict[str, Any] | None:
     return values
 
 
-def _plain_value(shown: str) -> str | float | bool | None:
+def _plain_value(literal: str) -> str | float | bool | None:
     """Returns a simple string, a short number, or a truth value; None for anything else."""
-    text = shown[1:-1]
-    if shown == f'"{text}"' and text.isprintable() and not {'"', "\\"} & set(text):
+    text = literal[1:-1]
+    if literal == f'"{text}"' and text.isprintable() and not {'"', "\\"} & set(text):
         return text
-    whole, point, rest = shown.partition(".")
-    if whole.isdigit() and len(shown) < 19 and (whole[0] != "0" or whole == "0"):
+    integer, point, fraction = literal.partition(".")
+    if integer.isdigit() and len(literal) < 19 and (integer[0] != "0" or integer == "0"):
         if not point:
-            return int(whole)
-        return float(shown) if rest.isdigit() else None
-    return {"true": True, "false": False}.get(shown)
+            return int(integer)
+        return float(literal) if fraction.isdigit() else None
+    return {"true": True, "false": False}.get(literal)
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

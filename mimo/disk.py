@@ -127,17 +127,17 @@ def home_of(environ: Mapping[str, str]) -> Path:
 
     Raises `Invalid` if the path is relative and the working directory does not exist.
     """
-    given = environ.get("MIND_HOME")
+    setting = environ.get("MIND_HOME")
     try:
-        if given:
-            home = Path(given).expanduser().absolute()
+        if setting:
+            home = Path(setting).expanduser().absolute()
         elif Path(os.environ.get("HOME", "")).is_absolute():
             home = Path.home() / STORE
         else:
             home = _listed_folder() / STORE
     except (OSError, RuntimeError) as error:
         raise Invalid(
-            f"`MIND_HOME` is `{given}`, which can't be resolved: {error}",
+            f"`MIND_HOME` is `{setting}`, which can't be resolved: {error}",
             hint="set it to an absolute path",
         ) from error
     _homes[f"{home}/"] = None
@@ -223,14 +223,14 @@ def look(
 
     Raises `OSError` as `opened` does.
     """
-    most = sys.maxsize if limit is None else limit + 1
+    max_bytes = sys.maxsize if limit is None else limit + 1
     descriptor = opened(path, follow=follow)
     try:
         status = os.fstat(descriptor)
-        data = os.read(descriptor, min(status.st_size + 1, most))
+        data = os.read(descriptor, min(status.st_size + 1, max_bytes))
         # Files of the system have no size, and any other may be growing.
-        while len(data) != status.st_size and len(data) < most:
-            if not (more := os.read(descriptor, min(most - len(data), 1 << 20))):
+        while len(data) != status.st_size and len(data) < max_bytes:
+            if not (more := os.read(descriptor, min(max_bytes - len(data), 1 << 20))):
                 break
             data += more
         return data, status
@@ -251,10 +251,10 @@ def read(path: Path, *, limit: int = STATE_BYTES, follow: bool = False) -> bytes
 
 def write_at(descriptor: int, data: bytes, place: int) -> None:
     """Writes all of some bytes at a place of an open file. Raises `OSError`."""
-    rest = memoryview(data)
-    while rest:
-        written = os.pwrite(descriptor, rest, place)
-        rest, place = rest[written:], place + written
+    tail = memoryview(data)
+    while tail:
+        written = os.pwrite(descriptor, tail, place)
+        tail, place = tail[written:], place + written
 
 
 def start(path: Path, size: int) -> bytes:
@@ -359,8 +359,8 @@ def make_folder(folder: Path) -> None:
     existing = folder
     top = private_place(folder)
     is_of_store = top is not None and f"{top}/" not in _homes
-    if top is not None and not is_of_store and (other := not_of_home(top)):
-        raise PermissionError(errno.EPERM, f"not mind's own: it has `{other}`", str(top))
+    if top is not None and not is_of_store and (entry := not_of_home(top)):
+        raise PermissionError(errno.EPERM, f"not mind's own: it has `{entry}`", str(top))
     while not existing.is_dir():
         if is_of_store and existing.name == STORE and not existing.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(existing.parent))
@@ -511,9 +511,9 @@ def own_users() -> frozenset[int]:
     """
     if not hasattr(os, "geteuid"):
         return frozenset((0,))
-    own = os.geteuid()
-    sudo = os.environ.get("SUDO_UID", "") if own == 0 else ""
-    return frozenset((own, int(sudo)) if sudo.isascii() and sudo.isdigit() else (own,))
+    user = os.geteuid()
+    sudo = os.environ.get("SUDO_UID", "") if user == 0 else ""
+    return frozenset((user, int(sudo)) if sudo.isascii() and sudo.isdigit() else (user,))
 
 
 def is_foreign(status: os.stat_result) -> bool:
@@ -542,9 +542,9 @@ def refusal(path: Path, status: os.stat_result, *, hint: str) -> Untrusted:
 class Patience:
     """The time that one command may still wait."""
 
-    def __init__(self, most: float) -> None:
+    def __init__(self, seconds: float) -> None:
         """Starts with the full time, in seconds."""
-        self.most = self._left = most
+        self.most = self._left = seconds
         self._since = time.monotonic()
         self.held = set[Path]()
         """Databases on which all of the time was spent, until it is given back."""
@@ -580,12 +580,12 @@ _CURRENT: ContextVar[Patience | None] = ContextVar("_CURRENT", default=None)
 
 
 @contextmanager
-def shared(most: float | None = None) -> Iterator[None]:
+def shared(seconds: float | None = None) -> Iterator[None]:
     """Gives all waits of the block one limit, in seconds, by default `WAIT_SECONDS`.
 
     An inner block shares the limit of the outer one.
     """
-    limit = WAIT_SECONDS if most is None else most
+    limit = WAIT_SECONDS if seconds is None else seconds
     token = _CURRENT.set(_CURRENT.get() or Patience(limit))
     try:
         yield

@@ -64,16 +64,16 @@ def frozen(cls: type[T]) -> type[T]:
 
     The class must not inherit from another dataclass, and its values can't be pickled.
     """
-    return _made(cls, _SHARED | _IMMUTABLE)
+    return _build_class(cls, _SHARED | _IMMUTABLE)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     """Returns a class as `frozen` does, but its values can be changed and have no hash."""
-    return _made(cls, _SHARED | {"__hash__": None})
+    return _build_class(cls, _SHARED | {"__hash__": None})
 
 
-def _made(cls: type[T], shared: dict[str, Any]) -> type[T]:
+def _build_class(cls: type[T], shared: dict[str, Any]) -> type[T]:
     namespace = dict(cls.__dict__)
     names = tuple(cls.__annotations__)  # From Python 3.14 on, the namespace lacks them.
     defaults = {name: namespace.pop(name) for name in names if name in namespace}
@@ -95,8 +95,8 @@ class _Fields:
 
         plain = {"__annotations__": cls.__annotations__, "__doc__": "", "__module__": __name__}
         for name, default in cls._field_defaults.items():
-            made = isinstance(default, _Factory)
-            plain[name] = dataclasses.field(default_factory=default.make) if made else default
+            is_lazy = isinstance(default, _Factory)
+            plain[name] = dataclasses.field(default_factory=default.make) if is_lazy else default
         make = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)
         described = getattr(make(type(cls.__name__, (), plain)), _FIELDS)
         setattr(cls, _FIELDS, described)
@@ -114,14 +114,14 @@ def _is_frequent(cls: type[Any]) -> bool:
     return number > _MANY
 
 
-def _init(self: Any, *args: Any, **given: Any) -> None:
+def _init(self: Any, *args: Any, **fields: Any) -> None:
     """Sets the fields of a value, without compiling."""
     cls = type(self)
-    names, values = cls._field_names, cls._field_defaults | given
+    names, values = cls._field_names, cls._field_defaults | fields
     if args or len(values) != len(names) or _is_frequent(cls):
         # Also for wrong arguments: the compiled one raises an error that names them.
         cls.__init__ = _constructor(cls)
-        cls.__init__(self, *args, **given)
+        cls.__init__(self, *args, **fields)
         return
     for name in names:
         value = values[name]
@@ -199,26 +199,26 @@ else:
         """Makes the classes of named tuples."""
 
         def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _Tuples:
-            made: Any = type.__new__(cls, name, bases, namespace | {"__slots__": ()})
-            names = made._fields = made.__match_args__ = tuple(made.__annotations__)
-            made._field_defaults = {name: namespace[name] for name in names if name in namespace}
+            result: Any = type.__new__(cls, name, bases, namespace | {"__slots__": ()})
+            names = result._fields = result.__match_args__ = tuple(result.__annotations__)
+            result._field_defaults = {name: namespace[name] for name in names if name in namespace}
             for place, name in enumerate(names):
-                setattr(made, name, _tuplegetter(place, ""))
-            return made
+                setattr(result, name, _tuplegetter(place, ""))
+            return result
 
     class NamedTuple(tuple, metaclass=_Tuples):
         """A tuple whose items have names, as `typing.NamedTuple`."""
 
-        def __new__(cls, *args: Any, **given: Any) -> tuple[Any, ...]:
+        def __new__(cls, *args: Any, **fields: Any) -> tuple[Any, ...]:
             """Returns a value, without compiling."""
             names = cls._fields
-            if len(args) == len(names) and not given:
+            if len(args) == len(names) and not fields:
                 values = args
             else:
-                named = cls._field_defaults | dict(zip(names, args, strict=False)) | given
-                if len(named) != len(names) or len(args) + len(given) > len(named):
+                named = cls._field_defaults | dict(zip(names, args, strict=False)) | fields
+                if len(named) != len(names) or len(args) + len(fields) > len(named):
                     # The compiled one raises an error that names the wrong arguments.
-                    return _compiled_new(cls)(cls, *args, **given)
+                    return _compiled_new(cls)(cls, *args, **fields)
                 values = [named[name] for name in names]
             if _is_frequent(cls):
                 cls.__new__ = _compiled_new(cls)

@@ -18,7 +18,7 @@ _FOLDER = os.path.dirname(__file__)  # noqa: PTH120 - as in `mimo`
 State = tuple[int, int, int] | None
 """The inode, the time and the size of a file; None if it is missing."""
 
-_kept: dict[str, State] = {}
+_states: dict[str, State] = {}
 """The files as this process keeps them; empty in a short command."""
 
 
@@ -30,8 +30,8 @@ def keep() -> None:
     """
     permit_many_files()
     return_memory()
-    if not _kept:
-        _kept.update(_files(_FOLDER))
+    if not _states:
+        _states.update(_files(_FOLDER))
         sys.meta_path.insert(0, _Guard())
 
 
@@ -82,7 +82,7 @@ def check_installed() -> None:
 
 def is_changed() -> bool:
     """Returns whether mind was updated or removed, or a file of a checkout edited."""
-    return installed() != BUILD or any(_state(path) != state for path, state in _kept.items())
+    return installed() != BUILD or any(_state(path) != state for path, state in _states.items())
 
 
 def digest() -> str:
@@ -90,9 +90,9 @@ def digest() -> str:
 
     Unlike `BUILD`, it also changes if a file of a checkout is edited.
     """
-    kept = (_kept or _files(_FOLDER)).items()
+    states = (_states or _files(_FOLDER)).items()
     # Without the folder: links may lead to it.
-    files = sorted((path.removeprefix(_FOLDER), state) for path, state in kept)
+    files = sorted((path.removeprefix(_FOLDER), state) for path, state in states)
     return disk.blake2b(f"{BUILD}{files}".encode("utf-8", "replace")).hex()
 
 
@@ -104,7 +104,7 @@ class _Guard:
             check_installed()  # In an archive, no module has a file of its own.
             base = f"{_FOLDER}/{'/'.join(name.split('.')[1:])}"
             for path in (f"{base}.py", f"{base}/__init__.py"):
-                if _state(path) != _kept.get(path):
+                if _state(path) != _states.get(path):
                     raise Updated
 
 

@@ -167,10 +167,10 @@ class Mind:
         An index that is not closed keeps its journal file.
         """
         with self._opening:  # Another call may be in `beside`.
-            others = [*self._others.values()]
+            minds = [*self._others.values()]
             self._others.clear()
-        for other in others:
-            other.close()
+        for mind in minds:
+            mind.close()
         if self.is_past:  # A thread that still uses it must not open the project's index instead.
             self.index.close()
             return
@@ -203,9 +203,9 @@ class Mind:
         Its checks, session and notices are its own; files and index are shared, as is the user's
         memory for all projects if it is open.
         """
-        own = ("guard", "session", "values", "events")
+        own_parts = ("guard", "session", "values", "events")
         parts = dict(self._parts)  # Another call may open one meanwhile.
-        view = self._view(parts={k: v for k, v in parts.items() if k not in own})
+        view = self._view(parts={k: v for k, v in parts.items() if k not in own_parts})
         view._notices = dict(self._notices)
         view.environ = environ
         self.user()
@@ -228,9 +228,9 @@ class Mind:
                 if close := getattr(view._parts[name], "close", None):
                     close()
             while view._others:
-                other = view._others.popitem()[1]
-                if other is not shared:
-                    other.close()
+                mind = view._others.popitem()[1]
+                if mind is not shared:
+                    mind.close()
 
     def reopened(self) -> Mind:
         """Returns the same memory; settings, files and index are read again."""
@@ -305,20 +305,20 @@ class Mind:
         Without a project, it is this one at an earlier revision; the last used ones stay open.
         """
         with self._opening:
-            closed, other = [], self._others.get(key)
-            if other is None or other.is_outdated:
+            closed, mind = [], self._others.get(key)
+            if mind is None or mind.is_outdated:
                 new = self._view(parts=parts(), project=project)
                 new.is_past = project is None
-                closed += [other] if other else []
-                other = new
-            if other.is_past:
+                closed += [mind] if mind else []
+                mind = new
+            if mind.is_past:
                 self._others.pop(key, None)
                 past = [key for key, each in self._others.items() if each.is_past]
                 closed += map(self._others.pop, past[: -_MOST_PAST + 1])
-            self._others[key] = other  # The last one is that used last.
+            self._others[key] = mind  # The last one is that used last.
         for each in closed:
             each.close()
-        return other
+        return mind
 
     # Time, notices and events.
 

@@ -39,8 +39,8 @@ class Local(tzinfo):
     def fromutc(self, moment: datetime) -> datetime:
         """Returns the time of the clock at a moment in UTC; of two equal ones, the right one."""
         local = _clock(moment.replace(tzinfo=UTC))
-        first = local.replace(tzinfo=self, fold=0)
-        return first if first.utcoffset() == local.utcoffset() else first.replace(fold=1)
+        earliest = local.replace(tzinfo=self, fold=0)
+        return earliest if earliest.utcoffset() == local.utcoffset() else earliest.replace(fold=1)
 
     def __repr__(self) -> str:
         return LOCAL_NAME
@@ -102,11 +102,11 @@ def _near(name: str, names: set[str]) -> str:
 
     usual = {zone.casefold(): zone for zone in ("UTC", LOCAL_NAME)}
     folded = usual | {zone.casefold(): zone for zone in sorted(names)}
-    wanted = name.strip().replace(" ", "_").casefold()
-    exact = [folded[wanted]] if wanted in folded else []
-    ends = [zone for key, zone in folded.items() if key.rpartition("/")[2] == wanted]
+    target = name.strip().replace(" ", "_").casefold()
+    exact = [folded[target]] if target in folded else []
+    ends = [zone for key, zone in folded.items() if key.rpartition("/")[2] == target]
     near = (
-        exact or ends or [folded[key] for key in get_close_matches(wanted, folded, n=3, cutoff=0.7)]
+        exact or ends or [folded[key] for key in get_close_matches(target, folded, n=3, cutoff=0.7)]
     )
     if not near:
         return "such as Europe/Berlin, Asia/Seoul or America/New_York"

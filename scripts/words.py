@@ -42,6 +42,14 @@ PHRASES = re.compile("|".join(rf"(\b(?:{words})\b)" for words in INSTEAD), re.IG
 NAMES = {"told", "found", "said", "known", "there", "one", "gone"}
 """Names of variables that tell how a thing was got, and not what it is."""
 
+ENDINGS = {
+    *("before", "first", "kept", "wanted", "other", "others", "last", "given", "rest", "shown"),
+    *("own", "most", "every", "made", "whole", "latter"),
+}
+"""Words that qualify a noun, and say little as a name, or as the end of one."""
+MOST_ENDINGS = 6
+"""The most such names of each thousand that the package gives."""
+
 FIRST = re.compile(r"(?:what|how|where|whether|who|why)\b", re.IGNORECASE)
 """Words that no docstring begins with."""
 
@@ -112,6 +120,22 @@ def named(node: ast.AST) -> str | None:
     return node.arg if isinstance(node, ast.arg) else None
 
 
+def endings(path: Path) -> tuple[int, list[Finding]]:
+    """Returns the number of names that a module gives, and those that end with a qualifier."""
+    count, findings = 0, []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        name = named(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.attr
+        count += name is not None
+        if name and name.strip("_").lower().rpartition("_")[2] in ENDINGS:
+            line = getattr(node, "lineno", 1)
+            findings.append(Finding(path, line, name, "a noun, or a verb and its object"))
+    return count, findings
+
+
 def files() -> Iterator[Path]:
     """Yields every file that is read."""
     for folder, pattern in (("mimo", "*.py"), ("tests", "*.py"), ("scripts", "*.py")):
@@ -142,8 +166,14 @@ def main(arguments: list[str]) -> int:
     """Prints the findings below the given paths, or the folders with too many; returns 1 if any."""
     every = list(findings())
     places = [argument for argument in arguments if argument != "--record"]
+    ends = [endings(path) for path in sorted(Path("mimo").rglob("*.py"))]
+    named_so = [finding for _, findings in ends for finding in findings]
     if places:
-        below = [row for row in every if any(row.path.is_relative_to(place) for place in places)]
+        below = [
+            row
+            for row in [*every, *named_so]
+            if any(row.path.is_relative_to(place) for place in places)
+        ]
         print("\n".join(map(str, below)))
         return 1 if below else 0
     counts = Counter(folder_of(finding.path) for finding in every)
@@ -156,7 +186,10 @@ def main(arguments: list[str]) -> int:
             print(f"{folder}: {number} findings, at most {allowed.get(folder, 0)}")
             print(f"`python scripts/words.py {folder}` lists them")
     print(f"{len(every)} words of the list in our texts, at most {sum(allowed.values())}")
-    return 1 if any(number > allowed.get(name, 0) for name, number in counts.items()) else 0
+    share = 1000 * len(named_so) / sum(count for count, _ in ends)
+    print(f"{share:.1f} of 1,000 names end with a qualifier, at most {MOST_ENDINGS}")
+    has_more = any(number > allowed.get(name, 0) for name, number in counts.items())
+    return 1 if has_more or share > MOST_ENDINGS else 0
 
 
 if __name__ == "__main__":

@@ -114,12 +114,14 @@ def _item(cls: Any, row: commands.ItemRow, **more: Any) -> Any:
     )
 
 
-def _namespaces(every: Iterable[tuple[str, ...]], op: ListNamespacesOp) -> list[tuple[str, ...]]:
+def _namespaces(
+    namespaces: Iterable[tuple[str, ...]], op: ListNamespacesOp
+) -> list[tuple[str, ...]]:
     """Returns the namespaces that an operation asks for, sorted."""
     conditions = op.match_conditions or ()
     chosen = {
         namespace[: op.max_depth]
-        for namespace in every
+        for namespace in namespaces
         if all(_meets(namespace, condition) for condition in conditions)
     }
     return sorted(chosen)[op.offset : op.offset + op.limit]
@@ -133,5 +135,5 @@ def _meets(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
     if condition.match_type == "suffix":
         part = namespace[-len(path) :] if path else ()
     return len(part) == len(path) and all(
-        wanted in ("*", label) for label, wanted in zip(part, path, strict=True)
+        pattern in ("*", label) for label, pattern in zip(part, path, strict=True)
     )

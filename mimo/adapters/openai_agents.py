@@ -63,9 +63,9 @@ class MindSession:
         limit = settings.get("limit") if isinstance(settings, Mapping) else settings
         return getattr(limit, "limit", limit)
 
-    async def _call(self, function: Any, **given: Any) -> Any:
+    async def _call(self, function: Any, **arguments: Any) -> Any:
         return await asyncio.to_thread(
-            self._memory.call, function, conversation=self.session_id, **given
+            self._memory.call, function, conversation=self.session_id, **arguments
         )
 
 

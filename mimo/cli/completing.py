@@ -45,43 +45,43 @@ def completions(
 
     `programs` is the PATH on which other programs are commands, by default that of this process.
     """
-    *before, start = words or [""]
+    *head, start = words or [""]
     try:
-        items = _items(commands, before, start, programs)
+        items = _items(commands, head, start, programs)
     except Exception:  # noqa: BLE001 - see above
         return []
     return [f"{word}\t{' '.join(help.split())}".rstrip() for word, help in items]
 
 
 def _items(
-    commands: CommandTable, before: Sequence[str], start: str, programs: str | None
+    commands: CommandTable, head: Sequence[str], start: str, programs: str | None
 ) -> list[Item]:
-    path, rest, project = "", before, None
+    path, tail, project = "", head, None
     while path not in commands.table:
-        typed = _typed(COMMON, rest, is_start=True)
+        typed = _typed(COMMON, tail, is_start=True)
         project = typed.project or project
         if typed.open:
             return [FILES]
         if not typed.places and start.startswith("-"):
             return _names([*COMMON, *([] if path else [VERSION]), HELP], typed, start)
         if not typed.places:
-            others = {} if path else found(commands, programs)
+            program_by_word = {} if path else found(commands, programs)
             return _commands(commands, path, start) + [
                 (word, f"the program {program}")
-                for word, program in others.items()
+                for word, program in program_by_word.items()
                 if word.startswith(start)
             ]
-        path, rest = led(commands, path, typed.places, is_whole=False)
+        path, tail = led(commands, path, typed.places, is_complete=False)
         if path == "help" and not start.startswith("-"):
-            return _commands(commands, " ".join(rest), start)
+            return _commands(commands, " ".join(tail), start)
         if not path.partition(" ")[2] and path in PROGRAMS:
-            return _after(PROGRAMS[path], (), rest, start, project)
+            return _after(PROGRAMS[path], (), tail, start, project)
         if path not in commands.table and not commands.below(path):
             return [FILES] if program_of(commands, path, programs) else []
     spec = commands.at(path)
     positional = [param for param in params_of(spec) if param.positional]
-    items = _after(options_of(spec), positional, rest, start, project, of_user=spec.of_user)
-    typed = _typed(options_of(spec), rest)
+    items = _after(options_of(spec), positional, tail, start, project, of_user=spec.of_user)
+    typed = _typed(options_of(spec), tail)
     if typed.places or typed.has_values or typed.open:
         return items
     return _commands(commands, path, start) + items
@@ -119,13 +119,13 @@ def _after(
     if typed.open:
         return _values(typed.open, start, project)
     if start.startswith("-") and not typed.is_ended:
-        name, is_given, value = start.partition("=")
+        name, has_value, value = start.partition("=")
         option, _ = named(options).get(name, (HELP, False))
-        if is_given and not option.is_flag:
+        if has_value and not option.is_flag:
             values = _values(option, value, project)
             return [item if item == FILES else (f"{name}={item[0]}", item[1]) for item in values]
-        shown = [option for option in options if option not in COMMON or option.key == "json"]
-        return _names([*shown, HELP], typed, start)
+        choices = [option for option in options if option not in COMMON or option.key == "json"]
+        return _names([*choices, HELP], typed, start)
     left = positional[len(typed.places) :] or [p for p in positional[-1:] if takes_rest(p)]
     return _words(left[0], start, project, of_user=of_user) if left else []
 
@@ -152,11 +152,11 @@ def _typed(options: Sequence[Option], words: Sequence[str], *, is_start: bool = 
     names = named(options)
     values: dict[str, str | None] = {}
     places: list[str] = []
-    rest = list(words)
+    tail = list(words)
     open: Option | None = None
     is_ended = False
-    while rest and not is_ended:
-        word = rest.pop(0)
+    while tail and not is_ended:
+        word = tail.pop(0)
         name, is_assigned, value = word.partition("=")
         if word == "--":
             is_ended = True
@@ -168,13 +168,13 @@ def _typed(options: Sequence[Option], words: Sequence[str], *, is_start: bool = 
         elif names[name][0].is_flag:
             values[names[name][0].key] = None
         else:
-            open = None if is_assigned or rest else names[name][0]
-            values[names[name][0].key] = rest.pop(0) if rest and not is_assigned else value
+            open = None if is_assigned or tail else names[name][0]
+            values[names[name][0].key] = tail.pop(0) if tail and not is_assigned else value
     return _Typed(
         given=frozenset(values),
         has_values=any(values.values()),
         project=values.get("project"),
-        places=(*places, *rest),
+        places=(*places, *tail),
         open=open,
         is_ended=is_ended,
     )
@@ -250,7 +250,7 @@ def candidates(
         items = [item for item in SOURCES[kind](project) if item[0].startswith(start)]
     except Exception:  # noqa: BLE001 - see above
         return []
-    return _shown(items)
+    return _mask_items(items)
 
 
 def _types(_project: str | None) -> Iterator[Item]:
@@ -292,8 +292,8 @@ def _revisions(project: str | None) -> Iterator[Item]:
 
     root = _permitted(project).project.root
     names = ("refs/heads", "refs/tags", "refs/remotes")
-    shown = "--format=%(refname:short)%09%(contents:subject)"
-    refs = ("for-each-ref", "--sort=-creatordate", f"--count={MOST}", shown, *names)
+    format_arg = "--format=%(refname:short)%09%(contents:subject)"
+    refs = ("for-each-ref", "--sort=-creatordate", f"--count={MOST}", format_arg, *names)
     changes = ("log", f"--max-count={COMMITS}", "--format=%h%x09%s", "--", ".mind")
     yield "HEAD", "the last commit"
     for words in (refs, changes):
@@ -305,9 +305,9 @@ def _revisions(project: str | None) -> Iterator[Item]:
 
 def _two_revisions(start: str, project: str | None) -> list[Item]:
     """Returns completions of `A..B`: of `A`, or of `B` if there are dots."""
-    before, dots, after = start.rpartition("..")
+    left, dots, after = start.rpartition("..")
     items = candidates("revision", after, project)
-    return [(f"{before}{dots}{word}", help) for word, help in items]
+    return [(f"{left}{dots}{word}", help) for word, help in items]
 
 
 SOURCES: dict[str, Callable[[str | None], Iterator[Item]]] = {
@@ -383,7 +383,7 @@ def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
         return []
     with closing(sqlite.connect(SCHEMA.path(folder, owner), mode="ro", wait=0.2)) as connection:
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
-    return _shown([(word, _heading(title, content)) for word, title, content, *_ in rows])
+    return _mask_items([(word, _heading(title, content)) for word, title, content, *_ in rows])
 
 
 def _heading(title: str | None, content: str | bytes) -> str:
@@ -394,12 +394,14 @@ def _heading(title: str | None, content: str | bytes) -> str:
     return title if title is not None else heading(None, unpacked(content), "")
 
 
-def _shown(items: Sequence[Item]) -> list[Item]:
+def _mask_items(items: Sequence[Item]) -> list[Item]:
     """Returns the words that a shell may offer, with harmless helps, and secrets masked."""
     from mimo.guard.privacy import redacted
 
-    shown = redacted(items).value
-    return [(word, " ".join(clean(help).split())[:60]) for word, help in shown if _is_word(word)]
+    safe_items = redacted(items).value
+    return [
+        (word, " ".join(clean(help).split())[:60]) for word, help in safe_items if _is_word(word)
+    ]
 
 
 def _is_word(text: str) -> bool:

@@ -48,10 +48,10 @@ def compose(params: Sequence[Param], arguments: Mapping[str, Any], run: Run) -> 
 
 
 def _form(params: Sequence[Param]) -> str:
-    first, *others = params
-    form = f"\n<!-- mind: {first.arg.help}. This line is removed; an empty text cancels. -->\n"
+    head, *tail = params
+    form = f"\n<!-- mind: {head.arg.help}. This line is removed; an empty text cancels. -->\n"
     return form + "".join(
-        f"\n## {_title(param)}\n\n<!-- mind: {param.arg.help} -->\n" for param in others
+        f"\n## {_title(param)}\n\n<!-- mind: {param.arg.help} -->\n" for param in tail
     )
 
 
@@ -90,7 +90,7 @@ def _opened(draft: Path) -> bytes:
 
     Raises `Invalid` if the editor fails or removes the draft.
     """
-    before = draft.read_bytes()
+    original = draft.read_bytes()
     for name in ("VISUAL", "EDITOR"):
         if not os.environ.get(name, "").strip():  # click would run the draft itself.
             os.environ.pop(name, None)
@@ -99,7 +99,7 @@ def _opened(draft: Path) -> bytes:
             click.edit(filename=str(draft))
     except (click.ClickException, ValueError) as error:
         hint = "set $EDITOR; nothing was changed"
-        if _text_of(draft) in (before, None):
+        if _text_of(draft) in (original, None):
             _discard(draft)
         else:
             hint = f"your text is in {draft}; nothing was changed"
@@ -127,11 +127,11 @@ def _without_interrupts() -> Iterator[None]:
         yield
         return
     # A function, because the editor would inherit `SIG_IGN`.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    old_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, old_handler)
 
 
 def edit(call: Call, arguments: Mapping[str, Any], run: Run) -> object | None:
@@ -145,12 +145,12 @@ def edit(call: Call, arguments: Mapping[str, Any], run: Run) -> object | None:
     call, record = lookup.anywhere(call, arguments["id"])
     saving.check_changeable(record)
     path = call.mind.project.root / record.place.path
-    before = _content(path)
-    draft = _draft(before)
+    original = _content(path)
+    draft = _draft(original)
     after, result = _opened(draft), None
-    if after != before:
+    if after != original:
         with _kept_on_error(draft):
-            if _content(path) != before:
+            if _content(path) != original:
                 raise Conflict(f"`{record.place.path}` changed while you edited it")
             result = run({**arguments, "id": record.memory.id, "file_text": _text(after)})
     _discard(draft)

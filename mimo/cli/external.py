@@ -62,17 +62,17 @@ def line_of(commands: CommandTable, words: Sequence[str]) -> list[str] | None:
     As for a command of mind, options of every command may be before the word: the program gets
     them first. `mind help foo` is `mind foo --help`.
     """
-    names, rest = named(COMMON), list(words)
-    while rest and rest[0].partition("=")[0] in names:
-        option, _ = names[rest[0].partition("=")[0]]
-        del rest[: 1 if option.is_flag or "=" in rest[0] else 2]
-    if not rest:
+    names, tail = named(COMMON), list(words)
+    while tail and tail[0].partition("=")[0] in names:
+        option, _ = names[tail[0].partition("=")[0]]
+        del tail[: 1 if option.is_flag or "=" in tail[0] else 2]
+    if not tail:
         return None
-    before, (word, *after) = list(words[: len(words) - len(rest)]), rest
+    options, (word, *after) = list(words[: len(words) - len(tail)]), tail
     if word == "help" and len(after) == 1:
         word, after = after[0], ["--help"]
     path = program_of(commands, word)
-    return [path, *before, *after] if path else None
+    return [path, *options, *after] if path else None
 
 
 def run(line: Sequence[str]) -> None:
@@ -83,11 +83,11 @@ def run(line: Sequence[str]) -> None:
         with suppress(OSError, AttributeError, ValueError):
             stream.flush()
     # Python ignores it, and a program inherits that: at a closed pipe it would not end.
-    kept = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    old_handler = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execv(line[0], list(line))  # noqa: S606 - no shell
     except OSError as error:
-        signal.signal(signal.SIGPIPE, kept)
+        signal.signal(signal.SIGPIPE, old_handler)
         reason = (error.strerror or "unknown reason").lower()
         raise StorageFailed(
             f"`{line[0]}` can't be run: {reason}",

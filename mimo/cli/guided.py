@@ -181,7 +181,7 @@ def _resolve(walk: Walk, item: ReviewItem, left: int) -> bool:
             walk.skipped.append(identity(item))
             return True
         if key == "?":
-            _show(walk, item, left, keys, whole=True)
+            _show(walk, item, left, keys, in_full=True)
         elif key not in keys:
             click.echo("\a", nl=False)
         elif _do(walk, item, keys[key]):
@@ -189,18 +189,18 @@ def _resolve(walk: Walk, item: ReviewItem, left: int) -> bool:
 
 
 def _show(
-    walk: Walk, item: ReviewItem, left: int, keys: Mapping[str, Action], *, whole: bool = False
+    walk: Walk, item: ReviewItem, left: int, keys: Mapping[str, Action], *, in_full: bool = False
 ) -> None:
-    every = {**{key: action.label for key, action in keys.items()}, **_ALWAYS}
+    labels = {**{key: action.label for key, action in keys.items()}, **_ALWAYS}
     with walk.screen() as screen:
         screen.line(dim(f"── {left:,} left "))
         show_item(item, screen)
         screen.blank()
-        if whole:
-            for key, label in every.items():
+        if in_full:
+            for key, label in labels.items():
                 screen.line(accent(key), f"  {label}", indent=2)
         else:
-            screen.line(*(part for key in every for part in (accent(key), f" {every[key]}   ")))
+            screen.line(*(part for key in labels for part in (accent(key), f" {labels[key]}   ")))
 
 
 _ALWAYS = {"s": "skip", "q": "quit", "?": "the keys"}

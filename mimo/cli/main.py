@@ -162,12 +162,12 @@ def _console(options: Mapping[str, Any], setting: Setting) -> Console:
     """Returns a console that prints partial results; a terminal also shows progress and asks."""
     from mimo.rendering.results import show_part
 
-    is_shown = is_terminal(sys.stderr) and not options.get("json")
+    is_interactive = is_terminal(sys.stderr) and not options.get("json")
     return Console(
         partial=partial(show_part, options=options, setting=setting),
         answers=_answers,
-        progress=rendering.progress if is_shown else None,
-        ask=Asking().ask if is_shown and is_terminal(sys.stdin) else None,
+        progress=rendering.progress if is_interactive else None,
+        ask=Asking().ask if is_interactive and is_terminal(sys.stdin) else None,
     )
 
 
@@ -226,10 +226,10 @@ def _with_user(
         return opened(call, run, arguments, colour=colour)
     from mimo.cli import guided
 
-    def run_at(path: str, given: Mapping[str, Any]) -> object | None:
+    def run_at(path: str, arguments: Mapping[str, Any]) -> object | None:
         if path == spec.path:
-            return invoke(spec, call, given)
-        return _edited(registry.at(path), call, given)
+            return invoke(spec, call, arguments)
+        return _edited(registry.at(path), call, arguments)
 
     if spec.name == "mind_trust":
         return guided.trust(call, run_at, arguments, options)

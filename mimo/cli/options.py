@@ -239,13 +239,13 @@ def summary_of(commands: CommandTable, path: str) -> str:
 
 
 def led(
-    commands: CommandTable, path: str, words: Sequence[str], *, is_whole: bool = True
+    commands: CommandTable, path: str, words: Sequence[str], *, is_complete: bool = True
 ) -> tuple[str, list[str]]:
     """Returns the path to which the first of the words leads from a path, and the words left.
 
     A word may be a command and also lead to sub-commands: `search` and `search by-topic`. Options
-    that every command has may be before the sub-command. `is_whole` is off while the line is typed:
-    more words may follow.
+    that every command has may be before the sub-command. `is_complete` is off while the line is
+    typed: more words may follow.
     """
     word = words[0] if path else commands.aliases.get(words[0], words[0])
     path, rest = f"{path} {word}".strip(), list(words[1:])
@@ -253,7 +253,7 @@ def led(
     names = named(COMMON)
     while place < len(rest) and rest[place] in names:
         place += 1 if names[rest[place]][0].is_flag else 2
-    if path in commands.table and place >= len(rest) and is_whole:
+    if path in commands.table and place >= len(rest) and is_complete:
         return commands.alone.get(path, path), rest
     if path not in commands.table or place >= len(rest):
         return path, rest

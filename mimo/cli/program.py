@@ -339,19 +339,19 @@ class Words(Program, click.Group):
 
         A word may be a command and also lead to sub-commands: `search` and `search by-topic`.
         """
-        path, rest = led(self.registry, self.path, args)
+        path, tail = led(self.registry, self.path, args)
         command = self.at(path) if args[0] else None
         if command is None:
             raise self.unknown(args[0])
-        return path.removeprefix(f"{self.path} "), command, rest
+        return path.removeprefix(f"{self.path} "), command, tail
 
     def check_path(self, words: Sequence[str]) -> None:
         """Raises `Invalid` for words after those of a command."""
-        path, rest = "", list(words)
-        while rest and path not in self.registry.table and path not in PROGRAMS:
-            path, rest = led(self.registry, path, rest)
-        if rest:
-            raise Words(path, self.registry).unknown(rest[0])
+        path, tail = "", list(words)
+        while tail and path not in self.registry.table and path not in PROGRAMS:
+            path, tail = led(self.registry, path, tail)
+        if tail:
+            raise Words(path, self.registry).unknown(tail[0])
 
     def unknown(self, word: str) -> Invalid:
         """Returns the error for a word that is not a command or a sub-command."""
@@ -360,8 +360,8 @@ class Words(Program, click.Group):
         words = [*self.registry.listed(self.path), *([] if self.path else PROGRAMS)]
         program = f"mind {self.path}".strip()
         meant = self.registry.meant(self.path, word)
-        others = [] if self.path else found(self.registry)
-        near = nearest(word, [*words, *others])[:1]
+        programs = [] if self.path else found(self.registry)
+        near = nearest(word, [*words, *programs])[:1]
         meant = meant or [f"{self.path} {word}".strip() for word in near]
         lines = " or ".join(f"`mind {line}`" for line in meant)
         listed = f"commands are {', '.join(words)}" if self.path else "see `mind help --all`"
@@ -382,21 +382,21 @@ class Words(Program, click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the commands under their headings; with all commands, the options too."""
-        is_first = not self.path and self.registry.first and not ctx.meta.get(ALL_COMMANDS)
-        if is_first:
+        is_first_page = not self.path and self.registry.first and not ctx.meta.get(ALL_COMMANDS)
+        if is_first_page:
             self._write(formatter, self.registry.first)
         else:
             click.Command.format_options(self, ctx, formatter)
             self._write(formatter, self._sections())
-            if not self.path and (others := found(self.registry)):
+            if not self.path and (programs := found(self.registry)):
                 with formatter.section("Other programs on PATH"):  # paths are not wrapped
-                    width = max(map(len, others))
-                    for word, path in others.items():
+                    width = max(map(len, programs))
+                    for word, path in programs.items():
                         formatter.write(one_line(f"  {word:<{width}}  {path}") + "\n")
         if not self.path:
-            rest = ", `mind help --all` all commands" if is_first else ""
+            hint = ", `mind help --all` all commands" if is_first_page else ""
             formatter.write_paragraph()
-            formatter.write_text(f"`mind help COMMAND` explains a command{rest}.")
+            formatter.write_text(f"`mind help COMMAND` explains a command{hint}.")
 
     def _write(self, formatter: click.HelpFormatter, sections: Mapping[str, Sequence[str]]) -> None:
         """Writes commands under their headings, in columns of the same width."""

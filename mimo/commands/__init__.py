@@ -317,7 +317,7 @@ class CommandTable:
         """Returns the words that may follow `path`, in the table's order."""
         start = f"{path} " if path else ""
         rests = (path[len(start) :] for path in self.table if path.startswith(start))
-        return tuple(dict.fromkeys(rest.split()[0] for rest in rests))
+        return tuple(dict.fromkeys(tail.split()[0] for tail in rests))
 
     def listed(self, path: str) -> tuple[str, ...]:
         """Returns the words that may follow `path`, without those that are hidden from users."""
@@ -388,15 +388,15 @@ def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
 
     Raises `Invalid` for an unknown toolset.
     """
-    wanted = tuple(toolsets)
-    for name in wanted:
+    requested_names = tuple(toolsets)
+    for name in requested_names:
         if name not in (*TOOLSETS, *SEVERAL):
             raise Invalid(
                 f"`{name}` is not a toolset",
                 hint=f"toolsets are {', '.join((*TOOLSETS, *SEVERAL))}",
             )
-    groups = {group for name in wanted or (DEFAULT,) for group in _groups(name)}
-    extra = CORE_TOOLS if "core" in wanted else ()
+    groups = {group for name in requested_names or (DEFAULT,) for group in _groups(name)}
+    extra = CORE_TOOLS if "core" in requested_names else ()
     names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
     return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
 
@@ -411,11 +411,11 @@ def _groups(name: str) -> set[str]:
 
 def called(tools: Tools, name: str) -> Sequence[Spec] | None:
     """Returns the tool of that name in any spelling, or None."""
-    wanted = folded(name)
-    return next((specs for other, specs in tools.items() if folded(other) == wanted), None)
+    key = folded(name)
+    return next((specs for tool, specs in tools.items() if folded(tool) == key), None)
 
 
 def near(tools: Tools, name: str, naming: str) -> list[str]:
     """Returns the names with the spelling nearest to an unknown one."""
-    names = [spelled(other, naming) for other, specs in tools.items() if not specs[0].instead]
+    names = [spelled(tool, naming) for tool, specs in tools.items() if not specs[0].instead]
     return nearest(folded(name), names)

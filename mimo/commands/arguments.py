@@ -34,13 +34,13 @@ def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, d
 
     Raises `Invalid` if they name none, an unknown one, or an argument of another operation.
     """
-    rest = dict(arguments)
+    values = dict(arguments)
     if specs[0].operation is None:
-        return specs[0], rest
-    word = rest.pop(OPERATION, None)
+        return specs[0], values
+    word = values.pop(OPERATION, None)
     for spec in specs:
         if spec.operation == word:
-            return spec, _own(spec, specs, rest)
+            return spec, _own_arguments(spec, specs, values)
     names = ", ".join(spec.operation or "" for spec in specs)
     problem = "is missing" if word is None else f"must be one of {names}; not {shown(word)}"
     raise Invalid(
@@ -48,20 +48,22 @@ def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, d
     )
 
 
-def _own(spec: Spec, specs: Sequence[Spec], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _own_arguments(
+    spec: Spec, specs: Sequence[Spec], arguments: Mapping[str, Any]
+) -> dict[str, Any]:
     """Returns the arguments without those of other operations, which may only be null."""
-    own: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in arguments.items():
-        takers = [other.operation or "" for other in specs if name in _names(other)]
+        takers = [candidate.operation or "" for candidate in specs if name in _names(candidate)]
         if spec.operation in takers or not takers:
-            own[name] = value
+            values[name] = value
         elif value is not None:
             raise Invalid(
                 f"`{name}` is not an argument of `{spec.operation}`",
                 hint=f"it belongs to {', '.join(takers)}",
                 details={"field": name},
             )
-    return own
+    return values
 
 
 def _names(spec: Spec) -> list[str]:
@@ -76,17 +78,17 @@ def decode(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> dict[s
     if not isinstance(arguments, Mapping):
         raise Invalid("arguments must be an object", hint="pass {} for no arguments")
     params = [param for param in spec.params if surface in param.arg.surfaces]
-    given = _by_name(params, arguments, spec)
+    values = _by_name(params, arguments, spec)
     try:
-        return {param.attribute: _value(param, given) for param in params}
+        return {param.attribute: _value(param, values) for param in params}
     except _Wrong as error:
         raise _explained(error, spec) from None
 
 
-def _value(param: Param, given: Mapping[str, Any]) -> Any:
-    value = given.get(param.name)
+def _value(param: Param, values: Mapping[str, Any]) -> Any:
+    value = values.get(param.name)
     if value is None:
-        if param.required and param.name not in given:
+        if param.required and param.name not in values:
             raise _Wrong(param)
         return param.default
     _check_limits(param, value)
@@ -97,7 +99,7 @@ def _value(param: Param, given: Mapping[str, Any]) -> Any:
 
 def _by_name(params: Iterable[Param], arguments: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     canonical = {name: param for param in params for name in (param.name, *param.aliases)}
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in arguments.items():
         if name not in canonical:
             raise _unknown(name, spec, [param.name for param in canonical.values()])
@@ -105,10 +107,10 @@ def _by_name(params: Iterable[Param], arguments: Mapping[str, Any], spec: Spec) 
         takes_null = param.required and param.shape.kind == "json"
         if value is None and not takes_null:
             continue
-        if param.name in given:
+        if param.name in values:
             raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
-        given[param.name] = value
-    return given
+        values[param.name] = value
+    return values
 
 
 def _unknown(name: str, spec: Spec, accepted: Iterable[str]) -> Invalid:
@@ -257,7 +259,7 @@ def _example(spec: Spec, param: Param) -> str:
         lines = [line for line in lines if f"{param.typed} " in f"{line} "]
         value = _sample(param)
         if not lines and value:
-            needed = (other.typed for other in spec.params if other.positional and other.required)
+            needed = (item.typed for item in spec.params if item.positional and item.required)
             lines = [" ".join(("mind", spec.path, *needed, param.typed, value))]
     example = f"for example `{lines[0]}`; " if lines else ""
     return f"{example}see `mind {spec.path} --help`"

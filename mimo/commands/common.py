@@ -459,17 +459,17 @@ class Remembered(Facts):
 
 
 def remembered(
-    call: Call, records: Sequence[Record], *, most: int = MOST_CONTENT
+    call: Call, records: Sequence[Record], *, limit: int = MOST_CONTENT
 ) -> tuple[Remembered, ...]:
-    """Returns the rows of records, in their order, with at most `most` characters of content."""
+    """Returns the rows of records, in their order, with at most `limit` characters of content."""
 
     def row(memory: Facts) -> Remembered:
         text = memory.content
-        is_long = len(text) > most
+        is_long = len(text) > limit
         return memory.row(
             Remembered,
             status=memory.stated_status,
-            content=f"{text[: most - 1]}…" if is_long else text,
+            content=f"{text[: limit - 1]}…" if is_long else text,
             excerpt=is_long or None,
         )
 

@@ -83,9 +83,9 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
                         result = spec.function(owner, **values)
                 except NotFound as error:
                     result = _of_user(spec, owner, request, values, error)
-                shown = _redacted(spec, result)
-            ending = Ending(redactions=len(shown.kinds))
-            return shown.value
+                output = _redacted(spec, result)
+            ending = Ending(redactions=len(output.kinds))
+            return output.value
         except BaseException as error:
             ending = ended_by(error)
             raise
@@ -140,11 +140,11 @@ def _typed(spec: Spec, text: str, arguments: Mapping[str, Any]) -> str:
 
     A name that is also the value of an argument stays: the text may show that value.
     """
-    given: list[object] = []
+    values: list[object] = []
     for value in arguments.values():
-        given += value if isinstance(value, (list, tuple)) else (value,)
+        values += value if isinstance(value, (list, tuple)) else (value,)
     for param in spec.params:
-        if Surface.CLI in param.arg.surfaces and param.name not in given:
+        if Surface.CLI in param.arg.surfaces and param.name not in values:
             text = text.replace(f"`{param.name}`", f"`{param.typed}`")
     return text
 
@@ -223,16 +223,16 @@ def _of_user(
     is made there only if the memory to change is missing, not if the target of a link is, for
     example.
     """
-    wanted = error.details.get("id")
-    has_id = isinstance(wanted, str)
+    missing_id = error.details.get("id")
+    has_id = isinstance(missing_id, str)
     is_meant = spec.of_user or has_id
     if spec.of_user and spec.effect is not Effect.READ:
-        is_meant = has_id and wanted in (values.get("id"), *(values.get("ids") or ()))
+        is_meant = has_id and missing_id in (values.get("id"), *(values.get("ids") or ()))
     user = call.user() if is_meant and values.get("at") is None else None
     if user is None:
         raise error
     if not spec.of_user:
-        raise _missing(spec, user, str(wanted)) or error
+        raise _missing(spec, user, str(missing_id)) or error
     _check_person(spec, user)
     if spec.effect is not Effect.READ:
         _check_format(spec, user, values)
@@ -244,12 +244,12 @@ def _of_user(
         raise (other if has_nearest else error) from None
 
 
-def _missing(spec: Spec, user: Call, wanted: str) -> NotFound | None:
+def _missing(spec: Spec, user: Call, reference: str) -> NotFound | None:
     """Returns the error for an id or topic of the user's memory, in a command of a project's."""
     from mimo.operations import disclosure, refresh
 
     index = refresh.up_to_date(user)
-    ids = index.matching(wanted) or [record.memory.id for record in index.current(wanted)]
+    ids = index.matching(reference) or [record.memory.id for record in index.current(reference)]
     if not ids:
         return None
     (name,) = disclosure.names_of(user, ids[:1])
@@ -292,10 +292,10 @@ def _has_project(call: Call) -> bool:
 def _redacted(spec: Spec, result: object) -> Redacted[object]:
     """Returns a result with secrets and personal data masked, and their kinds."""
     with span("memory.pii_filtering", {"tool_name": spec.name}) as tracing:
-        shown = privacy.redacted(result, personal=spec.is_of_values)
+        output = privacy.redacted(result, personal=spec.is_of_values)
         if tracing is not None:
-            tracing.set_attribute("redactions", len(shown.kinds))
-    return shown
+            tracing.set_attribute("redactions", len(output.kinds))
+    return output
 
 
 def _attributes(request: Request) -> dict[str, str | None]:
@@ -314,21 +314,21 @@ def _admitted(spec: Spec, call: Call, values: dict[str, Any]) -> dict[str, Any]:
     """
     if spec.effect is not Effect.WRITE:
         return values
-    given = {
+    fields = {
         param.name: values[param.attribute]
         for param in spec.params
         if param.attribute in values and not param.arg.compared
     }
-    pair = (spec.needs.key, "value") if spec.needs.key and "value" in given else None
+    pair = (spec.needs.key, "value") if spec.needs.key and "value" in fields else None
     if pair:
-        given["value"] = privacy.named(values[pair[0]], given["value"])
+        fields["value"] = privacy.named(values[pair[0]], fields["value"])
     if call.caller.allows_secrets and call.agent is not None:
         raise Denied(
             "only a person can store a text that looks like a secret",
             hint="omit `--allow-secret`, and refer to the place where the secret is kept",
         )
     if not call.caller.allows_secrets:
-        privacy.check_secrets(given, by_person=call.agent is None)
+        privacy.check_secrets(fields, by_person=call.agent is None)
     if not spec.is_of_values:
         return values
     return privacy.admitted(

@@ -48,7 +48,7 @@ _UNSURE = frozenset({("mind_undo", "limit")})
 _PERIOD, _DAYS = "time_filter", "days"
 """`days` is a number; the argument for it is a phrase."""
 
-_WHOLE = re.compile(r"[-+]?\d{1,18}")
+_INTEGER = re.compile(r"[-+]?\d{1,18}")
 _NUMBER = re.compile(r"[-+]?(\d{1,18}\.?\d{0,18}|\.\d{1,18})([eE][-+]?\d{1,3})?")
 _TRUTH = {"true": True, "false": False}
 
@@ -61,45 +61,45 @@ def understood(spec: Spec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     params = {param.name: param for param in spec.params if Surface.MCP in param.arg.surfaces}
     named: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for given, typed in arguments.items():
-        name, value = _named(spec, params, given, typed)
+    for key, typed in arguments.items():
+        name, value = _named(spec, params, key, typed)
         if name in origins and None not in (value, named[name]) and value != named[name]:
             raise Invalid(
-                f"`{origins[name]}` and `{given}` are names of the same argument",
+                f"`{origins[name]}` and `{key}` are names of the same argument",
                 hint=f"give `{name}` alone",
                 details={"field": name},
             )
         if name not in origins or value is not None:
-            named[name], origins[name] = value, given
+            named[name], origins[name] = value, key
     return {
         name: _value(params[name], value) if name in params else value
         for name, value in named.items()
     }
 
 
-def _named(spec: Spec, params: Mapping[str, Param], given: str, value: Any) -> tuple[str, Any]:
+def _named(spec: Spec, params: Mapping[str, Param], key: str, value: Any) -> tuple[str, Any]:
     """Returns an argument by its published name, or as it was given if that is not sure."""
     for param in params.values():
-        if given in (param.name, *param.aliases):
+        if key in (param.name, *param.aliases):
             return param.name, value
-    if given == _DAYS and _PERIOD in params:
+    if key == _DAYS and _PERIOD in params:
         days = _scalar("integer", value)
         if isinstance(days, int) and not isinstance(days, bool) and days > 0:
             return _PERIOD, f"last {days} days"
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given).lower().replace("-", "_")
-    others = _OTHER_NAMES.get(spec.name, {})
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower().replace("-", "_")
+    synonyms = _OTHER_NAMES.get(spec.name, {})
     plural = f"{snake}s"  # `tag` may mean `tags` or, if a tool has both, `add_tags`.
     meant = {
         name
         for name, param in params.items()
-        if snake in (name, *param.aliases, *others.get(name, ()))
+        if snake in (name, *param.aliases, *synonyms.get(name, ()))
         or (param.shape.items and f"_{name}".endswith(f"_{plural}") and plural in params)
     } or {
         name
         for name in params
         if snake in _OF_EVERY_TOOL.get(name, ()) and (spec.name, name) not in _UNSURE
     }
-    return (meant.pop(), value) if len(meant) == 1 else (given, value)
+    return (meant.pop(), value) if len(meant) == 1 else (key, value)
 
 
 def _value(param: Param, value: Any) -> Any:
@@ -129,16 +129,16 @@ def _scalar(kind: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if kind in ("integer", "number") and _WHOLE.fullmatch(text):
+    if kind in ("integer", "number") and _INTEGER.fullmatch(text):
         return int(text)
     if kind in ("integer", "number") and _NUMBER.fullmatch(text):
         return float(text)
     return _TRUTH.get(text.lower(), value) if kind == "boolean" else value
 
 
-def _parsed(value: Any, wanted: type) -> Any:
+def _parsed(value: Any, expected_type: type) -> Any:
     """Returns the list or the object that a JSON text holds, or the value itself."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     data = from_json(value)
-    return data if isinstance(data, wanted) else value
+    return data if isinstance(data, expected_type) else value

@@ -34,7 +34,7 @@ def input_schema(specs: Sequence[Spec]) -> Schema:
     The schema of a tool with operations is one flat object. Each description lists the operations
     that take the argument, those that require it, and the defaults.
     """
-    return _input(specs, _WHOLE) | {"additionalProperties": False}
+    return _input(specs, _FULL) | {"additionalProperties": False}
 
 
 def listed_input(specs: Sequence[Spec]) -> Schema:
@@ -121,7 +121,7 @@ class _View(NamedTuple):
     operation: str
 
 
-_WHOLE = _View(published, parameter_schema, lambda param: param.arg.help, "What to do")
+_FULL = _View(published, parameter_schema, lambda param: param.arg.help, "What to do")
 _BRIEF = _View(
     lambda spec: [param for param in published(spec) if param.arg.listed], _brief, _brief_help, ""
 )
@@ -175,8 +175,8 @@ def output_schema(specs: Sequence[Spec]) -> Schema:
     if any(schema.get("type") != "object" or "properties" not in schema for schema in schemas):
         raise TypeError(f"`{specs[0].name}` must answer with a dataclass")
     merged = schemas[0]
-    for other in schemas[1:]:
-        merged = _merge(merged, other)
+    for variant in schemas[1:]:
+        merged = _merge(merged, variant)
     return merged
 
 
@@ -186,14 +186,14 @@ def listed_output(specs: Sequence[Spec]) -> Schema:
     It has the names and types of the fields that every result has and that are never null, except
     those that repeat an argument.
     """
-    whole = output_schema(specs)
-    given = {param.name for spec in specs for param in spec.params}
-    types = {name: whole["properties"][name].get("type") for name in whole.get("required", ())}
+    schema = output_schema(specs)
+    param_names = {param.name for spec in specs for param in spec.params}
+    types = {name: schema["properties"][name].get("type") for name in schema.get("required", ())}
     return _object(
         {
             name: {"type": type}
             for name, type in types.items()
-            if isinstance(type, str) and name not in given
+            if isinstance(type, str) and name not in param_names
         },
         [],
     )
@@ -239,32 +239,32 @@ def _record(cls: type) -> Schema:
     return _object(properties, required)
 
 
-def _merge(first: Schema, other: Schema) -> Schema:
+def _merge(left: Schema, right: Schema) -> Schema:
     """Returns a schema that accepts everything that either of two schemas accepts."""
-    if first == other:
-        return first
-    types = [_types(first), _types(other)]
+    if left == right:
+        return left
+    types = [_types(left), _types(right)]
     kinds = [
         (set(kind) - {"null"}, "properties" in schema)
-        for kind, schema in zip(types, (first, other), strict=True)
+        for kind, schema in zip(types, (left, right), strict=True)
     ]
     if kinds[0] != kinds[1]:
-        raise TypeError(f"operations answer with one field of two types: {first} and {other}")
-    merged = {key: value for key, value in first.items() if other.get(key) == value}
+        raise TypeError(f"operations answer with one field of two types: {left} and {right}")
+    merged = {key: value for key, value in left.items() if right.get(key) == value}
     union = list(dict.fromkeys([*types[0], *types[1]]))
     merged["type"] = union if len(union) > 1 else union[0]
-    if "items" in first:
-        merged["items"] = _merge(first["items"], other["items"])
-    if "properties" in first:
-        merged = _merge_properties(first, other) | {"type": merged["type"]}
+    if "items" in left:
+        merged["items"] = _merge(left["items"], right["items"])
+    if "properties" in left:
+        merged = _merge_properties(left, right) | {"type": merged["type"]}
     return merged
 
 
-def _merge_properties(first: Schema, other: Schema) -> Schema:
-    fields, others = first["properties"], other["properties"]
-    shared = {name: _merge(fields[name], others[name]) for name in fields.keys() & others.keys()}
-    required = [name for name in first.get("required", ()) if name in other.get("required", ())]
-    return _object(fields | others | shared, required)
+def _merge_properties(left: Schema, right: Schema) -> Schema:
+    fields, extras = left["properties"], right["properties"]
+    shared = {name: _merge(fields[name], extras[name]) for name in fields.keys() & extras.keys()}
+    required = [name for name in left.get("required", ()) if name in right.get("required", ())]
+    return _object(fields | extras | shared, required)
 
 
 def _types(schema: Schema) -> list[str]:

@@ -300,7 +300,7 @@ class Cache:
                 if opened[0] == inode:
                     return opened
                 opened[1].close()
-        for is_last in (False, False, True):
+        for is_final in (False, False, True):
             inode = self._inode()
             with ExitStack() as failed:
                 try:
@@ -314,8 +314,8 @@ class Cache:
                     failed.callback(connection.close)
                     self._set_up(connection)
                 except (sqlite3.DatabaseError, OSError, UnicodeDecodeError, Misread) as error:
-                    is_other = inode is None or self._inode() != inode  # Another process's.
-                    if is_last or not (is_other or _is_damage(error)):
+                    is_foreign = inode is None or self._inode() != inode  # Another process's.
+                    if is_final or not (is_foreign or _is_damage(error)):
                         raise
                     self._replace(inode)  # While it is open, no new file gets its inode.
                 else:
@@ -357,7 +357,7 @@ class Cache:
                 return
             for path in sqlite.files_of(self.path):
                 _remove(path)
-            self._remove_others(self.path)
+            self._remove_stale_files(self.path)
             draft = disk.temporary_name(self.path)
             try:
                 with closing(sqlite.connect(draft)) as connection:
@@ -368,7 +368,7 @@ class Cache:
                 for path in sqlite.files_of(draft):
                     path.unlink(missing_ok=True)
 
-    def _remove_others(self, own: Path) -> None:
+    def _remove_stale_files(self, own_path: Path) -> None:
         """Removes the caches of earlier versions and other owners, and parts of an interrupted one.
 
         They are not opened, and removed as far as possible.
@@ -378,9 +378,9 @@ class Cache:
 
         of_cache = rf"{self._schema.stem}-v(\d{{1,9}})(-[0-9a-f]{{16}})?\.db"
         of_draft = rf"\{disk.TEMPORARY_PREFIX}.*\{disk.TEMPORARY_SUFFIX}"
-        others = re.compile(f"({of_cache}|{of_draft})(-wal|-shm|-journal)?")
-        for path in list(own.parent.iterdir()):
-            match = others.fullmatch(path.name)
+        pattern = re.compile(f"({of_cache}|{of_draft})(-wal|-shm|-journal)?")
+        for path in list(own_path.parent.iterdir()):
+            match = pattern.fullmatch(path.name)
             if match is None or (match[3] and int(match[2]) > self._schema.number):
                 continue
             with suppress(OSError):

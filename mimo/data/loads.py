@@ -73,31 +73,31 @@ def loads(
     data: bytes | str,
     syntax: Syntax = "json",
     *,
-    most: int = _MAX_BYTES,
+    limit: int = _MAX_BYTES,
     depth: int = _DEPTH,
     exact: bool = False,
 ) -> Any:
     """Returns the value of a text; bytes are UTF-8, with or without a byte order mark.
 
-    `most` limits the bytes, or the characters of a text, and `depth` the levels: of lists, objects,
-    tables and dotted keys. If an object of JSON has a key twice, the last one counts, unless
-    `exact`. Raises `DataError`.
+    `limit` limits the bytes, or the characters of a text, and `depth` the levels: of lists,
+    objects, tables and dotted keys. If an object of JSON has a key twice, the last one counts,
+    unless `exact`. Raises `DataError`.
     """
-    text = bounded(data, syntax, most=most, depth=depth)
+    text = bounded(data, syntax, limit=limit, depth=depth)
     if syntax == "json":
         return _json(text, exact=exact)
     return _toml(text) if syntax == "toml" else _yaml(text, depth)
 
 
 def bounded(
-    data: bytes | str, syntax: Syntax, *, most: int = _MAX_BYTES, depth: int = _DEPTH
+    data: bytes | str, syntax: Syntax, *, limit: int = _MAX_BYTES, depth: int = _DEPTH
 ) -> str:
     """Returns the text within the limits, for a library that keeps comments. Raises `DataError`.
 
     YAML is checked as it is parsed.
     """
-    if len(data) > most:
-        raise DataError(f"larger than {most:,} bytes")
+    if len(data) > limit:
+        raise DataError(f"larger than {limit:,} bytes")
     try:
         # Texts that `json` writes can hold halves of characters.
         text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
@@ -194,7 +194,7 @@ def _check_json(text: str, depth: int) -> None:
     for token in re.finditer(_JSON_MARK, text):
         level += (token[0] in "[{") - (token[0] in "]}")
         if level > depth:
-            _check_json_before(text, token.start())
+            _check_json_prefix(text, token.start())
             _refuse(text, token.start(), _TOO_DEEP)
 
 
@@ -217,7 +217,7 @@ def _is_flat(text: str, depth: int) -> bool:
     return brackets.count(b"[") <= depth - passes
 
 
-def _check_json_before(text: str, place: int) -> None:
+def _check_json_prefix(text: str, place: int) -> None:
     """Raises `DataError` if the syntax is wrong before a place, as in a text that is not JSON."""
     try:
         _json(text[:place], exact=False)

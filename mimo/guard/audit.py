@@ -182,9 +182,9 @@ def event_of(request: Request, ending: Ending, session: Session) -> dict[str, An
         "operation": request.operation.value,
         "status": ending.status.value,
         "seconds": round(ending.seconds, 6),
-        "session": _shown(named[:_LONGEST]) if named else session.id,
-        "agent": _shown(request.agent[:_LONGEST]) if request.agent else None,
-        "user": _shown(request.user) if request.user else None,
+        "session": _safe_name(named[:_LONGEST]) if named else session.id,
+        "agent": _safe_name(request.agent[:_LONGEST]) if request.agent else None,
+        "user": _safe_name(request.user) if request.user else None,
         "namespace": request.namespace and _shown_key(request.namespace)[:_LONGEST],
         "key": request.key and _shown_key(request.key)[:_LONGEST],
         "error": ending.error,
@@ -194,7 +194,7 @@ def event_of(request: Request, ending: Ending, session: Session) -> dict[str, An
     return {name: value for name, value in event.items() if value is not None}
 
 
-def _shown(text: str) -> str:
+def _safe_name(text: str) -> str:
     """Returns a name for a record; the checks are loaded only for one that may need them."""
     if compiled(_PLAIN).fullmatch(text):
         return text
@@ -256,14 +256,14 @@ class AuditLog:
         path, key = self.path, self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
             state, head = self._written
-            is_own = state == self._state(path, key)
-            if not is_own:
+            is_current = state == self._state(path, key)
+            if not is_current:
                 head = self._newest(path, key)
                 if self.has_restarted and (gap := self._gap(path, head, key)):
                     lost = {"event_type": LOST, "after": gap.after}
                     head = self._add(path, head, lost, key)
             head = self._make_room(path, head, key)
-            head = self._add(path, head, event, key, is_whole=is_own)
+            head = self._add(path, head, event, key, is_complete=is_current)
             self._written = (self._state(path, key), head)
 
     def check_format(self) -> None:
@@ -332,11 +332,11 @@ class AuditLog:
     def head(self) -> Head | None:
         """Returns the last record that this machine wrote; None if it wrote none."""
         for line in reversed(_end(self._head_path(), _HEAD_TAIL)):
-            count, _, rest = line.decode("ascii", "replace").partition(" ")
-            own, _, rest = rest.partition(" ")
-            if count.isdigit() and len(own) == _HEX:
+            count, _, tail = line.decode("ascii", "replace").partition(" ")
+            digest, _, tail = tail.partition(" ")
+            if count.isdigit() and len(digest) == _HEX:
                 # Earlier versions wrote another number before the boot.
-                return Head(int(count), own, rest.rpartition(" ")[2])
+                return Head(int(count), digest, tail.rpartition(" ")[2])
         return None
 
     @property
@@ -351,7 +351,7 @@ class AuditLog:
     def _gap(self, path: Path, head: Head, key: bytes) -> Fault | None:
         """Returns the first fault in the newest file, such as missing records; None without one."""
         lines = (Placed(path.name, *line) for line in self.links(path))
-        broken = faults(lines, key, count=head.number, last=head.hash, from_start=False)
+        broken = faults(lines, key, count=head.number, digest=head.hash, from_start=False)
         return next((fault for fault in broken if fault.is_broken), None)
 
     def _key(self) -> bytes:
@@ -374,11 +374,11 @@ class AuditLog:
         still be in the chain. Raises `StorageFailed` for a record of a later version of mind.
         """
         head = self.head or Head()
-        last = _last(path) or next(filter(None, map(_last, reversed(self.paths()))), None)
-        if last is None or last.number <= head.number:
+        newest = _last(path) or next(filter(None, map(_last, reversed(self.paths()))), None)
+        if newest is None or newest.number <= head.number:
             return head
-        foreign = last.home not in (None, mark_of(key))
-        if fault(last, None if foreign else key):
+        foreign = newest.home not in (None, mark_of(key))
+        if fault(newest, None if foreign else key):
             return head
         links = (link for path in reversed(self.paths()) for _, link in self.links(path) if link)
         if (
@@ -387,7 +387,7 @@ class AuditLog:
             and not any((link.number, link.hash) == head[:2] for link in links)
         ):
             return head
-        return Head(last.number, last.hash, head.boot)
+        return Head(newest.number, newest.hash, head.boot)
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
         """Renames a full log, and removes the oldest renamed logs beyond the limit."""
@@ -396,15 +396,15 @@ class AuditLog:
         disk.flush(path)  # Later, only the newest file is searched for a loss of power.
         # The totals are stored, so that a full log need not be read again.
         StateFile(dict).write(path.parent, self._totals_file(), self.totals().as_json())
-        first = next((link for _, link in self.links(path) if link), None)
-        number = first.number if first else 0
+        oldest = next((link for _, link in self.links(path) if link), None)
+        number = oldest.number if oldest else 0
         files.rename(path, path.with_name(f"{path.stem}-{number:0{_DIGITS}}.jsonl"))
         dropped = self.paths()[: -self._kept]
         if not dropped:
             return head
-        last = _last(dropped[-1])
+        newest = _last(dropped[-1])
         # Recorded first: if the process is killed, removed logs would look like tampering.
-        event = {"event_type": "dropped", "through": last.number if last else None}
+        event = {"event_type": "dropped", "through": newest.number if newest else None}
         head = self._add(path, head, event, key)
         for old in dropped:
             files.remove(old)
@@ -417,10 +417,10 @@ class AuditLog:
         event: Mapping[str, Any],
         key: bytes,
         *,
-        is_whole: bool = False,
+        is_complete: bool = False,
     ) -> Head:
         lines = b""
-        torn = 0 if is_whole else append_log.torn(path)
+        torn = 0 if is_complete else append_log.torn(path)
         interrupted = [{"event_type": INTERRUPTED, "bytes": torn}] if torn else []
         for item in (*interrupted, event):
             link = sealed({"n": head.number + 1, **item, "home": mark_of(key)}, head.hash, key)
@@ -459,8 +459,8 @@ def boot() -> str:
 
 def _last_number(path: Path) -> int:
     with suppress(StorageFailed):
-        if last := _last(path):
-            return last.number
+        if link := _last(path):
+            return link.number
     return 0
 
 

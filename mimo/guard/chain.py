@@ -143,13 +143,13 @@ def faults(
     key: bytes | None,
     *,
     count: int,
-    last: str | None,
+    digest: str | None,
     from_start: bool = True,
     restarted: bool = False,
 ) -> Iterator[Fault]:
     """Yields the faults and notices of a chain that should have at least `count` records.
 
-    `last` is the hash of record `count`. Unless `lines` are `from_start`, earlier records may be
+    `digest` is the hash of record `count`. Unless `lines` are `from_start`, earlier records may be
     missing. Without a key only hashes are checked. So are records with the mark of another key,
     which yield one notice for each key. If the machine `restarted` since the last record, missing
     records are a notice: only the first record of a file is flushed to the disk.
@@ -158,7 +158,7 @@ def faults(
     # only those of other keys.
     losses = [(1, _MOST_RECORDS)] if restarted else []
     noted = _noted(lines, key, losses)
-    for place in list(_found(noted, key, count=count, last=last, from_start=from_start)):
+    for place in list(_found(noted, key, count=count, digest=digest, from_start=from_start)):
         if place.is_lost and any(after <= place.after < number for after, number in losses):
             yield place._replace(what=f"{place.what}{_LOST}", is_broken=False)
         else:
@@ -182,25 +182,25 @@ def _noted(
 
 
 def _found(
-    lines: Iterable[Placed], key: bytes | None, *, count: int, last: str | None, from_start: bool
+    lines: Iterable[Placed], key: bytes | None, *, count: int, digest: str | None, from_start: bool
 ) -> Iterator[Fault]:
     """Yields the faults and notices, without those that a loss of power explains."""
-    own = mark_of(key) if key else None
-    before: Link | None = None
+    own_mark = mark_of(key) if key else None
+    previous: Link | None = None
     line = Placed("the log", 0, None)
-    first, number = line, 1
+    start, number = line, 1
     foreign: dict[str, tuple[Placed, int]] = {}
     dropped = 0
     for line in lines:
         link = line.link
-        at = before.number if before else 0
+        at = previous.number if previous else 0
         if link is None:
             yield Fault(line.file, line.line, "it is not a record", after=at, is_lost=True)
             continue
-        is_foreign = link.home is not None and link.home != own
+        is_foreign = link.home is not None and link.home != own_mark
         forged = fault(link, None if is_foreign else key)
-        if what := forged or _step(before, link) or _not_last(link, count, last):
-            is_gap = not forged and before is not None and link.number > at + 1
+        if what := forged or _step(previous, link) or _head_fault(link, count, digest):
+            is_gap = not forged and previous is not None and link.number > at + 1
             yield Fault(line.file, line.line, what, after=at, is_lost=is_gap)
         if is_foreign and not forged:
             place, records = foreign.get(str(link.home), (line, 0))
@@ -210,42 +210,42 @@ def _found(
             dropped = max(dropped, through if isinstance(through, int) else 0)
             if link.event.get("event_type") == INTERRUPTED:
                 yield Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
-        first, number = (line, link.number) if before is None else (first, number)
-        before = link
+        start, number = (line, link.number) if previous is None else (start, number)
+        previous = link
     if from_start and number - 1 > dropped:
-        yield Fault(first.file, first.line, _missing(1, number - 1))
+        yield Fault(start.file, start.line, _missing(1, number - 1))
     for home, (place, records) in foreign.items():
         what = (
             f"{records:,} record{'s' if records > 1 else ''} from here on, sealed by another "
             f"`$MIND_HOME` (key {home}): only the hashes were checked"
         )
         yield Fault(place.file, place.line, what, is_broken=False)
-    end = before.number if before else 0
+    end = previous.number if previous else 0
     if end < count:
         what = f"{_missing(end + 1, count)}: the end was cut off"
         yield Fault(line.file, line.line, what, after=end, is_lost=True)
 
 
-def _step(before: Link | None, link: Link) -> str | None:
+def _step(previous: Link | None, link: Link) -> str | None:
     """Returns the fault between a record and the one before it, or None."""
-    if before is None or (link.number == before.number + 1 and link.prev == before.hash):
+    if previous is None or (link.number == previous.number + 1 and link.prev == previous.hash):
         return None
-    if link.number > before.number + 1:
-        return _missing(before.number + 1, link.number - 1)
+    if link.number > previous.number + 1:
+        return _missing(previous.number + 1, link.number - 1)
     return "it does not follow the record before it"
 
 
-def _not_last(link: Link, count: int, last: str | None) -> str | None:
+def _head_fault(link: Link, count: int, digest: str | None) -> str | None:
     """Returns the fault of the record that this machine wrote last, or None.
 
     A record after it is not a fault: its writer was killed before it stored the new head.
     """
-    if link.number == count and link.hash != last:
+    if link.number == count and link.hash != digest:
         return "it is not the record that was written last"
     return None
 
 
-def _missing(first: int, last: int) -> str:
-    if first == last:
-        return f"record {first:,} is missing"
-    return f"records {first:,} to {last:,} are missing"
+def _missing(start: int, end: int) -> str:
+    if start == end:
+        return f"record {start:,} is missing"
+    return f"records {start:,} to {end:,} are missing"

@@ -160,12 +160,12 @@ class Guard:
         finally:
             self.record(request, replace(ending, seconds=monotonic() - started))
 
-    def contexts(self, wanted: tuple[str, ...], tool: str) -> tuple[str, ...]:
+    def contexts(self, candidates: tuple[str, ...], tool: str) -> tuple[str, ...]:
         """Returns those of the context types that every policy permits a tool."""
         rules = [rule for policy in self.policies().policies for rule in policy.rules_of(tool)]
         return tuple(
             context
-            for context in wanted
+            for context in candidates
             if all(rule.contexts is None or context in rule.contexts for rule in rules)
         )
 
@@ -218,10 +218,10 @@ def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Itera
     if trace is None:
         yield None
         return
-    given = {key: value for key, value in attributes.items() if value is not None}
+    attrs = {key: value for key, value in attributes.items() if value is not None}
     # The text of an error may contain a memory, so the span gets only the type of the error.
     quiet = {"record_exception": False, "set_status_on_exception": False}
-    with trace.get_tracer("mimo").start_as_current_span(name, attributes=given, **quiet) as started:
+    with trace.get_tracer("mimo").start_as_current_span(name, attributes=attrs, **quiet) as started:
         try:
             yield started
         except BaseException as error:

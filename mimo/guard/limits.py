@@ -77,14 +77,14 @@ def _advanced(bucket: Bucket, limit: Limit, now: float) -> Bucket:
     return Bucket(tokens=tokens, at=now, counts=counts)
 
 
-def _most(limit: Limit) -> int:
+def _quota(limit: Limit) -> int:
     """Returns the number of calls that a limit allows in a minute."""
     return max(1, int(limit.sustained * WINDOW_SECONDS))
 
 
 def _wait(bucket: Bucket, limit: Limit, now: float) -> float:
     missing = max(0.0, 1 - bucket.tokens) / limit.sustained
-    over = sum(bucket.counts.values()) - _most(limit) + 1
+    over = sum(bucket.counts.values()) - _quota(limit) + 1
     waits = [missing]
     for second in sorted(bucket.counts):
         if over <= 0:
@@ -148,10 +148,10 @@ def _take_all(
             row = connection.execute(
                 "SELECT tokens, at, counts FROM buckets WHERE name = ?", (key,)
             ).fetchone()
-            before = full(limit, now)
+            previous = full(limit, now)
             if row is not None:
-                before = Bucket(tokens=row[0], at=row[1], counts=dict(loads(row[2])))
-            bucket, wait = take(before, limit, now)
+                previous = Bucket(tokens=row[0], at=row[1], counts=dict(loads(row[2])))
+            bucket, wait = take(previous, limit, now)
             if wait:
                 raise _too_often(name, limit, wait)
             taken[key] = bucket
@@ -168,7 +168,7 @@ def _take_all(
 def _too_often(name: str, limit: Limit, wait: float) -> RateLimited:
     kind, _, value = name.partition(" ")
     # The number in a minute is lower than the burst if `sustained` is small.
-    rates = f"{limit.burst:,} at once, {limit.sustained:g} a second and {_most(limit):,} a minute"
+    rates = f"{limit.burst:,} at once, {limit.sustained:g} a second and {_quota(limit):,} a minute"
     return RateLimited(
         f"too many calls for {kind} `{value}`",
         hint=f"wait {wait:g} seconds; {rates} are allowed",

@@ -37,7 +37,7 @@ MAX_BYTES = 64 * 1024
 EVERY = "*"
 """The name of the rule for every tool that no other rule names."""
 
-_MOST = 1_000_000
+_MAX_RATE = 1_000_000
 _LONGEST_TTL = 10 * 365 * 24 * 3600
 
 FAMILIES = ("save_*", "load_*", "search_*", "evolve_*")
@@ -219,9 +219,9 @@ def judge(rule: Rule, request: Request) -> Verdict:
     contexts = None if request.context in (None, ALL) else rule.contexts
     if contexts is not None and request.context not in contexts:
         return Verdict(False, "context_type", f"its contexts are {', '.join(contexts) or 'none'}")
-    most = rule.max_ttl_seconds
-    if request.ttl_seconds is not None and most is not None and request.ttl_seconds > most:
-        return Verdict(False, "ttl", f"its values live {most:,} seconds at most")
+    limit = rule.max_ttl_seconds
+    if request.ttl_seconds is not None and limit is not None and request.ttl_seconds > limit:
+        return Verdict(False, "ttl", f"its values live {limit:,} seconds at most")
     return PERMITTED
 
 
@@ -254,9 +254,9 @@ def named_tools() -> dict[str, str]:
     return {folded(name): name for name in (*TOOLS, EVERY, *families)}
 
 
-_KEPT = ("session.*", "agent.*")
-_READ = Rule(operations=(Operation.READ,), namespaces=(*_KEPT, "public.*"))
-_WRITE = Rule(operations=(Operation.WRITE,), namespaces=_KEPT)
+_SPACES = ("session.*", "agent.*")
+_READ = Rule(operations=(Operation.READ,), namespaces=(*_SPACES, "public.*"))
+_WRITE = Rule(operations=(Operation.WRITE,), namespaces=_SPACES)
 
 LIMIT = Limit(sustained=10, burst=50)
 
@@ -268,7 +268,7 @@ DEFAULT = Policy(
         "listmemory": _READ,
         "getmemory": _READ,
         "getcontext": Rule(operations=(Operation.READ,), contexts=tuple(Context)),
-        "putmemory": Rule(operations=(Operation.WRITE,), namespaces=_KEPT, max_ttl_seconds=3600),
+        "putmemory": Rule(operations=(Operation.WRITE,), namespaces=_SPACES, max_ttl_seconds=3600),
         "deletememory": _WRITE,
     },
     tool_limits=dict.fromkeys(VALUE_TOOLS, LIMIT),
@@ -328,12 +328,12 @@ class _Reader:
             ("rate_limits",), parts.get("rate_limits", {}), ("tools", "namespaces")
         )
         tools = self._limits(("rate_limits", "tools"), limits, self._tool)
-        given = {**DEFAULT.tool_limits, **tools}
+        tool_limits = {**DEFAULT.tool_limits, **tools}
         inherited = {}
         for tool in map(folded, TOOLS):
-            names = [name for name in _names_for(tool, tools) if name in given]
+            names = [name for name in _names_for(tool, tools) if name in tool_limits]
             if names and names != [EVERY]:  # That for every tool needs no copy.
-                rates, bursts = zip(*[given[name] for name in names], strict=True)
+                rates, bursts = zip(*[tool_limits[name] for name in names], strict=True)
                 inherited[tool] = Limit(min(rates), min(bursts))
         namespaces = self._limits(("rate_limits", "namespaces"), limits, self._pattern)
         pii = self._mapping(("pii",), parts.get("pii", {}), ("on_write",))
@@ -341,7 +341,7 @@ class _Reader:
         return Policy(
             rules={**DEFAULT.rules, **rules},
             named=frozenset(rules),
-            tool_limits=given | inherited,
+            tool_limits=tool_limits | inherited,
             namespace_limits={**namespaces, **DEFAULT.namespace_limits, **namespaces},
             on_write=word or PiiAction.REFUSE,
             source=source,
@@ -353,16 +353,16 @@ class _Reader:
             "allowed_namespaces": ("namespaces", self._pattern),
             "allowed_context_types": ("contexts", self._word(Context)),
         }
-        given = self._mapping(place, content, (*lists, "max_ttl_seconds"))
+        fields = self._mapping(place, content, (*lists, "max_ttl_seconds"))
         changes: dict[str, Any] = {
-            field: self._each((*place, key), given[key], check)
+            field: self._each((*place, key), fields[key], check)
             for key, (field, check) in lists.items()
-            if key in given
+            if key in fields
         }
-        if "max_ttl_seconds" in given:
+        if "max_ttl_seconds" in fields:
             here = (*place, "max_ttl_seconds")
             changes["max_ttl_seconds"] = self._number(
-                here, given["max_ttl_seconds"], 0, _LONGEST_TTL
+                here, fields["max_ttl_seconds"], 0, _LONGEST_TTL
             )
         return replace(default, line=self._located.line(place), **changes)
 
@@ -372,9 +372,9 @@ class _Reader:
         """Returns the limits in the part of the rate limits that `place` names."""
         limits = {}
         for name, here, content in self._named(place, parts.get(str(place[-1]), {}), check):
-            given = {**LIMIT._asdict(), **self._mapping(here, content, LIMIT._fields)}
-            rate = self._number((*here, "sustained"), given["sustained"], 0.001, _MOST)
-            burst = self._number((*here, "burst"), given["burst"], 1, _MOST)
+            fields = {**LIMIT._asdict(), **self._mapping(here, content, LIMIT._fields)}
+            rate = self._number((*here, "sustained"), fields["sustained"], 0.001, _MAX_RATE)
+            burst = self._number((*here, "burst"), fields["burst"], 1, _MAX_RATE)
             limits[name] = Limit(rate or LIMIT.sustained, int(burst or LIMIT.burst))
         return limits
 
@@ -443,10 +443,10 @@ class _Reader:
 
     def _number(self, place: Place, value: Any, low: float, high: int) -> Any:
         """Returns a number within the limits; it must be whole if the lower limit is."""
-        is_whole = isinstance(low, int)
-        if type(value) in ((int,) if is_whole else (int, float)) and low <= value <= high:
+        is_integer = isinstance(low, int)
+        if type(value) in ((int,) if is_integer else (int, float)) and low <= value <= high:
             return value
-        kind = "a whole number" if is_whole else "a number"
+        kind = "a whole number" if is_integer else "a number"
         self._fault(place, f"{_key_of(place)} must be {kind} from {low:g} to {high:,}")
         return None
 
@@ -488,9 +488,9 @@ class ActivePolicies:
         quotes = self.trusted or agent is None
         line, reason = self.faults[0]
         more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
-        shown = self.first_fault if quotes else f"{FILE}:{line}"
+        location = self.first_fault if quotes else f"{FILE}:{line}"
         error = Denied(
-            f"the policy is invalid, so no tool may be used: {shown}{more}",
+            f"the policy is invalid, so no tool may be used: {location}{more}",
             hint=Hint("correct the file; ", Command("policy check"), " lists all errors"),
             details={"file": FILE, "line": line, **({"fault": reason} if quotes else {})},
         )

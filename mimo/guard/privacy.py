@@ -30,19 +30,19 @@ def masked(value: Any, key: str) -> Any:
     """
     from mimo.privacy.values import screened_key
 
-    shown = screened_key(key, personal=True)
-    return value if shown == key else _replaced(value, (key, stem_of(key)), shown)
+    safe_key = screened_key(key, personal=True)
+    return value if safe_key == key else _replaced(value, (key, stem_of(key)), safe_key)
 
 
-def _replaced(value: Any, forms: tuple[str, ...], shown: str) -> Any:
+def _replaced(value: Any, forms: tuple[str, ...], replacement: str) -> Any:
     if isinstance(value, str):
         for form in filter(value.__contains__, forms):  # A hint without one stays a hint.
-            value = value.replace(form, shown)
+            value = value.replace(form, replacement)
         return value
     if isinstance(value, dict):
-        return {name: _replaced(item, forms, shown) for name, item in value.items()}
+        return {name: _replaced(item, forms, replacement) for name, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, forms, shown) for item in value]
+        return [_replaced(item, forms, replacement) for item in value]
     return value
 
 
@@ -55,33 +55,33 @@ class Found(NamedTuple):
 
 
 def check_secrets(
-    fields: Mapping[str, Any], *, by_person: bool, before: str = "", file: str | None = None
+    fields: Mapping[str, Any], *, by_person: bool, previous: str = "", file: str | None = None
 ) -> None:
     """Raises `SecretDetected` if a text in one of the fields contains a secret.
 
-    Secrets in `before`, the stored text, may stay: another part of it may be changed. The mark that
-    allows a line counts only if a person set it.
+    Secrets in `previous`, the stored text, may stay: another part of it may be changed. The mark
+    that allows a line counts only if a person set it.
     """
     secrets = [
         Found(path, secret.kind, secret.line)
         for field, value in fields.items()
         for path, text in _texts(field, value)
         for secret in secrets_in(text, allowing=by_person)
-        if not before or text[secret.start : secret.end] not in before
+        if not previous or text[secret.start : secret.end] not in previous
     ]
     if secrets:
         raise _detected(secrets, file)
 
 
 def _detected(secrets: Sequence[Found], file: str | None) -> SecretDetected:
-    first = secrets[0]
+    finding = secrets[0]
     more = f", and {len(secrets) - 1} more" if len(secrets) > 1 else ""
     return SecretDetected(
-        f"`{file or first.field}` holds a secret on line {first.line}: {first.kind}{more}; "
+        f"`{file or finding.field}` holds a secret on line {finding.line}: {finding.kind}{more}; "
         "nothing was stored",
         hint=HINT,
         details={
-            **first._asdict(),
+            **finding._asdict(),
             "found": [secret._asdict() for secret in secrets],
             **({"file": file} if file else {}),
         },
@@ -117,8 +117,8 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield path, str(key)
-            shown = "…" if secrets_in(str(key)) else str(key)[:60]
-            yield from _texts(f"{path}.{shown}", named(key, item))
+            label = "…" if secrets_in(str(key)) else str(key)[:60]
+            yield from _texts(f"{path}.{label}", named(key, item))
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(path, item)
@@ -248,5 +248,5 @@ def for_log(text: str) -> str:
     """Returns a text for a log, without secrets and personal data."""
     from mimo.privacy.values import screened
 
-    shown: str = screened(text, personal=True).value
-    return shown
+    result: str = screened(text, personal=True).value
+    return result

@@ -77,8 +77,8 @@ class Member:
         if not self.projects or str(root) in self.projects:
             return True
         names = [item.name for item in registered]
-        own = [item.name for item in registered if item.path == root]
-        return any(name in self.projects and names.count(name) == 1 for name in own)
+        own_names = [item.name for item in registered if item.path == root]
+        return any(name in self.projects and names.count(name) == 1 for name in own_names)
 
 
 def digest_of(token: str) -> str:
@@ -125,7 +125,7 @@ def read(path: Path) -> dict[str, Member]:
     def members_in(users: Any) -> list[Member]:
         return [_member(path, name, fields) for name, fields in users.items()]
 
-    kind = StateFile(members_in, hint="correct it", most=_MOST_BYTES, syntax="toml", error=Invalid)
+    kind = StateFile(members_in, hint="correct it", limit=_MOST_BYTES, syntax="toml", error=Invalid)
     members = kind.read(path.parent, path.name) or []
     if len({member.digest for member in members}) < len(members):
         raise Invalid(f"two users in `{path}` have the same token", hint="add another for one")

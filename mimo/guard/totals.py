@@ -17,13 +17,13 @@ OTHERS = "(others)"
 
 _GROWTH = 1.1
 """The ratio of the upper bounds of two neighbouring buckets of durations."""
-_MOST = 1e12
+_MAX_NUMBER = 1e12
 """The largest number that a record can have."""
 _SMALLEST = 1e-6
 """Seconds; shorter calls count as this long."""
 _COUNTERS = {"requests": 3, "denies": 2, "redactions": 1, "seconds": 1, "buckets": 2}
 """The sums in `Totals`, and how many labels each of their keys has."""
-_LARGEST_BUCKET = ceil(log(_MOST) / log(_GROWTH))
+_LARGEST_BUCKET = ceil(log(_MAX_NUMBER) / log(_GROWTH))
 
 Labels = tuple[str, ...]
 
@@ -112,7 +112,7 @@ class Totals:
 
 def number_of(value: object) -> float:
     """Returns a number of a record, which may have come with a clone; 0 for any other value."""
-    return value if isinstance(value, int | float) and abs(value) < _MOST else 0
+    return value if isinstance(value, int | float) and abs(value) < _MAX_NUMBER else 0
 
 
 def totals_of(data: Mapping[str, Any]) -> Totals:

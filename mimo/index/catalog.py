@@ -187,15 +187,15 @@ class Catalog:
         all.
         """
         match = " OR ".join(f'"{term}"' for term in terms)
-        most = limit + margin
+        row_limit = limit + margin
         while True:
             ordered = self.sql.execute(
                 f"SELECT w.unit, w.weight FROM ({BEST.format(self._of_few)}) w"
                 " JOIN units u ON u.key = w.unit JOIN memories m ON m.key = u.memory"
                 f" ORDER BY w.weight, {newest_first('m')}",
-                (match, most),
+                (match, row_limit),
             ).fetchall()
-            is_all = len(ordered) < most
+            is_all = len(ordered) < row_limit
             # Some of the units that equal the last one may be missing.
             complete = [unit for unit, weight in ordered if is_all or weight < ordered[-1][1]]
             approved: list[Sequence[Any]] = []
@@ -215,7 +215,7 @@ class Catalog:
                     return approved[:limit]
             if is_all:
                 return approved
-            most *= 8
+            row_limit *= 8
 
     def current_id(self, id: str) -> str | None:
         """Returns the id of an approved memory, or of the newest one that replaced it at last.
@@ -310,7 +310,7 @@ def _note(row: Sequence[Any]) -> Note:
 
     if checksum(row) != row[17]:
         raise Misread("checksum")
-    rest = json.loads(row[15])
+    fields = json.loads(row[15])
     id, path, _, digest, private, _, kind, title, topic, created, importance, *_ = row
     return Note(
         id=id,
@@ -322,11 +322,11 @@ def _note(row: Sequence[Any]) -> Note:
         importance=importance,
         private=bool(private),
         text=unpacked(row[16]),
-        category=rest.get("category") or "",
-        status=rest.get("status") or "",
-        keep=rest.get("protected") is True,
-        sections=rest.get("sections", {}),
-        extra=rest.get("extra", {}),
+        category=fields.get("category") or "",
+        status=fields.get("status") or "",
+        keep=fields.get("protected") is True,
+        sections=fields.get("sections", {}),
+        extra=fields.get("extra", {}),
         path=from_sql(path),
         digest=from_digest(digest),
     )

@@ -79,9 +79,9 @@ def sketch(words: Collection[str]) -> int:
     Two sketches of one width differ in at most as many bits as there are words in only one text.
     Words that are evenly spread over four times as many bits rarely hide each other.
     """
-    last, bits = width(len(words)) - 1, 0
+    mask, bits = width(len(words)) - 1, 0
     for word in words:
-        bits ^= 1 << (_hash(word) & last)
+        bits ^= 1 << (_hash(word) & mask)
     return bits
 
 
@@ -114,13 +114,13 @@ def _finder(texts: Iterable[_Text]) -> Callable[[int, int], Iterator[int]]:
     all their words, the words in only one of them are at most (1 - ALIKE) / (1 + ALIKE) of the
     words of one plus the other.
     """
-    own = [(text.key, len(text.words), sketch(text.words)) for text in texts if text.words]
+    entries = [(text.key, len(text.words), sketch(text.words)) for text in texts if text.words]
 
     @cache
     def comparable(words: int) -> tuple[tuple[int, list[tuple[int, int, int]]], ...]:
         """Returns the texts of about as many words, by their width."""
         widths: dict[int, list[tuple[int, int, int]]] = {}
-        for key, size, bits in own:
+        for key, size, bits in entries:
             if min(size, words) >= ALIKE * max(size, words):
                 common = min(width(size), width(words))
                 same = narrowed(bits, width(size), common)
@@ -129,8 +129,8 @@ def _finder(texts: Iterable[_Text]) -> Callable[[int, int], Iterator[int]]:
 
     def near(words: int, bits: int) -> Iterator[int]:
         for common, some in comparable(words):
-            other = narrowed(bits, width(words), common)
-            yield from [key for key, own, most in some if (own ^ other).bit_count() <= most]
+            target = narrowed(bits, width(words), common)
+            yield from [key for key, value, limit in some if (value ^ target).bit_count() <= limit]
 
     return near
 
@@ -142,10 +142,10 @@ def _stored(sql: sqlite3.Connection) -> tuple[int, set[int]]:
     """Returns the last key with stored facts, 0 for none, and the keys that changed since."""
     noted = sql.execute("SELECT value FROM meta WHERE name = 'derived'").fetchone()
     if noted:
-        revision, last = rows.from_json(noted[0])
+        revision, last_key = rows.from_json(noted[0])
         changed = tracking.changed_since(sql, revision)
         if changed is not None:
-            return last, set(changed)
+            return last_key, set(changed)
     return 0, set()
 
 
@@ -155,10 +155,10 @@ def citing(reader: Reader) -> tuple[Record, ...]:
     return reader.ask(_citing)
 
 
-def doubles(reader: Reader, most: int) -> tuple[tuple[Record, Record], ...]:
-    """Returns near-duplicates among the newest `most` memories, each with the nearest."""
+def doubles(reader: Reader, limit: int) -> tuple[tuple[Record, Record], ...]:
+    """Returns near-duplicates among the newest `limit` memories, each with the nearest."""
     _learn_all(reader)
-    identity, pairs, now = reader.ask(lambda sql: (sql.identity, *_doubles(sql, most)))
+    identity, pairs, now = reader.ask(lambda sql: (sql.identity, *_doubles(sql, limit)))
     if now:
         with suppress(StorageFailed), reader.index.writing() as sql:
             if sql.identity == identity:
@@ -200,36 +200,36 @@ def _learn(sql: sqlite3.Connection) -> bool:
 
 def _facts(sql: sqlite3.Connection) -> Iterator[Facts]:
     """Yields the facts of all memories, of those that are not stored yet, too."""
-    last, changed = _stored(sql)
-    if last:
+    last_key, changed = _stored(sql)
+    if last_key:
         stored = sql.execute("SELECT memory, cites, words, sketch FROM derived")
         yield from (Facts(*row) for row in stored if row[0] not in changed)
-    yield from _again(sql, changed, last)
-    while batch := list(_after(sql, last)):
+    yield from _again(sql, changed, last_key)
+    while batch := list(_after(sql, last_key)):
         yield from batch
-        last = batch[-1].key
+        last_key = batch[-1].key
 
 
-def _again(sql: sqlite3.Connection, changed: Collection[int], last: int) -> Iterator[Facts]:
+def _again(sql: sqlite3.Connection, changed: Collection[int], last_key: int) -> Iterator[Facts]:
     """Yields the facts of changed memories up to the last key with stored facts."""
-    for keys in portions([key for key in changed if key <= last]):
+    for keys in portions([key for key in changed if key <= last_key]):
         yield from _derived(sql, f"WHERE m.key IN ({marks(keys)}) GROUP BY m.key", keys)
 
 
-def _after(sql: sqlite3.Connection, last: int) -> Iterator[Facts]:
+def _after(sql: sqlite3.Connection, last_key: int) -> Iterator[Facts]:
     """Yields the facts of the next memories by key."""
-    rest = "WHERE m.key > ? GROUP BY m.key ORDER BY m.key LIMIT ?"
-    return _derived(sql, rest, (last, _BATCH))
+    clauses = "WHERE m.key > ? GROUP BY m.key ORDER BY m.key LIMIT ?"
+    return _derived(sql, clauses, (last_key, _BATCH))
 
 
-def _derived(sql: sqlite3.Connection, rest: str, values: Sequence[int]) -> Iterator[Facts]:
+def _derived(sql: sqlite3.Connection, clauses: str, values: Sequence[int]) -> Iterator[Facts]:
     """Yields the facts of some memories, from their texts."""
     # The parts of an ingested text cite places that its author had.
-    own = "CASE WHEN m.parent IS NULL THEN {} END"
+    template = "CASE WHEN m.parent IS NULL THEN {} END"
     selected = sql.execute(
-        f"SELECT m.key, {own.format('m.rest')}, {own.format('m.title')},"
-        f" {own.format('unpacked(m.content)')}, {_TOKENS}"
-        f" FROM memories m LEFT JOIN units u ON u.memory = m.key {rest}",
+        f"SELECT m.key, {template.format('m.rest')}, {template.format('m.title')},"
+        f" {template.format('unpacked(m.content)')}, {_TOKENS}"
+        f" FROM memories m LEFT JOIN units u ON u.memory = m.key {clauses}",
         values,
     )
     for key, *texts, tokens in selected:
@@ -322,10 +322,10 @@ def _stored_doubles(sql: sqlite3.Connection) -> tuple[Doubles, set[int]]:
     """Returns the near-duplicates of the last review, and the memories that changed since."""
     noted = sql.execute("SELECT value FROM meta WHERE name = 'doubles'").fetchone()
     if noted:
-        kept = Doubles(*rows.from_json(noted[0]))
-        changed = tracking.changed_since(sql, kept.revision)
+        stored = Doubles(*rows.from_json(noted[0]))
+        changed = tracking.changed_since(sql, stored.revision)
         if changed is not None:
-            return kept, set(changed)
+            return stored, set(changed)
     return Doubles(0, [], []), set()
 
 
@@ -336,9 +336,9 @@ def _compared(
     changed: Collection[int],
 ) -> list[tuple[int, int, float]]:
     """Returns the near-duplicates of fresh memories, and those of old ones that have changed."""
-    own = {text.key: text for text in _texts(sql, [*fresh, *old])}
-    of_fresh = _finder(own[key] for key in fresh if key in own)
-    of_old = _finder(own[key] for key in old if key in own)
+    texts = {text.key: text for text in _texts(sql, [*fresh, *old])}
+    of_fresh = _finder(texts[key] for key in fresh if key in texts)
+    of_old = _finder(texts[key] for key in old if key in texts)
     near: dict[int, list[int]] = {}
     for key, _, words, data in _facts(sql) if fresh else _again(sql, changed, max(changed)):
         bits = int.from_bytes(data, "little")
@@ -347,18 +347,18 @@ def _compared(
             near[key] = ones
     close: dict[int, list[_Alike]] = {}
     for keys in portions(list(near)):
-        for other in _texts(sql, keys, " AND m.type <> 'checkpoint'"):
-            for key in near[other.key]:
-                if key != other.key and (alike := likeness(own[key].words, other.words)) >= ALIKE:
-                    _keep_most(close.setdefault(key, []), (-alike, other.age, other.key))
+        for twin in _texts(sql, keys, " AND m.type <> 'checkpoint'"):
+            for key in near[twin.key]:
+                if key != twin.key and (alike := likeness(texts[key].words, twin.words)) >= ALIKE:
+                    _keep_closest(close.setdefault(key, []), (-alike, twin.age, twin.key))
     return [
-        (key, other, -distance)
+        (key, twin, -distance)
         for key, some in close.items()
-        for distance, _, other in sorted(some)[:_MOST_CLOSE]
+        for distance, _, twin in sorted(some)[:_MOST_CLOSE]
     ]
 
 
-def _keep_most(some: list[_Alike], text: _Alike) -> None:
+def _keep_closest(some: list[_Alike], text: _Alike) -> None:
     """Adds a text to those that share the most words with another, the older ones of equal ones."""
     some.append(text)
     if len(some) > 4 * _MOST_CLOSE:

@@ -112,11 +112,11 @@ class _Chunks:
         self._kinds = kinds(chunks)
         self._tokens = tokens_of_chunks(chunks)
 
-    def between(self, first: int, end: int, text: str) -> str:
+    def between(self, start: int, end: int, text: str) -> str:
         """Returns the tokens of some neighbouring chunks, which `text` consists of."""
-        if may_have_nouns(self._kinds, first, end):
+        if may_have_nouns(self._kinds, start, end):
             return " ".join(tokenize(text))
-        return " ".join(filter(None, self._tokens[first:end]))
+        return " ".join(filter(None, self._tokens[start:end]))
 
 
 def _chunks(text: str, groups: Sequence[Sequence[_Piece]]) -> _Chunks | None:
@@ -188,9 +188,9 @@ def _sentence(text: str, start: int, end: int, line: int, limit: int) -> Iterato
     words = _word().finditer(text, start, end)
     if text[start:end].isascii():  # Each counts as one.
         starts = [match.start() for match in words]
-        for first in range(limit, len(starts), limit):
-            yield _Piece(start, starts[first], line, limit)
-            start = starts[first]
+        for position in range(limit, len(starts), limit):
+            yield _Piece(start, starts[position], line, limit)
+            start = starts[position]
         yield _Piece(start, end, line, (len(starts) - 1) % limit + 1)
         return
     size = 0
@@ -223,8 +223,8 @@ def _user_lines(text: str, lines: list[_Piece]) -> list[_Piece] | None:
 def _joined(text: str, group: list[_Piece]) -> str:
     """Returns the text of pieces, which may have other text between them."""
     parts = [text[group[0].start : group[0].end]]
-    for before, piece in pairwise(group):
-        between = "\n" if piece.line != before.line else ""
+    for previous, piece in pairwise(group):
+        between = "\n" if piece.line != previous.line else ""
         parts.append(between + text[piece.start : piece.end])
     return "".join(parts)
 
@@ -296,8 +296,8 @@ def is_chat(times: Counter[str]) -> bool:
 
     `times` counts the tokens of the whole text.
     """
-    every = times.total()
-    return all(sum(times[word] for word in words.split()) > share * every for words, share in _TALK)
+    total = times.total()
+    return all(sum(times[word] for word in words.split()) > share * total for words, share in _TALK)
 
 
 def name_of(text: str) -> bytes:

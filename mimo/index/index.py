@@ -654,14 +654,14 @@ class Index(Reader):
         self.lacks_vectors, self._vectors_file = False, vectors.identity
         # Vectors are lost together; an older copy of their file lacks the newest. But those of a
         # past state are pruned.
-        most, state = (-1, vectors.state()) if self._is_past else (3, None)
+        limit, state = (-1, vectors.state()) if self._is_past else (3, None)
         if state and state == self._complete:
             return
-        units = sql.execute("SELECT vector FROM units ORDER BY key DESC LIMIT ?", (most,))
+        units = sql.execute("SELECT vector FROM units ORDER BY key DESC LIMIT ?", (limit,))
         few = [name for (name,) in units]
         (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-        is_whole = vectors.known(few) >= {*few}
-        if not few or (model == embedder.model and is_whole):
+        is_complete = vectors.known(few) >= {*few}
+        if not few or (model == embedder.model and is_complete):
             self._complete = state
             return
         with self.turn() as ours:
@@ -675,14 +675,14 @@ class Index(Reader):
 
         with suppress(*FAILURES):
             embedder.encode("a")
-            self._embeds, last = True, 0
+            self._embeds, last_key = True, 0
             while self._embeds:
                 with self.reading() as sql:
-                    records = rows.after(sql, last, BATCH)
+                    records = rows.after(sql, last_key, BATCH)
                 if not records:
                     break
                 self._store(self._encoded([document(record) for record in records.values()]))
-                last = max(records)
+                last_key = max(records)
             with self._tables.writing() as sql:
                 # Meanwhile, another process may have written texts without their vectors.
                 names = {name for (name,) in sql.execute("SELECT vector FROM units")}

@@ -74,9 +74,9 @@ def walk(
 
 
 def newest(
-    sql: sqlite3.Connection, types: Collection[str], most: int, *, shared: bool = False
+    sql: sqlite3.Connection, types: Collection[str], limit: int, *, shared: bool = False
 ) -> Graph:
-    """Returns up to `most` linked memories, and the links between them.
+    """Returns up to `limit` linked memories, and the links between them.
 
     If there are more, the newest come with those around them: alone they would show no links. With
     `shared`, private memories and their links do not matter.
@@ -94,18 +94,18 @@ def newest(
         f" SELECT key FROM {held} CROSS JOIN memories ON title = target{of_types})"
         f" SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0 {among}"
         f" ORDER BY {newest_first('memories')} LIMIT ?",
-        (*named, *named, *named, most + 1),
+        (*named, *named, *named, limit + 1),
     )
     ids = [id for (id,) in selected]
-    kept = dict.fromkeys(ids if len(ids) <= most else ())
-    for id in ids if len(ids) > most else ():
-        if id not in kept and len(kept) < most:
-            around = walk(sql, [id], depth=MAX_DEPTH, types=types, most=most, shared=shared)
+    members = dict.fromkeys(ids if len(ids) <= limit else ())
+    for id in ids if len(ids) > limit else ():
+        if id not in members and len(members) < limit:
+            around = walk(sql, [id], depth=MAX_DEPTH, types=types, most=limit, shared=shared)
             near = around.graph.nodes
-            fresh = [node.record.memory.id for node in near if node.record.memory.id not in kept]
-            kept.update(dict.fromkeys(fresh[: most - len(kept)]))
-    graph = walk(sql, list(kept), depth=0, types=types, shared=shared).graph
-    return replace(graph, start=(), cut=len(ids) > most)
+            fresh = [node.record.memory.id for node in near if node.record.memory.id not in members]
+            members.update(dict.fromkeys(fresh[: limit - len(members)]))
+    graph = walk(sql, list(members), depth=0, types=types, shared=shared).graph
+    return replace(graph, start=(), cut=len(ids) > limit)
 
 
 class _Walker:
@@ -128,12 +128,12 @@ class _Walker:
 
         With `shared`, a name leads to a private memory only if it leads to no other one.
         """
-        wanted = list(dict.fromkeys(names))
-        unknown = [name for name in wanted if name not in self._keys]
+        targets = list(dict.fromkeys(names))
+        unknown = [name for name in targets if name not in self._keys]
         self._keys.update(dict.fromkeys(unknown))
         for among in dict.fromkeys((self._among, "")):
             self._look_up([name for name in unknown if self._keys[name] is None], among)
-        return {key for name in wanted if (key := self._keys[name]) is not None}
+        return {key for name in targets if (key := self._keys[name]) is not None}
 
     def _look_up(self, names: Sequence[str], among: str) -> None:
         """Stores the memories, of those that pass the condition `among`, to which names lead."""
@@ -169,24 +169,24 @@ class _Walker:
         targets = (link.target for place in frontier for link in self._held[place.key])
         return self.resolve(targets) | self._pointing_at(frontier)
 
-    def walked(self, start: Sequence[str], most: int | None) -> Walked:
-        """Returns the graph of the nearest `most` memories."""
+    def walked(self, start: Sequence[str], limit: int | None) -> Walked:
+        """Returns the graph of the nearest `limit` memories."""
         places = sorted(self.places.values())
-        kept = places if most is None else places[: max(most, 0)]
-        self._read_links([place.key for place in kept if place.key not in self._held])
-        links = [link for place in kept for link in self._held[place.key]]
+        nearest = places if limit is None else places[: max(limit, 0)]
+        self._read_links([place.key for place in nearest if place.key not in self._held])
+        links = [link for place in nearest for link in self._held[place.key]]
         self.resolve(link.target for link in links)
         records: dict[int, Record] = {}
-        for chunk in portions([place.key for place in kept]):
+        for chunk in portions([place.key for place in nearest]):
             records |= rows.by_key(self._sql, chunk)
         starts = [key for name in start if (key := self._keys[name]) is not None]
         names = {*start, *(link.target for link in links)}
         graph = Graph(
             start=tuple(dict.fromkeys(self.places[k].id for k in starts if k in self.places)),
-            nodes=tuple([Node(records[place.key], place.depth) for place in kept]),
-            edges=self._edges(kept, links),
+            nodes=tuple([Node(records[place.key], place.depth) for place in nearest]),
+            edges=self._edges(nearest, links),
             missing=tuple(sorted(name for name in names if self._keys[name] is None)),
-            cut=len(kept) < len(places),
+            cut=len(nearest) < len(places),
         )
         names.update(place.id for place in places)
         names.update(place.title for place in places if place.title is not None)
@@ -217,20 +217,20 @@ class _Walker:
         reached = {place.key for place in frontier}
         return sources | {source for title, source in by_title if self._keys[title] in reached}
 
-    def _edges(self, kept: Sequence[_Place], links: Sequence[_Stored]) -> tuple[Edge, ...]:
+    def _edges(self, places: Sequence[_Place], links: Sequence[_Stored]) -> tuple[Edge, ...]:
         """Returns the links between the memories; of duplicates, the one that names the id."""
-        order = {place.key: number for number, place in enumerate(kept)}
+        order = {place.key: number for number, place in enumerate(places)}
         keys, between = self._keys, []
-        for source, name, kind, given, confidence in links:
+        for source, name, kind, label, confidence in links:
             target = order.get(keys[name] or 0)
             if target is not None and target != order[source]:
-                is_title = name != kept[target].id
-                between.append((order[source], target, kind, is_title, name, given, confidence))
+                is_title = name != places[target].id
+                between.append((order[source], target, kind, is_title, name, label, confidence))
         between.sort()  # A source has one link of a type to a name: the rest is not compared.
         edges = {}
-        for source, target, kind, _, _, given, confidence in between:
+        for source, target, kind, _, _, label, confidence in between:
             if (source, target, kind) not in edges:
-                edge = Edge(kept[source].id, kept[target].id, kind, given, confidence)
+                edge = Edge(places[source].id, places[target].id, kind, label, confidence)
                 edges[source, target, kind] = edge
         return tuple(edges.values())
 
@@ -274,7 +274,7 @@ class Walks:
         with self._turn:
             self._kept[key] = (walked, revision, now)
             self._kept.move_to_end(key)
-            nodes = sum(len(kept.graph.nodes) for kept, *_ in self._kept.values())
+            nodes = sum(len(entry.graph.nodes) for entry, *_ in self._kept.values())
             while self._kept and (len(self._kept) > MOST_WALKS or nodes > MOST_NODES):
                 _, (oldest, *_) = self._kept.popitem(last=False)
                 nodes -= len(oldest.graph.nodes)
@@ -283,15 +283,15 @@ class Walks:
     def _drop_stale(self, sql: sqlite3.Connection, revision: int, now: datetime) -> None:
         """Removes walks that are old or that a later change may affect."""
         changes: dict[int, set[str] | None] = {revision: set()}
-        for key, (walked, since, made) in list(self._kept.items()):
+        for key, (walked, since, cached_at) in list(self._kept.items()):
             if since not in changes:
                 changes[since] = _touched_since(sql, since)
             names = changes[since]
-            aged = not timedelta(0) <= now - made < LIFE
+            aged = not timedelta(0) <= now - cached_at < LIFE
             if aged or names is None or not names.isdisjoint(walked.names):
                 del self._kept[key]
             else:
-                self._kept[key] = (walked, revision, made)
+                self._kept[key] = (walked, revision, cached_at)
 
 
 def _touched_since(sql: sqlite3.Connection, revision: int) -> set[str] | None:

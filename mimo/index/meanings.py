@@ -101,19 +101,19 @@ class Meanings:
         if self._opened:
             self._opened.close()
 
-    def of(self, texts: Sequence[str], most: int | None = None) -> list[bytes]:
+    def of(self, texts: Sequence[str], limit: int | None = None) -> list[bytes]:
         """Returns the vector of each text, empty for one that the encoder can't read.
 
-        Missing vectors are made and stored, at most `most`; those of later texts are empty.
+        Missing vectors are made and stored, at most `limit`; those of later texts are empty.
         """
         names = list(map(name_of, texts))
         stored = self.vectors.get(names)
         pairs = zip(names, texts, strict=True)
         missing = {name: text for name, text in pairs if name not in stored}
-        missing = dict(islice(missing.items(), most))
+        missing = dict(islice(missing.items(), limit))
         if missing:
-            made = self.encoder.encode_many(list(missing.values()))
-            new = dict(zip(missing, made, strict=True))
+            vectors = self.encoder.encode_many(list(missing.values()))
+            new = dict(zip(missing, vectors, strict=True))
             with suppress(StorageFailed):  # Another process may be writing; they are made again.
                 self.vectors.put(new, wait=_WAIT_SECONDS)
             stored.update(new)
@@ -146,7 +146,7 @@ class Meanings:
             return None
         return Compared(query, tuple(nearest.items()), self.vectors, len(lacking))
 
-    def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
+    def nearest(self, sql: sqlite3.Connection, text: str, k: int) -> list[tuple[str, float]]:
         """Returns the ids of the approved memories nearest to a text, and their cosines.
 
         No missing vectors are made: a hook waits. There are none for a text that the encoder can't
@@ -156,7 +156,7 @@ class Meanings:
         if is_elsewhere(self.encoder):
             return []
         compared = self.compared(sql, text, Filter(approved=True), None)
-        nearest = dict(compared.nearest[:most] if compared else ())
+        nearest = dict(compared.nearest[:k] if compared else ())
         named = sql.execute(
             f"SELECT key, id FROM memories WHERE key IN ({marks(nearest)})", list(nearest)
         )
@@ -173,8 +173,8 @@ class Meanings:
         for keys in portions(self.missing(sql)):
             query = f"SELECT DISTINCT vector FROM units WHERE memory IN ({marks(keys)})"
             names += (name for (name,) in sql.execute(query, keys))
-        made = self.vectors.known(names)
-        return [name for name in dict.fromkeys(names) if name not in made]
+        stored_names = self.vectors.known(names)
+        return [name for name in dict.fromkeys(names) if name not in stored_names]
 
     def texts(self, sql: sqlite3.Connection, keys: Sequence[int]) -> list[str]:
         """Returns the texts of the units of memories that have no vector yet, each once."""
@@ -197,15 +197,15 @@ class Meanings:
         identity = getattr(sql, "identity", "")
         if self._checked is None and state.complete.startswith(f"{identity} "):
             self._checked = int(state.complete.partition(" ")[2]), state
-        changed, before = None, self._checked
-        if before and before[1].epoch == state.epoch:
-            if (before[0], before[1].newest) == (revision, state.newest):
+        changed, previous = None, self._checked
+        if previous and previous[1].epoch == state.epoch:
+            if (previous[0], previous[1].newest) == (revision, state.newest):
                 return self._lacking
-            changed = tracking.changed_since(sql, before[0])
+            changed = tracking.changed_since(sql, previous[0])
         among = None if changed is None else list({*changed, *self._lacking})
         units = _units(sql, among, with_private=not is_elsewhere(self.encoder))
-        made = self.vectors.known(name for _, name in units)
-        self._lacking = Counter(memory for memory, name in units if name not in made)
+        stored_names = self.vectors.known(name for _, name in units)
+        self._lacking = Counter(memory for memory, name in units if name not in stored_names)
         self._checked = revision, state
         if not self._lacking and len(units) > _NOTED and identity:
             self.vectors.note_complete(f"{identity} {revision}")

@@ -46,15 +46,15 @@ NEIGHBOURS = (
 
 def handle(sql: sqlite3.Connection, id: str) -> Handle | None:
     """Returns the name of a memory or an ingested file; None if it is not one of the index."""
-    own = handle_of(id)
-    exists, longest, *others = sql.execute(NEIGHBOURS, {"handle": own, "id": id}).fetchone()
+    text = handle_of(id)
+    exists, longest, *peers = sql.execute(NEIGHBOURS, {"handle": text, "id": id}).fetchone()
     if not exists:
         return None
     unique = (longest or 0) + 1  # An exact id takes precedence over the beginning of a handle.
-    for other in others:
-        if other is not None:
-            unique = max(unique, len(commonprefix((own, other))) + 1)  # noqa: RUF071 - of letters
-    return Handle(id, 0) if unique > len(own) else Handle(own, unique)
+    for peer in peers:
+        if peer is not None:
+            unique = max(unique, len(commonprefix((text, peer))) + 1)  # noqa: RUF071 - of letters
+    return Handle(id, 0) if unique > len(text) else Handle(text, unique)
 
 
 def apart(sql: sqlite3.Connection, name: Handle, id: str) -> Handle:
@@ -74,12 +74,12 @@ def named(sql: sqlite3.Connection, target: str, *, shared: bool = False) -> Reco
 
     With `shared`, it is a private memory only if the link leads to no other one.
     """
-    first = "m.private," if shared else ""
-    rest = (
+    priority = "m.private," if shared else ""
+    clause = (
         "WHERE +m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
-        f" ORDER BY {first} m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
+        f" ORDER BY {priority} m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
     )
-    return next(iter(rows.select(sql, rest, (target, target, target))), None)
+    return next(iter(rows.select(sql, clause, (target, target, target))), None)
 
 
 def matching(
@@ -136,13 +136,13 @@ def nearest_ids(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
         (*words, _COMPARED_IDS),
     )
     # An abbreviation is compared with as many characters of the beginning and end of each id.
-    whole: dict[str, str] = {}
+    id_by_text: dict[str, str] = {}
     for (id,) in selected:
         ends = (id[: len(wrong)], id[-len(wrong) :]) if len(wrong) > 2 else ()
         for text in (id, *ends):
-            whole.setdefault(text, id)
-    near = get_close_matches(wrong, whole, n=3 * _SUGGESTED, cutoff=0.6)
-    return tuple(dict.fromkeys(whole[text] for text in near))[:_SUGGESTED]
+            id_by_text.setdefault(text, id)
+    near = get_close_matches(wrong, id_by_text, n=3 * _SUGGESTED, cutoff=0.6)
+    return tuple(dict.fromkeys(id_by_text[text] for text in near))[:_SUGGESTED]
 
 
 def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
@@ -161,10 +161,10 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
         " ORDER BY shared DESC, max(created) DESC, topic_key LIMIT ?",
         (*words, _COMPARED_TOPICS),
     ).fetchall()
-    topics = {other: topic for other, topic, _ in selected}
+    topics = {candidate: topic for candidate, topic, _ in selected}
     spelled = get_close_matches(key, topics, n=_SUGGESTED, cutoff=0.6)
-    alike = [other for other, _, count in selected if count]
-    return tuple(topics[other] for other in dict.fromkeys([*spelled, *alike]))[:_SUGGESTED]
+    alike = [candidate for candidate, _, count in selected if count]
+    return tuple(topics[candidate] for candidate in dict.fromkeys([*spelled, *alike]))[:_SUGGESTED]
 
 
 def _long_words(name: str) -> list[str]:

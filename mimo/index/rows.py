@@ -198,7 +198,7 @@ def row(record: Record) -> tuple[Any, ...]:
         memory.outcome.value if memory.outcome else None,
         record.parent,
         record.position,
-        _to_json()(_rest(memory)),
+        _to_json()(_other_fields(memory)),
         packed(memory.content),
     )
     return (*values, checksum(values))
@@ -288,9 +288,9 @@ def newest_first(record: Record) -> tuple[int, str, int, str]:
     return -to_number(memory.created), record.parent or "", record.position, memory.id
 
 
-def select(connection: sqlite3.Connection, rest: str, values: Sequence[Any] = ()) -> list[Record]:
-    """Returns the records of `SELECT … FROM memories m` continued by `rest`."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM memories m {rest}", values)
+def select(connection: sqlite3.Connection, clause: str, values: Sequence[Any] = ()) -> list[Record]:
+    """Returns the records of `SELECT … FROM memories m` continued by `clause`."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM memories m {clause}", values)
     return [record(row) for row in rows]
 
 
@@ -310,7 +310,7 @@ def after(connection: sqlite3.Connection, key: int, limit: int) -> dict[int, Rec
     return {values[-1]: record(values) for values in selected}
 
 
-def _rest(memory: Memory) -> dict[str, Any]:
+def _other_fields(memory: Memory) -> dict[str, Any]:
     """Returns the fields that have no column and are not empty."""
     fields: Mapping[str, Any] = {
         "tags": memory.tags,

@@ -354,8 +354,8 @@ def packed(text: str) -> str | bytes:
     data = text.encode()
     if len(data) < _SHORT:
         return text
-    made = zlib.compressobj(wbits=-_WINDOW, memLevel=_MEMORY)
-    small = made.compress(data) + made.flush()
+    compressor = zlib.compressobj(wbits=-_WINDOW, memLevel=_MEMORY)
+    small = compressor.compress(data) + compressor.flush()
     return small if len(small) < len(data) else text
 
 

@@ -393,11 +393,11 @@ class Candidates:
 
     def with_more(self, keys: Iterable[int]) -> Candidates:
         """Returns these candidates, and memories that pass the filter after them."""
-        every = dict.fromkeys((*self._keys, *keys))
+        all_keys = dict.fromkeys((*self._keys, *keys))
         return (
             self
-            if len(every) == len(self._keys)
-            else Candidates(self._source, list(every), self._filter)
+            if len(all_keys) == len(self._keys)
+            else Candidates(self._source, list(all_keys), self._filter)
         )
 
     def vector_names(self) -> set[bytes]:
@@ -420,10 +420,10 @@ def _place_of(memory: CandidateRow, step: int = 0) -> tuple[int, str, str | None
 
 
 def _shape(memory: CandidateRow, units: Sequence[StoredUnit]) -> Shape:
-    first = units[0]
-    is_chat = first.tokens.partition(" ")[0] in _CHAT
+    head = units[0]
+    is_chat = head.tokens.partition(" ")[0] in _CHAT
     if memory.parent is not None:
-        return Shape.TURN if first.speakers or is_chat else Shape.DOCUMENT
+        return Shape.TURN if head.speakers or is_chat else Shape.DOCUMENT
     if (is_chat and rows.is_excerpt(memory.passages)) or _is_conversation(units):
         return Shape.CONVERSATION
     is_memory = memory.owned or memory.path.startswith(".mind/")

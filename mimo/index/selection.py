@@ -56,8 +56,8 @@ def get(sql: sqlite3.Connection, id: str) -> Record | None:
 
 def parts(sql: sqlite3.Connection, parent: str) -> tuple[Record, ...]:
     """Returns the parts of a source, in their order."""
-    rest = "WHERE m.parent = ? AND m.shadowed = 0 ORDER BY m.position"
-    return tuple(rows.select(sql, rest, (parent,)))
+    clause = "WHERE m.parent = ? AND m.shadowed = 0 ORDER BY m.position"
+    return tuple(rows.select(sql, clause, (parent,)))
 
 
 def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
@@ -123,8 +123,8 @@ def records(
 ) -> tuple[Record, ...]:
     """Returns one page of the memories that pass the filter; a negative limit means all."""
     where, values = condition(filter)
-    rest = f"WHERE {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
-    return tuple(rows.select(sql, rest, (*values, limit, offset)))
+    clause = f"WHERE {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
+    return tuple(rows.select(sql, clause, (*values, limit, offset)))
 
 
 class Folded(NamedTuple):
@@ -154,11 +154,11 @@ def folded_records(
     """Returns a page as `records`, with the first chunk alone of each ingested file."""
     where, values = condition(filter)
     earlier, same = condition(filter, "p")
-    rest = (
+    clause = (
         f"WHERE {where} AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.parent = m.parent"
         f" AND p.position < m.position AND {earlier}) ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
     )
-    return tuple(rows.select(sql, rest, (*values, *same, limit, offset)))
+    return tuple(rows.select(sql, clause, (*values, *same, limit, offset)))
 
 
 def chunk_counts(sql: sqlite3.Connection, parents: Sequence[str], filter: Filter) -> dict[str, int]:
@@ -175,8 +175,8 @@ def chunk_counts(sql: sqlite3.Connection, parents: Sequence[str], filter: Filter
 def among(sql: sqlite3.Connection, ids: Sequence[str], filter: Filter) -> tuple[Record, ...]:
     """Returns the memories with these ids that pass the filter, newest first."""
     where, values = condition(filter)
-    rest = f"WHERE m.id IN ({marks(ids)}) AND {where} ORDER BY {newest_first('m')}"
-    return tuple(rows.select(sql, rest, (*ids, *values)))
+    clause = f"WHERE m.id IN ({marks(ids)}) AND {where} ORDER BY {newest_first('m')}"
+    return tuple(rows.select(sql, clause, (*ids, *values)))
 
 
 def count(sql: sqlite3.Connection, filter: Filter) -> int:
@@ -207,8 +207,8 @@ def current(
     """
     of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
     for approved in ("1",) if unapproved else ("approved(m.digest)", "1"):
-        rest = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
-        if decisions := tuple(rows.select(sql, rest, (topic_key(topic),))):
+        clause = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
+        if decisions := tuple(rows.select(sql, clause, (topic_key(topic),))):
             return decisions
     return ()
 
@@ -230,10 +230,10 @@ def competing(
         f" ORDER BY {newest_first('o')}",
         ids,
     )
-    others: dict[str, tuple[str, ...]] = {}
-    for id, other in selected:
-        others[id] = (*others.get(id, ()), other)
-    return others
+    rivals: dict[str, tuple[str, ...]] = {}
+    for id, rival in selected:
+        rivals[id] = (*rivals.get(id, ()), rival)
+    return rivals
 
 
 def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) -> dict[str, Newer]:
@@ -330,15 +330,15 @@ def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> 
     """
     if units < _PRUNED_FROM:
         return list(terms)
-    kept: list[str] = []
+    rarest: list[str] = []
     matches = 0
     for term in sorted(terms, key=lambda term: frequencies[term]):
         matches += frequencies[term]
-        if len(kept) >= _PRUNED_TERMS and matches > max(units // _PRUNED_SHARE, _PRUNED_LEAST):
+        if len(rarest) >= _PRUNED_TERMS and matches > max(units // _PRUNED_SHARE, _PRUNED_LEAST):
             break
         if frequencies[term]:
-            kept.append(term)
-    return kept
+            rarest.append(term)
+    return rarest
 
 
 # The same units of memories that pass a filter, in three ways. Looking up the memory of a match
@@ -385,11 +385,11 @@ def memories_with(
     match = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
     where, values = condition(filter)
     weighed: list[tuple[int, float]] = []
-    first = _ENOUGH * UNITS * memories // max(admitted, 1)
+    depth = _ENOUGH * UNITS * memories // max(admitted, 1)
     if admitted >= memories:
         weighed = _matched(sql, BEST.format(""), (match, READ))
-    elif admitted * _MANY >= memories and first < matches:
-        weighed = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, READ))
+    elif admitted * _MANY >= memories and depth < matches:
+        weighed = _matched(sql, _AMONG_THE_BEST.format(where), (match, depth, *values, READ))
     if admitted < memories and len(weighed) < UNITS:
         if admitted < matches:
             weighed = _matched(sql, _OF_THE_ADMITTED.format(where), (match, *values, READ))
@@ -424,13 +424,13 @@ def memories_near(
     vectors: Vectors,
     query: bytes,
     filter: Filter,
-    most: int = NEAR,
+    limit: int = NEAR,
     *,
     of: Literal["units", "memories"] = "units",
 ) -> dict[int, float]:
-    """Returns the memories of the `most` units nearest to a query's vector, nearest first.
+    """Returns the memories of the `limit` units nearest to a query's vector, nearest first.
 
-    Their cosines are positive. Or the `most` nearest memories, each by its nearest unit. All pass
+    Their cosines are positive. Or the `limit` nearest memories, each by its nearest unit. All pass
     the filter, and have their cosine. At first some of the nearest vectors of all are fetched, of
     which enough pass most filters. Then the fetched ones are twice a fair share; if few memories
     pass, or the query's subject hardly occurs among them, their vectors are compared one by one.
@@ -455,13 +455,13 @@ def memories_near(
         matches = ranked(near, units)
         least = min(near.values(), default=0.0)  # Some that equal this one may be missing.
         sure = [key for distance, _, key in matches if -distance > least]
-        return matches, len(near) < depth or len(sure if of == "units" else {*sure}) >= most
+        return matches, len(near) < depth or len(sure if of == "units" else {*sure}) >= limit
 
-    matches, is_enough = fetched(4 * most)  # Many units are of one memory, or do not pass.
+    matches, is_enough = fetched(4 * limit)  # Many units are of one memory, or do not pass.
     if not is_enough:
         admitted, memories = count(sql, filter), count(sql, Filter())
         if admitted * _COMPARED_EACH >= memories:
-            matches, is_enough = fetched(max(20 * most, 2 * most * memories // max(admitted, 1)))
+            matches, is_enough = fetched(max(20 * limit, 2 * limit * memories // max(admitted, 1)))
     if not is_enough:
         units = sql.execute(
             f"SELECT {columns} FROM memories m CROSS JOIN units u ON u.memory = m.key"
@@ -470,7 +470,7 @@ def memories_near(
         ).fetchall()
         matches = ranked(vectors.cosines(query, {name for name, *_ in units}), units)
     nearest: dict[int, float] = {}
-    for distance, _, key in matches[:most] if of == "units" else matches:
+    for distance, _, key in matches[:limit] if of == "units" else matches:
         if of == "memories" or distance < 0:
             nearest.setdefault(key, -distance)
-    return dict(islice(nearest.items(), most))
+    return dict(islice(nearest.items(), limit))

@@ -42,12 +42,12 @@ def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
     return {Kind(type): number for type, number in selected}
 
 
-def tags(sql: sqlite3.Connection, most: int) -> list[tuple[str, int]]:
+def tags(sql: sqlite3.Connection, limit: int) -> list[tuple[str, int]]:
     """Returns the tags of the most memories, each with their number, the most frequent first."""
     return sql.execute(
         "SELECT tag, count(*) FROM tags JOIN memories m ON m.key = memory"
         " WHERE +m.shadowed = 0 GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
-        (most,),
+        (limit,),
     ).fetchall()
 
 
@@ -116,13 +116,13 @@ def origins(sql: sqlite3.Connection, suffixes: Sequence[str]) -> Origins:
 
     The documents of `include` have one of these suffixes; code and commits have none.
     """
-    whole = "FROM memories WHERE +shadowed = 0 AND parent IS NULL"
+    source = "FROM memories WHERE +shadowed = 0 AND parent IS NULL"
     inside = f"path >= '{STORE}/' AND path < '{STORE}0'"  # "0" follows "/".
     outside = f"(path < '{STORE}/' OR path >= '{STORE}0')"
     named = " OR ".join(f"lower(CAST(path AS TEXT)) LIKE '%{suffix}'" for suffix in suffixes)
     elsewhere, included, read_only = sql.execute(
-        f"SELECT count(*), total({named}), (SELECT count(*) {whole} AND owned = 0 AND {inside})"
-        f" {whole} AND {outside}"
+        f"SELECT count(*), total({named}), (SELECT count(*) {source} AND owned = 0 AND {inside})"
+        f" {source} AND {outside}"
     ).fetchone()
     files, chunks = sql.execute(
         "SELECT count(DISTINCT path), count(*) FROM memories"
@@ -153,10 +153,10 @@ class Approved(NamedTuple):
 
 def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approved:
     """Returns how many texts of memories are approved."""
-    every = digests(sql)
+    all_digests = digests(sql)
     trusted: list[str] = []
     untrusted: list[str] = []
-    for digest in every:
+    for digest in all_digests:
         (trusted if approves(digest) else untrusted).append(digest)
     if len(untrusted) <= len(trusted):
         number = _number_of_texts(sql, untrusted)
@@ -164,7 +164,7 @@ def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approv
         texts = "SELECT DISTINCT digest, path FROM memories WHERE shadowed = 0"
         (number,) = sql.execute(f"SELECT count(*) FROM ({texts})").fetchone()
         number -= _number_of_texts(sql, trusted)
-    return Approved(len(every), len(trusted), number)
+    return Approved(len(all_digests), len(trusted), number)
 
 
 def _number_of_texts(sql: sqlite3.Connection, digests: Sequence[str]) -> int:
@@ -208,12 +208,12 @@ def ages(sql: sqlite3.Connection, reviewed: Container[str]) -> list[Age]:
             never_fades(
                 type,
                 from_sql(path),
-                given=rows.from_json(rest).get("protected") if rest else None,
+                protected=rows.from_json(fields).get("protected") if fields else None,
                 is_part=bool(is_part),
                 is_reviewed=from_digest(digest) in reviewed,
             ),
         )
-        for key, id, importance, created, type, path, is_part, digest, rest in selected
+        for key, id, importance, created, type, path, is_part, digest, fields in selected
     ]
 
 
@@ -297,7 +297,7 @@ def named_by_title(sql: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
         " WHERE l.type = 'supersedes' AND s.shadowed = 0 AND named IS NOT NULL"
         " AND l.target NOT IN (SELECT id FROM memories) ORDER BY s.id, l.target"
     )
-    return [(id, title, other, from_digest(digest)) for id, title, other, digest in selected]
+    return [(id, title, named_id, from_digest(digest)) for id, title, named_id, digest in selected]
 
 
 def circles(sql: sqlite3.Connection) -> list[tuple[str, ...]]:
@@ -321,17 +321,17 @@ def circles(sql: sqlite3.Connection) -> list[tuple[str, ...]]:
         while (after := min(newer[walked[-1]] & newer.keys())) not in walked:
             walked.append(after)
         circle = walked[walked.index(after) :]
-        first = circle.index(min(circle))
-        distinct[(*circle[first:], *circle[:first])] = None
+        offset = circle.index(min(circle))
+        distinct[(*circle[offset:], *circle[:offset])] = None
     return sorted(distinct)
 
 
 def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns one part of each ingested text, newest first."""
-    first = (
+    subquery = (
         "SELECT min(key) FROM memories WHERE parent IS NOT NULL AND +shadowed = 0 GROUP BY +path"
     )
-    return _selected(sql, f"m.key IN ({first})")
+    return _selected(sql, f"m.key IN ({subquery})")
 
 
 def named_like_sources(sql: sqlite3.Connection) -> tuple[Record, ...]:
@@ -360,5 +360,5 @@ def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
 
 
 def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:
-    rest = f"WHERE +m.shadowed = 0 AND {condition} ORDER BY {newest_first('m')}"
-    return tuple(rows.select(sql, rest))
+    clause = f"WHERE +m.shadowed = 0 AND {condition} ORDER BY {newest_first('m')}"
+    return tuple(rows.select(sql, clause))

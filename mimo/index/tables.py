@@ -85,11 +85,11 @@ class Search:
 class Tables:
     """The tables as one search sees them: a `Source` over SQLite."""
 
-    def __init__(self, sql: sqlite3.Connection, kept: Search) -> None:
+    def __init__(self, sql: sqlite3.Connection, cache: Search) -> None:
         """Takes the connection, in a transaction, and what earlier searches have kept."""
         self._sql = sql
-        self._kept = kept
-        self.embedder = kept.embedder if kept.vectors else None
+        self._kept = cache
+        self.embedder = cache.embedder if cache.vectors else None
 
     @cached_property
     def totals(self) -> Totals:
@@ -150,23 +150,23 @@ class Tables:
             if step
         }
         where, values = selection.condition(filter)
-        wanted: list[Any] = [value for place in sorted(places, key=str) for value in place]
+        parameters: list[Any] = [value for place in sorted(places, key=str) for value in place]
         selected = self._sql.execute(
             f"SELECT m.key, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
             f" (m.parent, m.position) IN (VALUES {','.join(['(?, ?)'] * len(places))})",
-            (*values, *wanted),
+            (*values, *parameters),
         )
         return {key: bool(admitted) for key, admitted in selected}
 
     def parents(self, parts: Sequence[CandidateRow]) -> dict[int, tuple[str, bool]]:
         """Returns, by part, the distinct tokens of its source, and whether that is a chat."""
-        wanted = sorted({part.parent for part in parts if part.parent is not None})
-        if not wanted:
+        ids = sorted({part.parent for part in parts if part.parent is not None})
+        if not ids:
             return {}
-        query = f"SELECT path, id, tokens, is_chat FROM parents WHERE id IN ({marks(wanted)})"
+        query = f"SELECT path, id, tokens, is_chat FROM parents WHERE id IN ({marks(ids)})"
         of = {
             (from_sql(path), id): (tokens, bool(is_chat))
-            for path, id, tokens, is_chat in self._sql.execute(query, wanted)
+            for path, id, tokens, is_chat in self._sql.execute(query, ids)
         }
         places = [(part.key, (part.path, part.parent)) for part in parts]
         return {key: of[place] for key, place in places if place in of}
@@ -205,12 +205,12 @@ class Stock:
             if revision > self._revision:
                 self._renew(sql, revision)
             is_current = revision == self._revision
-            kept = {k: self._kept[k] for k in keys if k in self._kept} if is_current else {}
-        if missing := [key for key in keys if key not in kept]:
+            memories = {k: self._kept[k] for k in keys if k in self._kept} if is_current else {}
+        if missing := [key for key in keys if key not in memories]:
             new = _read(sql, missing)
             self._keep(revision, new)
-            kept |= new
-        return kept
+            memories |= new
+        return memories
 
     def _renew(self, sql: sqlite3.Connection, revision: int) -> None:
         changed = tracking.changed_since(sql, self._revision) if self._revision >= 0 else None

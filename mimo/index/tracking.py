@@ -173,11 +173,11 @@ def note_written(sql: sqlite3.Connection, written: Mapping[str, bool]) -> None:
     noted = sql.execute("SELECT value FROM meta WHERE name = 'written'").fetchone()
     if noted is None:
         return
-    every = {**written, **_written(noted[0])}
-    if len(every) > _MOST_WRITTEN:
+    all_paths = {**written, **_written(noted[0])}
+    if len(all_paths) > _MOST_WRITTEN:
         forget(sql)
         return
-    parts = [f"{int(was_stored)}{path}" for path, was_stored in every.items()]
+    parts = [f"{int(was_stored)}{path}" for path, was_stored in all_paths.items()]
     data = "\0".join(parts).encode("utf-8", "surrogateescape")
     sql.execute("UPDATE meta SET value = ? WHERE name = 'written'", (data,))
 

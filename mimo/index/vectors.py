@@ -188,10 +188,10 @@ class Vectors:
 
     def known(self, names: Iterable[bytes]) -> set[bytes]:
         """Returns those of `names` (hashes of 16 bytes) that have a vector, possibly empty."""
-        wanted = set(names)
-        if len(wanted) > _MANY:
-            return wanted.intersection(name for (name,) in self._select("name", "1"))
-        named = self._named("name", "name", wanted)
+        hashes = set(names)
+        if len(hashes) > _MANY:
+            return hashes.intersection(name for (name,) in self._select("name", "1"))
+        named = self._named("name", "name", hashes)
         return {name for (name,) in named}
 
     def get(self, names: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -321,8 +321,8 @@ class Vectors:
             if not state.full or len(query) != state.width:
                 return []
             # Importing usearch and numpy takes longer than comparing a few rows once.
-            is_first = self._searches == 1 and "usearch.index" not in sys.modules
-            if (is_first and state.full < NUMPY_PAYS) or not _has_usearch():
+            is_first_search = self._searches == 1 and "usearch.index" not in sys.modules
+            if (is_first_search and state.full < NUMPY_PAYS) or not _has_usearch():
                 return first(self._compared(query, self.all()), k)
             indexes = self._indexes(state)
             total, depth = sum(map(len, indexes)), k + _EXTRA
@@ -341,9 +341,9 @@ class Vectors:
         fresh = self._grown(state, state.last if file else 0)
         is_due = state.is_far or (state.file and not file)
         if is_due and self.folder and state.newest >= self._next_save:
-            every = fresh if file is None else self._grown(state, 0)
+            source = fresh if file is None else self._grown(state, 0)
             try:
-                self._save(self.folder, state, every)
+                self._save(self.folder, state, source)
             except (OSError, StorageFailed):  # All vectors are compared in memory.
                 self._next_save = state.newest + _FRESH
             else:
@@ -351,19 +351,19 @@ class Vectors:
                 if saved := self._mapped(state):
                     file, fresh = saved, self._grown(state, state.last)
                 else:
-                    file, fresh = None, every
+                    file, fresh = None, source
         self._fresh = fresh
         return [index for index in (file, fresh.vectors) if index is not None]
 
     def _grown(self, state: State, after: int) -> _Fresh:
         """Returns the index in memory of the vectors after a key, with those that it lacked."""
-        kept = self._fresh
-        if (kept.epoch, kept.after) != (state.epoch, after):
-            kept = _Fresh(state.epoch, after, after)
-        if kept.newest >= state.newest:
-            return kept
-        rows = self._select("key, vector", f"key > ? AND {_FULL}", (kept.newest,))
-        index = kept.vectors
+        fresh = self._fresh
+        if (fresh.epoch, fresh.after) != (state.epoch, after):
+            fresh = _Fresh(state.epoch, after, after)
+        if fresh.newest >= state.newest:
+            return fresh
+        rows = self._select("key, vector", f"key > ? AND {_FULL}", (fresh.newest,))
+        index = fresh.vectors
         self._fresh = _Fresh()  # If the addition fails, the index may have some of them.
         if rows:
             import numpy as np
@@ -372,7 +372,7 @@ class Vectors:
             keys = np.fromiter((key for key, _ in rows), np.uint64, len(rows))
             index.add(keys, _array([vector for _, vector in rows]), threads=1)
         newest = max([state.newest, *(key for key, _ in rows)])
-        return kept._replace(newest=newest, vectors=index)
+        return fresh._replace(newest=newest, vectors=index)
 
     def _index(self, width: int) -> Index:
         from usearch.index import Index
@@ -408,24 +408,24 @@ class Vectors:
                 self.cache.attempt(self._at_once, self._record_stamp, state, stamp)
         return index
 
-    def _record_stamp(self, sql: Connection, before: State, stamp: str) -> None:
+    def _record_stamp(self, sql: Connection, previous: State, stamp: str) -> None:
         state = self._state(sql)
-        if state.file == before.file:
+        if state.file == previous.file:
             _record(sql, self._kind, state._replace(stamp=stamp))
 
-    def _save(self, folder: Path, state: State, every: _Fresh) -> None:
+    def _save(self, folder: Path, state: State, source: _Fresh) -> None:
         """Writes a file of all vectors, and removes the one before, unless a process was faster."""
         data, new = memoryview(b""), state._replace(file="", held=0, stamp="", digest=b"")
-        if every.vectors is not None:  # usearch's own writing does not notice every full disk.
-            data = memoryview(every.vectors.save() or b"")
-            new = new._replace(file=f"units-{_random()}.usearch", held=len(every.vectors))
+        if source.vectors is not None:  # usearch's own writing does not notice every full disk.
+            data = memoryview(source.vectors.save() or b"")
+            new = new._replace(file=f"units-{_random()}.usearch", held=len(source.vectors))
         path = folder / new.file
         try:
             if new.file:
                 _write_file(path, data)
                 new = new._replace(stamp=_stamp(path), digest=self._digest(data))
             begin = partial(self.cache.writing, _WAIT_SECONDS)
-            is_recorded = self.cache.attempt(begin, self._record_file, state, new, every.newest)
+            is_recorded = self.cache.attempt(begin, self._record_file, state, new, source.newest)
         except BaseException:
             if new.file:
                 path.unlink(missing_ok=True)
@@ -435,10 +435,10 @@ class Vectors:
             (folder / superfluous).unlink(missing_ok=True)  # A process that maps it keeps it.
         _sweep(folder, self.cache, _ORPHAN_SECONDS)
 
-    def _record_file(self, sql: Connection, before: State, new: State, newest: int) -> bool:
+    def _record_file(self, sql: Connection, previous: State, new: State, newest: int) -> bool:
         """Records a file, and returns True unless another process has changed the record."""
         state = self._state(sql)
-        if (state.file, state.epoch) != (before.file, before.epoch):
+        if (state.file, state.epoch) != (previous.file, previous.epoch):
             return False
         state = state._replace(file=new.file, last=newest, held=new.held)
         _record(sql, self._kind, state._replace(stamp=new.stamp, digest=new.digest))
@@ -482,11 +482,11 @@ def _record(sql: Connection, kind: Kind, state: State) -> None:
 def _counted(sql: Connection, kind: Kind, state: State, after: int) -> State:
     """Returns a state with the counts of the vectors after a key added."""
     counts = f"coalesce(sum({_FULL}), 0), count(*), coalesce(max(key), 0)"
-    full, every, newest = sql.execute(
+    full, total, newest = sql.execute(
         f"SELECT {counts} FROM {kind} WHERE key > ?", (after,)
     ).fetchone()
     newest = max(state.newest, newest)
-    return state._replace(full=state.full + full, empty=state.empty + every - full, newest=newest)
+    return state._replace(full=state.full + full, empty=state.empty + total - full, newest=newest)
 
 
 def _prune(sql: Connection, keep: Collection[bytes], keeps_files: bool = True) -> None:

@@ -142,18 +142,18 @@ class Writer:
             changes = [change for change in changes if change.path not in late]
             documents = [each for each in documents if each.record.place.path not in late]
             self.late.update(late)
-        before, claims = set(), set[str]()
-        every = [to_sql(change.path) for change in changes]
-        for paths in portions(every):
+        old_paths, claims = set(), set[str]()
+        all_paths = [to_sql(change.path) for change in changes]
+        for paths in portions(all_paths):
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
             places = [path for (path,) in self._sql.execute(stored, paths)]
             if places:
                 claims.update(tracking.new_claims(self._sql, places))
             for path in places:
-                before.add(from_sql(path))
+                old_paths.add(from_sql(path))
                 self._delete(path)
         for change in changes:
-            self._written.setdefault(change.path, change.path in before)
+            self._written.setdefault(change.path, change.path in old_paths)
         self._sql.executemany(
             f"INSERT INTO files VALUES ({marks(range(8))})",
             [
@@ -172,7 +172,7 @@ class Writer:
             ],
         )
         self._insert(documents)
-        for paths in portions(every) if claims else ():
+        for paths in portions(all_paths) if claims else ():
             # A removed link or file leaves no claim, which a pull could use later.
             unapproved = tracking.new_claims(self._sql, paths, approved=False)
             self.claims |= claims.intersection(unapproved)
@@ -366,8 +366,8 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
     """Returns the current memories with the same statement, oldest first."""
     # The plus keeps SQLite from scanning `memories_created` to avoid sorting.
     current = CURRENT.format("m")
-    rest = f"WHERE m.statement = ? AND +m.shadowed = 0 AND {current} ORDER BY m.created, m.id"
-    return tuple(rows.select(sql, rest, (statement_of(memory),)))
+    clause = f"WHERE m.statement = ? AND +m.shadowed = 0 AND {current} ORDER BY m.created, m.id"
+    return tuple(rows.select(sql, clause, (statement_of(memory),)))
 
 
 def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
@@ -375,8 +375,8 @@ def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
 
     Of equally near ones, it is the oldest.
     """
-    own = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
-    frequencies = {term: schema.frequency(sql, term) for term in duplicates.sample(own)}
+    words = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
+    frequencies = {term: schema.frequency(sql, term) for term in duplicates.sample(words)}
     terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
     memories = schema.totals(sql).memories
     matches = sum(frequencies[term] for term in terms)
@@ -391,7 +391,7 @@ def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
         (*keys, Kind.CHECKPOINT.value, draft.record.memory.id),
     ).fetchall()
     scored = [
-        (-duplicates.likeness(own, duplicates.words_of(tokens)), created, id, key)
+        (-duplicates.likeness(words, duplicates.words_of(tokens)), created, id, key)
         for key, tokens, created, id in texts
     ]
     distance, *_, best = min(scored, default=(0.0, 0, "", 0))

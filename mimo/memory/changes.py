@@ -36,7 +36,7 @@ _FIELDS = (
     "extra",
 )
 _REFERENCES = re.compile(r"(?<!\w)@(?=\w)|[#!](?=\d)|\b[Gg][Hh]-(?=\d)")
-_MOST = 20
+_MAX_NAMES = 20
 _LONGEST = 60
 
 
@@ -58,9 +58,9 @@ def message(
     paragraphs = [_subject(changes, verbs)]
     if sum(map(len, changes.values())) > 1:
         for change, names in changes.items():
-            lines = [f"{verbs[change]}:", *(f"- {name}" for name in names[:_MOST])]
-            if len(names) > _MOST:
-                lines.append(f"- and {len(names) - _MOST:,} more")
+            lines = [f"{verbs[change]}:", *(f"- {name}" for name in names[:_MAX_NAMES])]
+            if len(names) > _MAX_NAMES:
+                lines.append(f"- and {len(names) - _MAX_NAMES:,} more")
             paragraphs.append("\n".join(lines))
     if trailers := [f"{AGENT}: {one_line(name)}" for name in sorted(set(agents))]:
         paragraphs.append("\n".join(trailers))
@@ -79,17 +79,17 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split())).strip()
 
 
-def differing(before: Memory, after: Memory) -> tuple[str, ...]:
+def differing(previous: Memory, after: Memory) -> tuple[str, ...]:
     """Returns the names of the fields that differ between two states of a memory, each once.
 
     The outcome is a field and a section, which has the reports that led to it.
     """
-    changed = [name for name in _FIELDS if getattr(before, name) != getattr(after, name)]
-    sections = dict.fromkeys([*before.sections, *after.sections])
+    changed = [name for name in _FIELDS if getattr(previous, name) != getattr(after, name)]
+    sections = dict.fromkeys([*previous.sections, *after.sections])
     changed += [
         section.value.lower()
         for section in sections
-        if before.sections.get(section) != after.sections.get(section)
+        if previous.sections.get(section) != after.sections.get(section)
     ]
     return tuple(dict.fromkeys("text" if name == "content" else name for name in changed))
 

@@ -169,12 +169,12 @@ def chunks(text: str, chunking: Chunking, name: str) -> list[Chunk]:
     Parts of the text with fewer than ten characters are left out, unless a size combines them.
     """
     layout = layout_of(text, chunking, name)
-    is_whole = chunking.strategy is Strategy.WHOLE
+    is_single = chunking.strategy is Strategy.WHOLE
     parts = list(layout.parts)
-    if chunking.chunk_size is not None and not is_whole:
+    if chunking.chunk_size is not None and not is_single:
         parts = _sized(text, layout, max(chunking.chunk_size - chunking.overlap, _LEAST))
     parts = [part for part in parts if not _is_short(text, part)]
-    if chunking.overlap and not is_whole:
+    if chunking.overlap and not is_single:
         parts = _overlapping(text, parts, chunking.overlap, layout.solid)
     ends = _line_ends(text)
     return [
@@ -250,8 +250,8 @@ def _without_short(text: str, parts: Iterable[Part]) -> list[Part]:
         else:
             joined.append(part)
     if joined[1:] and _is_short(text, joined[-1]):
-        last = joined.pop()
-        joined[-1] = joined[-1]._replace(end=last.end)
+        tail = joined.pop()
+        joined[-1] = joined[-1]._replace(end=tail.end)
     return joined
 
 
@@ -269,8 +269,8 @@ def _overlapping(
     """
     result = list(parts[:1])
     waiting = list(reversed(solid))
-    for before, part in pairwise(parts):
-        start = _word_start(text, max(part.start - overlap, before.start), part.start)
+    for previous, part in pairwise(parts):
+        start = _word_start(text, max(part.start - overlap, previous.start), part.start)
         while waiting and waiting[-1][1] <= start:
             waiting.pop()
         if waiting and waiting[-1][0] < start:
@@ -293,11 +293,11 @@ def _trimmed(text: str, start: int, end: int) -> Stretch:
     """Returns a stretch without the blank lines before it and the white space after it."""
     while end > start and text[end - 1].isspace():
         end -= 1
-    first = start
-    while first < end and text[first].isspace():
-        if text[first] == "\n":
-            start = first + 1
-        first += 1
+    position = start
+    while position < end and text[position].isspace():
+        if text[position] == "\n":
+            start = position + 1
+        position += 1
     return start, end
 
 
@@ -328,19 +328,19 @@ def _by_words(text: str, start: int, end: int, size: int) -> list[Stretch]:
     size = max(size, 1)
     runs: list[Stretch] = []
     for word in compiled(r"\S+").finditer(text, start, end):
-        first, last = word.span()
-        if runs and last - runs[-1][0] <= size:
-            runs[-1] = (runs[-1][0], last)
+        left, right = word.span()
+        if runs and right - runs[-1][0] <= size:
+            runs[-1] = (runs[-1][0], right)
             continue
-        while last - first > size:
-            stop = first + size
-            while stop > first + 1 and combining(text[stop]):
+        while right - left > size:
+            stop = left + size
+            while stop > left + 1 and combining(text[stop]):
                 stop -= 1
             if combining(text[stop]):
-                stop = first + size
-            runs.append((first, stop))
-            first = stop
-        runs.append((first, last))
+                stop = left + size
+            runs.append((left, stop))
+            left = stop
+        runs.append((left, right))
     return runs
 
 
@@ -378,11 +378,11 @@ def _by_sentences(text: str, start: int, end: int, _: int) -> list[Stretch]:
             ends.append(since)
     pieces = []
     for stop in (*ends, end):
-        first, last = _trimmed(text, start, stop)
-        while first < last and text[first].isspace():
-            first += 1
-        if first < last:
-            pieces.append((first, last))
+        left, right = _trimmed(text, start, stop)
+        while left < right and text[left].isspace():
+            left += 1
+        if left < right:
+            pieces.append((left, right))
         start = stop
     return pieces
 
@@ -395,14 +395,14 @@ def _ends_sentence(text: str, match: re.Match[str], start: int) -> bool:
         return False
     if match["stop"] != ".":
         return True
-    before = compiled(_LAST_WORD).search(text, max(start, match.start() - 30), match.start())
-    if before is None:
+    last_word = compiled(_LAST_WORD).search(text, max(start, match.start() - 30), match.start())
+    if last_word is None:
         return True
-    word = before[0].lower()
+    word = last_word[0].lower()
     if word in _ALWAYS_SHORT or (following.isdigit() and word in _SHORT_BEFORE_NUMBERS):
         return False
     # An initial (J. Smith), U.S., and the number of an item.
-    is_item = word.isdigit() and not text[start : before.start()].strip()
+    is_item = word.isdigit() and not text[start : last_word.start()].strip()
     return not (is_item or compiled(_INITIALS).fullmatch(word))
 
 
@@ -527,8 +527,8 @@ def _between_blocks(blocks: Sequence[_Block]) -> Cut:
 
     def cut(text: str, start: int, end: int, size: int) -> list[Stretch]:
         inside = blocks[bisect_left(starts, start) : bisect_left(starts, end)]
-        first = inside[0].start if inside else end
-        pieces = [_trimmed(text, start, first)] if text[start:first].strip() else []
+        lead_end = inside[0].start if inside else end
+        pieces = [_trimmed(text, start, lead_end)] if text[start:lead_end].strip() else []
         headings: list[Stretch] = []
         for block in inside:
             stretch = _trimmed(text, block.start, min(block.end, end))

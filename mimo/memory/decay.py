@@ -71,17 +71,17 @@ _LASTING = frozenset(kind.value for kind in Kind if kind.protected)
 
 
 def never_fades(
-    type: str, path: str, *, given: bool | None, is_part: bool, is_reviewed: bool
+    type: str, path: str, *, protected: bool | None, is_part: bool, is_reviewed: bool
 ) -> bool:
     """Returns whether a memory of this type, at this path, keeps its strength.
 
-    `given` is what its file states, which decides. By default, decisions (superseded ones too: they
-    are the reasons of the current one), checkpoints and edges last, and so do texts that mind did
-    not write, which are documents outside `.mind/` and parts of ingested files, and texts that the
-    user approved (`is_reviewed`). Writing a memory is not approving it: agents write, too.
+    `protected` is what its file states, which decides. By default, decisions (superseded ones too:
+    they are the reasons of the current one), checkpoints and edges last, and so do texts that mind
+    did not write, which are documents outside `.mind/` and parts of ingested files, and texts that
+    the user approved (`is_reviewed`). Writing a memory is not approving it: agents write, too.
     """
-    if given is not None:
-        return given
+    if protected is not None:
+        return protected
     return type in _LASTING or is_part or is_reviewed or is_elsewhere(path)
 
 
@@ -91,7 +91,7 @@ def is_protected(record: Record, reviewed: Container[str] = frozenset()) -> bool
     return never_fades(
         memory.type,
         place.path,
-        given=memory.protected,
+        protected=memory.protected,
         is_part=record.parent is not None,
         is_reviewed=place.digest in reviewed,
     )

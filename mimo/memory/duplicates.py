@@ -92,9 +92,9 @@ def left_out(existing: Memory, draft: Memory) -> tuple[str, ...]:
 
 def sample(words: frozenset[str]) -> list[str]:
     """Returns the words of a text, at most an even sample of `_ASKED`."""
-    every = sorted(words)
-    step = max(1, -(-len(every) // _ASKED))
-    return every[::step]
+    all_words = sorted(words)
+    step = max(1, -(-len(all_words) // _ASKED))
+    return all_words[::step]
 
 
 def telling(frequencies: Mapping[str, int]) -> list[str]:
@@ -107,14 +107,14 @@ def telling(frequencies: Mapping[str, int]) -> list[str]:
     return rarest[: len(rarest) - shared + 1]
 
 
-def likeness(words: frozenset[str], other: frozenset[str]) -> float:
+def likeness(words: frozenset[str], other_words: frozenset[str]) -> float:
     """Returns how much two texts are alike, 0..1: the share of their words that both have.
 
     Texts of different lengths are not alike: a note is not a near-duplicate of the document that
     contains it.
     """
-    every = words | other
-    return len(words & other) / len(every) if every else 0.0
+    union = words | other_words
+    return len(words & other_words) / len(union) if union else 0.0
 
 
 def words_of(tokens: str) -> frozenset[str]:

@@ -32,7 +32,7 @@ def check_namespace(text: str) -> str:
     if len(text) <= LONGEST_NAMESPACE and compiled(_NAMESPACE).fullmatch(text):
         return text
     raise Invalid(
-        f"`namespace` is not a name of a namespace: {_shown(text)}",
+        f"`namespace` is not a name of a namespace: {_excerpt(text)}",
         hint=f"words of A-Z a-z 0-9 _ - joined by dots, such as `session.build`; "
         f"{LONGEST_NAMESPACE} characters at most",
         details={"field": "namespace"},
@@ -44,7 +44,7 @@ def check_key(text: str) -> str:
     if len(text) <= LONGEST_KEY and compiled(_KEY).fullmatch(text) and text.strip("."):
         return text
     raise Invalid(
-        f"`key` is not a name of a key: {_shown(text)}",
+        f"`key` is not a name of a key: {_excerpt(text)}",
         hint=f"letters A-Z a-z, digits, `_`, `-` and `.`; {LONGEST_KEY} characters at most",
         details={"field": "key"},
     )
@@ -55,7 +55,7 @@ def check_prefix(text: str) -> str:
     if len(text) <= LONGEST_KEY and compiled(_PREFIX).fullmatch(text):
         return text
     raise Invalid(
-        f"no key begins with `prefix` {_shown(text)}",
+        f"no key begins with `prefix` {_excerpt(text)}",
         hint="keys have letters A-Z a-z, digits, `_`, `-` and `.`",
         details={"field": "prefix"},
     )
@@ -72,11 +72,11 @@ def covers(pattern: str, name: str) -> bool:
     `*` stands for one whole segment, as the last one for one or more: `session.*` admits
     `session.a` and `session.a.b`, but neither `session` nor `sessionevil`.
     """
-    wanted, given = pattern.split("."), name.split(".")
-    if wanted[-1] == "*" and len(given) > len(wanted):
-        given = given[: len(wanted)]
-    return len(wanted) == len(given) and all(
-        want in ("*", have) for want, have in zip(wanted, given, strict=True)
+    mask, parts = pattern.split("."), name.split(".")
+    if mask[-1] == "*" and len(parts) > len(mask):
+        parts = parts[: len(mask)]
+    return len(mask) == len(parts) and all(
+        want in ("*", have) for want, have in zip(mask, parts, strict=True)
     )
 
 
@@ -96,11 +96,11 @@ def stem_of(name: str) -> str:
         return name
     import hashlib
 
-    shown = re.sub(r"^[.-]", "_", name.lower())
-    return f"{shown}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    safe_name = re.sub(r"^[.-]", "_", name.lower())
+    return f"{safe_name}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     short = text if len(text) <= 60 else text[:59] + "…"
     return f"`{short.encode('unicode_escape').decode()}`"
 
@@ -110,7 +110,7 @@ MEMORY_URI = "mind://memory/"
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _BEFORE_LETTERS = r"(?:[a-z]+_(?:[a-z0-9_]+_)?[0-9]{8}|source(?:_[a-z0-9_]+)?)_"
-_MADE = rf"{_BEFORE_LETTERS}([a-z2-7]{{6}})"
+_GENERATED_ID = rf"{_BEFORE_LETTERS}([a-z2-7]{{6}})"
 """The ids of new memories, see `new_id`, and those of ingested files."""
 _MENTIONED = rf"(?<![\w/.-]){_BEFORE_LETTERS}[a-z2-7]{{6}}(?:\.[0-9]+)?(?![\w/-]|\.\w)"
 HANDLE_LENGTH = 6
@@ -147,8 +147,8 @@ def handle_of(id: str) -> str:
     They are the random end of an id that mind made, and a digest of any other id. A text that can't
     be an id, such as one with a masked secret, is returned unchanged.
     """
-    if made := compiled(_MADE).fullmatch(id):
-        return made[1]
+    if match := compiled(_GENERATED_ID).fullmatch(id):
+        return match[1]
     if not compiled(ID_PATTERN).fullmatch(id):
         return id
     import hashlib

@@ -25,20 +25,20 @@ def merged_lines(base: str, ours: str, theirs: str) -> tuple[str, ...]:
 
     Each of the two has all changes that don't conflict.
     """
-    if (whole := one_sided(base, ours, theirs)) is not UNDECIDED:
-        return (whole,)
+    if (text := one_sided(base, ours, theirs)) is not UNDECIDED:
+        return (text,)
     sides = (base.split("\n"), ours.split("\n"), theirs.split("\n"))
-    first: list[str] = []
+    our_lines: list[str] = []
     second: list[str] = []
     at_base = at_ours = at_theirs = 0
     for start, left, right, length in _common(*sides):
         changed = (sides[1][at_ours:left], sides[2][at_theirs:right])
         merged = one_sided(sides[0][at_base:start], *changed)
         same = sides[0][start : start + length]
-        first += [*(changed[0] if merged is UNDECIDED else merged), *same]
+        our_lines += [*(changed[0] if merged is UNDECIDED else merged), *same]
         second += [*(changed[1] if merged is UNDECIDED else merged), *same]
         at_base, at_ours, at_theirs = start + length, left + length, right + length
-    return tuple(dict.fromkeys(("\n".join(first), "\n".join(second))))
+    return tuple(dict.fromkeys(("\n".join(our_lines), "\n".join(second))))
 
 
 def _common(
@@ -66,58 +66,58 @@ def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, i
     how the lines here are matched. Between them, changes are moved down as far as possible.
     """
     blocks, i, j = [], 0, 0
-    for line, other in [*_unique(base, side), (len(base), len(side))]:
-        start = _shared(base[i:line], side[j:other])
+    for line, side_line in [*_unique(base, side), (len(base), len(side))]:
+        start = _shared(base[i:line], side[j:side_line])
         blocks.append((i, j, start))
         i, j = i + start, j + start
-        end = _shared(base[i:line][::-1], side[j:other][::-1])
-        first, second = base[i : line - end], side[j : other - end]
-        if max(len(first), len(second)) <= _MANY_LINES:
-            blocks += [(i + a, j + b, 1) for a, b in _subsequence(first, second)]
-        blocks.append((line - end, other - end, end + (line < len(base))))
-        i, j = line + 1, other + 1
+        end = _shared(base[i:line][::-1], side[j:side_line][::-1])
+        base_lines, second = base[i : line - end], side[j : side_line - end]
+        if max(len(base_lines), len(second)) <= _MANY_LINES:
+            blocks += [(i + a, j + b, 1) for a, b in _subsequence(base_lines, second)]
+        blocks.append((line - end, side_line - end, end + (line < len(base))))
+        i, j = line + 1, side_line + 1
     return [block for block in blocks if block[2]]
 
 
 def _unique(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int]]:
     """Returns the places of lines that are in both texts once: most of those in the same order."""
-    counts, others = Counter(base), Counter(side)
+    counts, side_counts = Counter(base), Counter(side)
     places = {line: place for place, line in enumerate(side)}
     pairs = [
         (place, places[line])
         for place, line in enumerate(base)
-        if line.strip() and counts[line] == others[line] == 1
+        if line.strip() and counts[line] == side_counts[line] == 1
     ]
     lowest: list[int] = []
     ends: list[int] = []
-    before: list[int] = []
-    for number, (_, other) in enumerate(pairs):
-        length = bisect_left(lowest, other)
-        before.append(ends[length - 1] if length else -1)
-        lowest[length : length + 1] = [other]
+    parents: list[int] = []
+    for number, (_, position) in enumerate(pairs):
+        length = bisect_left(lowest, position)
+        parents.append(ends[length - 1] if length else -1)
+        lowest[length : length + 1] = [position]
         ends[length : length + 1] = [number]
     chain, number = [], ends[-1] if ends else -1
     while number >= 0:
         chain.append(pairs[number])
-        number = before[number]
+        number = parents[number]
     return chain[::-1]
 
 
-def _subsequence(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
+def _subsequence(base: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
     """Returns the places of a longest common subsequence, as early in the texts as possible.
 
-    The rows of the usual table are integers with a bit for each line of `first`: 1 if the row does
+    The rows of the usual table are integers with a bit for each line of `base`: 1 if the row does
     not grow there (Hyyrö 2004). So repeated lines cost no more than others.
     """
     masks: dict[str, int] = {}
-    for place, line in enumerate(first):
+    for place, line in enumerate(base):
         masks[line] = masks.get(line, 0) | 1 << place
-    ones = (1 << len(first)) - 1
+    ones = (1 << len(base)) - 1
     rows = [ones]
     for line in second:
         common = rows[-1] & masks.get(line, 0)
         rows.append((rows[-1] + common | rows[-1] - common) & ones)
-    pairs, i, j = [], len(first), len(second)
+    pairs, i, j = [], len(base), len(second)
     while i and j:
         if rows[j] >> (i - 1) & 1:
             i -= 1
@@ -129,10 +129,10 @@ def _subsequence(first: Sequence[str], second: Sequence[str]) -> list[tuple[int,
     return pairs[::-1]
 
 
-def _shared(first: Sequence[str], second: Sequence[str]) -> int:
+def _shared(base: Sequence[str], second: Sequence[str]) -> int:
     """Returns the number of lines with which both begin."""
-    differ = (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
-    return next(differ, min(len(first), len(second)))
+    differ = (n for n, (a, b) in enumerate(zip(base, second, strict=False)) if a != b)
+    return next(differ, min(len(base), len(second)))
 
 
 def changes_of(base: str, text: str) -> set[tuple[int, int, tuple[str, ...]]]:

@@ -178,10 +178,10 @@ def _sorted_out(text: str) -> Statement | None:
         if explicit and (match := _hit(rf"(?:{words})\b\s*:?\s*(?:(?:to|that)\s+)?(.+)", inner)):
             return _statement(kind, _EXPLICIT, match[1], text)
     bare = inner.replace("**", "")
-    own = compiled(_APART).sub(lambda other: _NO_WORD * len(other[0]), bare)
+    masked_text = compiled(_APART).sub(lambda aside: _NO_WORD * len(aside[0]), bare)
     for kind, confidence, pattern in _PHRASES:
-        match = _search(pattern, own)
-        if match and not _search(_NOT_A[kind], own):
+        match = _search(pattern, masked_text)
+        if match and not _search(_NOT_A[kind], masked_text):
             sure = max(confidence, _EXPLICIT) if explicit else confidence
             title = bare[slice(*match.span(1))] if match.groups() else bare
             return _statement(kind, sure, title, text)
@@ -209,7 +209,7 @@ def _statement(kind: Kind, confidence: float, title: str, line: str) -> Statemen
         confidence=min(1.0, round(confidence, 2)),
         status=status,
         reasoning=reasoning,
-        alternatives=tuple(name for other in alternatives if (name := _plain(other))),
+        alternatives=tuple(name for option in alternatives if (name := _plain(option))),
     )
 
 
@@ -254,9 +254,9 @@ def read_day(heading: str, *, read_at: datetime) -> datetime | None:
         return None
     parts = match.groupdict()
     month = int(parts["month"]) if parts.get("month") else month_number(parts["name"])
-    last, day = int(parts["year"] or read_at.year), int(parts["day"])
+    latest, day = int(parts["year"] or read_at.year), int(parts["day"])
     # Without a year, that is the year before, or for February 29 an earlier one.
-    for year in [last] if parts["year"] else range(last, max(last - _LEAP_YEARS, 1) - 1, -1):
+    for year in [latest] if parts["year"] else range(latest, max(latest - _LEAP_YEARS, 1) - 1, -1):
         with suppress(ValueError):
             named = datetime(year, month, day, tzinfo=UTC)
             if parts["year"] or named <= read_at + timedelta(days=1):
@@ -304,8 +304,8 @@ def unclosed(text: str) -> int | None:
 
     No line after it is read.
     """
-    last = _tokens(f"{text}\n\nA new line.")[-1]
-    return last.map[0] + 1 if last.type in ("fence", "html_block") and last.map else None
+    token = _tokens(f"{text}\n\nA new line.")[-1]
+    return token.map[0] + 1 if token.type in ("fence", "html_block") and token.map else None
 
 
 def _lines(text: str, read_at: datetime) -> Iterator[Line]:
@@ -319,31 +319,31 @@ def _lines(text: str, read_at: datetime) -> Iterator[Line]:
         heading = token.tag if token.type == "heading_open" else heading
         if token.type != "inline":
             continue
-        first = token.map[0] if token.map else 0
+        start = token.map[0] if token.map else 0
         if inside["heading"]:
-            name, *rest = (piece.strip() for piece in token.content.split("|"))
+            name, *details = (piece.strip() for piece in token.content.split("|"))
             if named := read_day(name, read_at=read_at):
                 part, day = Part.LOG, named
-                if summary := " | ".join(rest):
-                    yield Line(first + 1, summary, part, day, heading=True)
+                if summary := " | ".join(details):
+                    yield Line(start + 1, summary, part, day, heading=True)
             elif heading in ("h1", "h2"):
                 title = name.lower().rstrip(":")
                 part = Part(title) if title in (Part.STATE, Part.GOTCHAS) else Part.LOG
             continue
-        own = day if part is Part.LOG else None
+        log_day = day if part is Part.LOG else None
         depth = inside["bullet_list"] + inside["ordered_list"]
-        for number, line in _of_paragraph(token.content, raws, first, depth, inside["blockquote"]):
-            yield Line(number + 1, line, part, own, bullet=bullet, depth=depth)
+        for number, line in _of_paragraph(token.content, raws, start, depth, inside["blockquote"]):
+            yield Line(number + 1, line, part, log_day, bullet=bullet, depth=depth)
             bullet = False
         bullet = False
 
 
 def _of_paragraph(
-    content: str, raws: Sequence[str], first: int, depth: int, quotations: int
+    content: str, raws: Sequence[str], start: int, depth: int, quotations: int
 ) -> list[tuple[int, str]]:
     """Returns the statements of a paragraph: one for each line, or one for a list item."""
     lines: list[tuple[int, str]] = []
-    for number, raw in enumerate(content.split("\n"), first):
+    for number, raw in enumerate(content.split("\n"), start):
         text = without_comments(raw).strip()
         indented = depth and lines and raws[number][:1].isspace()
         if indented and text and not begins(text):
@@ -419,16 +419,16 @@ def is_empty(text: str) -> bool:
 
 def _entries(text: str, read_at: datetime) -> Iterator[tuple[Line, _Fields]]:
     """Yields each line that is a memory, with its fields."""
-    before: tuple[Line, _Fields] | None = None
+    previous: tuple[Line, _Fields] | None = None
     for line in _lines(text, read_at):
-        if before and _goes_on(line, *before):
+        if previous and _goes_on(line, *previous):
             continue
-        if before:
-            yield before
+        if previous:
+            yield previous
         fields = _fields(line)
-        before = (line, fields) if fields else None
-    if before:
-        yield before
+        previous = (line, fields) if fields else None
+    if previous:
+        yield previous
 
 
 def _goes_on(line: Line, above: Line, fields: _Fields) -> bool:
@@ -509,10 +509,10 @@ def _of_state(name: str, value: str) -> _Fields | None:
 
 def _of_session(heading: str) -> _Fields | None:
     """Returns the fields of a session's summary, from `summary | mood: X`."""
-    summary, _, rest = (piece.strip() for piece in heading.partition("|"))
+    summary, _, tail = (piece.strip() for piece in heading.partition("|"))
     if not summary or summary.lower().startswith("mood:"):
         return None
-    mood = rest.partition(":")[2].strip() if rest.lower().startswith("mood:") else ""
+    mood = tail.partition(":")[2].strip() if tail.lower().startswith("mood:") else ""
     return {
         "type": Kind.CONTEXT,
         "content": summary,
@@ -538,12 +538,12 @@ def _id_of(kind: Kind, title: str, line: str, taken: dict[str, int]) -> str:
         digest = sha256(f"{key}\n{copy}".encode() if copy > 1 else key.encode()).hexdigest()[:8]
         return "_".join(part for part in (kind.value, slug, digest) if part)
 
-    first = numbered(1)
-    copy = taken.get(first, 0) + 1
+    base_id = numbered(1)
+    copy = taken.get(base_id, 0) + 1
     while (id_ := numbered(copy)) in taken:
         copy += 1
     taken[id_] = 1
-    taken[first] = copy
+    taken[base_id] = copy
     return id_
 
 

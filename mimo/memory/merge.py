@@ -77,14 +77,14 @@ def merge(base: bytes, ours: bytes, theirs: bytes, *, path: str) -> Merged | Non
     `base` is empty if the sides have no ancestor in common.
     """
     try:
-        whole = one_sided(base, ours, theirs)
+        result = one_sided(base, ours, theirs)
         if is_source(path):
             # Chunks can't be merged as text: the newer copy of an ingested file is kept.
-            both = whole is UNDECIDED
-            return Merged(data=max(ours, theirs, key=_age) if both else whole, dropped=both)
-        if whole is not UNDECIDED:
-            read_document(whole)
-            return Merged(data=whole)
+            both = result is UNDECIDED
+            return Merged(data=max(ours, theirs, key=_age) if both else result, dropped=both)
+        if result is not UNDECIDED:
+            read_document(result)
+            return Merged(data=result)
         return _memory((_ancestor(base), read_document(ours)[0], read_document(theirs)[0]), path)
     except (Unreadable, NoMerge, Invalid):
         return None
@@ -123,8 +123,8 @@ def _memory(documents: Sides, path: str) -> Merged | None:
         result = _resolve_text(*sides)
         # The edges of a hunk may leave nothing but blank lines.
         value = trim(result.value)
-        if others := {trim(text) for text in result.competing} - {value}:
-            competing[name] = frozenset(others)
+        if variants := {trim(text) for text in result.competing} - {value}:
+            competing[name] = frozenset(variants)
         return value
 
     content = merged(TEXT, [layout.content.text for layout in layouts])
@@ -257,11 +257,11 @@ def _by_key(
     # A version can outlive the key that it competes with.
     alone = {name for side in rivals for name in side} - names.keys()
     for name, key in {**names, **{name: name for name in sorted(alone)}}.items():
-        text, kept = _merged_key(key, sides, [side.get(name, frozenset()) for side in rivals])
+        text, versions = _merged_key(key, sides, [side.get(name, frozenset()) for side in rivals])
         if text is not None:
             raw[key] = text if text.endswith("\n") else f"{text}\n"
-        if kept:
-            competing[name] = kept
+        if versions:
+            competing[name] = versions
     tail = one_sided(*(side.tail for side in sides))
     if tail is UNDECIDED:
         tail = "".join(united(*(side.tail.splitlines(keepends=True) for side in sides)))
@@ -281,7 +281,7 @@ def _merged_key(
             items = united(*(side if isinstance(side, list) else [] for side in lists))
             return _commented(key, front_matter.entry(key, items) if items else "", sides), _NONE
     versions = [
-        _Versions(value=_shown(side.data, key), competing=rival)
+        _Versions(value=_value_text(side.data, key), competing=rival)
         for side, rival in zip(sides, rivals, strict=True)
     ]
     merged = _resolve(versions[0], versions[1], versions[2], partial(order_of, key))
@@ -293,7 +293,7 @@ def _raw(key: str, value: str, sides: tuple[_Keys, _Keys, _Keys]) -> str | None:
     as_written = [
         "".join(_split(side.raw[key])[1])
         for side in sides[1:]
-        if _shown(side.data, key) == value and key in side.raw
+        if _value_text(side.data, key) == value and key in side.raw
     ]
     line = "" if value == GONE else f"{front_matter.scalar(key)}: {value}"
     return _commented(key, max(as_written, default=line), sides)
@@ -307,10 +307,10 @@ def _commented(key: str, text: str, sides: tuple[_Keys, _Keys, _Keys]) -> str | 
     text = text if text.endswith("\n") or not text else f"{text}\n"
     above = [_split(side.raw.get(key, ""))[0] for side in sides[1:]]
     comments = [_comments(side.raw.get(key, "")) for side in sides]
-    kept, within = united(*comments), _comments(text)
-    if above[0] == above[1] and set(kept) <= {*within, *_comments("".join(above[0]))}:
+    remarks, within = united(*comments), _comments(text)
+    if above[0] == above[1] and set(remarks) <= {*within, *_comments("".join(above[0]))}:
         return "".join(above[0]) + text or None
-    return "".join(f"{comment}\n" for comment in kept if comment not in within) + text or None
+    return "".join(f"{comment}\n" for comment in remarks if comment not in within) + text or None
 
 
 def _split(raw: str) -> tuple[list[str], list[str]]:
@@ -351,12 +351,12 @@ def _order(sides: tuple[_Keys, _Keys, _Keys]) -> list[str]:
     """Returns all keys: existing ones in their order, new ones of ours at their usual place."""
     order = list(sides[0].raw)
     new = {key for side in sides[1:] for key in side.raw}.difference(order)
-    own = [key for key in KEYS if key in new]
-    for key in own:
+    new_keys = [key for key in KEYS if key in new]
+    for key in new_keys:
         earlier = KEYS[: KEYS.index(key)]
-        places = [place for place, other in enumerate(order, 1) if other in earlier]
+        places = [place for place, name in enumerate(order, 1) if name in earlier]
         order.insert(max(places, default=0), key)
-    return [*order, *sorted(new.difference(own))]
+    return [*order, *sorted(new.difference(new_keys))]
 
 
 # Values: lists are united, of scalars and texts one version is current.
@@ -364,13 +364,13 @@ def _order(sides: tuple[_Keys, _Keys, _Keys]) -> list[str]:
 
 def united(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
     """Returns a list of tags or links with the additions and without the removals of both sides."""
-    before, left, right = (
+    ancestor, left, right = (
         {json.dumps(item, sort_keys=True, ensure_ascii=False, default=str): item for item in side}
         for side in (base, ours, theirs)
     )
-    kept = [item for name, item in before.items() if name in left and name in right]
-    added = {name: item for name, item in {**left, **right}.items() if name not in before}
-    return [*kept, *(added[name] for name in sorted(added))]
+    common = [item for name, item in ancestor.items() if name in left and name in right]
+    added = {name: item for name, item in {**left, **right}.items() if name not in ancestor}
+    return [*common, *(added[name] for name in sorted(added))]
 
 
 def order_of(key: str, text: str) -> tuple[bool, float, str]:
@@ -413,10 +413,10 @@ def _resolve(
     if ours == base:
         return theirs
     both, either = ours.all & theirs.all, ours.all | theirs.all
-    kept = both | (either - base.all) or either
+    survivors = both | (either - base.all) or either
     chosen = one_sided(base.value, ours.value, theirs.value)
-    value = chosen if chosen in kept else min(kept, key=order)
-    return _Versions(value=value, competing=kept - {value})
+    value = chosen if chosen in survivors else min(survivors, key=order)
+    return _Versions(value=value, competing=survivors - {value})
 
 
 def _resolve_text(base: _Versions, ours: _Versions, theirs: _Versions) -> _Versions:
@@ -424,7 +424,7 @@ def _resolve_text(base: _Versions, ours: _Versions, theirs: _Versions) -> _Versi
     pairs = len(ours.all) * len(theirs.all)
     unchanged = theirs == base or ours in (base, theirs)
     if unchanged or base.competing or pairs > _MOST_PAIRS:
-        return _resolve(base, ours, theirs, _longest_first)
+        return _resolve(base, ours, theirs, _by_length)
     parents: dict[str, frozenset[tuple[str, str]]] = {}
     for left, right in product(ours.all, theirs.all):
         texts = merged_lines(base.value, left, right)
@@ -433,9 +433,9 @@ def _resolve_text(base: _Versions, ours: _Versions, theirs: _Versions) -> _Versi
             texts, [sides] if len(texts) == 1 else [{s} for s in sorted(sides)], strict=True
         ):
             parents[text] = parents.get(text, frozenset()) | side
-    kept = _not_contained(base.value, parents)
-    value = min(kept, key=_longest_first)
-    return _Versions(value=value, competing=frozenset(kept - {value}))
+    survivors = _not_contained(base.value, parents)
+    value = min(survivors, key=_by_length)
+    return _Versions(value=value, competing=frozenset(survivors - {value}))
 
 
 def _not_contained(base: str, parents: Mapping[str, frozenset[tuple[str, str]]]) -> set[str]:
@@ -450,13 +450,13 @@ def _not_contained(base: str, parents: Mapping[str, frozenset[tuple[str, str]]])
         text
         for text, of_text in parents.items()
         if not any(
-            of_text <= of_other and changes[text] < changes[other]
-            for other, of_other in parents.items()
+            of_text <= of_rival and changes[text] < changes[rival]
+            for rival, of_rival in parents.items()
         )
     }
 
 
-def _longest_first(text: str) -> tuple[int, str]:
+def _by_length(text: str) -> tuple[int, str]:
     return (-len(text), text)
 
 
@@ -480,7 +480,7 @@ def current_version(memory: Memory, name: str) -> str:
     if section := _section(name):
         return memory.sections.get(section, "")
     key = next(iter(_header(name, GONE)))
-    return _shown({**memory.extra, **written(memory, memory.links)}, key)
+    return _value_text({**memory.extra, **written(memory, memory.links)}, key)
 
 
 def chosen(memory: Memory, name: str, text: str) -> Memory:
@@ -488,8 +488,8 @@ def chosen(memory: Memory, name: str, text: str) -> Memory:
 
     Raises `Invalid` if a header can't hold the value.
     """
-    rest = tuple(version for version in memory.competing if version.field != name)
-    memory = replace(memory, competing=rest)
+    versions = tuple(version for version in memory.competing if version.field != name)
+    memory = replace(memory, competing=versions)
     if name == TEXT:
         return replace(memory, content=text)
     if section := _section(name):
@@ -497,13 +497,13 @@ def chosen(memory: Memory, name: str, text: str) -> Memory:
     header = _header(name, text)
     key = next(iter(header))
     understood, extra = understand(header)
-    others = {other: value for other, value in memory.extra.items() if other != key}
+    fields = {field: value for field, value in memory.extra.items() if field != key}
     if text != GONE and key in extra:
-        others |= extra
+        fields |= extra
     if key not in KEYS:
-        return replace(memory, extra=others)
+        return replace(memory, extra=fields)
     changes: dict[str, Any] = {key: understood.get(key, _DEFAULTS.get(key))}
-    return replace(memory, extra=others, **changes)
+    return replace(memory, extra=fields, **changes)
 
 
 def _section(name: str) -> Section | None:
@@ -516,7 +516,7 @@ def _version_name(key: str) -> str:
     return key if plain.isalnum() else front_matter.scalar(key)
 
 
-def _shown(values: Mapping[str, Any], key: str) -> str:
+def _value_text(values: Mapping[str, Any], key: str) -> str:
     """Returns the value of a header key on one line, as in a version."""
     return front_matter.flow(values[key]) if key in values else GONE
 

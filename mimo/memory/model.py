@@ -282,8 +282,8 @@ def check_unit(name: str, value: float) -> float:
     """Returns `value`; raises `Invalid` naming the field unless it is in 0..1."""
     if not 0 <= value <= 1:
         # An integer may be too large for a float, or to be printed.
-        shown = f", not {value:g}" if abs(value) < 1e300 else ""
-        raise Invalid(f"{name} must be between 0 and 1{shown}", details={"field": name})
+        detail = f", not {value:g}" if abs(value) < 1e300 else ""
+        raise Invalid(f"{name} must be between 0 and 1{detail}", details={"field": name})
     return float(value)
 
 

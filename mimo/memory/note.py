@@ -42,7 +42,7 @@ _BEGINNING = (
 `<https://…>` is a link within a line.
 """
 
-_FIRST = frozenset("#-+*>_=<[0123456789")
+_LINE_STARTS = frozenset("#-+*>_=<[0123456789")
 """The first letters of these."""
 
 _SENTENCE = r".{20,}?(?:[.!?](?=\s+[^a-z\s]|$)|[。！？])"  # noqa: RUF001 - full-width ones, too
@@ -99,7 +99,7 @@ def plain(text: str, limit: int = LONGEST) -> str:
     a tag or a comment, name a file to read, or begin a heading, a list or a block of code.
     """
     words = " ".join(_lines(clean(masked(text[:_READ]))))
-    if words[:1] in _FIRST:
+    if words[:1] in _LINE_STARTS:
         words = _begun(words, limit)
     if "<" in words:
         words = compiled(_OURS).sub("‹", words)  # noqa: RUF001 - looks the same, and opens nothing

@@ -81,25 +81,25 @@ def confidence_after(memory: Memory, outcome: Outcome | None, now: datetime) -> 
     failure subtracts 0.3. The same outcome again changes nothing. Another one replaces it: it
     counts from the confidence before the first outcome, which a reopened decision gets back.
     """
-    before = DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
+    confidence = DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
     if outcome is memory.outcome:
-        return before
-    before = _original(memory, before)
+        return confidence
+    confidence = _original(memory, confidence)
     if outcome is None:
-        return before
+        return confidence
     step = _STEPS[outcome]
     if outcome is Outcome.SUCCESS and now - memory.created >= _LASTING:
         step += _LASTING_BONUS
-    return round(min(1.0, max(0.0, before + step)), 2)
+    return round(min(1.0, max(0.0, confidence + step)), 2)
 
 
 def _original(memory: Memory, now: float) -> float:
     """Returns the confidence before the outcomes; `now` if it was set by other means since."""
     section = memory.sections.get(Section.OUTCOME, "")
     start = end = None
-    for before, after in compiled(_CHANGE).findall(section):
-        if before != end:
-            start = before
+    for previous, after in compiled(_CHANGE).findall(section):
+        if previous != end:
+            start = previous
         end = after
     return float(start) if start is not None and end == f"{now:g}" else now
 
@@ -109,11 +109,11 @@ def entry(
     reason: str | None,
     *,
     on: datetime,
-    before: float | None = None,
+    previous: float | None = None,
     after: float | None = None,
 ) -> str:
     """Returns an entry for the `Outcome` section; a reason may have several lines."""
-    moved = f", confidence {before:g} → {after:g}" if before != after else ""
+    moved = f", confidence {previous:g} → {after:g}" if previous != after else ""
     shown_reason = f": {reason.strip()}" if reason and reason.strip() else ""
     text = f"- {on:%Y-%m-%d} {outcome or 'PENDING'}{moved}{shown_reason}"
     return text.replace("\n", "\n  ")
@@ -130,11 +130,11 @@ def reason(memory: Memory) -> str | None:
     section = memory.sections.get(Section.OUTCOME, "").strip()
     if not section:
         return None
-    first, _, rest = section[section.rfind("\n- ") + 1 :].partition("\n")
-    match = compiled(_ENTRY).fullmatch(first)
+    head, _, tail = section[section.rfind("\n- ") + 1 :].partition("\n")
+    match = compiled(_ENTRY).fullmatch(head)
     if match is None:
         return section
-    continued = "\n".join(line.removeprefix("  ") for line in rest.splitlines())
+    continued = "\n".join(line.removeprefix("  ") for line in tail.splitlines())
     return f"{match[1] or ''}\n{continued}".strip() or None
 
 

@@ -87,8 +87,8 @@ def _sections(document: Document) -> tuple[str, list[_Section]]:
         head = text[:start].replace("\r\n", "\n")
         text, start = head + text[start:].replace("\r\n", "\n"), len(head)
     markers = [match for match in compiled(_MARKER).finditer(text, start) if match[1] == ""]
-    first = markers[0].start() if markers else len(text)
-    if markers and text[start:first].strip():
+    lead_end = markers[0].start() if markers else len(text)
+    if markers and text[start:lead_end].strip():
         raise Unreadable("there is text before the first chunk, which belongs to none", line)
     sections: dict[int, _Section] = {}
     ends = [*(match.start() for match in markers[1:]), len(text)]
@@ -192,7 +192,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
         "total_chunks": extra.get("chunks", len(sections)),
         "strategy": extra.get("strategy"),
     }
-    is_whole = extra.get("strategy") == Strategy.WHOLE
+    is_single = extra.get("strategy") == Strategy.WHOLE
     chunks = []
     for section in sections:
         about = metadata | {"chunk_index": section.number - 1, "lines": section.lines}
@@ -204,7 +204,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
             **common,
             id=chunk_id(source_id, section.number),
             content=unescape(content if section.end == len(text) else content.removesuffix("\n")),
-            title=origin if is_whole else _BETWEEN.join(section.path) or None,
+            title=origin if is_single else _BETWEEN.join(section.path) or None,
             source=f"{origin}:{section.lines}",
             extra=about,
         )
@@ -272,10 +272,10 @@ def without(data: bytes, number: int) -> bytes | None:
         return None
     section = sections[place]
     # The empty line before the last chunk belongs to the chunk.
-    is_last = place == len(sections) - 1
-    start = section.start - (is_last and text[: section.start].endswith("\n\n"))
-    kept = text[:start] + text[section.end :]
-    plain = "\ufeff" * document.bom + kept
+    is_final = place == len(sections) - 1
+    start = section.start - (is_final and text[: section.start].endswith("\n\n"))
+    remainder = text[:start] + text[section.end :]
+    plain = "\ufeff" * document.bom + remainder
     return (plain.replace("\n", "\r\n") if document.newline == "\r\n" else plain).encode()
 
 

@@ -59,16 +59,16 @@ def search_projects(
     could not be searched, with the reason. A memory with the same file in several projects, such as
     worktrees, is one match. Otherwise as `search`.
     """
-    most, options = options.limit, with_room(options)
+    limit, options = options.limit, with_room(options)
     shared = replace(options, filter=replace(options.filter, shared=True))
 
-    def search_one(other: Call, here: bool) -> Answer:
+    def search_one(target: Call, here: bool) -> Answer:
         if not hides_private(call, is_here=here, is_asked=private):
-            return answer_of(other, text, options)
-        answer = answer_of(other, text, shared)
+            return answer_of(target, text, options)
+        answer = answer_of(target, text, shared)
         ids = [hit.record.memory.id for hit in answer.result.hits]
-        newer = other.index.newer(ids, shared=True)
-        competing = other.index.competing(ids, shared=True)
+        newer = target.index.newer(ids, shared=True)
+        competing = target.index.competing(ids, shared=True)
         hits = tuple(
             replace(hit, newer=newer[id], competing=competing.get(id, ()))
             for id, hit in zip(ids, answer.result.hits, strict=True)
@@ -79,9 +79,9 @@ def search_projects(
     answers, skipped = ask_each(call, "mind_search", search_one)
     if user := call.user():
         try:
-            own = answer_of(user, text, approved(options))
-            if not (own.result.listed and answers):  # A list is about the projects.
-                answers.append((user.mind.project.name, user, own))
+            user_answer = answer_of(user, text, approved(options))
+            if not (user_answer.result.listed and answers):  # A list is about the projects.
+                answers.append((user.mind.project.name, user, user_answer))
         except (SearchFailed, StorageFailed) as error:
             skipped.append(f"{user.mind.project.name}: {error.message}")
     # The matches of one project are better than a list of another one.
@@ -94,19 +94,19 @@ def search_projects(
     ]
     notice = join_texts(*skipped, *incomplete)
     if is_listed:
-        matches, remark = _one_list([(project, answer) for _, project, answer in answers], most)
+        matches, remark = _one_list([(project, answer) for _, project, answer in answers], limit)
         return matches, join_texts(notice, remark)
     matches = _distinct((project, answer) for _, project, answer in answers)
     notice = join_texts(notice, *dict.fromkeys(answer.remark for _, _, answer in answers))
     matches, remark = sure_or_nearest(best_first(matches), options, lambda match: is_weak(match[1]))
-    matches = matches[:most]
+    matches = matches[:limit]
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
     return matches, join_texts(notice, remark)
 
 
 def _one_list(
-    answers: list[tuple[Call, Answer]], most: int
+    answers: list[tuple[Call, Answer]], limit: int
 ) -> tuple[list[tuple[Call, Hit]], str | None]:
     """Returns the lists of several projects as one, newest first, and the remark on it.
 
@@ -118,11 +118,11 @@ def _one_list(
     matches = _distinct(answers)
     matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
     matches.sort(key=lambda match: is_of_other_time(match[1]))
-    matches = matches[:most]
-    first = [project for project, hit in matches if not is_of_other_time(hit)]
-    answers = [answer for answer in answers if answer[0] in first] or answers
-    shown = [hit for _, hit in matches]
-    return matches, join_texts(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
+    matches = matches[:limit]
+    owners = [project for project, hit in matches if not is_of_other_time(hit)]
+    answers = [answer for answer in answers if answer[0] in owners] or answers
+    hits = [hit for _, hit in matches]
+    return matches, join_texts(*dict.fromkeys(answer.remark_on(hits) for _, answer in answers))
 
 
 def _distinct(answers: Iterable[tuple[Call, Answer]]) -> list[tuple[Call, Hit]]:
@@ -176,10 +176,10 @@ def ask_each(
         call.check_cancelled()
         if entry.path == here or not entry.search_all:
             continue
-        stays, other = number < _STAY_OPEN, None
+        stays, target = number < _STAY_OPEN, None
         try:
-            other = call.at(entry, stays=stays)
-            if other is None:
+            target = call.at(entry, stays=stays)
+            if target is None:
                 skipped.append(f"{entry.name} is missing")
                 continue
             request = Request(
@@ -190,15 +190,15 @@ def ask_each(
                 user=call.member.name if call.member else None,
                 at=call.mind.now(),
             )
-            with other.mind.guard.passing(request, call.mind.timer.monotonic):
-                answers.append((entry.name, other, question(other, False)))
+            with target.mind.guard.passing(request, call.mind.timer.monotonic):
+                answers.append((entry.name, target, question(target, False)))
         except Exception as error:  # one broken project must not stop the others
             if call.console.halted and call.console.halted():
                 raise
             skipped.append(Hint(f"{entry.name} was skipped: ", _reason(error, tool)))
         finally:
-            if other and not stays:
-                other.mind.close()  # A later use of a part opens it again.
+            if target and not stays:
+                target.mind.close()  # A later use of a part opens it again.
     if here:
         names = (entry.name for entry in registry.projects if entry.path == here)
         name = next(names, call.mind.project.name)

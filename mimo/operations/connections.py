@@ -56,13 +56,13 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self.since = self.loop.time()
         self._check()
-        own = [item for item in self.connections if isinstance(item, Connection)]
-        opened = [item for item in own if not item.transport.is_closing()]
+        clients = [item for item in self.connections if isinstance(item, Connection)]
+        opened = [item for item in clients if not item.transport.is_closing()]
         waiting = [item for item in opened if item is not self and item.is_waiting]
         if waiting and len(opened) > _FULL * (self.limit_concurrency or MOST):
             # Clients that have sent a request before are closed last.
-            first = min(waiting, key=lambda item: (item.has_asked, item.since))
-            first.transport.abort()
+            oldest = min(waiting, key=lambda item: (item.has_asked, item.since))
+            oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops waiting."""

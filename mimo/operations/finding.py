@@ -94,8 +94,8 @@ class Answer(NamedTuple):
 
     def remark_on(self, hits: Iterable[Hit]) -> str | None:
         """Returns the remark on the matches that are shown."""
-        has_others = self.below and any(map(is_of_other_time, hits))
-        return f"{self.remark}{self.below}" if has_others else self.remark
+        has_other_times = self.below and any(map(is_of_other_time, hits))
+        return f"{self.remark}{self.below}" if has_other_times else self.remark
 
 
 def is_weak(hit: Hit) -> bool | None:
@@ -185,8 +185,8 @@ def places(matches: Sequence[tuple[Call, Hit]]) -> list[tuple[float, bool]]:
     def place(owner: Call, hit: Hit) -> tuple[float, bool]:
         if not owner.mind.is_users:
             return hit.score, True
-        most = topics.get(topic_key(hit.record.memory.topic or ""), 1.0)
-        return min(hit.score - _ADVANTAGE, most), False
+        ceiling = topics.get(topic_key(hit.record.memory.topic or ""), 1.0)
+        return min(hit.score - _ADVANTAGE, ceiling), False
 
     return [place(owner, hit) for owner, hit in matches]
 
@@ -207,35 +207,35 @@ def _search_beside(
     may have added others. A question about a time or about the latest work is about the project.
     Among equal matches, and on the same topic, the project's are first. Otherwise as `search`.
     """
-    most, options = options.limit, with_room(options)
+    limit, options = options.limit, with_room(options)
     answer, problem = answer_of(call, text, options), None
-    own = answer.result
+    result = answer.result
     try:
-        others = answer_of(user, text, approved(options)).result
+        user_result = answer_of(user, text, approved(options)).result
     except Cancelled:
         raise
     except MindError as error:
-        others, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
-    more = [] if others.listed else list(others.hits)
-    if options.threshold is None and own.hits:
+        user_result, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
+    more = [] if user_result.listed else list(user_result.hits)
+    if options.threshold is None and result.hits:
         more = [hit for hit in more if hit.score >= THRESHOLD]
-    hits, is_own = list(own.hits), True
-    if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):
-        hits, is_own = [], False
+    hits, is_local = list(result.hits), True
+    if more and options.threshold is None and (result.listed or (hits[:1] and is_weak(hits[0]))):
+        hits, is_local = [], False
     matches = [*((call, hit) for hit in hits), *((user, hit) for hit in more)]
     if more:  # Otherwise the order is the project's own.
         matches = best_first(matches)
-    matches = matches[:most]
-    is_listed = own.listed and not more
+    matches = matches[:limit]
+    is_listed = result.listed and not more
     if counted and not is_listed:
         for owner in (call, user):
-            note_sure(owner, [hit for other, hit in matches if other is owner])
-    remark = answer.remark_on(hit for owner, hit in matches if owner is call) if is_own else None
-    notice = join_texts(call.notice, own.notice, others.notice, problem, remark)
+            note_sure(owner, [hit for source, hit in matches if source is owner])
+    remark = answer.remark_on(hit for owner, hit in matches if owner is call) if is_local else None
+    notice = join_texts(call.notice, result.notice, user_result.notice, problem, remark)
     if options.threshold is None and matches and not is_listed and is_weak(matches[0][1]):
         notice = join_texts(notice, WEAK)
-    considered = own.considered + others.considered
-    return matches, replace(own, considered=considered, listed=is_listed, notice=notice)
+    considered = result.considered + user_result.considered
+    return matches, replace(result, considered=considered, listed=is_listed, notice=notice)
 
 
 def answer_of(call: Call, text: str, options: Options) -> Answer:
@@ -259,8 +259,8 @@ def answer_of(call: Call, text: str, options: Options) -> Answer:
                 if asking.otherwise and all(map(is_weak, answer.result.hits)):
                     latest = asking.otherwise is Way.LATEST
                     answer = _listed(call, asking, options, latest=latest)
-            shown = map(attrgetter("record"), answer.result.hits)
-            if is_again or not refresh.reread(call, shown):
+            records = map(attrgetter("record"), answer.result.hits)
+            if is_again or not refresh.reread(call, records):
                 return answer
             is_again = True
     except StorageFailed as error:
@@ -284,9 +284,9 @@ def _searched(call: Call, text: str, options: Options) -> Found:
     best = matches.hits[0].score if matches.hits else 0.0
     if is_open and best < least(matches.considered):
         return replace(matches, hits=())
-    most = NEAREST if is_open and best < THRESHOLD else options.limit
+    limit = NEAREST if is_open and best < THRESHOLD else options.limit
     hits = _with_successors(call, matches.hits, options.filter)
-    return replace(matches, hits=tuple(hits[: min(most, options.limit)]))
+    return replace(matches, hits=tuple(hits[: min(limit, options.limit)]))
 
 
 def _in_time(call: Call, text: str, time: NamedTime, options: Options) -> Answer:
@@ -356,14 +356,14 @@ def _of_span(call: Call, text: str, asking: Asking, options: Options) -> Answer:
             if narrow and kinds is types:
                 remark = f"no decision is of this time: {named}; these are its other memories"
     missing = f"no memory is of this time: {_resolved(call, time, time.spans[-1])}"
-    others = [] if time.is_relative else _naming(call, text, time, options)
+    mentions = [] if time.is_relative else _naming(call, text, time, options)
     if result.hits:
         listed = {hit.record.memory.id for hit in result.hits}
-        others = [hit for hit in others if hit.record.memory.id not in listed]
-        result = replace(result, hits=(*result.hits, *others)[: options.limit])
+        mentions = [hit for hit in mentions if hit.record.memory.id not in listed]
+        result = replace(result, hits=(*result.hits, *mentions)[: options.limit])
         return Answer(result, remark, _BESIDE)
-    if others:
-        return Answer(replace(result, hits=tuple(others)), f"{missing}; these name it")
+    if mentions:
+        return Answer(replace(result, hits=tuple(mentions)), f"{missing}; these name it")
     newest = _listed(call, asking, options, weak=True)
     if not newest.result.hits:
         return Answer(newest.result, missing)
@@ -379,10 +379,10 @@ def _naming(call: Call, text: str, time: NamedTime, options: Options) -> list[Hi
     from mimo.text.tokens import query_terms, tokenize
 
     names = [set(query_terms(time.expression).content)]
-    first, last = time.days(call.mind.local_now().tzinfo) or (None, None)
-    if first and first == last:
-        month = MONTHS[first.month - 1]
-        forms = (f"{first}", f"{month} {first.day}", f"{month[:3]} {first.day}")
+    start, end = time.days(call.mind.local_now().tzinfo) or (None, None)
+    if start and start == end:
+        month = MONTHS[start.month - 1]
+        forms = (f"{start}", f"{month} {start.day}", f"{month[:3]} {start.day}")
         names += map(set, map(tokenize, forms))
 
     def names_it(hit: Hit) -> bool:
@@ -426,13 +426,13 @@ def _newest(
         kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
         active = (
             record
-            for most in (1, _READ)
-            for record in call.index.records(kinds, limit=most)
+            for limit in (1, _READ)
+            for record in call.index.records(kinds, limit=limit)
             if (record.memory.status or "").lower() != "archived"
         )
-        if last := next(active, None):
-            others = [record for record in records if record != last]
-            records = (last, *others)[: options.limit]
+        if checkpoint := next(active, None):
+            tail = [record for record in records if record != checkpoint]
+            records = (checkpoint, *tail)[: options.limit]
     newer = call.index.newer([record.memory.id for record in records])
     return _as_hits(call, records, score, newer)
 
@@ -478,8 +478,8 @@ def _with_successors(call: Call, hits: Sequence[Hit], filter: Filter) -> list[Hi
             reached.update(ahead)
             newer = call.index.newer(ahead)
             current = [new for new in ahead if not newer[new].superseded_by]
-            others = [new for new in current if new not in matches]
-            added = _as_hits(call, call.index.among(others, filter), hit.score, newer)
+            missing_ids = [new for new in current if new not in matches]
+            added = _as_hits(call, call.index.among(missing_ids, filter), hit.score, newer)
             moved = (matches[new] for new in ahead if new in matches)
             above = {new.record.memory.id: new for new in (*added, *moved)} | above
             ahead = tuple(after for old in ahead for after in newer[old].superseded_by)
@@ -576,20 +576,20 @@ def linked(
     *,
     depth: int,
     types: Collection[str] = (),
-    most: int | None = None,
+    limit: int | None = None,
     shared: bool = False,
 ) -> Graph:
     """Returns the memories within `depth` links of `start`, and the links between them.
 
     A start is an id or a title, as in a link. At most `MAX_DEPTH` links are followed, in both
-    directions, only links of `types` if any are given, and the nearest `most` memories are kept.
+    directions, only links of `types` if any are given, and the nearest `limit` memories are kept.
     With `shared`, private memories are left out, and with them what only they lead to.
     """
     from mimo.memory.relations import MAX_DEPTH
 
     steps, index = max(0, min(depth, MAX_DEPTH)), refresh.up_to_date(call)
     return index.graph(
-        start, depth=steps, types=types, most=most, shared=shared, now=call.mind.now()
+        start, depth=steps, types=types, most=limit, shared=shared, now=call.mind.now()
     )
 
 

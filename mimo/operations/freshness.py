@@ -144,17 +144,17 @@ def checked(call: Call, records: Iterable[Record]) -> tuple[Checked, ...]:
 
 def _state(call: Call, part: Record, seen: Mapping[str, Seen]) -> State:
     path = part.origin
-    last = seen.get(path)
+    entry = seen.get(path)
     place = place_of(call, path)
-    if not _may_read(call, place, was_read=last is not None):
+    if not _may_read(call, place, was_read=entry is not None):
         return State.UNKNOWN
     try:
         status = place.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        return State.MISSING if last else State.UNKNOWN
+        return State.MISSING if entry else State.UNKNOWN
     except (OSError, ValueError):
         return State.UNKNOWN
-    if last and last.is_of(status) and last.kept == part.place.digest:
+    if entry and entry.is_of(status) and entry.kept == part.place.digest:
         return State.CURRENT
     from mimo.store.sandbox import Sandbox
 
@@ -162,7 +162,7 @@ def _state(call: Call, part: Record, seen: Mapping[str, Seen]) -> State:
     try:
         data = Sandbox(None, call.mind.project.root).read(place, _LARGEST)
     except NotFound:
-        return State.MISSING if last else State.UNKNOWN
+        return State.MISSING if entry else State.UNKNOWN
     except (OSError, MindError):
         return State.UNKNOWN
     if source is None:

@@ -61,17 +61,17 @@ class Memory:
         An outdated one is closed; calls that still use it go on.
         """
         with self._lock:
-            before = self._mind
-            if before is not None and _is_current(before):
-                return before
+            previous = self._mind
+            if previous is not None and _is_current(previous):
+                return previous
             opened = self._open()
-            if before is not None:
+            if previous is not None:
                 # The limits of the session include the calls before.
-                opened.guard.session = before.guard.session
+                opened.guard.session = previous.guard.session
             self._mind = opened
             _make_parts(opened)
-        if before is not None:
-            before.close()
+        if previous is not None:
+            previous.close()
         return opened
 
     def _minds(self) -> Iterator[Mind]:

@@ -23,55 +23,55 @@ _EDGES = "edges"
 _TYPES = frozenset({"source", *map(str, Kind)})
 
 
-def one(call: Call, wanted: str, *, surely: bool = False) -> Record:
+def one(call: Call, reference: str, *, surely: bool = False) -> Record:
     """Returns the memory with that id, or the only one that the abbreviation fits.
 
     `surely` refuses an abbreviation that may fit by accident: a short one, or the name of a type.
     The beginning of a handle is one too: once its memory is removed, it may fit the next one.
     Raises `NotFound` with the decisions on that topic or the nearest ids, also for an edge for all
-    projects, or `AmbiguousId` with the candidates: the chunks if `wanted` is an ingested file.
+    projects, or `AmbiguousId` with the candidates: the chunks if `reference` is an ingested file.
     """
-    ids = refresh.up_to_date(call).matching(wanted)
+    ids = refresh.up_to_date(call).matching(reference)
     if len(ids) != 1:
-        _check_no_source(call, wanted, ids)
+        _check_no_source(call, reference, ids)
     if len(ids) > 1:
-        raise _ambiguous(call, wanted, "memories", ids)
+        raise _ambiguous(call, reference, "memories", ids)
     if surely and ids:
-        _check_sure(call, wanted, ids[0], ids)
+        _check_sure(call, reference, ids[0], ids)
     record = call.index.get(ids[0]) if ids else None
     if record and refresh.reread(call, [record]):
         record = call.index.get(ids[0])
     if record is None:
-        _check_no_edge(call, wanted)
-        on_topic = tuple(decision.memory.id for decision in call.index.current(wanted))
-        near = on_topic or (call.index.nearest_ids(wanted) if wanted else ())
+        _check_no_edge(call, reference)
+        on_topic = tuple(decision.memory.id for decision in call.index.current(reference))
+        near = on_topic or (call.index.nearest_ids(reference) if reference else ())
         raise NotFound(
-            f"Memory not found: `{wanted}`",
+            f"Memory not found: `{reference}`",
             hint=_did_you_mean(call, near) if near else _list_all(call),
-            details={"id": wanted, "nearest": names_of(call, near)},
+            details={"id": reference, "nearest": names_of(call, near)},
         )
     return record
 
 
-def meant(call: Call, wanted: str, *, alone: bool = False) -> Record:
+def meant(call: Call, reference: str, *, alone: bool = False) -> Record:
     """Returns the memory with that id, or the newest current decision on that topic.
 
     A short topic is rather meant than the beginning of a handle. Raises `NotFound` and
     `AmbiguousId`; with `alone`, the latter also if decisions on the topic compete.
     """
     index = refresh.up_to_date(call)
-    on_topic = index.current(wanted) if len(wanted) < SURE_LENGTH else ()
+    on_topic = index.current(reference) if len(reference) < SURE_LENGTH else ()
     if not on_topic:
         try:
-            return one(call, wanted)
+            return one(call, reference)
         except NotFound as error:
-            on_topic = index.current(wanted)
+            on_topic = index.current(reference)
             if not on_topic:
-                if not error.details["nearest"] and (near := like_topic(call, wanted)):
+                if not error.details["nearest"] and (near := like_topic(call, reference)):
                     error.hint = near
                 raise
     if alone:
-        check_alone(call, wanted, on_topic)
+        check_alone(call, reference, on_topic)
     return on_topic[0]
 
 
@@ -86,7 +86,7 @@ def check_alone(call: Call, topic: str, decisions: Sequence[Record]) -> None:
         )
 
 
-def anywhere(call: Call, wanted: str) -> tuple[Call, Record]:
+def anywhere(call: Call, reference: str) -> tuple[Call, Record]:
     """Returns the memory that `meant` returns, and where it is: here, or in the user's own.
 
     Raises `NotFound` and `AmbiguousId`.
@@ -94,36 +94,36 @@ def anywhere(call: Call, wanted: str) -> tuple[Call, Record]:
     user = call.user()
     if user is None or not call.mind.is_outside:
         try:
-            return call, meant(call, wanted, alone=True)
+            return call, meant(call, reference, alone=True)
         except NotFound:
             if user is None:
                 raise
             with suppress(NotFound):
-                return user, meant(user, wanted, alone=True)
+                return user, meant(user, reference, alone=True)
             raise
-    return user, meant(user, wanted, alone=True)
+    return user, meant(user, reference, alone=True)
 
 
 def source(
-    call: Call, wanted: str, *, surely: bool = False, topics: bool = False
+    call: Call, reference: str, *, surely: bool = False, topics: bool = False
 ) -> tuple[Record, ...]:
     """Returns the chunks of the ingested file with that id, or an abbreviation of it.
 
-    Returns none if `wanted` is not a source; the id of a memory takes precedence, and with `topics`
-    also a short topic, as in `meant`. `surely` is as in `one`. Raises `AmbiguousId` with the
-    candidates.
+    Returns none if `reference` is not a source; the id of a memory takes precedence, and with
+    `topics` also a short topic, as in `meant`. `surely` is as in `one`. Raises `AmbiguousId` with
+    the candidates.
     """
-    ids = refresh.up_to_date(call).matching(wanted)
+    ids = refresh.up_to_date(call).matching(reference)
     # The id of a memory, which is the usual case, is found at once, an abbreviation is compared.
-    parents = call.index.matching(wanted, sources=True) if ids != (wanted,) else ()
-    if not parents or (topics and len(wanted) < SURE_LENGTH and call.index.current(wanted)):
+    parents = call.index.matching(reference, sources=True) if ids != (reference,) else ()
+    if not parents or (topics and len(reference) < SURE_LENGTH and call.index.current(reference)):
         return ()
     chunks = tuple(f"{parent}." for parent in parents)
     candidates = [*parents, *(id for id in ids if not id.startswith(chunks))]
     if len(candidates) > 1:
-        raise _ambiguous(call, wanted, "sources and memories", candidates)
+        raise _ambiguous(call, reference, "sources and memories", candidates)
     if surely:
-        _check_sure(call, wanted, parents[0], candidates)
+        _check_sure(call, reference, parents[0], candidates)
     parts = call.index.parts(parents[0])
     return call.index.parts(parents[0]) if refresh.reread(call, parts) else parts
 
@@ -132,9 +132,9 @@ def texts_beside(call: Call, record: Record) -> tuple[str, ...]:
     """Returns the texts of the other memories in a memory's file: an approval covers them, too."""
     read = call.mind.store.read(record.place.path)
     return tuple(
-        written(other.memory)
-        for other in (() if isinstance(read, Problem) else read)
-        if other.place.digest == record.place.digest and other.memory.id != record.memory.id
+        written(sibling.memory)
+        for sibling in (() if isinstance(read, Problem) else read)
+        if sibling.place.digest == record.place.digest and sibling.memory.id != record.memory.id
     )
 
 
@@ -145,14 +145,14 @@ def written(memory: Memory) -> str:
     return "\n\n".join(part for part in (title, memory.content, *sections) if part)
 
 
-def _check_no_source(call: Call, wanted: str, ids: Sequence[str]) -> None:
-    """Raises `AmbiguousId` if `wanted`, which fits these memories, is rather an ingested file."""
-    parents = call.index.matching(wanted, sources=True)
+def _check_no_source(call: Call, reference: str, ids: Sequence[str]) -> None:
+    """Raises `AmbiguousId` if `reference`, which fits these memories, is an ingested file."""
+    parents = call.index.matching(reference, sources=True)
     if len(parents) != 1 or not all(id.startswith(f"{parents[0]}.") for id in ids):
         return
     chunks = [part.memory.id for part in call.index.parts(parents[0])]
     raise AmbiguousId(
-        f"`{wanted}` is an ingested file",
+        f"`{reference}` is an ingested file",
         hint=f"name one of its chunks: {_listed(call, chunks)};"
         " to change its text, ingest the changed file again",
         details={"candidates": names_of(call, chunks[:20])},
@@ -177,26 +177,26 @@ def _global_edges(call: Call) -> list[str]:
     return [] if call.member else [file.stem for file in (call.mind.home / _EDGES).glob("*.md")]
 
 
-def _check_no_edge(call: Call, wanted: str) -> None:
+def _check_no_edge(call: Call, reference: str) -> None:
     """Raises `NotFound` for a global edge, by its name or at least half of its handle."""
     edges = _global_edges(call)
-    names = [name for name in edges if name == wanted]
-    if not names and len(wanted) >= SURE_LENGTH // 2:
-        names = [name for name in edges if handle_of(name).startswith(wanted)]
+    names = [name for name in edges if name == reference]
+    if not names and len(reference) >= SURE_LENGTH // 2:
+        names = [name for name in edges if handle_of(name).startswith(reference)]
     if len(names) == 1:
         file = call.mind.home / _EDGES / f"{names[0]}.md"
         raise NotFound(
-            f"`{wanted}` is an edge for all projects, not a memory",
+            f"`{reference}` is an edge for all projects, not a memory",
             hint=Hint(
                 Command("edges list"), f" lists it; to change or remove it, edit or delete `{file}`"
             ),
-            details={"id": wanted, "nearest": names},
+            details={"id": reference, "nearest": names},
         )
 
 
-def _ambiguous(call: Call, wanted: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:
+def _ambiguous(call: Call, reference: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:
     return AmbiguousId(
-        f"`{wanted}` fits {len(candidates)} {kinds}",
+        f"`{reference}` fits {len(candidates)} {kinds}",
         hint=f"use more letters: {_listed(call, candidates)}",
         details={"candidates": names_of(call, candidates[:20])},
     )
@@ -217,9 +217,9 @@ def _listed(call: Call, candidates: Sequence[str]) -> str:
     return f"{', '.join(_presented(call, candidates[:_LISTED]))}{more}"
 
 
-def like_topic(call: Call, wanted: str) -> str:
+def like_topic(call: Call, reference: str) -> str:
     """Returns a hint with the topics that are most like a text; empty if there is none."""
-    topics = [cut(topic, _TITLE) for topic in call.index.nearest_topics(wanted)]
+    topics = [cut(topic, _TITLE) for topic in call.index.nearest_topics(reference)]
     return f"did you mean the topic {' or '.join(topics)}?" if topics else ""
 
 
@@ -238,12 +238,12 @@ def _presented(call: Call, ids: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _check_sure(call: Call, wanted: str, id: str, candidates: Sequence[str]) -> None:
-    """Raises `AmbiguousId` if `wanted` is too short an abbreviation of `id`, or names a type."""
-    name = wanted.strip("_")
-    if wanted != id and (len(name) < SURE_LENGTH or name in _TYPES):
+def _check_sure(call: Call, reference: str, id: str, candidates: Sequence[str]) -> None:
+    """Raises `AmbiguousId` if `reference` is too short an abbreviation of `id`, or names a type."""
+    name = reference.strip("_")
+    if reference != id and (len(name) < SURE_LENGTH or name in _TYPES):
         raise AmbiguousId(
-            f"`{wanted}` is too short or too general an abbreviation",
+            f"`{reference}` is too short or too general an abbreviation",
             hint=_did_you_mean(call, [id]),
             details={"candidates": names_of(call, candidates)},
         )

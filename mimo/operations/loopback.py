@@ -35,29 +35,29 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def same(given: str | None, secret: str) -> bool:
+def same(text: str | None, secret: str) -> bool:
     """Returns whether a given text is the secret, in a time that does not depend on the text."""
-    return compare_digest((given or "").encode(), secret.encode())
+    return compare_digest((text or "").encode(), secret.encode())
 
 
 def hosts_of(names: Collection[str], port: int) -> frozenset[str]:
     """Returns the values of the header `Host` for a server; clients leave out the usual port."""
-    own = [f"[{name}]" if ":" in name else name for name in names]
-    return frozenset([f"{name}:{port}" for name in own] + (own if port == USUAL_PORT else []))
+    hosts = [f"[{name}]" if ":" in name else name for name in names]
+    return frozenset([f"{name}:{port}" for name in hosts] + (hosts if port == USUAL_PORT else []))
 
 
 def check_source(
     hosts: Sequence[str],
-    own: Collection[str],
+    own_hosts: Collection[str],
     origin: str | None,
     schemes: Sequence[str] = ("http",),
 ) -> None:
     """Raises `Refused` if a request names another host, or comes from a page of another site.
 
-    `hosts` are the values of its headers `Host`, `own` the names of the server. A request names
-    another host after DNS rebinding.
+    `hosts` are the values of its headers `Host`, `own_hosts` the names of the server. A request
+    names another host after DNS rebinding.
     """
-    if len(hosts) != 1 or hosts[0] not in own:
+    if len(hosts) != 1 or hosts[0] not in own_hosts:
         raise Refused(403, "The server answers only to its own address")
     if origin is not None and origin not in [f"{scheme}://{hosts[0]}" for scheme in schemes]:
         raise Refused(403, "The request comes from another site")

@@ -50,12 +50,12 @@ def search_others(
 
     check_length(text)
     server = server_of(call)
-    own = (identity(call) or "") if call.mind.has_project and not call.mind.is_users else ""
+    project = (identity(call) or "") if call.mind.has_project and not call.mind.is_users else ""
     skipped: dict[str, list[str]] = {}
 
     def choose(sql: Connected) -> Sequence[View]:
         chosen = []
-        for view in source.others(sql, own):
+        for view in source.others(sql, project):
             if reason := _reason_to_skip(call, view):
                 skipped.setdefault(reason, []).append(_name(view))
             else:

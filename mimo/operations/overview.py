@@ -99,11 +99,11 @@ class Strength:
 
 def strength(call: Call) -> Strength:
     """Returns exact averages over every memory of the project."""
-    every = _strengths(call)
+    strengths = _strengths(call)
     return Strength(
-        importance=_mean([age.importance for age, _, _ in every]),
-        score=_mean([score for _, _, score in every]),
-        at_risk=sum(score < decay.AT_RISK and not age.protected for age, _, score in every),
+        importance=_mean([age.importance for age, _, _ in strengths]),
+        score=_mean([score for _, _, score in strengths]),
+        at_risk=sum(score < decay.AT_RISK and not age.protected for age, _, score in strengths),
     )
 
 
@@ -111,7 +111,7 @@ def _strengths(call: Call) -> list[tuple[Age, Use | None, float]]:
     """Returns the age of every memory, its use, and its decay score."""
     ages = refresh.up_to_date(call).ask(survey.ages, call.mind.trust.reviewed())
     uses, rate, now = finding.uses(call), call.mind.config["decay.rate"], call.mind.now()
-    every = []
+    strengths = []
     number = to_number(now)
     for age in ages:
         lasting = 0.0 if age.protected else rate
@@ -121,8 +121,8 @@ def _strengths(call: Call) -> list[tuple[Age, Use | None, float]]:
         else:  # As above, without a time for each.
             days = max(0, number - age.created) / 1_000_000 / 86_400
             score = decay.score(age.importance, days, rate=lasting)
-        every.append((age, use, score))
-    return every
+        strengths.append((age, use, score))
+    return strengths
 
 
 def _mean(values: list[float]) -> float:
@@ -160,7 +160,7 @@ def scores(call: Call, records: Sequence[Record]) -> list[Strong]:
     """Returns the decay score of each memory, 0..1, and whether it fades."""
     uses, rate, now = finding.uses(call), call.mind.config["decay.rate"], call.mind.now()
     reviewed = call.mind.trust.reviewed()
-    every = []
+    results = []
     for record in records:
         memory, protected = record.memory, decay.is_protected(record, reviewed)
         score = decay.strength(
@@ -170,8 +170,8 @@ def scores(call: Call, records: Sequence[Record]) -> list[Strong]:
             use=uses.get(memory.id),
             rate=0.0 if protected else rate,
         )
-        every.append(Strong(score, protected))
-    return every
+        results.append(Strong(score, protected))
+    return results
 
 
 def strongest_first(call: Call, options: finding.Options) -> Page:
@@ -187,7 +187,7 @@ def strongest_first(call: Call, options: finding.Options) -> Page:
 
 def at_risk(call: Call, threshold: float) -> AtRisk:
     """Returns all memories that are not protected and have a score below `threshold`."""
-    every = _strengths(call)
+    strengths = _strengths(call)
     floor, rate = call.mind.config["decay.floor"], call.mind.config["decay.rate"]
     weak = [
         Fading(
@@ -197,11 +197,11 @@ def at_risk(call: Call, threshold: float) -> AtRisk:
             days=decay.days_until_forgotten(score, floor=floor, rate=rate),
             use=use,
         )
-        for age, use, score in every
+        for age, use, score in strengths
         if score < threshold and not age.protected
     ]
     # The weakest first, and equal ones by their ids.
-    return AtRisk(fading=tuple(sorted(weak)), checked=len(every))
+    return AtRisk(fading=tuple(sorted(weak)), checked=len(strengths))
 
 
 def with_records(call: Call, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:
@@ -210,13 +210,13 @@ def with_records(call: Call, fading: Sequence[Fading]) -> list[tuple[Fading, Rec
     return [(item, records[item.key]) for item in fading if item.key in records]
 
 
-def keep(call: Call, wanted: str, *, keep: bool) -> Record:
+def keep(call: Call, reference: str, *, keep: bool) -> Record:
     """Protects a memory from fading, or ends the protection, and returns the changed memory.
 
     Its file states the protection only if that differs from the default, which an approval on this
     machine does not change. Raises `Invalid` for a file that mind only reads.
     """
-    record = lookup.one(call, wanted)
+    record = lookup.one(call, reference)
     _check_changeable(record, keep=keep)
     path = record.place.path
     if record.place.elsewhere and not record.place.owned:

@@ -70,7 +70,7 @@ class Repository:
         """
         notices: list[str] = []
         with self._lock:
-            if any(other != author for other in self._uncommitted.values()):
+            if any(writer != author for writer in self._uncommitted.values()):
                 self._record(call, [])  # Before a file can get the text of another author.
 
             def note(contents: Mapping[Path, bytes | None]) -> None:
@@ -86,8 +86,8 @@ class Repository:
     def _note(self, author: str | None, paths: list[str]) -> None:
         """Remembers files that are about to be written; their last author signs them."""
         for path in paths:
-            wanted = path.startswith(f"{STORE}/") and is_shared(path)
-            if not wanted or self._uncommitted.get(path, ()) == author:
+            is_included = path.startswith(f"{STORE}/") and is_shared(path)
+            if not is_included or self._uncommitted.get(path, ()) == author:
                 continue
             self._uncommitted[path] = author
             line = json.dumps({"author": author, "path": path})
@@ -110,16 +110,16 @@ class Repository:
 
     def _commit(self, call: Call, author: str | None) -> None:
         """Commits the files that calls of an author wrote."""
-        wanted = {path for path, by in self._uncommitted.items() if by == author}
+        own_paths = {path for path, by in self._uncommitted.items() if by == author}
         syncing.repository(call)
         commits.check_idle(self.root)
         commits.check_unattended(self.root)
-        if pending := [change for change in commits.pending(self.root) if change.path in wanted]:
+        if pending := [change for change in commits.pending(self.root) if change.path in own_paths]:
             message = syncing.message_of(call, pending)
             paths = [change.path for change in pending]
             by = commits.PROGRAM if author is None and commits.identity(self.root) else author
             commits.commit(self.root, changes.unreviewed(message), paths, by)
-        for path in wanted:
+        for path in own_paths:
             del self._uncommitted[path]
 
     def exchange(self) -> None:

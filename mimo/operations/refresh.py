@@ -38,7 +38,7 @@ _MANY = 500
 _AT_ONCE = 2_000
 """The number of files that are compared at a time; there may be a million."""
 
-_SHOWN = 50
+_MAX_RECORDS = 50
 """The number of memories of an answer that are compared with their files."""
 
 _LARGE = 1_000_000
@@ -116,14 +116,14 @@ def up_to_date(call: Call) -> Reader:
     return call.index
 
 
-def reread(call: Call, shown: Iterable[Record]) -> bool:
+def reread(call: Call, records: Iterable[Record]) -> bool:
     """Indexes the files again that differ from the memories of an answer.
 
     Returns whether it has done so: the answer must then be made once more. Of many memories, the
     first are compared.
     """
     compared: dict[str, bool] = {}
-    for record in islice(shown, _SHOWN):
+    for record in islice(records, _MAX_RECORDS):
         place = record.place
         if place.path not in compared:
             compared[place.path] = _differs(call, place)
@@ -368,19 +368,19 @@ def _different(
         return None
     stamps: dict[str, Stamp | None] = {**on_disk.of(new)}
     written = compared.written
-    others = call.mind.store.stamps_of(
+    extra = call.mind.store.stamps_of(
         [f"{call.mind.store.root}/{p}" for p in written if p not in stamps]
     )
-    if others is None:
+    if extra is None:
         return None
-    indexed = call.index.stamps([*stamps, *others])
-    before = sum(count for digest, count in compared.portions.items() if digest not in parts)
-    kept = sum(path in indexed and path not in written for path in stamps)
+    indexed = call.index.stamps([*stamps, *extra])
+    old_count = sum(count for digest, count in compared.portions.items() if digest not in parts)
+    same_count = sum(path in indexed and path not in written for path in stamps)
     # A rewritten file that is in no new portion is in its old one, unless it is missing.
     rewritten = [path for path, was_stored in written.items() if was_stored]
-    if kept + sum(path in stamps or not others.get(path) for path in rewritten) != before:
+    if same_count + sum(path in stamps or not extra.get(path) for path in rewritten) != old_count:
         return None
-    stamps.update(others)
+    stamps.update(extra)
     missing = [path for path, stamp in stamps.items() if not stamp and path in indexed]
     present = {path: stamp for path, stamp in stamps.items() if stamp}
     return missing, _stale(present, indexed), indexed
@@ -411,8 +411,8 @@ def _stale(
     """Returns the stamps of the files that are new or may have changed since they were indexed."""
     stale: dict[str, Stamp] = {}
     for path, stamp in on_disk.items():
-        before = indexed.get(path)
-        if before and stamp == before[0] and stamp.is_settled(before[1]):
+        entry = indexed.get(path)
+        if entry and stamp == entry[0] and stamp.is_settled(entry[1]):
             continue
         stale[path] = stamp
     return stale
@@ -449,7 +449,7 @@ class _Changes:
         for done, (path, stamp) in enumerate(self.stale.items(), 1):
             records = self._call.mind.store.read(path)
             if self._call.mind.is_users and not isinstance(records, Problem):
-                _approve_own(self._call, records)
+                _approve_user_texts(self._call, records)
             if isinstance(records, Problem):
                 yield Change(path=path, stamp=stamp, problem=records)
             else:
@@ -457,13 +457,13 @@ class _Changes:
             self._call.advance("Indexing", done, len(self.stale))
 
 
-def _approve_own(call: Call, records: Sequence[Record]) -> None:
+def _approve_user_texts(call: Call, records: Sequence[Record]) -> None:
     """Approves the texts in the user's memory for all projects that no agent has signed.
 
     Nothing gets there by a clone or a pull, and mind signs what agents add. So the others are the
     user's own, also if they were edited by hand.
     """
-    own = [record.place for record in records if record.memory.by is None]
-    paths = {place.digest: place.path for place in own}
+    places = [record.place for record in records if record.memory.by is None]
+    paths = {place.digest: place.path for place in places}
     with suppress(MindError):
         call.mind.trust.approve(paths, reviewed=paths, paths=paths)

@@ -23,19 +23,19 @@ _Relinked = tuple[Record, tuple[Link, ...]]
 """A memory that supersedes others, and the links that it will have."""
 
 
-def remove(call: Call, wanted: str) -> Record:
+def remove(call: Call, reference: str) -> Record:
     """Removes the memory's file and returns the memory; git keeps earlier commits.
 
     Memories that superseded it then supersede those that it superseded, so that no chain breaks.
     """
-    return remove_record(call, lookup.one(call, wanted, surely=True))
+    return remove_record(call, lookup.one(call, reference, surely=True))
 
 
 def remove_record(call: Call, record: Record) -> Record:
     """Removes the file of a memory, as `remove` does, and returns the memory."""
     relinked = check_removal(call, [record])
     is_part = record.parent is not None
-    with approving(call, wanted=is_part and call.mind.trust.trusted(record.place.digest)):
+    with approving(call, enabled=is_part and call.mind.trust.trusted(record.place.digest)):
         call.mind.store.delete(record)
     report(call, (record, None))
     refresh.note_change(call, record.place.path)
@@ -106,8 +106,8 @@ def _successors(call: Call, removed: Sequence[Record]) -> list[Record]:
     removed_ids = dict.fromkeys(record.memory.id for record in removed)
     claims = (call.index.newer((id,))[id] for id in removed_ids)
     newer = dict.fromkeys(id for claim in claims for id in claim.superseded_by)
-    others = filter(None, (call.index.get(id) for id in newer if id not in removed_ids))
-    return [successor for successor in others if successor.place.owned]
+    candidates = filter(None, (call.index.get(id) for id in newer if id not in removed_ids))
+    return [successor for successor in candidates if successor.place.owned]
 
 
 def _links_without(call: Call, successor: Record, removed: Sequence[Record]) -> tuple[Link, ...]:
@@ -137,6 +137,6 @@ def _inherited(call: Call, successor: Record, removed: Record) -> Iterator[Link]
     for link in removed.memory.links:
         is_valid = is_trusted or call.mind.trust.approved(claim(removed.memory.id, link.to))
         is_visible = successor.place.private or not is_private(call, link.to)
-        is_other = link.type == SUPERSEDES and link.to != successor.memory.id
-        if is_other and is_valid and is_visible:
+        is_foreign = link.type == SUPERSEDES and link.to != successor.memory.id
+        if is_foreign and is_valid and is_visible:
             yield link

@@ -44,13 +44,13 @@ _IN_WORKTREE = (
 
 
 @contextmanager
-def approving(call: Call, *, wanted: bool = True) -> Iterator[None]:
-    """Approves each text that the block writes, just before it is written, if `wanted`.
+def approving(call: Call, *, enabled: bool = True) -> Iterator[None]:
+    """Approves each text that the block writes, just before it is written, if `enabled`.
 
     The approval comes first so that an interruption leaves no text unapproved. A text that can't be
     approved is still written, with a notice to the user.
     """
-    if not wanted:
+    if not enabled:
         yield
         return
 
@@ -194,10 +194,10 @@ def _duplicate(call: Call, draft: Memory, *, private: bool) -> Record | None:
     """Returns the memory that states all of a draft, if the index knows one."""
     with suppress(MindError, UnicodeEncodeError):
         for record in call.index.saying(draft):
-            is_own = record.place.owned and record.parent is None
+            is_owned = record.place.owned and record.parent is None
             is_visible = private or not record.place.private
             is_approved = _proposes(call) or call.mind.trust.trusted(record.place.digest)
-            if is_own and is_visible and is_approved and duplicates.covers(record.memory, draft):
+            if is_owned and is_visible and is_approved and duplicates.covers(record.memory, draft):
                 return record
     return None
 
@@ -254,7 +254,7 @@ def _create(
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
         try:
-            with approving(call, wanted=not _proposes(call)):
+            with approving(call, enabled=not _proposes(call)):
                 new = replace(memory, id=name)
                 return call.mind.store.create(new, private=private, path=path, instead=instead)
         except Conflict:
@@ -277,7 +277,7 @@ def edit(call: Call, record: Record, **changes: Any) -> Record:
     """
     new = _edited(call, record, changes)
     # A changed field must not approve the text of another author.
-    with approving(call, wanted=call.mind.trust.trusted(record.place.digest)):
+    with approving(call, enabled=call.mind.trust.trusted(record.place.digest)):
         changed = call.mind.store.update(record, new)
     report(call, (record, changed))
     refresh.note_change(call, changed.place.path)
@@ -317,10 +317,10 @@ def rewrite(call: Call, record: Record, text: str, *, checked: bool = True) -> R
     text by changing it, or change the author.
     """
     check_changeable(record)
-    check_secrets(call, {"file_text": text}, before=(old_text := file_text(call, record)))
+    check_secrets(call, {"file_text": text}, previous=(old_text := file_text(call, record)))
     from mimo.memory import codec
 
-    data, before = text.encode(), record.place.digest
+    data, old_digest = text.encode(), record.place.digest
     # Without a time of the file, a header without `created` differs from one that has it.
     read = partial(codec.parse, path=record.place.path, modified=_NEVER)
     new, old = read(data), read(old_text.encode())
@@ -333,10 +333,10 @@ def rewrite(call: Call, record: Record, text: str, *, checked: bool = True) -> R
             )
         _check_added_links(call, record, new.memory.links)
         if checked and not record.place.elsewhere:
-            check_file(call, data, record.place.path, before=old_text.encode())
-    by_a_person = call.agent is None and files.digest(data) != before
+            check_file(call, data, record.place.path, previous=old_text.encode())
+    by_a_person = call.agent is None and files.digest(data) != old_digest
     # A text of an earlier revision may be another author's, which no agent approves.
-    with approving(call, wanted=by_a_person or (checked and call.mind.trust.trusted(before))):
+    with approving(call, enabled=by_a_person or (checked and call.mind.trust.trusted(old_digest))):
         changed = call.mind.store.rewrite(record, data)
     report(call, (record, changed))
     refresh.note_change(call, changed.place.path)
@@ -356,15 +356,15 @@ _MEANINGS = {
 """The valid values of keys of front matter; those of the other keys are texts."""
 
 
-def check_file(call: Call, data: bytes, path: str, *, before: bytes | None = None) -> None:
-    """Raises `Invalid` for a fault of a readable file, unless it is in `before` as well.
+def check_file(call: Call, data: bytes, path: str, *, previous: bytes | None = None) -> None:
+    """Raises `Invalid` for a fault of a readable file, unless it is in `previous` as well.
 
     Faults are a value of front matter that has no meaning, a type that is not that of the folder, a
     missing one if the folder has none, a link to a missing memory, and a text that is empty or too
     long.
     """
     faults = _faults(call, data, path)
-    earlier = _faults(call, before, path) if faults and before else {}
+    earlier = _faults(call, previous, path) if faults and previous else {}
     for (field, value), reason in faults.items():
         if (field, value) not in earlier:
             raise Invalid(reason, hint="nothing was written", details={"field": field})
@@ -375,13 +375,13 @@ def _faults(call: Call, data: bytes, path: str) -> dict[tuple[str, str], str]:
     from mimo.memory.codec.file import KEYS, parse, read_document, understand
 
     header = read_document(data)[1]
-    fields, rest = understand(header)
-    if str(rest.get("outcome")).strip().lower() == "pending":
-        del rest["outcome"]
+    fields, extra = understand(header)
+    if str(extra.get("outcome")).strip().lower() == "pending":
+        del extra["outcome"]
     faults = {
-        (key, repr(rest[key])): f"`{key}` {_MEANINGS.get(key, 'must be a text')}"
+        (key, repr(extra[key])): f"`{key}` {_MEANINGS.get(key, 'must be a text')}"
         for key in KEYS
-        if key in rest
+        if key in extra
     }
     kind, folder = fields.get("type"), ids.folder_kind(path)
     if header.get("type") is None and folder is None:
@@ -463,7 +463,7 @@ def move(call: Call, moves: Sequence[tuple[Record, str]]) -> list[Record]:
         )
     moved = []
     for record, path in moves:
-        with approving(call, wanted=call.mind.trust.trusted(record.place.digest)):
+        with approving(call, enabled=call.mind.trust.trusted(record.place.digest)):
             moved.append(call.mind.store.move(record, path, kinds[path]))
         report(call, (record, moved[-1]))
         refresh.note_change(call, record.place.path, path)
@@ -507,10 +507,10 @@ def _note_claims(call: Call, changes: Iterable[tuple[Record | None, Record | Non
     """Approves the claims of new texts that are approved; ends the approvals of removed ones."""
     added, dropped = set[str](), set[str]()
     for old, new in changes:
-        before, after = claims_of(old) if old else set(), claims_of(new) if new else set()
-        dropped |= before - after
-        if new and after - before and call.mind.trust.trusted(new.place.digest):
-            added |= after - before
+        old_claims, after = claims_of(old) if old else set(), claims_of(new) if new else set()
+        dropped |= old_claims - after
+        if new and after - old_claims and call.mind.trust.trusted(new.place.digest):
+            added |= after - old_claims
     with suppress(MindError, OSError):
         if added:
             call.mind.trust.approve(added)
@@ -544,8 +544,8 @@ def leads_to(call: Call, link: Link, target: Record) -> bool:
     """Returns whether a link leads to a memory, by its id or its title."""
     if link.to == target.memory.id:
         return True
-    other = call.index.named(link.to)
-    return other is not None and other.memory.id == target.memory.id
+    record = call.index.named(link.to)
+    return record is not None and record.memory.id == target.memory.id
 
 
 def check_shared_links(call: Call, links: Iterable[Link], *, way: str) -> None:
@@ -583,11 +583,12 @@ def is_private(call: Call, id: str) -> bool:
 
 
 def check_secrets(
-    call: Call, fields: Mapping[str, Any], *, before: str = "", file: str | None = None
+    call: Call, fields: Mapping[str, Any], *, previous: str = "", file: str | None = None
 ) -> None:
     """Raises `SecretDetected` if a field holds a secret, unless the user allows secrets.
 
-    Secrets that are already in `before` are ignored. `file` is the file of the text, if it has one.
+    Secrets that are already in `previous` are ignored. `file` is the file of the text, if it has
+    one.
     """
     if not call.caller.allows_secrets:
-        privacy.check_secrets(fields, by_person=call.agent is None, before=before, file=file)
+        privacy.check_secrets(fields, by_person=call.agent is None, previous=previous, file=file)

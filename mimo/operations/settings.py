@@ -45,9 +45,9 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
+    old_data = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
     try:
-        document = tomlkit.parse(bounded(before, "toml"))
+        document = tomlkit.parse(bounded(old_data, "toml"))
     except (TOMLKitError, DataError) as error:
         raise Invalid(
             f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
@@ -68,10 +68,10 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
             return False
     else:
         table[key] = list(value) if isinstance(value, tuple) else value
-    mark = BOM_UTF8 if before.startswith(BOM_UTF8) else b""
+    mark = BOM_UTF8 if old_data.startswith(BOM_UTF8) else b""
     after = mark + document.as_string().encode()
     if path.exists():
-        files.replace(path, after, expect=files.digest(before))
+        files.replace(path, after, expect=files.digest(old_data))
     else:
         files.write_new(path, after)
     return True

@@ -138,23 +138,23 @@ def push(call: Call) -> Pushed:
     server = server_of(call)
     if call.mind.is_users:
         raise Invalid("the memory for all projects is yours alone, and is never shared")
-    before = pushed_here(call)
-    if before is None or (call.agent is not None and _is_withdrawn(call)):
+    previous = pushed_here(call)
+    if previous is None or (call.agent is not None and _is_withdrawn(call)):
         _check_person(call, "start sharing a project")
     commit = _commit(call)
     refresh.refresh(call)
     copy = working_copy(call)
-    if before and _is_ours(call, before):
-        copy = replace(copy, replaced=before.view)
+    if previous and _is_ours(call, previous):
+        copy = replace(copy, replaced=previous.view)
     call.release()
     with call.mind.index.sources() as sources:
         # The first read begins after the wait for other pushes, which may be of later changes.
         pushed = writing.push(server, copy, sources, call.advance)
         file, totals = call.index.file, schema.totals(sources.sql)
         fingerprint = tracking.fingerprint(sources.sql)
-    if before and copy.replaced and before.identity != copy.identity:
+    if previous and copy.replaced and previous.identity != copy.identity:
         with server.session() as sql:
-            writing.leave(sql, before.identity, before.view)
+            writing.leave(sql, previous.identity, previous.view)
     state = {
         "place": server.place,
         "pushed": call.mind.now().isoformat(),
@@ -182,9 +182,9 @@ def _is_withdrawn(call: Call) -> bool:
     return stored == (True,)
 
 
-def _is_ours(call: Call, before: Sharing) -> bool:
+def _is_ours(call: Call, previous: Sharing) -> bool:
     """Returns whether a state is that of this working copy, and not of one that was copied."""
-    root = Path(before.root)
+    root = Path(previous.root)
     return root == call.mind.project.root or not (root / disk.STORE).is_dir()
 
 
@@ -200,20 +200,20 @@ def permit(call: Call, role: str, level: str | None) -> None:
         key = _own_key(call, sql)
         name = "public" if role == EVERYONE else role
         held = "SELECT level FROM mind.access WHERE project = %s AND role = %s"
-        before = sql.execute(held, (key, name)).fetchone()
+        old_level = sql.execute(held, (key, name)).fetchone()
         exists = sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
         # A dropped role may come back by its name.
-        if exists is None and before is None and name != "public":
+        if exists is None and old_level is None and name != "public":
             raise Invalid(
                 f"the database has no role `{role}`",
                 hint=f"name a role of `{server.place}`, or `{EVERYONE}`",
             )
-        if level is None and before == ("admin",):
+        if level is None and old_level == ("admin",):
             raise Invalid(
                 f"`{role}` owns the project in the shared index and keeps its right",
                 hint=Hint(Command("index", withdraw=True), " removes the project from it"),
             )
-        if (level, before) != ("read", ("write",)):
+        if (level, old_level) != ("read", ("write",)):
             sql.execute("SELECT mind.share(%s, %s, %s)", (key, name, level))
 
 
@@ -280,11 +280,11 @@ def identity(call: Call) -> str | None:
     root = call.mind.project.root
     if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
         return None
-    first = git.output(root, "rev-list", "--max-parents=0", "HEAD", "--")
-    if not first:
+    roots = git.output(root, "rev-list", "--max-parents=0", "HEAD", "--")
+    if not roots:
         return _identity_without_git(call)
     below = git.output(root, "rev-parse", "--show-prefix") or ""
-    return disk.blake2b("\n".join([*sorted(first.split()), below]).encode()).hex()
+    return disk.blake2b("\n".join([*sorted(roots.split()), below]).encode()).hex()
 
 
 def _identity(call: Call) -> str:

@@ -144,8 +144,8 @@ def sync(
         if done.commit:
             number = len(done.pending)
             committed = "1 file was" if number == 1 else f"{number:,} files were"
-            made = (f"{committed} committed as `{done.commit}`", *done.remarks)
-            error.hint = join_texts(*made, error.hint) or ""
+            remarks = (f"{committed} committed as `{done.commit}`", *done.remarks)
+            error.hint = join_texts(*remarks, error.hint) or ""
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
     return replace(done, pushed=push, branch=commits.branch(root))
@@ -163,7 +163,7 @@ def _is_fit(root: Path, entry: Change) -> bool:
 
 def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     """Commits the pending files, and returns the sync with the commit, if one was made."""
-    before = _unapproved(call, done.pending)
+    old_texts = _unapproved(call, done.pending)
     commit = commits.commit(root, message, [change.path for change in done.pending])
     if commit is None:
         return replace(done, message=None, pending=())
@@ -171,10 +171,10 @@ def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     # A hook may have changed a file: committed are the old text, the new one, or another one.
     approved = {
         digest: number
-        for path, (digest, number) in before.items()
+        for path, (digest, number) in old_texts.items()
         if path not in after or call.mind.trust.trusted(digest)
     }
-    changed = {path for path, text in after.items() if text != before.get(path)}
+    changed = {path for path, text in after.items() if text != old_texts.get(path)}
     return replace(
         done,
         commit=commit,
@@ -376,9 +376,9 @@ def ignored(root: Path) -> str | None:
             return None
         rule = git.output(root, "check-ignore", "-v", "--", paths[0]) or ""
         place = re.match(r"(.+?):([0-9]+):", rule)
-        shown = f" (line {place[2]} of {place[1]})" if place else ""
+        note = f" (line {place[2]} of {place[1]})" if place else ""
         return (
-            f"git ignores files of the memory, so they are not shared: {commits.some(paths)}{shown}"
+            f"git ignores files of the memory, so they are not shared: {commits.some(paths)}{note}"
         )
     return None
 

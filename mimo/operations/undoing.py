@@ -115,7 +115,7 @@ def recorded(
         try:
             yield recorder
         except BaseException:
-            recorder.forget_if(lambda kept: _current(call, kept.path) == _digest(kept.before))
+            recorder.forget_if(lambda copy: _current(call, copy.path) == _digest(copy.before))
             raise
 
 
@@ -151,14 +151,14 @@ def changes(call: Call, limit: int) -> tuple[Change, ...]:
     return tuple(
         Change(
             entry=entry,
-            files=tuple(kept.path for kept in store.kept(entry.id)),
+            files=tuple(copy.path for copy in store.kept(entry.id)),
             undone=entry.id in undone,
         )
         for entry in entries[:limit]
     )
 
 
-def undo(call: Call, wanted: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
+def undo(call: Call, target: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
     """Undoes a change, by default the last one, and returns the effect on its files.
 
     The present content of the files goes to the trash. With `dry_run` nothing changes. Raises
@@ -168,13 +168,13 @@ def undo(call: Call, wanted: str | None, *, dry_run: bool = False, force: bool =
     """
     store = call.mind.trash
     newest = (entry for id_ in reversed(store.ids()) if (entry := store.entry(id_)))
-    entry = next(newest, None) if wanted is None else store.find(wanted)
+    entry = next(newest, None) if target is None else store.find(target)
     if entry is None:
         raise NotFound(
             "there is no change to undo", hint=Hint("for committed changes see ", Command("log"))
         )
     _authorise(call, entry)
-    steps = tuple(_step(call, kept) for kept in store.kept(entry.id))
+    steps = tuple(_step(call, copy) for copy in store.kept(entry.id))
     if all(step.action is Action.NOTHING for step in steps):
         raise NotFound(
             f"`{entry.id}` has nothing to undo: its files are as before `{name_of(entry.command)}`",
@@ -183,7 +183,7 @@ def undo(call: Call, wanted: str | None, *, dry_run: bool = False, force: bool =
     if dry_run:
         return Undone(entry=entry, steps=steps, redo=None)
     with store.locked(), call.mind.store.locked(), call.mind.values.locked():
-        steps = tuple(_step(call, kept) for kept in store.kept(entry.id))
+        steps = tuple(_step(call, copy) for copy in store.kept(entry.id))
         if not force and (changed := [step for step in steps if step.changed]):
             raise _refused(call, entry, changed)
         recorder = trash.current()
@@ -191,11 +191,11 @@ def undo(call: Call, wanted: str | None, *, dry_run: bool = False, force: bool =
             recorder.undoes = entry.id
         paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
         memories = call.mind.store.stamps().keys() | call.index.stamps().keys()
-        before = _read(call, memories.intersection(paths))
+        previous = _read(call, memories.intersection(paths))
         _apply_all(call, steps, paths)
     memories |= call.mind.store.stamps().keys()
     after = _read(call, memories.intersection(paths))
-    saving.report(call, *((before.get(id), after.get(id)) for id in {**before, **after}))
+    saving.report(call, *((previous.get(id), after.get(id)) for id in {**previous, **after}))
     refresh.note_change(call, *(path for path in paths if path in memories))
     call.mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
     return Undone(entry=entry, steps=steps, redo=recorder.id if recorder else None)
@@ -206,16 +206,16 @@ def owner_of_last(call: Call, arguments: Mapping[str, Any]) -> Call:
 
     That is the project's, or the user's for all projects.
     """
-    wanted, is_purge = arguments.get("id"), arguments.get("purge")
+    target, is_purge = arguments.get("id"), arguments.get("purge")
     user = None if call.agent or arguments.get("list_") else call.user()
-    if user is None or (is_purge and wanted in (None, "all")):
+    if user is None or (is_purge and target in (None, "all")):
         return call
-    if wanted is None:
+    if target is None:
         return user if user.mind.trash.last > call.mind.trash.last else call
-    return user if user.mind.trash.matches(wanted) and not call.mind.trash.matches(wanted) else call
+    return user if user.mind.trash.matches(target) and not call.mind.trash.matches(target) else call
 
 
-def purge(call: Call, wanted: str) -> tuple[int, str | None]:
+def purge(call: Call, target: str) -> tuple[int, str | None]:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
     Also unstages their texts, unless they are on the disk, and returns a notice of that. The ids of
@@ -223,16 +223,16 @@ def purge(call: Call, wanted: str) -> tuple[int, str | None]:
     `StorageFailed` if a change can't be removed; the others are removed then.
     """
     store = call.mind.trash
-    ids = store.ids() if wanted == "all" else [store.find(wanted).id]
+    ids = store.ids() if target == "all" else [store.find(target).id]
     for id_ in ids:
         store.entry(id_)  # Raises for a later format.
     purged: dict[str, set[str | None]] = {}
     memories = set[str]()
     for id_ in ids:
         with suppress(NotFound):  # Another user made the change.
-            for kept in store.kept(id_):
-                purged.setdefault(kept.path, set()).add(_digest(kept.before))
-                memories |= _ids(call, kept.path, kept.before)
+            for copy in store.kept(id_):
+                purged.setdefault(copy.path, set()).add(_digest(copy.before))
+                memories |= _ids(call, copy.path, copy.before)
     failed: MindError | None = None
     for id_ in ids:
         try:
@@ -271,19 +271,19 @@ def forget(call: Call, record: Record) -> Callable[[str], bool]:
         recorder.exempt(path)
     versions = [record.memory]
     for entry in call.mind.trash.ids():
-        for kept in call.mind.trash.kept(entry) if call.mind.trash.entry(entry) else ():
-            if kept.before is not None and (kept.path == path or id_.encode() in kept.before):
-                read = (each.memory for each in _records(call, kept.path, kept.before))
+        for copy in call.mind.trash.kept(entry) if call.mind.trash.entry(entry) else ():
+            if copy.before is not None and (copy.path == path or id_.encode() in copy.before):
+                read = (each.memory for each in _records(call, copy.path, copy.before))
                 versions += [memory for memory in read if memory.id == record.memory.id]
 
     def quoted(text: str) -> bool:
         return any(quotes(memory, text) for memory in versions)
 
-    def is_of(kept: Kept) -> bool:
-        text = kept.before
-        if text is not None and is_elsewhere(kept.path):
+    def is_of(copy: Kept) -> bool:
+        text = copy.before
+        if text is not None and is_elsewhere(copy.path):
             return quoted(text.decode("utf-8", "replace"))
-        return text is not None and _holds(call, id_, kept.path, text)
+        return text is not None and _holds(call, id_, copy.path, text)
 
     call.mind.trash.purge(path, is_of)
     return quoted
@@ -300,13 +300,13 @@ def quotes(memory: Memory, text: str) -> bool:
 
     Case and marks don't count, and only the beginning of a long sentence does, as in notes.
     """
-    least, most = _QUOTED
+    least, limit = _QUOTED
 
     def length(words: str) -> int:
         return len(words) + sum(sign >= _FIRST_WIDE for sign in words)
 
     lines = "\n".join((memory.heading, memory.content, *memory.sections.values()))
-    sentences = {_words(each)[:most] for each in compiled(r"(?<=[.!?])\s+|\n").split(lines)}
+    sentences = {_words(each)[:limit] for each in compiled(r"(?<=[.!?])\s+|\n").split(lines)}
     words = _words(text)
     return any(each in words for each in sentences if length(each) >= least)
 
@@ -325,13 +325,13 @@ def unstage(call: Call, record: Record) -> str | None:
 
     path, id_ = record.place.path, record.parent or record.memory.id
     unstaged = _unstage(
-        call, id_, (path,), lambda other, text: other == path or _holds(call, id_, other, text)
+        call, id_, (path,), lambda file, text: file == path or _holds(call, id_, file, text)
     )
     root = call.mind.project.root
     words = ("log", "-1", "--all", "--format=%h", "--", path)
     commit = git.output(root, *words) if git.is_inside(root) else None
-    kept = f"git's history keeps it, such as in {commit}: revoke a secret" if commit else ""
-    return join_texts(unstaged, kept)
+    notice = f"git's history keeps it, such as in {commit}: revoke a secret" if commit else ""
+    return join_texts(unstaged, notice)
 
 
 def unstage_quotes(call: Call, names: Collection[str], quoted: Callable[[str], bool]) -> str | None:
@@ -357,8 +357,8 @@ def _unstage(
         commit.unstage(root, names)
     except MindError as error:
         # git could not list the staged files.
-        every = {STORE if path.startswith(f"{STORE}/") else path for path in paths}
-        some = " ".join(map(quote, names or sorted(every)))
+        targets = {STORE if path.startswith(f"{STORE}/") else path for path in paths}
+        some = " ".join(map(quote, names or sorted(targets)))
         return (
             f"git may still have the text staged ({error.message}): "
             f"run `git rm -r --cached -- {some}`"
@@ -419,10 +419,10 @@ def _forget_id(call: Call, id: str) -> None:
     call.mind.events.replace(id, handle_of(id))
     call.mind.accesses.forget(id)
     call.mind.trust.forget_id(id)
-    shown = re.compile(rf'"{re.escape(json.dumps(id)[1:-1])}(?=[.#])'.encode())
+    pattern = re.compile(rf'"{re.escape(json.dumps(id)[1:-1])}(?=[.#])'.encode())
     for path in files.safe_path(call.mind.project.root, SESSIONS).glob("*.json"):
         with suppress(MindError):  # A clone may bring anything.
-            append_log.rewrite(path, partial(shown.sub, f'"{handle_of(id)}'.encode()))
+            append_log.rewrite(path, partial(pattern.sub, f'"{handle_of(id)}'.encode()))
 
 
 def _authorise(call: Call, entry: Entry) -> None:
@@ -446,16 +446,16 @@ def _authorise(call: Call, entry: Entry) -> None:
     )
 
 
-def _step(call: Call, kept: Kept) -> Step:
-    current, before = _current(call, kept.path), _digest(kept.before)
-    if current == before:
+def _step(call: Call, copy: Kept) -> Step:
+    current, old_digest = _current(call, copy.path), _digest(copy.before)
+    if current == old_digest:
         action = Action.NOTHING
-    elif before is None:
+    elif old_digest is None:
         action = Action.REMOVE
     else:
         action = Action.RESTORE if current is None else Action.REPLACE
-    changed = current not in (before, kept.after)
-    return Step(kept=kept, action=action, current=current, changed=changed)
+    changed = current not in (old_digest, copy.after)
+    return Step(kept=copy, action=action, current=current, changed=changed)
 
 
 def _apply_all(call: Call, steps: Sequence[Step], paths: Sequence[str]) -> None:
@@ -479,9 +479,9 @@ def _apply_all(call: Call, steps: Sequence[Step], paths: Sequence[str]) -> None:
 def _present(call: Call, step: Step) -> Kept:
     """Returns a file as it is before the step of an undo, and the digest after it."""
     target = files.safe_path(call.mind.project.root, step.kept.path)
-    before = files.content(target)
-    mode = step.kept.mode if before is None else target.stat().st_mode & 0o777
-    return replace(step.kept, before=before, after=_digest(step.kept.before), mode=mode)
+    content = files.content(target)
+    mode = step.kept.mode if content is None else target.stat().st_mode & 0o777
+    return replace(step.kept, before=content, after=_digest(step.kept.before), mode=mode)
 
 
 def _put_back(call: Call, present: Kept) -> None:
@@ -497,14 +497,14 @@ def _put_back(call: Call, present: Kept) -> None:
 
 
 def _apply(call: Call, step: Step) -> None:
-    kept = step.kept
-    target = files.safe_path(call.mind.project.root, kept.path)
+    copy = step.kept
+    target = files.safe_path(call.mind.project.root, copy.path)
     if step.action is Action.REMOVE:
         files.remove(target, expect=step.current)
     elif step.action is Action.RESTORE:
-        files.write_new(target, kept.before or b"", mode=kept.mode)
+        files.write_new(target, copy.before or b"", mode=copy.mode)
     elif step.action is Action.REPLACE:
-        files.replace(target, kept.before or b"", expect=step.current)
+        files.replace(target, copy.before or b"", expect=step.current)
 
 
 def _read(call: Call, paths: Iterable[str]) -> dict[str, Record]:
@@ -522,15 +522,15 @@ def _refused(call: Call, entry: Entry, changed: Sequence[Step]) -> Conflict:
         for change in changes(call, len(call.mind.trash.ids()))
         if change.entry.id > entry.id and not change.undone and set(paths) & set(change.files)
     ]
-    first = Hint("undo the later change first: ", Command("undo", later[0])) if later else ""
+    advice = Hint("undo the later change first: ", Command("undo", later[0])) if later else ""
     forced = Hint(
         Command("undo", entry.id, force=True), " overwrites it; its present text goes to the trash"
     )
-    shown = [f"`{path}`" for path in paths if not is_own(path)] or ["mind's record of the files"]
-    more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
+    labels = [f"`{path}`" for path in paths if not is_own(path)] or ["mind's record of the files"]
+    more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
     return Conflict(
-        f"{shown[0]}{more} has changed since `{name_of(entry.command)}`; nothing was undone",
-        hint=f"{first}; or {forced}" if first else forced,
+        f"{labels[0]}{more} has changed since `{name_of(entry.command)}`; nothing was undone",
+        hint=f"{advice}; or {forced}" if advice else forced,
         details={"id": entry.id, "files": paths, "later": later},
     )
 

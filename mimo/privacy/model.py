@@ -73,13 +73,13 @@ class Finding(NamedTuple):
 def findings(text: str, spans: Iterable[Span]) -> tuple[Finding, ...]:
     """Returns the spans as findings, in order; overlapping ones become one of the first's kind."""
     result: list[Finding] = []
-    line, last = 1, 0
+    line, position = 1, 0
     for kind, start, end in sorted(spans, key=lambda span: (span[1], -span[2])):
         if result and start < result[-1].end:
             result[-1] = result[-1]._replace(end=max(end, result[-1].end))
             continue
-        line += text.count("\n", last, start)
-        last = start
+        line += text.count("\n", position, start)
+        position = start
         result.append(Finding(kind, start, end, line))
     return tuple(result)
 
@@ -98,11 +98,11 @@ def mark(kind: str) -> str:
 
 def without(text: str, hits: Iterable[Finding]) -> str:
     """Returns the text with a mark in the place of each finding; findings must be disjoint."""
-    parts, last = [], 0
+    parts, position = [], 0
     for hit in hits:
-        parts += [text[last : hit.start], mark(hit.kind)]
-        last = hit.end
-    return "".join([*parts, text[last:]])
+        parts += [text[position : hit.start], mark(hit.kind)]
+        position = hit.end
+    return "".join([*parts, text[position:]])
 
 
 _AROUND = 24
@@ -119,10 +119,10 @@ def excerpts(text: str, hits: Sequence[Finding]) -> Iterator[str]:
         end = min(starts[number + 1], at.end + _AROUND)
         tail = text.find("\n", at.end, end)
         end = end if tail < 0 else tail
-        shown = f"{text[start : at.start]}{mark(at.kind)}{text[at.end : end]}"
-        before = "…" if text[start - 1 : start] not in ("", "\n") else ""
+        snippet = f"{text[start : at.start]}{mark(at.kind)}{text[at.end : end]}"
+        lead = "…" if text[start - 1 : start] not in ("", "\n") else ""
         after = "…" if text[end : end + 1] not in ("", "\n") else ""
-        yield before + re.sub(r"\s+", " ", shown).strip() + after
+        yield lead + re.sub(r"\s+", " ", snippet).strip() + after
 
 
 _LOOKALIKES = dict(
@@ -198,7 +198,7 @@ def unescaped(text: str) -> Folded | None:
         sign: str = match[1] or match[2]
         return _LETTERS.get(sign, sign) if len(sign) == 1 else chr(int(sign[-2:], 16))
 
-    seen = _replaced(text, _ESCAPE, meant, whole=False)
+    seen = _replaced(text, _ESCAPE, meant, all_lines=False)
     return seen if seen.text else None
 
 
@@ -226,44 +226,44 @@ def unwrapped(text: str) -> Folded | None:
 
     def joined(match: re.Match[str]) -> str:
         nonlocal is_wrapped
-        before = text[max(0, match.start() - _LONGEST) : match.start()]
-        line = before[max(before.rfind("\n"), before.rfind("\r")) + 1 :]
+        context = text[max(0, match.start() - _LONGEST) : match.start()]
+        line = context[max(context.rfind("\n"), context.rfind("\r")) + 1 :]
         is_long = len(line) >= max(_NARROW, len(match[1]))
         if not (is_long and compiled(_BEFORE_BREAK).fullmatch(line[-16:])):
             return match[0]
         is_wrapped = True
         return ""
 
-    seen = _replaced(text, _WRAP, joined, whole=False)
+    seen = _replaced(text, _WRAP, joined, all_lines=False)
     return seen if is_wrapped else None
 
 
 def lines_with(text: str, pattern: str) -> Folded:
     """Returns the lines of a text in which a pattern matches, with the line before each."""
-    return _replaced(text, pattern, lambda match: match[0], whole=False)
+    return _replaced(text, pattern, lambda match: match[0], all_lines=False)
 
 
 def _replaced(
-    text: str, pattern: str, meant: Callable[[re.Match[str]], str], *, whole: bool = True
+    text: str, pattern: str, meant: Callable[[re.Match[str]], str], *, all_lines: bool = True
 ) -> Folded:
     """Returns a text in which `meant` replaces each match by something shorter or nothing.
 
-    Without `whole`, it consists of the lines with a match and the line before each.
+    Without `all_lines`, it consists of the lines with a match and the line before each.
     """
     parts: list[str] = []
     cuts: list[int] = []
     missing = [0]
-    last = size = 0
-    line_end = len(text) if whole else 0
+    position = size = 0
+    line_end = len(text) if all_lines else 0
 
     def take(end: int, following: int) -> None:
         """Copies the text up to `end` and continues at `following`."""
-        nonlocal last, size
-        parts.append(text[last:end])
-        size += end - last
+        nonlocal position, size
+        parts.append(text[position:end])
+        size += end - position
         cuts.append(size)
         missing.append(missing[-1] + following - end)
-        last = following
+        position = following
 
     for match in compiled(pattern).finditer(text):
         if match.start() >= line_end:
@@ -276,8 +276,8 @@ def _replaced(
             take(match.start(), match.end() - len(sign))
             parts.append(sign)
             size += len(sign)
-            last += len(sign)
-    return Folded("".join([*parts, text[last:line_end]]), cuts, missing)
+            position += len(sign)
+    return Folded("".join([*parts, text[position:line_end]]), cuts, missing)
 
 
 @lru_cache(maxsize=4096)

@@ -54,9 +54,9 @@ def _spans(text: str) -> Iterator[Span]:
         yield from _matches(text, (_Rule("address", _ROMANCE),))
     for number, street in ((_GERMAN, _STREET), (_KOREAN, _ROAD)):
         for match in compiled(number).finditer(text):
-            first = max(0, match.start() - _BEFORE)
-            if named := compiled(street).search(text[first : match.start()]):
-                yield "address", first + named.start(), match.end()
+            offset = max(0, match.start() - _MAX_STREET)
+            if named := compiled(street).search(text[offset : match.start()]):
+                yield "address", offset + named.start(), match.end()
     if any(word in lower for word in ("born", "birth", "dob", "d.o.b", "geb", "생")):
         yield from _matches(text, _BIRTHS)
     near = lines_with(text, _NUMBER)
@@ -102,8 +102,8 @@ def _is_personal(match: re.Match[str]) -> bool:
     """Returns whether a mail address can be a person's, not the login of a host or a file."""
     text, domain, ending = match.string, match[1], match[1].rpartition(".")[2].lower()
     after = text[match.end() : match.end() + 2]
-    before = text[max(0, match.start() - 160) : match.start()]
-    is_host = compiled(_LOGIN).search(before) or (after[:1] == ":" and after[1:].strip())
+    context = text[max(0, match.start() - 160) : match.start()]
+    is_host = compiled(_LOGIN).search(context) or (after[:1] == ":" and after[1:].strip())
     is_made_up = compiled(_EXAMPLE).search(domain) or compiled(_PLACEHOLDER).fullmatch(match[0])
     return not (is_host or is_made_up or ending in _NOT_ENDINGS)
 
@@ -146,7 +146,7 @@ _ROAD = (
     r"(?:[가-힣]{2,6}[시도] ){0,2}(?:[가-힣]{1,4}[구군읍]|[가-힣]{2,4}시) "
     r"(?:[가-힣]{1,4}[읍면동] )?[가-힣0-9]{1,15}(?<!으)[로길] ?\Z"
 )
-_BEFORE = 80
+_MAX_STREET = 80
 """Longest name of a street before its number."""
 _STREETS = (_Rule("address", _ENGLISH), _Rule("address", _FRENCH))
 
@@ -299,18 +299,18 @@ _LENGTHS = {
 }
 """Length of an account number by country."""
 _IBAN = r"(?<![A-Za-z0-9])([A-Za-z]{2})\d\d(?=[ -]{0,2}[A-Za-z0-9])"
-_REST = r"(?:[ -]{0,2}[A-Za-z0-9]){8,32}"
+_IBAN_TAIL = r"(?:[ -]{0,2}[A-Za-z0-9]){8,32}"
 
 
 def _ibans(text: str) -> Iterator[Span]:
     """Yields account numbers with the right length and check digits."""
     for match in compiled(_IBAN).finditer(text):
         size = _LENGTHS.get(match[1].upper())
-        rest = compiled(_REST).match(text, match.end())
-        if size is None or rest is None:
+        tail = compiled(_IBAN_TAIL).match(text, match.end())
+        if size is None or tail is None:
             continue
         start, end, account = match.start(), match.start(), ""
-        while len(account) < size and end < rest.end():
+        while len(account) < size and end < tail.end():
             account += text[end].strip(" -")
             end += 1
         if len(account) == size and not text[end : end + 1].isalnum():
@@ -334,10 +334,10 @@ _NOT_PERSONAL = (
 
 def _is_address(match: re.Match[str]) -> bool:
     """Returns whether four numbers are a public address; three low ones are a version."""
-    before = match.string[max(0, match.start() - 12) : match.start()]
+    context = match.string[max(0, match.start() - 12) : match.start()]
     low = sum(int(octet) < 20 for octet in match[0].split("."))
     is_reserved = compiled(_NOT_PERSONAL).match(match[0])
-    return low < 3 and not is_reserved and not compiled(_VERSION).search(before)
+    return low < 3 and not is_reserved and not compiled(_VERSION).search(context)
 
 
 _IPS = (_Rule("ip", _IP4, _is_address),)

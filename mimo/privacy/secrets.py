@@ -70,11 +70,11 @@ def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
         yield from _addresses(text)
     assigned = [*_assigned(text)]
     yield from assigned
-    if whole := unwrapped(text):
-        yield from ((kind, *whole.span(start, end)) for kind, start, end in _forms(whole.text))
+    if folding := unwrapped(text):
+        yield from ((kind, *folding.span(start, end)) for kind, start, end in _forms(folding.text))
         starts = {start for _, start, _ in assigned}
-        for kind, start, end in _assigned(whole.text):
-            span = whole.span(start, end)
+        for kind, start, end in _assigned(folding.text):
+            span = folding.span(start, end)
             if span[0] in starts:  # Its further lines are part of it.
                 yield kind, *span
 
@@ -104,9 +104,9 @@ def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
 def _token(rule: Token) -> re.Pattern[str]:
     """Returns the pattern of a token: in one piece, or broken over lines."""
     tail, count = f"[{rule.tail}]", f"{{{rule.least},{rule.most or rule.least}}}"
-    before, after = (r"(?<![A-Za-z0-9])", f"(?!{tail})") if rule.apart else ("", "")
+    guard, after = (r"(?<![A-Za-z0-9])", f"(?!{tail})") if rule.apart else ("", "")
     return compiled(
-        f"{before}{rule.start}(?:{tail}{count}+{after}|(?:{tail}|{_BREAK}{tail}){count}+(?!{tail}))"
+        f"{guard}{rule.start}(?:{tail}{count}+{after}|(?:{tail}|{_BREAK}{tail}){count}+(?!{tail}))"
     )
 
 
@@ -130,8 +130,8 @@ def _cut(text: str, rule: Token) -> Iterator[Span]:
     left = f"[{rule.tail}]{{4,{rule.most or rule.least}}}"
     pattern = rf"{rule.start}({left})(?=…|\.\.\.|{APART}|\Z)"
     for match in compiled(pattern).finditer(text):
-        before = compiled(_NAME).search(text[max(0, match.start() - 128) : match.start()])
-        name = (before[0] if before else "") + match[0]
+        prefix = compiled(_NAME).search(text[max(0, match.start() - 128) : match.start()])
+        name = (prefix[0] if prefix else "") + match[0]
         is_word = not text[match.start() - 1 : match.start()].isalnum()
         if is_word and is_mixed(match[1]) and not is_own_id(name):
             yield rule.kind, *match.span()
@@ -183,8 +183,8 @@ def _private_keys(text: str) -> Iterator[Span]:
         if edge[1] and compiled(_MATERIAL).search(text, edge.end(), edge.end() + _WITHIN):
             ended = following is not None and not following[1]
             limit = following.start() if following else len(text)
-            last = following if ended else compiled(_MORE).match(text, edge.end(), limit)
-            yield "private_key", edge.start(), last.end() if last else edge.end()
+            footer = following if ended else compiled(_MORE).match(text, edge.end(), limit)
+            yield "private_key", edge.start(), footer.end() if footer else edge.end()
 
 
 _ADDRESS = r"://([^\s:/@\"'<>`]{0,128}):([^\s/\"'<>`]{4,256})@(?=[A-Za-z0-9_.\[-])"
@@ -208,7 +208,7 @@ _SIGN = r"[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}"
 _FOR = r"(?:[ \t](?:for|of|to|on|in|at)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?"
 _IS = r"[ \t](?:is|was|becomes)(?:[ \t](?:now|still|currently|set to))?[ \t]{0,2}[ \t:]"
 _KOREAN = r"(?:[ \t]?\([^()\n]{1,40}\))?(?:[은는이가을를][ \t]{1,4}|(?<=[가-힣])[ \t]{1,4})"
-_GIVEN = (
+_LITERAL = (
     r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{8,256})(?P=quote)"
     r"|(?P<bare>[^\s\"'`,;<>(){}\[\]|&…\x00가-힣]{8,256}))"
 )
@@ -216,13 +216,13 @@ _VALUE = (
     rf"([\w-]{{0,30}}?)(?:[ \t]key|[ \t]phrase)?[\"'`\])]{{0,2}}"
     rf"(?:{_SIGN}|{_FOR}(?:{_IS}|[ \t]?[:=][ \t]{{1,4}})|{_KOREAN})"
     r"[ \t]?\*{0,2}"
-    rf"{_GIVEN}"
+    rf"{_LITERAL}"
 )
 """Follows the name of a secret: the end of the name, what connects it to its value, the value."""
 _PASS = (
     r"(?:(?:(?<![A-Za-z0-9])(?<![A-Za-z0-9] )(?:pass|Pass|PASS)|(?<=[a-z0-9])Pass"
     rf"|(?<=[A-Z0-9])(?<!BY)(?<!COM)PASS)[\"'`\])]{{0,2}}{_SIGN}"
-    rf"|(?<=-)(?P<option>pass(?:word|wd)?)[ \t]{{1,4}}){_GIVEN}"
+    rf"|(?<=-)(?P<option>pass(?:word|wd)?)[ \t]{{1,4}}){_LITERAL}"
 )
 """A name that ends in `pass`, or the option of a program, and its value.
 
@@ -241,7 +241,7 @@ def _assigned(text: str) -> Iterator[Span]:
             while place >= 0:
                 place += len(word)
                 if match := compiled(_VALUE).match(text, place):
-                    start, end = _given(match)
+                    start, end = _value_span(match)
                     if compiled(ABOUT_ONE).search(match[1]) or not is_secret(
                         text[start:end], chosen=chosen
                     ):
@@ -255,15 +255,15 @@ def _assigned(text: str) -> Iterator[Span]:
     while place >= 0:
         following = place + len("pass")
         if match := compiled(_PASS).match(text, place):
-            start, end = _given(match)
-            before = text[max(0, place - 64) : place] if match["option"] else "--"
-            if compiled(_OPTION).search(before) and is_secret(text[start:end], chosen=True):
+            start, end = _value_span(match)
+            context = text[max(0, place - 64) : place] if match["option"] else "--"
+            if compiled(_OPTION).search(context) and is_secret(text[start:end], chosen=True):
                 yield "password", start, end
             following = max(following, lower.rfind("pass", following, match.end()))
         place = lower.find("pass", following)
 
 
-def _given(match: re.Match[str]) -> tuple[int, int]:
+def _value_span(match: re.Match[str]) -> tuple[int, int]:
     """Returns the place of the value in a match of `_GIVEN`."""
     group = "quoted" if match["quoted"] else "bare"
     start = match.start(group)

@@ -82,8 +82,8 @@ def sensitive(name: str, value: Any) -> str | None:
     ending = next(filter(base.endswith, _SECRET_ENDINGS), None)
     if ending is None:
         return None
-    own = _plain_name(folded(name).text.rpartition(".")[2])
-    words = own.removesuffix("s").removesuffix(ending).split("_")
+    leaf = _plain_name(folded(name).text.rpartition(".")[2])
+    words = leaf.removesuffix("s").removesuffix(ending).split("_")
     return plain if _ABOUT_ONE.isdisjoint(words) else None
 
 
@@ -143,27 +143,27 @@ def named_secrets(name: str, value: Any, text: str, *, allowing: bool) -> Iterat
     `mind:allow-secret` is exempt.
     """
     in_header = "\nvalue:" in text
-    last, end = max(text.find("\nvalue:" if in_header else "\n```"), 0), 0
+    position, end = max(text.find("\nvalue:" if in_header else "\n```"), 0), 0
     written = str if in_header else partial(json.dumps, ensure_ascii=False)
     fields: list[tuple[str | None, str, str, Any]] = [(None, name, "", value)]
     while fields:  # In the order of the file.
         kind, name, label, value = fields.pop()
-        at = text.find(label, last)
-        last = at + len(label) if at >= 0 else len(text)
+        at = text.find(label, position)
+        position = at + len(label) if at >= 0 else len(text)
         kind = kind or sensitive(name, value)
         if isinstance(value, Mapping):
             fields += reversed([(kind, key, written(key), item) for key, item in value.items()])
         elif isinstance(value, list):
             fields += ((kind, "", "", item) for item in reversed(value))
         elif value and not isinstance(value, bool):
-            shown = written(value)
-            at = text.find(shown, last, last + len(shown) + _NEAR)
-            last = at + len(shown) if at >= 0 else last
+            literal = written(value)
+            at = text.find(literal, position, position + len(literal) + _NEAR)
+            position = at + len(literal) if at >= 0 else position
             hits = () if kind else secrets_in(f'{name}: "{value}"')
-            if (not kind and not hits) or (at >= 0 and last <= end):
+            if (not kind and not hits) or (at >= 0 and position <= end):
                 continue  # Also on the same line as the secret before.
             start = text.rfind("\n", 0, at) + 1 if at >= 0 else 0
-            end = text.find("\n", last) if at >= 0 else -1
+            end = text.find("\n", position) if at >= 0 else -1
             end = end if end >= 0 else len(text)
             if not allowing or ALLOWED not in text[start:end]:
                 yield kind or hits[0].kind, start, end
@@ -205,9 +205,9 @@ class _Screen:
         if isinstance(value, list | tuple):
             items = [self.of(item, kind) for item in value]
             return items if isinstance(value, list) else tuple(items)
-        if self.personal and (whole := _whole(value)) is not None and abs(whole) >= 10**11:
-            shown = self.text(str(whole))
-            return value if shown == str(whole) else shown
+        if self.personal and (number := _integer(value)) is not None and abs(number) >= 10**11:
+            text = self.text(str(number))
+            return value if text == str(number) else text
         if value is None or isinstance(value, int | float | type):
             return value
         if names := names_of(value):
@@ -247,25 +247,25 @@ class _Screen:
 
     def named(self, key: str, text: str) -> str:
         """Returns the text of a field; the name of the field may make it a password."""
-        whole = f'{key}: "{text}"'
-        start = len(whole) - len(text) - 1
-        shown = self.text(text)
-        if shown is not text:
-            return shown
-        secrets = secrets_in(whole, allowing=self.allowing)
+        line = f'{key}: "{text}"'
+        start = len(line) - len(text) - 1
+        result = self.text(text)
+        if result is not text:
+            return result
+        secrets = secrets_in(line, allowing=self.allowing)
         if hits := [hit for hit in secrets if hit.start >= start]:
             self.kinds += [hit.kind for hit in hits]
             moved = [hit._replace(start=hit.start - start, end=hit.end - start) for hit in hits]
             return without(text, moved)
-        return shown
+        return result
 
     def key(self, key: Any) -> Any:
-        shown = key
+        result = key
         if type(key) is str:
-            shown = screened_key(key, personal=self.personal, allowing=self.allowing)
-        if shown != key:
-            self.kinds.append(shown.split("-")[1])
-        return shown
+            result = screened_key(key, personal=self.personal, allowing=self.allowing)
+        if result != key:
+            self.kinds.append(result.split("-")[1])
+        return result
 
     def field(self, key: Any, value: Any, around: str | None = None) -> Any:
         """Returns the value of a field; `around` is the kind of the object that has it."""
@@ -295,29 +295,29 @@ def _kind_of(key: str, value: Any, around: str | None) -> str | None:
     if kind := sensitive(key, value):
         return kind
     name = _plain_name(key)
-    own = next((kind for kind, names in _NAMES.items() if names.fullmatch(name)), None)
-    if own is None and not (_ABOUT_DATA | _ABOUT_ONE - _OF_NUMBERS).isdisjoint(name.split("_")):
+    by_name = next((kind for kind, names in _NAMES.items() if names.fullmatch(name)), None)
+    if by_name is None and not (_ABOUT_DATA | _ABOUT_ONE - _OF_NUMBERS).isdisjoint(name.split("_")):
         return None
-    kind = own or around
+    kind = by_name or around
     if kind is None or isinstance(value, Mapping | list | tuple):
         return kind
-    if own and re.search(r"(?<!s)s$", name) and not isinstance(value, str):
+    if by_name and re.search(r"(?<!s)s$", name) and not isinstance(value, str):
         return None  # A count.
     from mimo.privacy.personal import is_phone
 
-    return kind if _holds(kind, value, is_phone if own else _LISTED_PHONE.match) else None
+    return kind if _holds(kind, value, is_phone if by_name else _LISTED_PHONE.match) else None
 
 
 def _holds(kind: str, value: Any, is_phone: Callable[[str], object]) -> bool:
     """Returns whether a text or a whole number can be personal data of the kind of its name."""
-    whole = _whole(value)
-    if not isinstance(value, str) and whole is None:
+    number = _integer(value)
+    if not isinstance(value, str) and number is None:
         return False
-    text = str(value if whole is None else whole)
+    text = str(value if number is None else number)
     return bool(is_phone(text)) if kind == "phone" else any(map(str.isdigit, text))
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     """Returns a whole number, which JSON may also write with a point; None for other values."""
     if type(value) is float and value.is_integer():
         return int(value)

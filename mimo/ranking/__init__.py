@@ -141,7 +141,7 @@ class Ranker:
         trust = FOREIGN if query.is_foreign else 1.0
         terms = reader.content if query.is_foreign and query.is_spaced else reader.full
         words = [reader.bm25(item.key, terms) for item in candidates]
-        most, long = max([floor, *words]) or 1.0, LONG * query.length
+        peak, long = max([floor, *words]) or 1.0, LONG * query.length
         order_of_chat: Callable[[int], float] = float
         if any(item.shape in (Shape.TURN, Shape.CONVERSATION) for item in candidates):
             from mimo.ranking.chats import Chats
@@ -151,7 +151,7 @@ class Ranker:
         for place, candidate in enumerate(candidates):
             reading = reader[candidate.key]
             if candidate.shape in (Shape.NOTE, Shape.DOCUMENT):
-                bm25 = words[place] / most
+                bm25 = words[place] / peak
                 held = (bm25 + reading.coverage) / 2
                 order = trust * max((0.0, *near[place])) + WORDS * held**3 + plain * held
                 order += long * bm25 + NOTE * (candidate.shape is Shape.NOTE)

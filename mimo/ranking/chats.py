@@ -119,8 +119,8 @@ class Chats:
 
 def _relative(values: Sequence[float], floor: float) -> list[float]:
     """Returns the shares of values in the largest, or in `floor` if that is more."""
-    most = max([floor, *values]) or 1.0
-    return [value / most for value in values]
+    peak = max([floor, *values]) or 1.0
+    return [value / peak for value in values]
 
 
 def best_of(values: Sequence[float]) -> float:

@@ -61,10 +61,10 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
     )
 
 
-def closeness(day: date, first: date, last: date) -> float:
-    """Returns 1 for a day from `first` to `last`, and exp(-gap / (length + 2)) outside."""
-    gap = max((first - day).days, (day - last).days, 0)
-    return exp(-gap / ((last - first).days + 2))
+def closeness(day: date, start: date, end: date) -> float:
+    """Returns 1 for a day from `start` to `end`, and exp(-gap / (length + 2)) outside."""
+    gap = max((start - day).days, (day - end).days, 0)
+    return exp(-gap / ((end - start).days + 2))
 
 
 def _days(text: str, asked: datetime) -> tuple[date, date] | None:

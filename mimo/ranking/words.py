@@ -127,14 +127,14 @@ class Reader:
         for item in new:
             start, end = end, end + 1 + len(item.units)
             heading, *units = counts[start:end]
-            whole: dict[str, int] = {}
+            totals: dict[str, int] = {}
             for term, count in (pair for part in counts[start:end] for pair in part.items()):
-                whole[term] = whole.get(term, 0) + count
+                totals[term] = totals.get(term, 0) + count
             if heading:
                 units = [unit | heading if unit else heading for unit in units] or [heading]
             names = {name for part in written[start:end] for name in part}
             self._readings[item.key] = Reading(
-                counts=whole,
+                counts=totals,
                 length=sum([part.count(" ") + 1 for part in stretches[start:end] if part]),
                 units=units,
                 coverages=[self.coverage(unit) if unit else 0.0 for unit in units],
@@ -173,9 +173,9 @@ def occurrences(stretches: Sequence[str], terms: Collection[str]) -> list[dict[s
     A term may have several tokens. A search for each term in all stretches together is faster than
     splitting them into tokens.
     """
-    every = [_NONE] * len(stretches)
+    results = [_NONE] * len(stretches)
     if not terms or not stretches:
-        return every
+        return results
     text = f" {_BETWEEN.join(stretches)} "
     ends, end = [], 0
     for stretch in stretches:
@@ -187,12 +187,12 @@ def occurrences(stretches: Sequence[str], terms: Collection[str]) -> list[dict[s
         while place >= 0:
             if place >= ends[number]:
                 number = bisect_right(ends, place, number)
-            counts = every[number]
+            counts = results[number]
             if counts is _NONE:
-                counts = every[number] = {}
+                counts = results[number] = {}
             counts[term] = counts.get(term, 0) + 1
             place = text.find(needle, place + step)
-    return every
+    return results
 
 
 def inverse_frequency(holding: float, total: float) -> float:

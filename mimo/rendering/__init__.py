@@ -143,10 +143,10 @@ def ask_exactly(question: str) -> None:
     """
     from mimo.guard.privacy import redacted
 
-    shown = redacted(question)
-    if shown.value != question:
+    scan = redacted(question)
+    if scan.value != question:
         raise Invalid(
-            f"the question contains a secret ({', '.join(shown.kinds)}): it can't be shown in full",
+            f"the question contains a secret ({', '.join(scan.kinds)}): it can't be shown in full",
             hint="keep the secret in a variable of the environment, which "
             "`mind config --user procedures.env NAME` makes visible to procedures",
         )
@@ -396,8 +396,8 @@ class PlainScreen(Screen):
     def verbatim(self, body: str, *, commands: bool = False) -> None:
         """Writes each line as it is."""
         for line in body.removesuffix("\n").split("\n") if body else ():
-            shown = text_of(line).rstrip()
-            self._lines.append(shown if commands else inert(shown))
+            text = text_of(line).rstrip()
+            self._lines.append(text if commands else inert(text))
 
     def markdown(self, body: str) -> None:
         """Writes Markdown unchanged."""
@@ -408,9 +408,9 @@ class PlainScreen(Screen):
         cells = [[" ".join(text_of(self.resolved(cell)).split()) for cell in row] for row in rows]
         if not cells:
             return
-        every = [list(headers), *cells]
-        widths = [max(len(row[place]) for row in every) for place in range(len(headers))]
-        for row in every:
+        all_rows = [list(headers), *cells]
+        widths = [max(len(row[place]) for row in all_rows) for place in range(len(headers))]
+        for row in all_rows:
             self.line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
 
     def finish(self, *, pager: bool) -> None:

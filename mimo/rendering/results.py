@@ -221,8 +221,8 @@ def short_age(moment: datetime, now: datetime) -> str:
         return f"{days * 12 // _YEAR}mo"
     if days >= _LONGEST_IN_DAYS:
         return f"{days // 7}w"
-    shown = ((days, "d"), (hours, "h"), (minutes, "m"))
-    return next((f"{number}{unit}" for number, unit in shown if number), "now")
+    units = ((days, "d"), (hours, "h"), (minutes, "m"))
+    return next((f"{number}{unit}" for number, unit in units if number), "now")
 
 
 _MARKS = {
@@ -241,9 +241,9 @@ def type_mark(kind: Kind) -> str:
     return f"{_MARKS.get(kind, kind.value):<4}"
 
 
-def lead(id: str, made: datetime, mark: str, screen: Screen) -> tuple[Part, Part]:
+def lead(id: str, created: datetime, mark: str, screen: Screen) -> tuple[Part, Part]:
     """Returns the begin of a memory's row in a list: its handle, age, and mark of its type."""
-    return ident(id), dim(f"  {age(made, screen):>4}  {mark}  ")
+    return ident(id), dim(f"  {age(created, screen):>4}  {mark}  ")
 
 
 def trailing(tags: Sequence[str]) -> Part:
@@ -297,14 +297,14 @@ def row_labels(row: object, *, brief: bool = False) -> list[Part]:
         from mimo.memory.note import closed_as
 
         closed = closed_as(getattr(row, "type", Kind.ISSUE), status)
-    given = {n: getattr(row, n) for n in names if hasattr(row, n)}
-    return labels(closed=closed, brief=brief, **given)
+    fields = {n: getattr(row, n) for n in names if hasattr(row, n)}
+    return labels(closed=closed, brief=brief, **fields)
 
 
-def row_warnings(row: object, *others: str | None) -> Iterator[str]:
+def row_warnings(row: object, *warnings: str | None) -> Iterator[str]:
     """Yields the warnings about a memory and the others, without one that its label states."""
     warning = getattr(row, "warning", None)
-    yield from filter(None, (None if warning == FAILED_BEFORE else warning, *others))
+    yield from filter(None, (None if warning == FAILED_BEFORE else warning, *warnings))
 
 
 def idents(ids: Sequence[str]) -> list[Part]:
@@ -320,17 +320,17 @@ def after_same(text: str, title: str) -> str | None:
     mark = compiled(r"\W*[A-Za-z]+[^\w:]*:\W*").match(text)
     for start in (0, mark.end() if mark else 0):
         if title and text.startswith(title, start):
-            rest = text[start + len(title) :]
-            if not compiled(r"\w").match(rest):
-                return rest
+            tail = text[start + len(title) :]
+            if not compiled(r"\w").match(tail):
+                return tail
     return None
 
 
 def without_title(text: str, title: str) -> str:
     """Returns the text without a first line that only repeats the title, as in `decided: Title`."""
-    first, _, rest = text.strip().partition("\n")
-    is_title = after_same(first.strip("# "), title.strip().rstrip("…")) == ""
-    return (rest if is_title else text).strip("\n")
+    head, _, tail = text.strip().partition("\n")
+    is_title = after_same(head.strip("# "), title.strip().rstrip("…")) == ""
+    return (tail if is_title else text).strip("\n")
 
 
 def after_title(text: str, title: str) -> str:
@@ -339,12 +339,12 @@ def after_title(text: str, title: str) -> str:
     Of a title that is only the beginning of the first line, the rest of the line is left.
     """
     beginning = title.strip().removesuffix("…").rstrip()
-    whole = without_title(text, title)
-    while whole.startswith("#"):
-        whole = whole.partition("\n")[2].lstrip("\n")
-    if beginning == title.strip() or not whole.startswith(beginning):
-        return whole
-    return f"…{whole[whole.rfind(' ', 0, len(beginning) + 1) + 1 :]}"
+    body = without_title(text, title)
+    while body.startswith("#"):
+        body = body.partition("\n")[2].lstrip("\n")
+    if beginning == title.strip() or not body.startswith(beginning):
+        return body
+    return f"…{body[body.rfind(' ', 0, len(beginning) + 1) + 1 :]}"
 
 
 def first_lines(text: str) -> str:
@@ -363,16 +363,16 @@ def tally(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {number:,}" for kind, number in numbers.items())
 
 
-def paged(shown: int, total: int, offset: int, noun: str, plural: str | None = None) -> str:
+def paged(rows: int, total: int, offset: int, noun: str, plural: str | None = None) -> str:
     """Returns which part of a list is shown: `17 memories`, or `1 to 10 of 17 memories`."""
-    every = count(total, noun, plural)
-    if shown == total:
-        return every
-    if shown == 1:
+    summary = count(total, noun, plural)
+    if rows == total:
+        return summary
+    if rows == 1:
         return f"{noun} {offset + 1:,} of {total:,}"
-    if not shown:
-        return f"0 of {every}: the offset {offset:,} is after the last one"
-    return f"{offset + 1:,} to {offset + shown:,} of {every}"
+    if not rows:
+        return f"0 of {summary}: the offset {offset:,} is after the last one"
+    return f"{offset + 1:,} to {offset + rows:,} of {summary}"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

@@ -66,9 +66,9 @@ class TerminalScreen(Screen):
         text = Text.assemble(*self._fitted(parts, width))
         begins = parts[0].role if isinstance(parts[0], Styled) else ""
         if begins in ("id", "handle") and text.cell_len > width:
-            first = text.wrap(self._console, width)[0]
-            self._console.print(Padding(first, (0, 0, 0, indent), expand=False))
-            text = text[len(first.plain) :]
+            head = text.wrap(self._console, width)[0]
+            self._console.print(Padding(head, (0, 0, 0, indent), expand=False))
+            text = text[len(head.plain) :]
             text.plain, indent = text.plain.lstrip(), indent + BELOW
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
@@ -81,9 +81,9 @@ class TerminalScreen(Screen):
             if over <= 0:
                 break
             if isinstance(part, Styled) and part.least is not None:
-                before = piece.cell_len
-                _cut(piece, max(part.least, before - over), from_start=part.role == "path")
-                over -= before - piece.cell_len
+                length = piece.cell_len
+                _cut(piece, max(part.least, length - over), from_start=part.role == "path")
+                over -= length - piece.cell_len
         return pieces
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:

@@ -36,10 +36,10 @@ _MESSAGE, _HINT, _DETAILS = 3_000, 1_000, 4_000
 def answer(specs: Sequence[Spec], call: Call, arguments: Mapping[str, Any]) -> CallToolResult:
     """Returns the result of a tool, or an error that the model can read."""
     try:
-        spec, rest = choose(specs, arguments)
-        given = understood(spec, rest)
-        result = invoke(spec, call, given)
-        data, text = _forms(result, specs, spec, given, call.mind.now)
+        spec, remainder = choose(specs, arguments)
+        inputs = understood(spec, remainder)
+        result = invoke(spec, call, inputs)
+        data, text = _forms(result, specs, spec, inputs, call.mind.now)
     except MindError as error:
         redact_error(error)
         return refused(error, specs)
@@ -66,15 +66,15 @@ def refused(error: MindError, specs: Sequence[Spec] = ()) -> CallToolResult:
     )
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _forms(
     result: object,
     specs: Sequence[Spec],
     spec: Spec,
-    given: Mapping[str, Any],
+    inputs: Mapping[str, Any],
     now: Callable[[], datetime],
 ) -> tuple[dict[str, Any], str]:
     """Returns the structured content and the text of a result."""
@@ -82,14 +82,14 @@ def _forms(
     data: dict[str, Any] = to_json(result, guide=partial(for_agents, specs=specs))
     pages = {field.name: field.page for field in fields_of(cls) if field.page}
     schema = _schema(tuple(each.function for each in specs))
-    return formed(data, schema, spec, given, Reader(now), pages)
+    return formed(data, schema, spec, inputs, Reader(now), pages)
 
 
 def formed(
     data: Mapping[str, Any],
     schema: Mapping[str, Any],
     spec: Spec,
-    given: Mapping[str, Any],
+    inputs: Mapping[str, Any],
     reader: Reader,
     pages: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[dict[str, Any], str]:
@@ -98,14 +98,14 @@ def formed(
     An agent's budget is for one of them. What is left out is named in the field `truncated`. Lists
     named in `pages` have that many items.
     """
-    budget = given.get(BUDGET.name) if spec.has_budget else None
+    budget = inputs.get(BUDGET.name) if spec.has_budget else None
     limit = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
-    query = str(given.get("query") or "")
+    query = str(inputs.get("query") or "")
     short, cuts = fitting.fitted(
         data, schema, limit, query=query, pages=pages, is_brief=budget is None
     )
     if cuts:
-        short["truncated"] = fitting.continued(cuts, spec, given, short)
+        short["truncated"] = fitting.continued(cuts, spec, inputs, short)
     return short, reader.read(short, schema)
 
 

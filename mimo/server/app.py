@@ -109,17 +109,17 @@ def listening(ctx: Context) -> Progress:
 
     The reported number always grows, as the protocol requires.
     """
-    reported, before = -1, 0  # `before` is the progress of earlier parts of the work.
+    reported, offset = -1, 0  # `before` is the progress of earlier parts of the work.
 
     def report(task: str, done: int, total: int) -> None:
-        nonlocal reported, before
-        before = max(before, reported + 1 - done)
-        reported = before + done
+        nonlocal reported, offset
+        offset = max(offset, reported + 1 - done)
+        reported = offset + done
         # A failure to report, such as a disconnected client, must not stop the work.
         with suppress(Exception, CancelledError):
             send = ctx.session.report_progress
             anyio.from_thread.run(
-                send, float(reported), float(before + total) if total else None, task
+                send, float(reported), float(offset + total) if total else None, task
             )
 
     return report
@@ -192,7 +192,7 @@ class App:
     def _described(self, is_permitted: Callable[[Spec], bool]) -> dict[str, Tool]:
         """Returns the tools of the permitted commands, as they are listed."""
         specs = {name: tuple(filter(is_permitted, self._tools[name])) for name in self._names}
-        return {name: described(kept, self._naming) for name, kept in specs.items() if kept}
+        return {name: described(group, self._naming) for name, group in specs.items() if group}
 
     def member_of(self, ctx: Context) -> Member | None:
         """Returns the user whose token a request has; None on a server of a single user."""
@@ -362,8 +362,8 @@ class App:
 
     async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Returns the text of one prompt."""
-        given = params.arguments or {}
-        return await self._reading(ctx, lambda call: prompts.prompt(call, params.name, given))
+        arguments = params.arguments or {}
+        return await self._reading(ctx, lambda call: prompts.prompt(call, params.name, arguments))
 
     async def _followed(self, ctx: Context, uris: Collection[str]) -> Memory:
         """Returns the memory of a client that may follow resources."""

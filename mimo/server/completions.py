@@ -50,13 +50,13 @@ def completed(call: Call, params: CompleteRequestParams) -> CompleteResult:
     resource, and what `invoke` raises.
     """
     kind = _kind(params)
-    before, comma, start = params.argument.value.rpartition(",")
+    prefix, comma, start = params.argument.value.rpartition(",")
     if kind != "tag":
-        before, comma, start = "", "", params.argument.value
+        prefix, comma, start = "", "", params.argument.value
     if kind is None or not (call.mind.has_project or kind == "id"):
         return CompleteResult(completion=Completion(values=[]))
     words = answer_to(_COMPLETING[kind], Completions, call, {"start": start.lstrip()})
-    values = [f"{before}{comma}{word}" for word in words.values]
+    values = [f"{prefix}{comma}{word}" for word in words.values]
     return CompleteResult(completion=Completion(values=values, has_more=words.has_more))
 
 

@@ -80,7 +80,7 @@ class Listing:
         self.mode = mode
         self._root = root
         self._patience, self._poll = patience, poll
-        self._wanted: tuple[str, ...] | None = None
+        self._tool_names: tuple[str, ...] | None = None
         self._listens_again = False
         self._waiting = False
         self._seen: disk.Stamp | None = None
@@ -96,13 +96,13 @@ class Listing:
         if self.mode is Mode.STATIC or not (self._listens_again or self._waiting):
             return list(tools.values())
         self._read_newest()
-        if self._wanted is None:
+        if self._tool_names is None:
             return list(tools.values())
-        first = [name for name in self._wanted if name in tools]
-        if not first:
+        head = [name for name in self._tool_names if name in tools]
+        if not head:
             return list(tools.values())
         always = [name for name in tools if name in ALWAYS or name.split("/")[0] in ALWAYS]
-        return [tools[name] for name in dict.fromkeys([*first, *always])]
+        return [tools[name] for name in dict.fromkeys([*head, *always])]
 
     def _read_newest(self) -> None:
         """Takes over a prompt that came after the last poll, for a client that asks by itself."""
@@ -115,17 +115,17 @@ class Listing:
         except (OSError, MindError):
             return
         if exposure is not None and self._is_another_window(exposure.session):
-            self._wanted = None  # The next poll gives up.
+            self._tool_names = None  # The next poll gives up.
         else:
             self._seen = stamp
             self._take(exposure)
 
     def _take(self, exposure: Exposure | None) -> bool:
         """Applies the tools for a prompt; returns whether the list changes."""
-        before, self._wanted = self._wanted, _wanted(exposure)
+        previous, self._tool_names = self._tool_names, _tool_names(exposure)
         level = logging.INFO if exposure else logging.WARNING
-        log.log(level, "%s", described(exposure, self._wanted))
-        return before != self._wanted
+        log.log(level, "%s", described(exposure, self._tool_names))
+        return previous != self._tool_names
 
     def asked(self, ctx: Context) -> None:
         """Records that a client asked for the list."""
@@ -247,22 +247,22 @@ class Listing:
     async def _give_up(self, why: str) -> None:
         """Lists every tool from now on, and notifies a client with a narrowed list."""
         log.warning("%s: every tool is listed from now on", why)
-        shown_fewer = self._listens_again and self._wanted is not None
-        self.mode, self._wanted = Mode.STATIC, None
+        shown_fewer = self._listens_again and self._tool_names is not None
+        self.mode, self._tool_names = Mode.STATIC, None
         if shown_fewer:
             with anyio.move_on_after(self._patience):
                 await self._notify()
 
 
-def _wanted(exposure: Exposure | None) -> tuple[str, ...] | None:
+def _tool_names(exposure: Exposure | None) -> tuple[str, ...] | None:
     """Returns the tools that fit a prompt, or None for every tool."""
     return exposure.tools if exposure and exposure.confidence >= SURE else None
 
 
-def described(exposure: Exposure | None, wanted: tuple[str, ...] | None) -> str:
+def described(exposure: Exposure | None, names: tuple[str, ...] | None) -> str:
     """Returns the intent of a prompt and the listed tools in one line."""
-    shown = f"lists fewer tools, {', '.join(wanted)} first" if wanted else "lists every tool"
+    listing = f"lists fewer tools, {', '.join(names)} first" if names else "lists every tool"
     if exposure is None:
-        return f"the tools for the newest prompt can't be read: {shown}"
+        return f"the tools for the newest prompt can't be read: {listing}"
     sure = round(exposure.confidence * 100)
-    return f"the newest prompt is {exposure.intent} ({sure} %): {shown}"
+    return f"the newest prompt is {exposure.intent} ({sure} %): {listing}"

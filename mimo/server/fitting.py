@@ -267,9 +267,9 @@ class _Fitter:
         shortest = _UNCUT_JSON if _is_free(schema) else _UNCUT
         if "enum" in schema or "format" in schema or size(text) <= shortest:
             return text
-        kept = _beginning(text, schema, max(room, shortest) - len(_MARK.encode()))
-        self._note(path, len(kept), len(text), is_list=False)
-        return kept + _MARK
+        head = _beginning(text, schema, max(room, shortest) - len(_MARK.encode()))
+        self._note(path, len(head), len(text), is_list=False)
+        return head + _MARK
 
     def _list(
         self, items: list[Any], schema: Schema, room: int, path: tuple[str, ...], depth: int
@@ -277,26 +277,26 @@ class _Fitter:
         inner: Schema = schema.get("items", {})
         is_end = len(path) == 1 and self._pages.get(path[0], 0) < 0
         left = room - 2
-        most = max(left // 3, _UNCUT)
-        kept: list[Any] = []
+        limit = max(left // 3, _UNCUT)
+        pieces: list[Any] = []
         for item in reversed(items) if is_end else items:
-            piece = self.fit(item, inner, min(most, left), path, depth + 1)
+            piece = self.fit(item, inner, min(limit, left), path, depth + 1)
             taken = _cost(piece, inner) + _FIELD
             if taken > left:
                 break
-            kept.append(piece)
+            pieces.append(piece)
             left -= taken
-        if len(kept) < len(items):
-            self._note(path, len(kept), len(items), is_list=True, is_end=is_end)
-        return kept[::-1] if is_end else kept
+        if len(pieces) < len(items):
+            self._note(path, len(pieces), len(items), is_list=True, is_end=is_end)
+        return pieces[::-1] if is_end else pieces
 
     def _object(
         self, value: dict[str, Any], schema: Schema, room: int, path: tuple[str, ...], depth: int
     ) -> dict[str, Any]:
         fields = schema.get("properties")
-        other = schema.get("additionalProperties") or {}
+        default = schema.get("additionalProperties") or {}
         names = list(value) if fields is not None else list(_fitting_names(value, room))
-        inner = {name: fields.get(name, {}) if fields is not None else other for name in names}
+        inner = {name: fields.get(name, {}) if fields is not None else default for name in names}
         left = room - 2 - sum(size(name) + _FIELD for name in names)
         costs = {name: _cost(value[name], inner[name]) for name in names}
         short: dict[str, Any] = {}
@@ -309,9 +309,9 @@ class _Fitter:
         return {name: short[name] for name in names}
 
     def _note(
-        self, path: tuple[str, ...], kept: int, total: int, *, is_list: bool, is_end: bool = False
+        self, path: tuple[str, ...], count: int, total: int, *, is_list: bool, is_end: bool = False
     ) -> None:
-        self.cuts.append(Cut(".".join(path[:2]), kept, total, is_list=is_list, is_end=is_end))
+        self.cuts.append(Cut(".".join(path[:2]), count, total, is_list=is_list, is_end=is_end))
 
 
 def _weight(row: Any, number: int) -> int:
@@ -330,7 +330,7 @@ def _fitting_names(value: Mapping[str, Any], room: int) -> Iterator[str]:
         yield name
 
 
-def continued(cuts: Sequence[Cut], spec: Spec, given: Mapping[str, Any], data: Any) -> str:
+def continued(cuts: Sequence[Cut], spec: Spec, inputs: Mapping[str, Any], data: Any) -> str:
     """Returns a sentence for an agent: what is missing in an answer, and how to read on."""
     names = {param.name for param in spec.params}
     longest: dict[tuple[str, bool], Cut] = {}
@@ -339,27 +339,27 @@ def continued(cuts: Sequence[Cut], spec: Spec, given: Mapping[str, Any], data: A
         earlier = longest.get((cut.path, cut.is_list), cut)
         if len(cut.path) <= _LONGEST_PATH:
             total = max(cut.total, earlier.total)
-            kept = min(cut.kept, earlier.kept)
-            longest[cut.path, cut.is_list] = cut._replace(kept=kept, total=total)
+            length = min(cut.kept, earlier.kept)
+            longest[cut.path, cut.is_list] = cut._replace(kept=length, total=total)
     parts = [_stated(cut) for cut in list(longest.values())[:3]]
     ways = []
     rows = next((cut for cut in longest.values() if cut.is_list and "." not in cut.path), None)
     if rows and "offset" in names:
-        ways.append(f"read on with `offset: {int(given.get('offset') or 0) + rows.kept}`")
+        ways.append(f"read on with `offset: {int(inputs.get('offset') or 0) + rows.kept}`")
     elif rows and "limit" in names:
-        ways.append(f"`limit: {max(rows.kept, 1)}`{_narrowed(names, given)}")
-    is_present = given.get("at") is None  # A resource has no earlier revision.
+        ways.append(f"`limit: {max(rows.kept, 1)}`{_narrowed(names, inputs)}")
+    is_present = inputs.get("at") is None  # A resource has no earlier revision.
     if is_present and any(not cut.is_list for cut in longest.values()) and (id := _id_of(data)):
         ways.append(f"the resource `{uri_of(id)}` is whole")
-    budget = given.get(BUDGET.name)
+    budget = inputs.get(BUDGET.name)
     if BUDGET.name in names and (budget or 0) < (BUDGET.arg.le or 0):
         ways.append(f"`{BUDGET.name}: {BUDGET.arg.le:.0f}` returns more")
     return "; ".join([*parts, *ways])
 
 
-def _narrowed(names: Set[str], given: Mapping[str, Any]) -> str:
+def _narrowed(names: Set[str], inputs: Mapping[str, Any]) -> str:
     """Returns the advice after a lower limit, with arguments that the tool has."""
-    if any(given.get(name) for name in _QUESTIONS):
+    if any(inputs.get(name) for name in _QUESTIONS):
         return " with a narrower question has whole rows"
     if "cursor" in names:
         return " has whole rows, and its `cursor` continues them"

@@ -168,8 +168,8 @@ class Hosting:
         is_call = scope["method"] != "GET"
         if not is_call:
             # No stream is resumed: the SDK would look for an earlier one, and give no answer.
-            kept = [header for header in scope["headers"] if header[0] != b"last-event-id"]
-            scope = {**scope, "headers": kept}
+            headers = [header for header in scope["headers"] if header[0] != b"last-event-id"]
+            scope = {**scope, "headers": headers}
         scope[BORROWED] = borrowed = list[Hosted]()
         hosted.requests += 1
         hosted.calls += is_call
@@ -399,12 +399,12 @@ async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
     problem = ""
     while True:
         await anyio.sleep(seconds)
-        before, problem = problem, ""
+        previous, problem = problem, ""
         try:
             await anyio.to_thread.run_sync(work)
         except Exception as error:  # noqa: BLE001 - it would end the server
             problem = type(error).__name__
-            if problem != before:
+            if problem != previous:
                 log.warning("work between the calls failed: %s", problem)
 
 

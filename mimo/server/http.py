@@ -147,9 +147,9 @@ def token_of(
     variable is removed, so that programs that the server starts do not inherit it. Raises
     `Invalid`, and `StorageFailed` if the file can't be read.
     """
-    given = environ.pop(TOKEN, "").strip()
-    if file is None and given:
-        return _checked(given, f"`{TOKEN}`"), None
+    token = environ.pop(TOKEN, "").strip()
+    if file is None and token:
+        return _checked(token, f"`{TOKEN}`"), None
     path = file or home / TOKEN_FILE
     if file is None and not path.exists():
         try:

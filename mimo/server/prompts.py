@@ -76,8 +76,8 @@ def resume_work(call: Call) -> str:
         return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
     id = resumed.record.memory.id
     checkpoints = call.index.ask(lambda sql: Catalog(sql).by_id(id))
-    made = age(resumed.record.memory.created, call.mind.now())
-    lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
+    age_text = age(resumed.record.memory.created, call.mind.now())
+    lines = [f"Where work stopped, {age_text}, on {resumed.whose.value}:"]
     lines += [line.text for note in checkpoints for line in context.checkpoint(note)]
     return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
 
@@ -99,8 +99,8 @@ def record_decision(
     decision, topic, tags = (text.strip()[:_LONGEST] for text in (decision, topic, tags))
     what = f"this decision: {decision}" if decision else "the decision that we just made"
     named = {"topic": topic, "tags": tags}
-    given = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
-    return _RECORD.format(what=f"{what} ({given})" if given else what)
+    details = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
+    return _RECORD.format(what=f"{what} ({details})" if details else what)
 
 
 def _notes(call: Call) -> ContextShown | None:

@@ -65,9 +65,9 @@ class Reader:
 
     def _fields(self, data: Mapping[str, Any], schema: Schema, indent: str) -> Iterator[str]:
         fields = schema.get("properties", {})
-        other = schema.get("additionalProperties", {})
+        default = schema.get("additionalProperties", {})
         for name, value in data.items():
-            yield from self._field(name, value, fields.get(name, other), indent)
+            yield from self._field(name, value, fields.get(name, default), indent)
 
     def _field(self, name: str, value: Any, schema: Schema, indent: str) -> Iterator[str]:
         start = f"{indent}{name}:"
@@ -113,7 +113,7 @@ class Reader:
         if "id" in row and ("content" in row or "title" in row):
             yield from self._memory(row, schema, indent, with_project=with_project)
         else:
-            yield from self._other(row, schema, indent)
+            yield from self._plain_row(row, schema, indent)
 
     def _memory(
         self, row: Mapping[str, Any], schema: Schema, indent: str, *, with_project: bool
@@ -121,8 +121,8 @@ class Reader:
         content = str(row.get("content") or "").strip()
         title = _line(str(row.get("title") or ""))
         if not title:
-            first, _, content = content.partition("\n")
-            title = _line(first)
+            first_line, _, content = content.partition("\n")
+            title = _line(first_line)
         fields = schema.get("properties", {})
         head = [handle_of(str(row["id"])), *self._head(row, fields), *_marks(row)]
         yield f"{indent}- {' '.join(head)}: {title}".rstrip()
@@ -130,12 +130,12 @@ class Reader:
         skipped -= {name for name in ("category",) if not _is_ours(fields.get(name, {}))}
         skipped |= {"status"} if _closed(row) else set()
         skipped |= set() if with_project or row.get("scope") == _SHARED else {"project"}
-        rest = {
+        details = {
             name: value
             for name, value in row.items()
             if name not in skipped and value not in (None, [], "")
         }
-        yield from self._fields(rest, schema, f"{indent}  ")
+        yield from self._fields(details, schema, f"{indent}  ")
         if content.strip() and _line(content) != title:
             yield from quoted(content, indent)
 
@@ -157,13 +157,13 @@ class Reader:
         except ValueError:
             return "undated"
 
-    def _other(self, row: Mapping[str, Any], schema: Schema, indent: str) -> Iterator[str]:
+    def _plain_row(self, row: Mapping[str, Any], schema: Schema, indent: str) -> Iterator[str]:
         """Yields the lines of a row that is not a memory: short values on one line, then others."""
         plain = {name: _word(name, value) for name, value in row.items() if _is_plain(value)}
-        rest = {n: v for n, v in row.items() if n not in plain and v not in (None, [], "", {})}
-        first = ", ".join(f"{name}: {value}" for name, value in plain.items())
-        yield f"{indent}- {first}".rstrip()
-        yield from self._fields(rest, schema, f"{indent}  ")
+        details = {n: v for n, v in row.items() if n not in plain and v not in (None, [], "", {})}
+        summary = ", ".join(f"{name}: {value}" for name, value in plain.items())
+        yield f"{indent}- {summary}".rstrip()
+        yield from self._fields(details, schema, f"{indent}  ")
 
 
 def _marks(row: Mapping[str, Any]) -> Iterator[str]:
@@ -218,8 +218,8 @@ def _is_ours(schema: Schema) -> bool:
 
 def _has_texts(value: Mapping[str, Any], schema: Schema) -> bool:
     """Returns whether an object has fields of ours, or texts under headings of ours."""
-    other = schema.get("additionalProperties") or {}
-    return "properties" in schema or ("type" in other and all(map(_HEADING.fullmatch, value)))
+    default = schema.get("additionalProperties") or {}
+    return "properties" in schema or ("type" in default and all(map(_HEADING.fullmatch, value)))
 
 
 def _is_stored(schema: Schema) -> bool:

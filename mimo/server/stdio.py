@@ -210,15 +210,15 @@ class Lines:
             self._read_lines(descriptor)
 
     def _read_lines(self, descriptor: int) -> None:
-        rest = b""
+        tail = b""
         parts: list[bytes] = []
         while chunk := _chunk(descriptor):
             head, newline, chunk = chunk.partition(b"\n")
             parts.append(head)
             if not newline:
                 continue
-            *lines, rest = [b"".join(parts), *chunk.split(b"\n")]
-            parts = [rest]
+            *lines, tail = [b"".join(parts), *chunk.split(b"\n")]
+            parts = [tail]
             for line in lines:
                 self._put(line)
         self._put(b"".join(parts))

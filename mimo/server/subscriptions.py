@@ -165,10 +165,10 @@ class Subscriptions:
     def _uris(self, memory: Memory) -> set[str]:
         """Returns the resources of a memory that are followed."""
         uris: set[str] = set()
-        for _, other, own in self._clients.values():
-            uris |= own if other is memory else set()
-        for other, streamed in self._streams:
-            uris |= streamed if other is memory else set()
+        for _, subject, client_uris in self._clients.values():
+            uris |= client_uris if subject is memory else set()
+        for subject, streamed in self._streams:
+            uris |= streamed if subject is memory else set()
         return uris
 
     async def _follow(self, ctx: Context, memory: Memory) -> None:
@@ -196,11 +196,11 @@ class Subscriptions:
         await compared.compare(self._uris(memory), partial(self._report, memory))
 
     async def _report(self, memory: Memory, uri: str) -> None:
-        for session, other, uris in list(self._clients.values()):
-            if other is memory and uri in uris:
+        for session, subject, uris in list(self._clients.values()):
+            if subject is memory and uri in uris:
                 with anyio.move_on_after(_SEND_SECONDS):  # A client that does not read.
                     await session.send_resource_updated(uri)
-        if any(other is memory and uri in uris for other, uris in self._streams):
+        if any(subject is memory and uri in uris for subject, uris in self._streams):
             await self._listing.bus.publish(ResourceUpdated(uri=uri))
 
 
@@ -221,10 +221,10 @@ class _Compared:
 
         What is not reported, because the caller is cancelled, the next comparison reports.
         """
-        wanted = frozenset(uris)
+        targets = frozenset(uris)
         async with self._turn:
             looked = await anyio.to_thread.run_sync(
-                self._look, wanted, limiter=self._free, abandon_on_cancel=True
+                self._look, targets, limiter=self._free, abandon_on_cancel=True
             )
             if looked is None:
                 return
@@ -232,8 +232,8 @@ class _Compared:
             for uri in sorted(states):
                 if self._states.get(uri, states[uri]) != states[uri]:
                     await report(uri)
-            kept = {uri: state for uri, state in self._states.items() if uri in wanted}
-            self._states, self._revision, self._skipped = kept | states, revision, skipped
+            old_states = {uri: state for uri, state in self._states.items() if uri in targets}
+            self._states, self._revision, self._skipped = old_states | states, revision, skipped
 
     def _look(self, uris: frozenset[str]) -> tuple[dict[str, str | None], object, int] | None:
         """Returns the present states of the resources that must be compared; None if that fails."""
@@ -245,12 +245,12 @@ class _Compared:
             return None
         new = uris - self._states.keys()
         skipped = self._skipped + (not new)
-        wanted = uris
+        targets = uris
         if revision == self._revision and skipped < SKIPPED:
-            wanted = new  # Otherwise each of many subscriptions would read the resources of all.
+            targets = new  # Otherwise each of many subscriptions would read the resources of all.
         else:
             skipped = 0
-        return {uri: resources.state(call, uri) for uri in wanted}, revision, skipped
+        return {uri: resources.state(call, uri) for uri in targets}, revision, skipped
 
 
 def _revision(call: Call) -> list[int]:

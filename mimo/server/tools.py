@@ -35,12 +35,12 @@ _NAMES = re.compile(r"\b(?:save|load|search|evolve)/[a-z_]+")
 
 def described(specs: Sequence[Spec], naming: str) -> Tool:
     """Returns a tool as it is listed, which does not depend on any memory."""
-    first = specs[0]
-    description = cleandoc(first.tool.description if first.tool else first.description)
-    if first.instead:
-        description = f"Deprecated: use {first.instead}. {description}"
+    spec = specs[0]
+    description = cleandoc(spec.tool.description if spec.tool else spec.description)
+    if spec.instead:
+        description = f"Deprecated: use {spec.instead}. {description}"
     return Tool(
-        name=spelled(first.name, naming),
+        name=spelled(spec.name, naming),
         title=_title(specs),
         description=_NAMES.sub(lambda match: spelled(match[0], naming), description),
         input_schema=listed_input(specs),
@@ -51,8 +51,8 @@ def described(specs: Sequence[Spec], naming: str) -> Tool:
 
 def _title(specs: Sequence[Spec]) -> str:
     """Returns the name that clients show to people: the words of the command line."""
-    first = specs[0]
-    words = re.sub(r"[-_/]", " ", first.path if len(specs) == 1 else first.name)
+    spec = specs[0]
+    words = re.sub(r"[-_/]", " ", spec.path if len(specs) == 1 else spec.name)
     return words.removeprefix("mind ").capitalize()
 
 

@@ -68,8 +68,8 @@ def _called(command: Command) -> str:
     commands = all_commands()
     if command.path in commands.table:
         spec = commands.at(command.path)
-        if (given := _given(spec, command)) is not None:
-            return _tool(spec, given)
+        if (values := _read_arguments(spec, command)) is not None:
+            return _tool(spec, values)
     elif command.path in GROUPS:  # A word that only leads to other commands: `mind save`.
         specs = [commands.at(f"{command.path} {word}") for word in commands.below(command.path)]
         names = (_named(spec) for spec in specs if Surface.MCP in spec.surfaces)
@@ -78,9 +78,9 @@ def _called(command: Command) -> str:
     return f"the user's command `{command.removeprefix('mind ')}`"
 
 
-def _tool(spec: Spec, given: dict[str, str]) -> str:
+def _tool(spec: Spec, values: dict[str, str]) -> str:
     operation = {"operation": spec.operation} if spec.operation else {}
-    arguments = ", ".join(f"{name}: {value}" for name, value in (operation | given).items())
+    arguments = ", ".join(f"{name}: {value}" for name, value in (operation | values).items())
     return f"`{_named(spec)}({arguments})`" if arguments else f"`{_named(spec)}`"
 
 
@@ -88,7 +88,7 @@ def _named(spec: Spec) -> str:
     return spelled(spec.name, "underscore")
 
 
-def _given(spec: Spec, command: Command) -> dict[str, str] | None:
+def _read_arguments(spec: Spec, command: Command) -> dict[str, str] | None:
     """Returns the arguments of a command; None if agents do not have the command or one."""
     if Surface.MCP not in spec.surfaces:
         return None
@@ -100,9 +100,9 @@ def _given(spec: Spec, command: Command) -> dict[str, str] | None:
     for name, value in command.options.items():
         param = next((param for param in spec.params if f"--{name}" in param.options), None)
         pairs.append((param, "true" if value is None else value))
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for param, value in pairs:
         if param is None or Surface.MCP not in param.arg.surfaces:
             return None
-        given[param.name] = f"{given[param.name]} {value}" if param.name in given else value
-    return given
+        values[param.name] = f"{values[param.name]} {value}" if param.name in values else value
+    return values

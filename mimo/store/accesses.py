@@ -81,7 +81,7 @@ class Accesses:
         except (OSError, MindError):
             return {}
         sums = _sums(append_log.split(data).whole)
-        return {id_: Use(count, disk.moment(last)) for id_, (count, last) in sums.items()}
+        return {id_: Use(count, disk.moment(stamp)) for id_, (count, stamp) in sums.items()}
 
 
 def _grown(log: Path) -> int:
@@ -113,5 +113,5 @@ def _sums(data: bytes) -> dict[str, tuple[int, int]]:
     return counted
 
 
-def _is_number(text: str, most: int) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most
+def _is_number(text: str, limit: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= len(str(limit)) and int(text) <= limit

@@ -108,8 +108,8 @@ class ApprovalDatabase(Database):
         with self.reading() as sql:
             return sql.execute(query, values).fetchall() if sql else []
 
-    def approvals(self, key: str, last: Approvals) -> Approvals:
-        """Returns the approvals of a project: `last` itself if they have not changed since.
+    def approvals(self, key: str, previous: Approvals) -> Approvals:
+        """Returns the approvals of a project: `previous` itself if they have not changed since.
 
         Raises `StorageFailed`.
         """
@@ -118,15 +118,15 @@ class ApprovalDatabase(Database):
             if sql:
                 (number,) = sql.execute("PRAGMA data_version").fetchone()
                 seen = (self.openings, number, sql.total_changes)
-            if last.key != key or last.seen != seen or last.failure:
+            if previous.key != key or previous.seen != seen or previous.failure:
                 row = ()
                 if sql:
                     self.check_schema(sql)  # It may have changed while it was open.
                     row = sql.execute(_PROJECT, (key,)).fetchone() or ()
-                if last.key != key or last.row != row or last.failure:
-                    last = Approvals(key, row, self.ask)
-                last.seen = seen
-            return last
+                if previous.key != key or previous.row != row or previous.failure:
+                    previous = Approvals(key, row, self.ask)
+                previous.seen = seen
+            return previous
 
     @contextmanager
     def changing(self, key: str, *, durable: bool = True) -> Iterator[Change]:
@@ -135,12 +135,12 @@ class ApprovalDatabase(Database):
         Unless it is `durable`, a loss of power may undo it. Raises `StorageFailed`.
         """
         with self.writing(durable=durable) as sql:
-            before, change = sql.total_changes, Change(sql, key)
+            old_total, change = sql.total_changes, Change(sql, key)
             yield change
-            if sql.total_changes != before:
+            if sql.total_changes != old_total:
                 change.set(version=int.from_bytes(os.urandom(7)))
 
-    def unstored(self, last: Approvals, change: Callable[[Change], object]) -> Approvals:
+    def unstored(self, previous: Approvals, change: Callable[[Change], object]) -> Approvals:
         """Returns approvals after a change in memory only. Raises `StorageFailed`.
 
         They apply until another process changes those on the disk.
@@ -148,15 +148,15 @@ class ApprovalDatabase(Database):
         copy = sqlite.connect(None)
         with self.reading() as sql:
             if sql is None:
-                return last
+                return previous
             sql.backup(copy)
-        change(Change(copy, last.key))
+        change(Change(copy, previous.key))
 
         def ask(query: str, *values: object) -> list[Any]:
             return copy.execute(query, values).fetchall()
 
-        changed = Approvals(last.key, ask(_PROJECT, last.key)[0], ask)
-        changed.row, changed.seen = last.row, last.seen
+        changed = Approvals(previous.key, ask(_PROJECT, previous.key)[0], ask)
+        changed.row, changed.seen = previous.row, previous.seen
         return changed
 
     def check(self) -> None:
@@ -315,9 +315,9 @@ class Change:
 
     def replace(self, state: str, digests: Set[str]) -> None:
         """Gives a state to these texts, and to no others."""
-        before = self.digests(state)
-        self.remove((state,), before - digests)
-        self.add(state, digests - before)
+        old_digests = self.digests(state)
+        self.remove((state,), old_digests - digests)
+        self.add(state, digests - old_digests)
 
     def forget(self) -> None:
         """Ends all approvals; the checkpoints that were saved here stay."""

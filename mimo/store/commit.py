@@ -30,7 +30,7 @@ _UNDER_WAY = {
     "BISECT_LOG": "bisect",
 }
 """Files that git has while a command of that name is in progress."""
-_SHOWN = 3
+_MAX_NAMES = 3
 PROGRAM = "mind <mind@localhost>"
 """The author of commits of the program itself."""
 
@@ -179,12 +179,12 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     Without a commit, git's index is as it was before.
     """
     # With the user's `commit.cleanup`, a line that begins with `#` could be removed.
-    kept = ("--cleanup=whitespace", f"--message={message}")
-    words = ["commit", "--quiet", *kept, "--only", *_FROM_INPUT]
+    options = ("--cleanup=whitespace", f"--message={message}")
+    words = ["commit", "--quiet", *options, "--only", *_FROM_INPUT]
     settings: tuple[str, ...] = ()
     if author:
         words, settings = [*words, f"--author={author}"], identity(root)
-    before = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
+    parent = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
     staged, intended = _entries(root), {p for p, marks in _status(root).items() if marks == _INTENT}
     added: set[str] = set()
     try:
@@ -196,10 +196,10 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
         raise
     if not names:
         return None
-    since = ("HEAD", f"^{before}") if before else ("HEAD",)
-    made, private = _private_since(root, "--first-parent", *since)
+    since = ("HEAD", f"^{parent}") if parent else ("HEAD",)
+    tip, private = _private_since(root, "--first-parent", *since)
     if private:
-        _undo(root, made, before, private)
+        _undo(root, tip, parent, private)
         _set_entries(root, {path: staged.get(path) for path in names if path not in intended})
         if intended := intended.intersection(names):
             _set_entries(root, dict.fromkeys(intended))
@@ -214,7 +214,7 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
         )
     with suppress(MindError):  # The commit is made, even if another process locks git's index.
         _unstage_earlier(root, names)
-    return git.ask(root, "rev-parse", "--short", made).decode().strip()
+    return git.ask(root, "rev-parse", "--short", tip).decode().strip()
 
 
 def _private_since(root: Path, *revisions: str) -> tuple[str, list[str]]:
@@ -228,15 +228,15 @@ def _private_since(root: Path, *revisions: str) -> tuple[str, list[str]]:
     return listed.decode().partition("\n")[0] or "HEAD", private
 
 
-def _undo(root: Path, made: str, before: str, private: list[str]) -> None:
+def _undo(root: Path, tip: str, parent: str, private: list[str]) -> None:
     """Moves the branch to the commit before. Raises `StorageFailed` if another one followed."""
-    target = ("HEAD", before, made) if before else ("-d", "HEAD", made)
+    target = ("HEAD", parent, tip) if parent else ("-d", "HEAD", tip)
     try:
         _do(root, "update-ref", "-m", "mind sync: undone", *target)
     except StorageFailed as error:
-        back = f"git reset --soft {before[:10]}" if before else "git update-ref -d HEAD"
+        back = f"git reset --soft {parent[:10]}" if parent else "git update-ref -d HEAD"
         raise StorageFailed(
-            f"a git hook added the private file `{private[0]}` to the commit `{made[:10]}`, which "
+            f"a git hook added the private file `{private[0]}` to the commit `{tip[:10]}`, which "
             "can't be undone because another commit followed",
             hint=f"`{back}` undoes both; then commit without the private files",
             details={"files": private},
@@ -264,7 +264,7 @@ def _remove_message(root: Path, message: str) -> None:
 def _committed(
     root: Path,
     words: Sequence[str],
-    wanted: frozenset[str],
+    paths: frozenset[str],
     added: set[str],
     settings: Iterable[str],
 ) -> list[str]:
@@ -276,11 +276,11 @@ def _committed(
     failure: StorageFailed | None = None
     names: list[str] = []
     for _ in range(_TRIES):
-        last, names = names, _known(root, wanted, added)
+        previous, names = names, _known(root, paths, added)
         if not names or _equals_head(root, names):
             unstage(root, names)
             return []
-        if failure and names == last:
+        if failure and names == previous:
             break
         try:
             _do(root, *words, data=_names(names), settings=settings)
@@ -291,7 +291,7 @@ def _committed(
     raise failure or StorageFailed("git commit: the files change all the time")
 
 
-def _known(root: Path, wanted: frozenset[str], added: set[str]) -> list[str]:
+def _known(root: Path, paths: frozenset[str], added: set[str]) -> list[str]:
     """Makes new files known to git's index, and returns the paths that a commit can name.
 
     `git commit` refuses names that it does not know. The index gets the intent to add these files,
@@ -300,7 +300,7 @@ def _known(root: Path, wanted: frozenset[str], added: set[str]) -> list[str]:
     """
     marks = _status(root)
     for tries_left in reversed(range(_TRIES)):
-        new = [path for path in wanted if marks.get(path) == _NEW]
+        new = [path for path in paths if marks.get(path) == _NEW]
         if not new:
             break
         added.update(new)
@@ -310,7 +310,7 @@ def _known(root: Path, wanted: frozenset[str], added: set[str]) -> list[str]:
             if not tries_left:
                 raise
         marks = _status(root)
-    return sorted(path for path in wanted if marks.get(path, _NEW) != _NEW)
+    return sorted(path for path in paths if marks.get(path, _NEW) != _NEW)
 
 
 def _equals_head(root: Path, names: Iterable[str]) -> bool:
@@ -349,11 +349,11 @@ def staged_texts(root: Path, id: str, paths: Iterable[str]) -> Iterator[tuple[st
     words = ("--raw", "--no-abbrev", "--no-renames", "--diff-filter=d", "--relative", "-z")
     listed = os.fsdecode(git.ask(root, "diff", "--cached", *words)).split("\0")
     staged = {path: marks.split(" ")[3] for marks, path in zip(*[iter(listed)] * 2, strict=False)}
-    wanted = set(paths)
+    targets = set(paths)
     if id and staged:
         words = ("--cached", "-z", "--files-with-matches", "--fixed-strings", "-e", id)
-        wanted.update(os.fsdecode(git.run(root, "grep", *words, "--", STORE).stdout).split("\0"))
-    for path in sorted(wanted & staged.keys()):
+        targets.update(os.fsdecode(git.run(root, "grep", *words, "--", STORE).stdout).split("\0"))
+    for path in sorted(targets & staged.keys()):
         yield path, git.ask(root, "cat-file", "blob", staged[path])
 
 
@@ -369,8 +369,8 @@ def unstage(root: Path, paths: Iterable[str]) -> None:
 
 def _head(root: Path, paths: Iterable[str] = ()) -> dict[str, str]:
     """Returns the entries of the last commit for the files of the memory and these, by path."""
-    others = [f":(literal){path}" for path in paths if not path.startswith(f"{STORE}/")]
-    words = ("ls-tree", "-r", "-z", "HEAD", "--", STORE, *others)
+    extra_paths = [f":(literal){path}" for path in paths if not path.startswith(f"{STORE}/")]
+    words = ("ls-tree", "-r", "-z", "HEAD", "--", STORE, *extra_paths)
     listed = os.fsdecode(git.run(root, *words).stdout)
     entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
     return {path: f"{marks.split(' ')[0]} {marks.split(' ')[2]}" for marks, _, path in entries}
@@ -387,8 +387,8 @@ def _set_entries(root: Path, entries: Mapping[str, str | None]) -> None:
     """Sets entries of git's index by path; None removes one. Raises `StorageFailed`."""
     prefix = os.fsdecode(git.ask(root, "rev-parse", "--show-prefix").rstrip(b"\n"))
     removed = "".join(f"{path}\0" for path, entry in entries.items() if entry is None)
-    kept = "".join(f"{entry}\t{prefix}{path}\0" for path, entry in entries.items() if entry)
-    for words, lines in ((("--force-remove", "--stdin"), removed), (("--index-info",), kept)):
+    added = "".join(f"{entry}\t{prefix}{path}\0" for path, entry in entries.items() if entry)
+    for words, lines in ((("--force-remove", "--stdin"), removed), (("--index-info",), added)):
         if lines:
             _do(root, "update-index", "-z", *words, data=os.fsencode(lines), run=git.run)
 
@@ -432,9 +432,9 @@ def pull(root: Path) -> str:
 
 def some(names: Sequence[str]) -> str:
     """Returns the first names in backticks, and the number of the others."""
-    more = len(names) - _SHOWN
-    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    more = len(names) - _MAX_NAMES
+    listing = ", ".join(f"`{name}`" for name in names[:_MAX_NAMES])
+    return f"{listing} and {more:,} more" if more > 0 else listing
 
 
 def fetch(root: Path) -> str:
@@ -459,10 +459,10 @@ def fetch(root: Path) -> str:
         if private not in tracked
     }
     if lost:
-        first = max(lost)  # The index comes before the memories, and can be made again.
+        example = max(lost)  # The index comes before the memories, and can be made again.
         raise Conflict(
-            f"a pull would overwrite the private file `{first}`",
-            hint=f"the upstream has a file at `{lost[first]}`; remove it there, or move yours",
+            f"a pull would overwrite the private file `{example}`",
+            hint=f"the upstream has a file at `{lost[example]}`; remove it there, or move yours",
             details={"files": sorted(lost)},
         )
     return os.fsdecode(git.ask(root, "rev-parse", "--symbolic-full-name", "@{upstream}")).strip()
@@ -539,10 +539,10 @@ def _push(root: Path, *words: str) -> str:
 
 def identity(root: Path) -> tuple[str, ...]:
     """Returns git's options that name the program as committer, unless the user has a name."""
-    given = {"user.name": "mind", "user.email": "mind@localhost"}
-    if all(git.run(root, "config", "--get", key).stdout.strip() for key in given):
+    defaults = {"user.name": "mind", "user.email": "mind@localhost"}
+    if all(git.run(root, "config", "--get", key).stdout.strip() for key in defaults):
         return ()
-    return tuple(word for key, value in given.items() for word in ("-c", f"{key}={value}"))
+    return tuple(word for key, value in defaults.items() for word in ("-c", f"{key}={value}"))
 
 
 # A working copy that belongs to the program.

@@ -101,15 +101,15 @@ class EventLog:
 
         Each line keeps its length, so that a follower neither misses an event nor gets one twice.
         """
-        before = json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
-        after = json.dumps(instead[: len(text)]).encode().ljust(len(before))
+        original = json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
+        after = json.dumps(instead[: len(text)]).encode().ljust(len(original))
         paths = [files.local(self._root, name) for name in _NAMES]
-        if not any(before in disk.read(path) for path in paths if path.exists()):
+        if not any(original in disk.read(path) for path in paths if path.exists()):
             return
         with lock(paths[0].with_name("events.lock"), wait=_WAIT_SECONDS):
             for path in filter(Path.exists, paths):
                 with _held(path) as descriptor:
-                    disk.write_at(descriptor, disk.read(path).replace(before, after), 0)
+                    disk.write_at(descriptor, disk.read(path).replace(original, after), 0)
 
     def read(self) -> tuple[list[Event], Place]:
         """Returns all events, oldest first, and the position after them."""

@@ -304,7 +304,7 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
 
     Returns the files that could not be removed, with the reason. Missing files are ignored.
     """
-    kept: dict[Path, MindError] = {}
+    failures: dict[Path, MindError] = {}
     _announce(dict.fromkeys(expected))
     for path, digest_ in expected.items():
         try:
@@ -313,11 +313,11 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
                 _check(path, digest_)
                 path.unlink()
         except StorageFailed as error:
-            kept[path] = error
+            failures[path] = error
     for folder in dict.fromkeys(path.parent for path in expected):
         with suppress(FileNotFoundError):
             disk.flush_folder(folder)
-    return kept
+    return failures
 
 
 def remove_empty(folder: Path) -> bool:

@@ -70,7 +70,7 @@ _FLAGS = {
 """Options that keep a sub-command from running programs that attributes or submodules name."""
 _DISABLED = ("clean=", "smudge=", "process=", "required=false")
 
-_KEPT = frozenset(
+_KEPT_NAMES = frozenset(
     "GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM GIT_CONFIG_COUNT GIT_EXEC_PATH"
     " GIT_CEILING_DIRECTORIES GIT_DISCOVERY_ACROSS_FILESYSTEM".split()
 )
@@ -98,7 +98,7 @@ _ERRORS = ("fatal: ", "error: ", "[ERROR] ")
 
 _ENTRY = r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\t(.*?): (.*)"
 """A line of a reflog: two commits, an action, and a text such as the subject of a commit."""
-_MADE = r"commit(?: \((initial|amend|merge)\))?"
+_COMMIT_ACTION = r"commit(?: \((initial|amend|merge)\))?"
 _REBASE = r"rebase(?: .*)?|(?!commit |cherry-pick |revert ).* \([a-z]+\)"
 """An action of a rebase; that of `git pull --rebase` begins with the words of the command."""
 _LEAVES = r"moving from [0-9a-f]{40,64} to (?![0-9a-f]{40,64}$).*"
@@ -157,14 +157,14 @@ def run_as_person(
     """
     program, _ = _program_and_top(root)
     command = [program, "-c", _NO_BARE, "-C", str(root), *words]
-    environ = _environment(_KEPT | _OF_PERSON, (*_KEPT_GROUPS, *_OF_PERSON_GROUPS))
+    environ = _environment(_KEPT_NAMES | _OF_PERSON, (*_KEPT_GROUPS, *_OF_PERSON_GROUPS))
     return _run(command, _without_commit(environ), data, seconds)
 
 
 def clone(source: Path, root: Path) -> CompletedProcess[bytes]:
     """Returns the result of cloning a repository of this machine. Raises `Invalid` without git."""
     command = [_program(), "clone", "--quiet", "--no-hardlinks", "--", str(source), str(root)]
-    return _run(command, _environment(_KEPT, _KEPT_GROUPS), b"", _SECONDS_OF_RUNNING)
+    return _run(command, _environment(_KEPT_NAMES, _KEPT_GROUPS), b"", _SECONDS_OF_RUNNING)
 
 
 @contextmanager
@@ -208,11 +208,11 @@ def complaint(stderr: bytes) -> str:
     errors = [line for line in lines if line.startswith(_ERRORS)]
     results = (match for line in lines if (match := compiled(HOOK_RESULT).fullmatch(line)))
     failed = [f"the hook `{match[1]}` failed" for match in results if match[2] == "Failed"]
-    others = [line for line in lines if not line.startswith(("warning: ", "hint: ", *NOTES))]
-    first = next(iter([*errors, *failed, *others, *lines]), "no reason given")
+    remarks = [line for line in lines if not line.startswith(("warning: ", "hint: ", *NOTES))]
+    reason = next(iter([*errors, *failed, *remarks, *lines]), "no reason given")
     for prefix in _ERRORS:
-        first = first.removeprefix(prefix)
-    return first
+        reason = reason.removeprefix(prefix)
+    return reason
 
 
 def author_of(root: Path, path: str) -> str | None:
@@ -281,17 +281,17 @@ def _reading(
 ) -> tuple[list[str], dict[str, str]]:
     """Returns the command line and the environment of a command that reads."""
     place = next(n for n, word in enumerate(words) if n % 2 == 0 and word != "-c")
-    given, name, rest = words[:place], words[place], words[place + 1 :]
+    options, name, arguments = words[:place], words[place], words[place + 1 :]
     program, top = _program_and_top(root)
     # These read files of the working tree, through git's filters.
-    compares_files = name == "status" or (name == "diff" and "--cached" not in rest)
+    compares_files = name == "status" or (name == "diff" and "--cached" not in arguments)
     settings = [*_READING, *(_filters_off(root) if compares_files else ())]
-    command = [program, *(word for setting in settings for word in ("-c", setting)), *given]
+    command = [program, *(word for setting in settings for word in ("-c", setting)), *options]
     # `check-ignore` refuses the option, but takes its paths literally in any case.
     paths = () if name == "check-ignore" else (f"--{'glob' if globs else 'literal'}-pathspecs",)
     command += ["-C", str(root), f"--work-tree={top}", *paths]
-    command += [name, *_FLAGS.get(name, ()), *rest]
-    environ = _environment(_KEPT, _KEPT_GROUPS) | _QUIET | (_index(root) if index else {})
+    command += [name, *_FLAGS.get(name, ()), *arguments]
+    environ = _environment(_KEPT_NAMES, _KEPT_GROUPS) | _QUIET | (_index(root) if index else {})
     return command, environ
 
 
@@ -321,8 +321,8 @@ def _index(root: Path) -> dict[str, str]:
     if not file:
         return {}
     if named is not None:
-        own = output(root, "rev-parse", "--absolute-git-dir")
-        if own is None or Path(named).resolve() != Path(own).resolve():
+        git_dir = output(root, "rev-parse", "--absolute-git-dir")
+        if git_dir is None or Path(named).resolve() != Path(git_dir).resolve():
             return {}
     return {"GIT_INDEX_FILE": str(Path(file).absolute())}
 
@@ -332,12 +332,12 @@ def _environment(names: frozenset[str], groups: tuple[str, ...]) -> dict[str, st
 
     In a hook, git sets variables that name its repository: they are removed, too.
     """
-    kept = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name in names or name.startswith(groups)
     }
-    return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+    return {**variables, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
 def _without_commit(environ: dict[str, str]) -> dict[str, str]:
@@ -348,10 +348,10 @@ def _without_commit(environ: dict[str, str]) -> dict[str, str]:
     """
     if not ("GIT_PREFIX" in os.environ and environ.get("GIT_AUTHOR_DATE", "").startswith("@")):
         return environ
-    others = {name: value for name, value in environ.items() if not name.startswith("GIT_AUTHOR_")}
-    others.pop("GIT_COMMITTER_DATE", None)
-    own = {name: value for name, value in others.items() if name.startswith("GIT_COMMITTER_")}
-    return others | {name.replace("COMMITTER", "AUTHOR"): value for name, value in own.items()}
+    result = {name: value for name, value in environ.items() if not name.startswith("GIT_AUTHOR_")}
+    result.pop("GIT_COMMITTER_DATE", None)
+    person = {name: value for name, value in result.items() if name.startswith("GIT_COMMITTER_")}
+    return result | {name.replace("COMMITTER", "AUTHOR"): value for name, value in person.items()}
 
 
 def working_tree(root: Path) -> Path | None:
@@ -468,13 +468,13 @@ def blame(root: Path, path: str, *, revision: str = "HEAD", seconds: float = SEC
     times: dict[str, datetime] = {}
     commit, number = "", 0
     for line in blamed.decode("utf-8", "replace").split("\n"):
-        word, _, rest = line.partition(" ")
+        word, _, tail = line.partition(" ")
         if line.startswith("\t"):
             lines.append(Line(commit, times[commit], number, line[1:]))
-        elif len(word) >= 40 and rest[:1].isdigit():
-            commit, number = word, int(rest.split()[1])
+        elif len(word) >= 40 and tail[:1].isdigit():
+            commit, number = word, int(tail.split()[1])
         elif word == "author-time":
-            times[commit] = disk.moment(int(rest))
+            times[commit] = disk.moment(int(tail))
     return lines
 
 
@@ -560,7 +560,7 @@ def reflog_entries(
     within a rebase. Commits within one are left out: if the user resolves a conflict and runs
     `git commit`, git names the user as the author of the whole commit of another author.
     """
-    made: dict[str, str | None] = {}
+    commits: dict[str, str | None] = {}
     ends, within = dict(positions), list[str]()
     for name, folder in _worktrees(common):
         # First, since a rebase that ends meanwhile has written its last line.
@@ -572,9 +572,9 @@ def reflog_entries(
         entries, inside = _outside_rebases(after, name in rebasing or None, running)
         if inside:
             within.append(name)
-        for before, commit, kind in entries:
-            made[commit] = before if kind == "amend" else made.get(commit)
-    return Reflogs(made, ends, tuple(within))
+        for previous, commit, kind in entries:
+            commits[commit] = previous if kind == "amend" else commits.get(commit)
+    return Reflogs(commits, ends, tuple(within))
 
 
 def commits_within_rebases(common: Path) -> frozenset[str]:
@@ -584,7 +584,7 @@ def commits_within_rebases(common: Path) -> frozenset[str]:
         running = _is_rebasing(folder)
         lines = [line.decode("latin-1") for line in _lines(folder)]
         entries = [entry for line in lines if (entry := compiled(_ENTRY).match(line))]
-        within |= {entry[2] for entry in entries if compiled(_MADE).fullmatch(entry[3])}
+        within |= {entry[2] for entry in entries if compiled(_COMMIT_ACTION).fullmatch(entry[3])}
         within -= {commit for _, commit, _ in _outside_rebases(lines, None, running)[0]}
     return frozenset(within)
 
@@ -605,10 +605,10 @@ def _outside_rebases(
     for line in lines:
         if not (entry := compiled(_ENTRY).match(line)):
             continue
-        before, commit, action, text = entry.groups()
-        if made := compiled(_MADE).fullmatch(action):
+        previous, commit, action, text = entry.groups()
+        if match := compiled(_COMMIT_ACTION).fullmatch(action):
             if not inside and not has_staged:
-                waiting.append((before, commit, made[1]))
+                waiting.append((previous, commit, match[1]))
             has_staged = False
         elif compiled(_REBASE).fullmatch(action):
             if action == "rebase" and text.startswith("checkout "):

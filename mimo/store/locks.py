@@ -78,8 +78,8 @@ def excludes(path: Path) -> bool:
     """
     with ExitStack() as opened:
         try:
-            first = disk.opened(path, os.O_RDWR)
-            opened.callback(os.close, first)
+            first_fd = disk.opened(path, os.O_RDWR)
+            opened.callback(os.close, first_fd)
             second = disk.opened(path, os.O_RDWR)
             opened.callback(os.close, second)
         except FileNotFoundError:
@@ -87,7 +87,7 @@ def excludes(path: Path) -> bool:
         except OSError as error:
             raise failure("lock", path, error) from error
         try:
-            return not _try(first) or not _try(second)
+            return not _try(first_fd) or not _try(second)
         except OSError:  # The file system has no locks.
             return False
 

@@ -111,25 +111,25 @@ class Message(NamedTuple):
     body: str
 
 
-def messages(root: Path, most: int) -> Iterator[Message]:
+def messages(root: Path, limit: int) -> Iterator[Message]:
     """Yields the messages of the last commits, newest first."""
     # The author's name comes last of the fields, because it may contain the separator.
     form = "--format=%H%x1f%ct%x1f%an%x1f%b"
-    logged = git.output(root, "log", "-z", f"--max-count={most}", form)
+    logged = git.output(root, "log", "-z", f"--max-count={limit}", form)
     for record in (logged or "").split("\0"):
-        id_, _, rest = record.partition("\x1f")
-        seconds, _, rest = rest.partition("\x1f")
-        author, _, body = rest.partition("\x1f")
+        id_, _, tail = record.partition("\x1f")
+        seconds, _, tail = tail.partition("\x1f")
+        author, _, body = tail.partition("\x1f")
         if seconds.isdigit():
             yield Message(id_.strip(), author, disk.moment(int(seconds)), body)
 
 
-def _of_commits(root: Path, most: int) -> Iterator[Record]:
+def _of_commits(root: Path, limit: int) -> Iterator[Record]:
     from mimo.memory import log
 
     taken: dict[str, int] = {}
     position = 0
-    for message in messages(root, most):
+    for message in messages(root, limit):
         for memory in log.in_message(**message._asdict(), taken=taken):
             digest = files.digest(memory.content.encode("utf-8", "replace"))
             place = Place(path=COMMITS, line=1, digest=f"{ALONE}{digest}", owned=False)
@@ -271,8 +271,8 @@ class MemoryStore:
         """
         targets = {files.safe_path(self.root, path): path for path in digests}
         with self.locked():
-            kept = files.remove_all({place: digests[path] for place, path in targets.items()})
-        return {targets[place]: error for place, error in kept.items()}
+            failures = files.remove_all({place: digests[path] for place, path in targets.items()})
+        return {targets[place]: error for place, error in failures.items()}
 
     def update(self, record: Record, memory: Memory) -> Record:
         """Changes the differing parts of a memory's file and returns it as it will be read.
@@ -427,16 +427,16 @@ class MemoryStore:
         """
         target = files.safe_path(self.root, record.place.path)
         with self.locked():
-            rest = None
+            remainder = None
             if record.parent:
                 from mimo.memory.sources import without
 
-                rest = without(self.raw(record), record.position + 1)
-            if rest is None:
+                remainder = without(self.raw(record), record.position + 1)
+            if remainder is None:
                 files.remove(target, expect=record.place.digest)
                 return None
-            files.replace(target, rest, expect=record.place.digest)
-            return files.digest(rest)
+            files.replace(target, remainder, expect=record.place.digest)
+            return files.digest(remainder)
 
     def delete_files(self, records: Sequence[Record]) -> None:
         """Removes the files of memories, or none of them if one has changed.

@@ -140,8 +140,8 @@ def served_root(home: Path) -> Path:
 def of_user(home: Path) -> Project | None:
     """Returns the memory that the user has for all projects, as a project; None without one."""
     root = user_root(home)
-    is_made = os.path.isdir(f"{root}/{STORE}")  # noqa: PTH112 - asked by every search
-    return Project(root=root, name="user") if is_made else None
+    exists = os.path.isdir(f"{root}/{STORE}")  # noqa: PTH112 - asked by every search
+    return Project(root=root, name="user") if exists else None
 
 
 class Registered(NamedTuple):
@@ -171,11 +171,11 @@ def find(start: Path, home: Path) -> Project | None:
     `Untrusted` if the project in `start`, or the only one, is another user's.
     """
     # `Path.resolve` fails for a link to itself before Python 3.13.
-    start, own = Path(os.path.realpath(start)), Path(os.path.realpath(home))
+    start, real_home = Path(os.path.realpath(start)), Path(os.path.realpath(home))
     refused: Untrusted | None = None
     for folder in (start, *start.parents):
         try:
-            if project := _project_at(folder, home, own):
+            if project := _project_at(folder, home, real_home):
                 return project
         except Untrusted as error:
             if folder == start:
@@ -192,8 +192,8 @@ def explicit(root: Path, home: Path) -> Project:
     Raises `NoProject` if the folder has no `.mind/`, `StorageFailed` if it can't be entered, and
     `Untrusted` if it is another user's.
     """
-    resolved, own = Path(os.path.realpath(root)), Path(os.path.realpath(home))
-    if project := _project_at(resolved, home, own):
+    resolved, real_home = Path(os.path.realpath(root)), Path(os.path.realpath(home))
+    if project := _project_at(resolved, home, real_home):
         return project
     if is_home(resolved / STORE):
         raise NoProject(
@@ -252,24 +252,24 @@ def check_home(home: Path) -> None:
                 status,
                 hint="set MIND_HOME to a folder of your own, or change the owner with chown",
             )
-    if other := disk.not_of_home(home):
+    if entry := disk.not_of_home(home):
         raise Untrusted(
-            f"`MIND_HOME` is `{home}`, which is not mind's own: it has `{other}`",
+            f"`MIND_HOME` is `{home}`, which is not mind's own: it has `{entry}`",
             hint="set it to a new folder, or unset it for `~/.mind`",
-            details={"path": str(home), "name": other},
+            details={"path": str(home), "name": entry},
         )
 
 
-def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
+def _project_at(folder: Path, home: Path, real_home: Path) -> Project | None:
     """Returns the project of exactly this folder. Raises as `find` does."""
     store = folder / STORE
     try:
         mode = store.lstat().st_mode
     except OSError:
         return None
-    if store == own or (stat.S_ISLNK(mode) and os.path.realpath(store) == f"{own}"):
+    if store == real_home or (stat.S_ISLNK(mode) and os.path.realpath(store) == f"{real_home}"):
         return None
-    if folder == user_root(own):
+    if folder == user_root(real_home):
         return None
     check_owner(folder, home)
     if not stat.S_ISDIR(mode):
@@ -351,8 +351,8 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
         data = files.content(path) or b""
         aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
         files.replace(aside, data)
-        kept = f"the new list keeps {len(registry.projects)} of its projects"
-        notice = f"{problem.message}; it was renamed to `{aside}`, and {kept}"
+        remark = f"the new list keeps {len(registry.projects)} of its projects"
+        notice = f"{problem.message}; it was renamed to `{aside}`, and {remark}"
     _write(home, entries)
     return notice
 
@@ -393,4 +393,4 @@ def _registered(item: Any) -> Registered | None:
 
 
 _MEND = "`init` in a project keeps it aside and makes a new list"
-_LISTS = StateFile(lambda items: tuple(map(_registered, items)), hint=_MEND, most=_MAX_BYTES)
+_LISTS = StateFile(lambda items: tuple(map(_registered, items)), hint=_MEND, limit=_MAX_BYTES)

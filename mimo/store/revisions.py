@@ -123,17 +123,17 @@ def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Co
 
     Commits of a branch that was merged are not of this one.
     """
-    wanted = sorted(set(moments))
-    if not wanted:
+    times = sorted(set(moments))
+    if not times:
         return {}
-    oldest = max(int(wanted[0].timestamp()), _FIRST_TIMESTAMP)
+    oldest = max(int(times[0].timestamp()), _FIRST_TIMESTAMP)
     newest: list[Commit] = []
     if commit_id(root, "HEAD"):
         for words in ((f"--since={oldest}",), ("-1", f"--before={oldest}")):
             logged = _logged(root, "--first-parent", *words, "HEAD", "--")
             newest += [commit for commit, _ in logged]
     newest.sort(key=lambda commit: commit.committed, reverse=True)
-    return {moment: next((c for c in newest if c.committed <= moment), None) for moment in wanted}
+    return {moment: next((c for c in newest if c.committed <= moment), None) for moment in times}
 
 
 def steps(root: Path, path: str | None, limit: int) -> Iterator[Step]:
@@ -162,22 +162,22 @@ def path_with_line(root: Path, pattern: str) -> str | None:
 
 
 def _changes(words: Sequence[str]) -> Iterator[Change]:
-    rest = iter(words)
-    for word in rest:
+    tail = iter(words)
+    for word in tail:
         mark = word[:1]
         if mark in ("R", "C"):
-            next(rest, "")
-        path = next(rest, "")
+            next(tail, "")
+        path = next(tail, "")
         if path.startswith(f"{STORE}/") and is_shared(path):
             yield Change(path=path, change=_CHANGES.get(mark, "changed"))
 
 
 def commits(root: Path, ids: Iterable[str]) -> dict[str, Commit]:
     """Returns commits by their ids."""
-    wanted = list(dict.fromkeys(ids))
-    if not wanted:
+    unique_ids = list(dict.fromkeys(ids))
+    if not unique_ids:
         return {}
-    return {commit.id: commit for commit, _ in _logged(root, "--no-walk", *wanted, "--")}
+    return {commit.id: commit for commit, _ in _logged(root, "--no-walk", *unique_ids, "--")}
 
 
 def resolve(root: Path, revision: str, *, now: datetime) -> Commit:
@@ -185,7 +185,7 @@ def resolve(root: Path, revision: str, *, now: datetime) -> Commit:
 
     Raises `NotFound`.
     """
-    id_ = commit_id(root, revision) or _before(root, revision, now)
+    id_ = commit_id(root, revision) or _last_commit(root, revision, now)
     if id_ is None:
         raise NotFound(
             f"`{revision}` is not a commit, branch, tag or date of this repository",
@@ -208,18 +208,18 @@ def commit_id(root: Path, revision: str) -> str | None:
     return printed if re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", printed) else None
 
 
-def _before(root: Path, date: str, now: datetime) -> str | None:
+def _last_commit(root: Path, date: str, now: datetime) -> str | None:
     try:
         until = when.window(None, None, date, now=now).until
     except Invalid:
         return None
     if until is None:
         return None
-    last = int(until.timestamp()) - 1
+    timestamp = int(until.timestamp()) - 1
     # The other parents of a merge were not on this branch before it.
-    words = ("rev-list", "-1", "--first-parent", f"--before={last}")
+    words = ("rev-list", "-1", "--first-parent", f"--before={timestamp}")
     # Before the first commit, HEAD names none.
-    can_have_commits = last >= _FIRST_TIMESTAMP and commit_id(root, "HEAD") is not None
+    can_have_commits = timestamp >= _FIRST_TIMESTAMP and commit_id(root, "HEAD") is not None
     commit = git.ask(root, *words, "HEAD", "--").decode().strip() if can_have_commits else ""
     if not commit:
         raise NotFound(
@@ -229,9 +229,9 @@ def _before(root: Path, date: str, now: datetime) -> str | None:
     return commit
 
 
-def merge_base(root: Path, first: str, second: str) -> str:
+def merge_base(root: Path, left: str, second: str) -> str:
     """Returns the last common commit of two branches."""
-    return git.ask(root, "merge-base", first, second).decode().strip()
+    return git.ask(root, "merge-base", left, second).decode().strip()
 
 
 def main_branch(root: Path) -> str:
@@ -288,12 +288,12 @@ def is_memory(path: str) -> bool:
     return folders[0] == STORE and is_markdown(path) and is_shared(path) and not apart
 
 
-def differences(root: Path, before: str, after: str) -> Iterator[tuple[str, str, str]]:
+def differences(root: Path, base: str, after: str) -> Iterator[tuple[str, str, str]]:
     """Yields the files of memories that differ between two commits.
 
     Each has its path and its blobs before and after; the id of a missing file is all zeros.
     """
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--relative", before, after)
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--relative", base, after)
     parts = git.ask(root, *words, "--", f"{STORE}/").split(b"\0")
     for about, name in zip(parts[::2], parts[1::2], strict=False):
         _, _, old, new, _ = about.decode().split()
@@ -308,10 +308,10 @@ def records_at(root: Path, data: bytes, path: str, commit: Commit) -> tuple[Reco
     return records_of(data, path, commit.when)
 
 
-def contents(root: Path, wanted: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
+def contents(root: Path, places: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
     """Returns the bytes of files at commits, by (commit, path), except files over a megabyte."""
     # git reads one name from each line, so a path with a line break would name another file.
-    pairs = [pair for pair in dict.fromkeys(wanted) if "\n" not in pair[1]]
+    pairs = [pair for pair in dict.fromkeys(places) if "\n" not in pair[1]]
     ids = small_blobs(root, [f"{commit}:./{path}" for commit, path in pairs])
     blob_of = {pair: blob for pair, blob in zip(pairs, ids, strict=False) if blob}
     content = blobs(root, blob_of.values())
@@ -322,8 +322,8 @@ def small_blobs(root: Path, names: Sequence[str]) -> list[str | None]:
     """Returns the id of each object; None if it is missing, over a megabyte, or not a blob."""
     if not names:
         return []
-    given = os.fsencode("".join(f"{name}\n" for name in names))
-    listed = git.ask(root, "cat-file", "--batch-check", data=given).decode("utf-8", "replace")
+    data = os.fsencode("".join(f"{name}\n" for name in names))
+    listed = git.ask(root, "cat-file", "--batch-check", data=data).decode("utf-8", "replace")
     # A line repeats the name of a missing object, which may have other separators of lines.
     words = [line.rsplit(" ", 2) for line in listed.removesuffix("\n").split("\n")]
     # After the name of a missing object is the word `missing`, where others have their size.
@@ -338,12 +338,12 @@ def small_blobs(root: Path, names: Sequence[str]) -> list[str | None]:
 
 def blobs(root: Path, names: Iterable[str]) -> dict[str, bytes]:
     """Returns the content of objects by their names; missing ones are left out."""
-    wanted = list(dict.fromkeys(names))
-    if not wanted:
+    unique_names = list(dict.fromkeys(names))
+    if not unique_names:
         return {}
-    answer = git.ask(root, "cat-file", "--batch", data="\n".join([*wanted, ""]).encode())
+    answer = git.ask(root, "cat-file", "--batch", data="\n".join([*unique_names, ""]).encode())
     content, place = {}, 0
-    for name in wanted:
+    for name in unique_names:
         end = answer.index(b"\n", place)
         size = answer[place:end].rsplit(b" ", 1)[-1]
         place = end + 1

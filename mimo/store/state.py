@@ -41,17 +41,17 @@ class StateFile(Generic[T]):
         decode: Callable[[Any], T],
         *,
         hint: str = "",
-        most: int = disk.STATE_BYTES,
+        limit: int = disk.STATE_BYTES,
         syntax: Syntax = "json",
         error: type[MindError] = StorageFailed,
     ) -> None:
         """Takes the function that makes the value from the data in the file.
 
         It raises one of `MISFITS` for other data than mind writes. `hint` states what to do with a
-        damaged file; without one, the file is a cache. `most` is the limit of its size in bytes,
+        damaged file; without one, the file is a cache. `limit` is the limit of its size in bytes,
         and `error` the error for a damaged file.
         """
-        self._decode, self._hint, self._most = decode, hint, most
+        self._decode, self._hint, self._most = decode, hint, limit
         self._syntax, self._error = syntax, error
 
     def read(self, folder: Path, name: str) -> T | None:

@@ -122,14 +122,14 @@ class Recorder:
         Raises `StorageFailed`; no file may change then. A command that only creates files goes on
         without the trash, since no text is lost, and the user gets a note.
         """
-        kept = [copy for path, data in contents.items() if (copy := self._kept(path, data))]
+        copies = [copy for path, data in contents.items() if (copy := self._kept(path, data))]
         try:
-            if kept:
-                self._write(kept)
+            if copies:
+                self._write(copies)
                 if not self._has_lost:
                     self._note(None)
         except StorageFailed as error:
-            if any(copy.before is not None for copy in kept):
+            if any(copy.before is not None for copy in copies):
                 raise
             self._has_lost = True
             self._note(Hint(Command("undo"), f" can't undo this: {error.message}"))
@@ -139,30 +139,30 @@ class Recorder:
         if relative is None or relative in self._exempt:
             return None
         try:
-            before, status = disk.look(path)
+            content, status = disk.look(path)
         except FileNotFoundError:
-            before, mode = None, 0o644
+            content, mode = None, 0o644
         except OSError as error:
             raise failure("read", path, error) from error
         else:
             mode = status.st_mode & 0o777
-        if before == data:
+        if content == data:
             return None
         after = None if data is None else files.digest(data)
-        return Kept(path=relative, before=before, after=after, mode=mode)
+        return Kept(path=relative, before=content, after=after, mode=mode)
 
-    def _write(self, kept: Sequence[Kept]) -> None:
+    def _write(self, copies: Sequence[Kept]) -> None:
         entry, lines = self._written, []
         if entry is None:
             entry = replace(self._entry(self._trash.new_id()), undoes=self.undoes)
             lines.append(_of_entry(entry))
-        lines += [_of_kept(copy) for copy in kept]
+        lines += [_copy_line(copy) for copy in copies]
         # A loss of power may come after any write. The earlier text and the name of its entry are
         # flushed before the file changes, and the new text before it gets the file's name (see
         # `mimo.store.files`), so one of the two texts is on the disk at any time. An entry of
         # created files is not flushed: without it, no text is lost, but the files can't be undone.
         # An undo that only restores files also changes which entries count as undone.
-        durable = bool(entry.undoes) or any(copy.before is not None for copy in kept)
+        durable = bool(entry.undoes) or any(copy.before is not None for copy in copies)
         flush_name = durable and not self._is_durable
         self._trash.append(entry.id, self._lines, lines, durable=durable, flush_name=flush_name)
         self._written, self._lines = entry, self._lines + len(lines)
@@ -231,19 +231,19 @@ class Trash:
         The newest entry and entries of a later version of mind are never removed.
         """
         oldest = (self._now() - timedelta(days=self._most_days)).astimezone(UTC).strftime(_STAMP)
-        sizes, most = dict.fromkeys(ids, 0), _MOST_ENTRIES
+        sizes, limit = dict.fromkeys(ids, 0), _MOST_ENTRIES
         folder = files.safe_name(self._root, FOLDER)
         for id_ in ids:
             with suppress(OSError):
                 sizes[id_] = os.lstat(f"{folder}/{id_}{_SUFFIX}").st_size
-        if len(ids) >= most or sum(sizes.values()) > self._most_bytes:
+        if len(ids) >= limit or sum(sizes.values()) > self._most_bytes:
             # A pull may bring any number of entries, which must not push out the user's own.
-            ids, most = sorted(ids, key=lambda id_: (self._is_own(id_), id_)), most - _SPARE
+            ids, limit = sorted(ids, key=lambda id_: (self._is_own(id_), id_)), limit - _SPARE
         held = 0
         for number, id_ in enumerate(reversed(ids)):
             with suppress(OSError, MindError):
                 held += sizes[id_]
-                beyond = held > self._most_bytes or number >= most
+                beyond = held > self._most_bytes or number >= limit
                 if number and (beyond or id_ < oldest):
                     self.entry(id_)  # Raises for a later format.
                     files.remove(self._path(id_))
@@ -298,34 +298,34 @@ class Trash:
         for number, line in enumerate(lines[1:], 1):
             # Torn lines and lines of other users are never restored.
             if (data := self._checked(id, number, line)) is not None:
-                kept = _read_kept(data)
-                first = by_path.get(kept.path, kept)
-                by_path[kept.path] = replace(kept, before=first.before, mode=first.mode)
+                copy = _read_copy(data)
+                earliest = by_path.get(copy.path, copy)
+                by_path[copy.path] = replace(copy, before=earliest.before, mode=earliest.mode)
         return tuple(by_path.values())
 
-    def matches(self, wanted: str) -> list[str]:
+    def matches(self, target: str) -> list[str]:
         """Returns the ids of the entries with an id, or with a start or end of one."""
         ids = self.ids()
-        return [id_ for id_ in ids if id_ == wanted] or [
-            id_ for id_ in ids if wanted and (id_.startswith(wanted) or id_.endswith(wanted))
+        return [id_ for id_ in ids if id_ == target] or [
+            id_ for id_ in ids if target and (id_.startswith(target) or id_.endswith(target))
         ]
 
-    def find(self, wanted: str) -> Entry:
+    def find(self, target: str) -> Entry:
         """Returns the entry with an id, or with an unambiguous start or end of one.
 
         Raises `NotFound` and `AmbiguousId`.
         """
-        matches = self.matches(wanted)
+        matches = self.matches(target)
         if len(matches) > 1:
             raise AmbiguousId(
-                f"`{wanted}` matches {len(matches)} changes",
+                f"`{target}` matches {len(matches)} changes",
                 hint=f"such as {', '.join(matches[:3])}",
                 details={"candidates": matches[:20]},
             )
         entry = self.entry(matches[0]) if matches else None
         if entry is None:
             raise NotFound(
-                f"the trash has no `{wanted}`", hint=Hint("see ", Command("undo", list=True))
+                f"the trash has no `{target}`", hint=Hint("see ", Command("undo", list=True))
             )
         return entry
 
@@ -350,13 +350,13 @@ class Trash:
             return copy.path != path and copy.path not in held and not is_created
 
         for id_, entry in reversed(entries.items()):
-            kept = self.kept(id_)
-            left = [copy for copy in kept if is_kept(copy)]
-            purged += len(kept) - len(left)
+            copies = self.kept(id_)
+            left = [copy for copy in copies if is_kept(copy)]
+            purged += len(copies) - len(left)
             if not left:
                 self.remove(id_)
-            elif len(left) < len(kept):
-                lines = [_of_entry(entry), *map(_of_kept, left)]
+            elif len(left) < len(copies):
+                lines = [_of_entry(entry), *map(_copy_line, left)]
                 data = b"".join(self._signed(id_, n, line) for n, line in enumerate(lines))
                 files.replace(self._path(id_), data, mode=0o600)
         return purged
@@ -417,24 +417,24 @@ def _of_entry(entry: Entry) -> dict[str, Any]:
     return data | {"time": entry.time.astimezone(UTC).isoformat()}
 
 
-def _of_kept(kept: Kept) -> dict[str, Any]:
-    line: dict[str, Any] = {"path": kept.path, "after": kept.after, "mode": kept.mode}
-    if kept.before is None:
+def _copy_line(copy: Kept) -> dict[str, Any]:
+    line: dict[str, Any] = {"path": copy.path, "after": copy.after, "mode": copy.mode}
+    if copy.before is None:
         return line
     try:
-        return {**line, "text": kept.before.decode()}
+        return {**line, "text": copy.before.decode()}
     except UnicodeDecodeError:
         from base64 import b64encode
 
-        return {**line, "bytes": b64encode(kept.before).decode()}
+        return {**line, "bytes": b64encode(copy.before).decode()}
 
 
-def _read_kept(data: dict[str, Any]) -> Kept:
-    before = None
+def _read_copy(data: dict[str, Any]) -> Kept:
+    content = None
     if "text" in data:
-        before = data["text"].encode()
+        content = data["text"].encode()
     elif "bytes" in data:
         from base64 import b64decode
 
-        before = b64decode(data["bytes"])
-    return Kept(path=data["path"], before=before, after=data["after"], mode=data["mode"])
+        content = b64decode(data["bytes"])
+    return Kept(path=data["path"], before=content, after=data["after"], mode=data["mode"])

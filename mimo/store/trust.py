@@ -59,7 +59,7 @@ _MARK = r"[0-9a-f]{32}\n"
 _NO_ANSWERS = GitAnswers()
 _TRIES = 3
 """Attempts to store answers of git while other processes store theirs."""
-_OWN = (APPROVED, COMMITTED, SIGNED)
+_OWN_STATES = (APPROVED, COMMITTED, SIGNED)
 """The states of the user's own texts, which count for themselves."""
 
 
@@ -207,19 +207,19 @@ class Trust:
     def _checker_of(self, current: Approvals) -> Callable[[str], bool]:
         """Returns the check of digests against approvals."""
         in_git = self.location.common is not None
-        every = current.follow and not in_git and not self._only
+        follows_all = current.follow and not in_git and not self._only
         # Texts that were followed under another `trust.only` do not count.
         is_followed = current.follow and (current.answers or _NO_ANSWERS).only == self._only
-        parts = current, every, is_followed
-        if (made := self._checker) and all(map(is_, parts, made[0])):
-            return made[1]
-        states = {*_OWN, FOLLOWED} if is_followed else {*_OWN}
+        parts = current, follows_all, is_followed
+        if (checker := self._checker) and all(map(is_, parts, checker[0])):
+            return checker[1]
+        states = {*_OWN_STATES, FOLLOWED} if is_followed else {*_OWN_STATES}
 
         def trusted(digest: str) -> bool:
             try:
                 if digest.startswith(ALONE):
                     return APPROVED in current.states(digest.removeprefix(ALONE))
-                return not states.isdisjoint(current.states(digest)) or every
+                return not states.isdisjoint(current.states(digest)) or follows_all
             except StorageFailed as error:
                 current.failure = error  # `_refresh` reports it.
                 return False
@@ -231,7 +231,7 @@ class Trust:
         """Returns the digests of all trusted texts if there are at most `limit`, else None."""
 
         def read(current: Approvals) -> frozenset[str] | None:
-            texts = current.digests(_OWN, limit + 1)
+            texts = current.digests(_OWN_STATES, limit + 1)
             if current.follow or len(texts) > limit:
                 return None
             alone = current.digests((APPROVED,), limit)
@@ -336,7 +336,7 @@ class Trust:
         """Ends the approval of texts and returns their number. Raises `StorageFailed`."""
         texts = {digest.removeprefix(ALONE) for digest in digests}
         with self._changing() as change:
-            return change.remove((*_OWN, REVIEWED), texts)
+            return change.remove((*_OWN_STATES, REVIEWED), texts)
 
     def forget(self) -> None:
         """Ends every approval. Raises `StorageFailed`."""
@@ -497,29 +497,29 @@ class Trust:
         """Returns whether the last answers of git are current."""
         if (answers := self._approvals.answers) is None:
             return True
-        last = answers.stamps.get(str(self.location.git_dir))
-        return self._git_stamp(answers) in (last, self._asked)
+        stamp = answers.stamps.get(str(self.location.git_dir))
+        return self._git_stamp(answers) in (stamp, self._asked)
 
     def _git_stamp(self, answers: GitAnswers) -> str:
         return repr((self._only, self.location.git_stamp(answers.ref, answers.watched)))
 
-    def _store_answers(self, current: Approvals, last: GitAnswers) -> bool:
+    def _store_answers(self, current: Approvals, previous: GitAnswers) -> bool:
         """Asks git and stores its answers; returns False if another process has stored others.
 
         Raises `Invalid` if git can't be asked.
         """
         if (vouching := self._vouching) is None:
             return True
-        stamp = self._git_stamp(last)
-        vouched = vouching.look(last, follow=current.follow, trusted=self._checker_of(current))
+        stamp = self._git_stamp(previous)
+        vouched = vouching.look(previous, follow=current.follow, trusted=self._checker_of(current))
         answers = vouched.answers
-        if (answers.ref, [*answers.watched]) != (last.ref, [*last.watched]):
+        if (answers.ref, [*answers.watched]) != (previous.ref, [*previous.watched]):
             stamp = self._git_stamp(answers)  # The stamp depends on them.
         stamps = {**answers.stamps, str(self.location.git_dir): stamp}
         vouched = vouched._replace(answers=answers._replace(stamps=stamps))
         try:
             with self._database.changing(self._key) as change:
-                if change.before.answers != last:
+                if change.before.answers != previous:
                     return False
                 _add_vouched(change, vouched)
             self._refresh()

@@ -99,11 +99,11 @@ class ValueFiles:
 
     def size(self, namespace: str, *, but: str) -> tuple[int, int]:
         """Returns the number of files and their total size, without the file of one key."""
-        own = files.safe_path(self._root, path_of(namespace, but))
+        target = files.safe_path(self._root, path_of(namespace, but))
         sizes = [
             entry.stat(follow_symlinks=False).st_size
-            for entry in _listed(own.parent)
-            if entry.name.endswith(SUFFIX) and entry.name != own.name
+            for entry in _listed(target.parent)
+            if entry.name.endswith(SUFFIX) and entry.name != target.name
         ]
         return len(sizes), sum(sizes)
 
@@ -114,9 +114,9 @@ class ValueFiles:
         """
         path = path_of(namespace, key)
         target = files.safe_path(self._root, path)
-        before = files.content(target)
-        other = codec.other_keys(before) if before else {}
-        data = codec.render(namespace, key, value, other)
+        old_data = files.content(target)
+        extra = codec.other_keys(old_data) if old_data else {}
+        data = codec.render(namespace, key, value, extra)
         files.replace(target, data)
         return Found(value=value, file=path, digest=files.digest(data))
 
@@ -254,19 +254,19 @@ class Values:
         with self.locked():
             self.expire(now)
             with self._deleting(namespace, key, now) as deleted:
-                kept = not is_passing(namespace) and self._files.remove(namespace, key)
-            return deleted or kept
+                is_removed = not is_passing(namespace) and self._files.remove(namespace, key)
+            return deleted or is_removed
 
     def keys(self, namespace: str, now: datetime) -> list[str]:
         """Returns the keys of a namespace, sorted."""
         self.expire(now)
-        before = self._alive("key", now, namespace)
+        old_rows = self._alive("key", now, namespace)
         if is_passing(namespace):
-            return sorted(key for (key,) in before)
+            return sorted(key for (key,) in old_rows)
         # A writer may move a value in either direction between two reads.
-        kept = self._files.keys(namespace)
+        file_keys = self._files.keys(namespace)
         after = self._alive("key", now, namespace)
-        return sorted({*(key for (key,) in (*before, *after)), *kept})
+        return sorted({*(key for (key,) in (*old_rows, *after)), *file_keys})
 
     def restored(self, paths: Collection[str]) -> None:
         """Removes the temporary values that hide restored files. Hold the lock.
@@ -304,13 +304,13 @@ class Values:
     def _write_file(self, namespace: str, key: str, value: Any, now: datetime) -> Found:
         """Writes a permanent value in place of a temporary one; neither changes if it fails."""
         target = files.safe_path(self._root, path_of(namespace, key))
-        before = files.content(target)
+        old_data = files.content(target)
         try:
             with self._deleting(namespace, key, now):
                 return self._files.write(namespace, key, value)
         except BaseException:
-            if files.content(target) != before:  # The database failed last.
-                files.remove(target) if before is None else files.replace(target, before)
+            if files.content(target) != old_data:  # The database failed last.
+                files.remove(target) if old_data is None else files.replace(target, old_data)
             raise
 
     def _set_row(self, namespace: str, key: str, row: _Row | None) -> _Row | None:

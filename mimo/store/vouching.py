@@ -204,32 +204,32 @@ class Vouching:
         return vouched._replace(answers=answers, signed=signed, still_signed=still)
 
     def _own(
-        self, made: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
+        self, commits: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
     ) -> frozenset[str]:
         """Returns the texts that the user's commits brought, without those of other authors.
 
         A merge brings its changes to files that are trusted on each side. An amended commit brings
         its changes to the replaced commit, which may be another author's.
         """
-        headers, boundary = revisions.blobs(self._root, made), git.boundary(self._root)
-        own = [
+        headers, boundary = revisions.blobs(self._root, commits), git.boundary(self._root)
+        own_commits = [
             commit
-            for commit in made
+            for commit in commits
             if commit not in boundary
             and _is_by(text := headers.get(commit, b""), email)
-            and (made[commit] is not None or not _is_unreviewed(text))
+            and (commits[commit] is not None or not _is_unreviewed(text))
         ]
-        amended = {commit: replaced for commit in own if (replaced := made[commit])}
-        brought = self._brought(own)
-        before: dict[str, dict[str, str] | None] = {}
+        amended = {commit: replaced for commit in own_commits if (replaced := commits[commit])}
+        brought = self._brought(own_commits)
+        trees: dict[str, dict[str, str] | None] = {}
         for replaced in {amended[commit] for commit, _ in brought if commit in amended}:
             exists = revisions.commit_id(self._root, replaced)
-            before[replaced] = self._tree(replaced) if exists else None
+            trees[replaced] = self._tree(replaced) if exists else None
 
         def is_own(commit: str, path: str, blob: str) -> bool:
             if commit not in amended:
                 return True
-            tree = before[amended[commit]]
+            tree = trees[amended[commit]]
             return tree is not None and tree.get(path) != blob
 
         texts = [
@@ -302,11 +302,11 @@ class Vouching:
 
         It is in the order of the commits.
         """
-        given = "".join(f"{commit}\n" for commit in commits).encode()
-        if not given:
+        data = "".join(f"{commit}\n" for commit in commits).encode()
+        if not data:
             return {}
         words = ("diff-tree", "--stdin", "-r", "-c", "--root", "--raw", "-z", "--no-renames")
-        parts = git.ask(self._root, *words, data=given).split(b"\0")
+        parts = git.ask(self._root, *words, data=data).split(b"\0")
         brought, commit, place = dict[tuple[str, str], _Brought](), "", 0
         while place < len(parts) - 1:
             about = parts[place].strip(b"\n")
@@ -318,8 +318,8 @@ class Vouching:
             fields = about.lstrip(b":").split()
             mode, *blobs = fields[parents : 2 * parents + 2]
             if mode.startswith(b"100") and (name := self._named(path)) is not None:
-                *before, blob = (blob.decode() for blob in blobs)
-                brought[commit, name] = _Brought(blob, tuple(before))
+                *old_blobs, blob = (blob.decode() for blob in blobs)
+                brought[commit, name] = _Brought(blob, tuple(old_blobs))
         return brought
 
     # --- the default branch
@@ -356,8 +356,8 @@ class Vouching:
                 texts = self._approvals(self._tree(tip).items())
             vouched, seen = vouched._replace(followed=texts), seen._replace(only=self._only)
         # The same applies to the authors of the files of a shallow clone.
-        last = None if self._only and git.boundary(self._root) else tip
-        answers = seen._replace(ref=ref, tip=last, base=tip, stopped=None)
+        stored_tip = None if self._only and git.boundary(self._root) else tip
+        answers = seen._replace(ref=ref, tip=stored_tip, base=tip, stopped=None)
         return vouched._replace(answers=answers)
 
     def _default_ref(self, settings: _Settings) -> str | None:
@@ -396,15 +396,15 @@ class Vouching:
         """
         authors = {word.casefold() for word in only if word != SIGNED}
         folders = ("./",) if self._globs else (f"{STORE}/",)
-        every = revisions.commits_by_path(self._root, commit, folders)
+        by_path = revisions.commits_by_path(self._root, commit, folders)
         merges = {
             path: text.before
-            for (id_, path), text in self._brought({c[0].id for c in every.values()}).items()
-            if len(text.before) > 1 and path in every and every[path][0].id == id_
+            for (id_, path), text in self._brought({c[0].id for c in by_path.values()}).items()
+            if len(text.before) > 1 and path in by_path and by_path[path][0].id == id_
         }
         deciding = {
             path: commits if path in merges else commits[:1]
-            for path, commits in every.items()
+            for path, commits in by_path.items()
             if all(blob.strip("0") for blob in merges.get(path, ()))
         }
         emails = {c.id: c.email.casefold() for commits in deciding.values() for c in commits}
@@ -421,9 +421,9 @@ class Vouching:
         return frozenset(approval_of(path, data) for (_, path), data in contents.items())
 
     def _with_good_signatures(self, commits: Iterable[str], settings: _Settings) -> set[str]:
-        given = "".join(f"{commit}\n" for commit in commits).encode()
+        data = "".join(f"{commit}\n" for commit in commits).encode()
         words = ("log", "--no-walk=unsorted", "--format=%H %G?", "--stdin")
-        logged = git.ask(self._root, *settings.of_signatures, *words, data=given)
+        logged = git.ask(self._root, *settings.of_signatures, *words, data=data)
         lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 

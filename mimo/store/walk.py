@@ -93,8 +93,8 @@ class Files:
         try:
             self._numbers.extend(array("q", chain.from_iterable(numbers)))
         except OverflowError:
-            for *others, inode in map(_stamp, numbers):
-                self._numbers.extend((*others, inode - _BITS - 1 if inode > _LARGEST else inode))
+            for *head, inode in map(_stamp, numbers):
+                self._numbers.extend((*head, inode - _BITS - 1 if inode > _LARGEST else inode))
 
     def __len__(self) -> int:
         return self.count
@@ -119,9 +119,9 @@ class Files:
         self.end_portion()
         portions = {}
         with memoryview(self._paths) as paths, memoryview(self._numbers) as numbers:
-            for (text, first), (end, last) in pairwise([(0, 0), *self._ends]):
-                digest = blake2b(paths[text:end], numbers[4 * first : 4 * last])
-                portions[digest] = Portion((text, first), (end, last))
+            for (text, start), (end, stop) in pairwise([(0, 0), *self._ends]):
+                digest = blake2b(paths[text:end], numbers[4 * start : 4 * stop])
+                portions[digest] = Portion((text, start), (end, stop))
         return portions
 
     def of(self, portions: Iterable[Portion]) -> dict[str, Stamp]:
@@ -129,9 +129,9 @@ class Files:
         return {path: stamp for part in portions for path, stamp in self._between(*part)}
 
     def _between(
-        self, first: tuple[int, int], last: tuple[int, int]
+        self, lower: tuple[int, int], upper: tuple[int, int]
     ) -> Iterator[tuple[str, Stamp]]:
-        paths, numbers, (start, place), (stop, _) = self._paths, self._numbers, first, last
+        paths, numbers, (start, place), (stop, _) = self._paths, self._numbers, lower, upper
         while start < stop:
             end = paths.find(0, start)
             size, modified, changed, inode = numbers[4 * place : 4 * place + 4]
@@ -176,7 +176,7 @@ def walk(root: Path, include: Sequence[str] = (), comments: Sequence[str] = ()) 
 
 
 def _globs(
-    result: Walk, base: str, setting: str, patterns: Sequence[str], wanted: Callable[[str], bool]
+    result: Walk, base: str, setting: str, patterns: Sequence[str], accepts: Callable[[str], bool]
 ) -> dict[str, Numbers]:
     """Returns the stamps of the files that the globs of a setting match, by path."""
     matched: dict[str, Numbers] = {}
@@ -186,7 +186,7 @@ def _globs(
             reason = f"{setting}: {fault}"
             result.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
         else:
-            _glob(result, matched.__setitem__, base, tuple(segments), wanted)
+            _glob(result, matched.__setitem__, base, tuple(segments), accepts)
     return matched
 
 
@@ -195,7 +195,7 @@ def segments_of(pattern: str) -> list[str]:
     parts = pattern.removeprefix("./").split("/")
     # `**/**` matches the same as `**`, and is much slower.
     pairs = zip([None, *parts], parts, strict=False)
-    return [part for before, part in pairs if part != "**" or before != "**"]
+    return [part for previous, part in pairs if part != "**" or previous != "**"]
 
 
 def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | None:
@@ -207,8 +207,8 @@ def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | Non
     base, stamps = f"{os.fspath(root)}/", dict[str, Stamp | None]()
     for name in paths:
         path = name.removeprefix(base)
-        first, *parts = path.split("/")
-        if path == name or first != STORE or not parts:
+        head, *parts = path.split("/")
+        if path == name or head != STORE or not parts:
             return None
         inner = parts[1:] if f"{STORE}/{parts[0]}/".casefold() == PRIVATE else parts
         if any(part.startswith(".") for part in parts) or (len(inner) > 1 and inner[0] in _APART):
@@ -356,32 +356,32 @@ def misnamed(path: str) -> Problem | None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        shown = os.fsencode(path).decode("utf-8", "replace")
-        return Problem(path=shown, line=None, reason="its name is not UTF-8")
+        label = os.fsencode(path).decode("utf-8", "replace")
+        return Problem(path=label, line=None, reason="its name is not UTF-8")
     return None
 
 
 def _glob(
-    result: Walk, add: Add, base: str, segments: tuple[str, ...], wanted: Callable[[str], bool]
+    result: Walk, add: Add, base: str, segments: tuple[str, ...], accepts: Callable[[str], bool]
 ) -> None:
     """Walks the files that the `segments` of a glob match."""
     waiting = [("", segments)]
     while waiting:
-        folder, (segment, *rest) = waiting.pop()
+        folder, (segment, *tail) = waiting.pop()
         if segment == "**":
-            waiting.append((folder, tuple(rest) or ("*",)))
+            waiting.append((folder, tuple(tail) or ("*",)))
         for entry in _candidates(result, base, folder, segment):
             path = f"{folder}/{entry.name}" if folder else entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
             if segment == "**":
                 if is_folder:
-                    waiting.append((path, (segment, *rest)))
-            elif rest:
+                    waiting.append((path, (segment, *tail)))
+            elif tail:
                 if is_folder:
-                    waiting.append((path, tuple(rest)))
+                    waiting.append((path, tuple(tail)))
                 elif entry.is_symlink():
                     _file(result, add, entry, path)
-            elif not is_folder and wanted(entry.name):
+            elif not is_folder and accepts(entry.name):
                 _file(result, add, entry, path)
 
 

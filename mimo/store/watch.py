@@ -22,7 +22,7 @@ from mimo.frozen import NamedTuple
 if TYPE_CHECKING:
     import threading
 
-_OWN = frozenset({(STORE, ".index"), (STORE, ".local")})
+_OWN_FOLDERS = frozenset({(STORE, ".index"), (STORE, ".local")})
 """Folders in which mind itself writes all the time, each with the one above it."""
 _TRUSTED_SECONDS = 5.0
 """Maximum time for which an unchanged answer is valid."""
@@ -147,7 +147,7 @@ class Watch:
                 self._settled_at = time.monotonic()
                 if self._lost is not None and self._lost <= mark:
                     self._lost = None
-            self._paths = {path: last for path, last in self._paths.items() if last > mark}
+            self._paths = {path: number for path, number in self._paths.items() if number > mark}
 
     def unsettle(self) -> None:
         """Makes the next `changed` return True."""
@@ -195,8 +195,8 @@ class Watch:
         types = {}
         with suppress(OSError), open(_MOUNTS, encoding="utf-8") as mounts:  # noqa: PTH123
             for line in mounts:
-                before, _, after = line.partition(" - ")
-                types[before.split(" ")[2]] = after.split(" ", 1)[0]
+                head, _, after = line.partition(" - ")
+                types[head.split(" ")[2]] = after.split(" ", 1)[0]
         with suppress(OSError):
             devices = [folder.stat().st_dev for folder in self._folders]
             names = [f"{os.major(device)}:{os.minor(device)}" for device in devices]
@@ -266,4 +266,4 @@ def _warn(error: BaseException, instead: str) -> None:
 def _counts(path: str) -> bool:
     """Returns whether a path is outside of mind's own folders."""
     # A `Path` would intern the parts, and Python 3.12 never frees those of a temporary name.
-    return _OWN.isdisjoint(pairwise(path.split("/")))
+    return _OWN_FOLDERS.isdisjoint(pairwise(path.split("/")))

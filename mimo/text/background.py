@@ -30,15 +30,15 @@ def rarity(stem: str) -> float:
         return PAIR
     if len(stem) < 2 or stem.isdigit():
         return SHORT
-    lines, wanted = _lines(), stem.encode("utf-8", "surrogatepass")
+    lines, target = _lines(), stem.encode("utf-8", "surrogatepass")
     low, high = 0, len(lines)
     while low < high:
         start = lines.rfind(b"\n", low, (low + high) // 2) + 1 or low
         end = lines.index(b"\n", start)
         listed, _, tenths = lines[start:end].partition(b"\t")
-        if listed == wanted:
+        if listed == target:
             return int(tenths) / 10
-        if listed < wanted:
+        if listed < target:
             low = end + 1
         else:
             high = start

@@ -94,20 +94,20 @@ def nouns(text: str, *, beside: bool) -> str:
     pieces = []
     for match in _particle().finditer(text):
         start, particle = match.start(), match[1].lower()
-        before = text[max(done, start - _REACH) : start]
-        verb, between = _verb(before, particle, apart=match[0][0] == " ")
+        context = text[max(done, start - _REACH) : start]
+        verb, between = _verb(context, particle, apart=match[0][0] == " ")
         if verb:
             noun = f"{_bases()[verb.lower()]}{particle.removesuffix('to')}"
-            first = start - len(verb) - len(between)
-            kept = match.end() if beside else first
-            pieces += [text[done:kept], f" {noun}", "" if beside else between]
+            verb_start = start - len(verb) - len(between)
+            stop = match.end() if beside else verb_start
+            pieces += [text[done:stop], f" {noun}", "" if beside else between]
             done = match.end()
     return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def _verb(before: str, particle: str, *, apart: bool) -> tuple[str, str]:
+def _verb(context: str, particle: str, *, apart: bool) -> tuple[str, str]:
     """Returns the verb of a particle and the text between them; two empty strings if none."""
-    words = before.split(" ")[-4:]
+    words = context.split(" ")[-4:]
     if match := _last_word().search(words[-1]):
         verb = match[0]
         if particle in _particles_of(verb):
@@ -133,9 +133,9 @@ def kinds(chunks: Iterable[str]) -> str:
     return "".join(map(_KINDS.__getitem__, chunks))
 
 
-def may_have_nouns(kinds: str, first: int = 0, end: int = _NO_END) -> bool:
+def may_have_nouns(kinds: str, start: int = 0, end: int = _NO_END) -> bool:
     """Returns whether neighbouring chunks of these kinds have a particle close after a verb."""
-    return compiled(_CLOSE).search(kinds, first, end) is not None
+    return compiled(_CLOSE).search(kinds, start, end) is not None
 
 
 class _Kinds(dict[str, str]):
@@ -187,8 +187,8 @@ def _bases() -> dict[str, str]:
 
 @cache
 def _particle() -> re.Pattern[str]:
-    every = sorted({word for words in _particles().values() for word in words})
-    either = [f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in every]
+    particles = sorted({word for words in _particles().values() for word in words})
+    either = [f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in particles]
     return re.compile(rf"[ -]({'|'.join(either)})\b")
 
 

@@ -19,7 +19,7 @@ LONGEST = 512
 """Most characters of a pattern."""
 _MEMORY = 1 << 20
 """Most bytes of a compiled pattern."""
-_KEPT = 2_048
+_CACHE_SIZE = 2_048
 
 
 class Unusable(NamedTuple):
@@ -28,16 +28,16 @@ class Unusable(NamedTuple):
     reason: str
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def compiled(pattern: str, *, literal: bool = False) -> Any | Unusable:
     """Returns a pattern ready for `lines`, or the reason why it can't be used."""
-    made = _compiled(pattern, case_sensitive=literal, literal=literal, by_line=True)
-    if not isinstance(made, Unusable) and made.search(b""):
+    result = _compiled(pattern, case_sensitive=literal, literal=literal, by_line=True)
+    if not isinstance(result, Unusable) and result.search(b""):
         return Unusable("it matches an empty text, and so any code")
-    return made
+    return result
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def compiled_exactly(pattern: str) -> Any | Unusable:
     """Returns a pattern in which case matters and `^` and `$` are the ends of the whole text."""
     return _compiled(pattern, case_sensitive=True)

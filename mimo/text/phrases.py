@@ -24,8 +24,8 @@ def heading(title: str | None, content: str, otherwise: str) -> str:
     if title:
         return title
     lines = (line.strip() for line in content.splitlines())
-    first = next((line for line in lines if line), otherwise)
-    return first if len(first) <= LONGEST else first[: LONGEST - 1].rstrip() + "…"
+    head = next((line for line in lines if line), otherwise)
+    return head if len(head) <= LONGEST else head[: LONGEST - 1].rstrip() + "…"
 
 
 def cut(text: str, limit: int) -> str:
@@ -45,8 +45,8 @@ def cut(text: str, limit: int) -> str:
 
 def enumerated(words: Sequence[str]) -> str:
     """Returns words as a sentence lists them: `a`, `a and b`, `a, b and c`."""
-    *some, last = words
-    return f"{', '.join(some)} and {last}" if some else last
+    *some, tail = words
+    return f"{', '.join(some)} and {tail}" if some else tail
 
 
 def bullets(items: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ REQUEST_WORDS = frozenset(
 """Words that shape most questions, and are the subject of one that has no other."""
 
 # Words that are not English follow (codespell:ignore-begin).
-_OTHERS = """
+_OTHER_WORDS = """
 wann warum was wem wen wer weshalb wie wieso wieviel wieviele wo wofur woher wohin
 womit welche welchem welchen welcher welches | aber als am an auch auf aus bei beim
 bin bis da damit dann das dass dem den denn der des die dies diese diesem diesen
@@ -134,11 +134,11 @@ They are in lower case, without accents. The question words of each language com
 
 
 def _listed(words: str) -> tuple[frozenset[str], frozenset[str]]:
-    asking, _, others = words.partition("|")
-    return frozenset(asking.split()), frozenset((asking + others).split())
+    asking, _, extra = words.partition("|")
+    return frozenset(asking.split()), frozenset((asking + extra).split())
 
 
-_OTHER_LANGUAGES = tuple(map(_listed, _OTHERS.split(";")))
+_OTHER_LANGUAGES = tuple(map(_listed, _OTHER_WORDS.split(";")))
 
 _ENGLISH_TOO = QUESTION_WORDS | frozenset(
     "al ale also bin by c che ci co com come comment con d da das dei den der des die doe door"
@@ -293,10 +293,10 @@ def matching_words(text: str, query: str) -> list[str]:
     return words
 
 
-def excerpt(text: str, query: str, most: int) -> str:
-    """Returns at most `most` characters of a text, from where it matches a query best."""
+def excerpt(text: str, query: str, limit: int) -> str:
+    """Returns at most `limit` characters of a text, from where it matches a query best."""
     text = text.strip()
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
     lines = text.splitlines(keepends=True)
     shared = [len(matching_words(line, query)) for line in lines]
@@ -304,9 +304,9 @@ def excerpt(text: str, query: str, most: int) -> str:
     start = sum(map(len, lines[:best]))
     words = matching_words(lines[best], query)
     place = min((lines[best].find(word) for word in words), default=0)
-    if place > most // 2:  # A long line: its beginning would leave out the match.
-        start = text.find(" ", start + place - most // 4) + 1
-    return f"{'… ' if start else ''}{cut(text[start:].lstrip(), most)}"
+    if place > limit // 2:  # A long line: its beginning would leave out the match.
+        start = text.find(" ", start + place - limit // 4) + 1
+    return f"{'… ' if start else ''}{cut(text[start:].lstrip(), limit)}"
 
 
 def _split(text: str) -> list[str]:
@@ -333,10 +333,10 @@ def _function_words(words: Sequence[str]) -> list[str]:
         if len(held) <= len(best):
             continue
         accented = {term for word, term in folded.items() if term in held and not word.isascii()}
-        own = (held - _ENGLISH_TOO) | accented
-        first = next(iter(folded.values()))
-        proofs = len(own) + len(accented) + (first in own & asking) + (len(held) > 2)
-        if own and proofs > max(1, len((terms & QUESTION_WORDS) - listed)):
+        native = (held - _ENGLISH_TOO) | accented
+        head = next(iter(folded.values()))
+        proofs = len(native) + len(accented) + (head in native & asking) + (len(held) > 2)
+        if native and proofs > max(1, len((terms & QUESTION_WORDS) - listed)):
             best = held
     return [word for word, term in folded.items() if term in best] if best else []
 

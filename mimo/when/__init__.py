@@ -31,7 +31,7 @@ _SECOND_MOMENT = datetime.min.replace(tzinfo=UTC) + _LEAST
 """The first moment of the calendar that another one precedes."""
 _LITTLE = timedelta(minutes=1)
 """Two moments that are not further apart are the same time of a day in a message."""
-_SHOWN = 60
+_MAX_LENGTH = 60
 """Characters of an expression that a message quotes."""
 
 
@@ -67,10 +67,10 @@ def window(
     Raises `Invalid` if a condition is not understood or no time meets them all.
     """
     base = Interval() if time_filter is None else interval(time_filter, now=now)
-    first = _span(from_date, now).since if from_date is not None else None
-    last = _span(to_date, now) if to_date is not None else None
-    end = last and (last.end_from(first) if first else last.bound)
-    since = max((moment for moment in (base.since, first) if moment), default=None)
+    start = _span(from_date, now).since if from_date is not None else None
+    to_span = _span(to_date, now) if to_date is not None else None
+    end = to_span and (to_span.end_from(start) if start else to_span.bound)
+    since = max((moment for moment in (base.since, start) if moment), default=None)
     until = min((moment for moment in (base.until, end) if moment), default=None)
     if since and until and since >= until:
         conditions = [text for text in (time_filter, from_date, to_date) if text is not None]
@@ -101,25 +101,25 @@ def shown(interval: Interval, now: datetime) -> str:
 
 def _days(interval: Interval, now: datetime) -> str:
     end = interval.until and max(interval.until, _SECOND_MOMENT)
-    since, until, last = (
+    since, until, stop = (
         moment and in_zone(moment, now.tzinfo)
         for moment in (interval.since, end, end and end - _LEAST)
     )
     is_timed = [bool(moment and _is_timed(moment, now)) for moment in (since, until)]
-    if last is None or until is None:
+    if stop is None or until is None:
         return f"since {_day(since, now, timed=is_timed[0])}" if since else "at any time"
     if since is None:
-        return f"until {_day(until if is_timed[1] else last, now, timed=is_timed[1])}"
-    if since.date() == last.date():
-        times = f", {since:%H:%M} to {last:%H:%M}"
-        return _day(last, now) + (times if since.time() != time() or is_timed[1] else "")
+        return f"until {_day(until if is_timed[1] else stop, now, timed=is_timed[1])}"
+    if since.date() == stop.date():
+        times = f", {since:%H:%M} to {stop:%H:%M}"
+        return _day(stop, now) + (times if since.time() != time() or is_timed[1] else "")
     if any(is_timed):
-        return f"{_day(since, now, timed=True)} to {_day(last, now, timed=True)}"
-    if since.year != last.year:
-        return f"{since.day} {_month(since)} {since.year} to {last.day} {_month(last)} {last.year}"
-    if since.month == last.month:
-        return f"{since.day} to {_day(last, now)}"
-    return f"{since.day} {_month(since)} to {_day(last, now)}"
+        return f"{_day(since, now, timed=True)} to {_day(stop, now, timed=True)}"
+    if since.year != stop.year:
+        return f"{since.day} {_month(since)} {since.year} to {stop.day} {_month(stop)} {stop.year}"
+    if since.month == stop.month:
+        return f"{since.day} to {_day(stop, now)}"
+    return f"{since.day} {_month(since)} to {_day(stop, now)}"
 
 
 def _is_timed(moment: datetime, now: datetime) -> bool:
@@ -174,4 +174,4 @@ def _read(text: str, read: Callable[[tuple[str, ...]], T | None], problem: str, 
 
 def quoted(text: str) -> str:
     """Returns an expression in backticks, shortened if it is long."""
-    return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"
+    return f"`{text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + '…'}`"

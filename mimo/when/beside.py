@@ -77,66 +77,66 @@ _KOREAN_BEHIND = (
 """Words after a Korean time that change it."""
 
 
-def is_changed(before: str, expression: str, after: str) -> bool:
+def is_changed(head: str, expression: str, after: str) -> bool:
     """Returns whether the words beside the expression in its sentence change the time.
 
     Unknown words do not: `the deploys of last week` and `last week's deploys` name that week.
     """
-    own = _words(expression)
-    if not own:
+    words = _words(expression)
+    if not words:
         return False
     ends = compiled(_SENTENCE_END)
-    return _is_changed_before(_words(ends.split(before)[-1]), own) or _is_changed_after(
-        own, _words(ends.split(after)[0])
+    return _is_changed_ahead(_words(ends.split(head)[-1]), words) or _is_changed_after(
+        words, _words(ends.split(after)[0])
     )
 
 
-def _is_changed_before(words: list[str], own: list[str]) -> bool:
-    is_narrow = own[0] in _OPEN
+def _is_changed_ahead(words: list[str], phrase: list[str]) -> bool:
+    is_narrow = phrase[0] in _OPEN
     if is_narrow and words and (words[-1] in _NARROWING or _unit(words[-1])):
         return True
-    is_of = own[0] == "of"
+    is_of = phrase[0] == "of"
     while words and words[-1] in FILLERS | _APPROXIMATE:
         is_of = is_of or words[-1] == "of"
         words = words[:-1]
     if not words:
         return False
-    last, earlier = words[-1], words[:-1]
-    if last == "earlier" and own[0] in ("this", "today"):
+    tail, earlier = words[-1], words[:-1]
+    if tail == "earlier" and phrase[0] in ("this", "today"):
         return False
-    if last in _CHANGING or (is_of and (last in _PARTS or _unit(last))):
+    if tail in _CHANGING or (is_of and (tail in _PARTS or _unit(tail))):
         return True
-    if _is_number(last) and (_is_number(own[0]) or _unit(own[0])):
+    if _is_number(tail) and (_is_number(phrase[0]) or _unit(phrase[0])):
         return True
-    if last == "but":
+    if tail == "but":
         return bool(
             {"all", "any", "every", "anything", "everything", "nothing"} & set(earlier[-2:])
         )
-    if last == "to" and not own[-1].endswith(("'s", "’s")):
+    if tail == "to" and not phrase[-1].endswith(("'s", "’s")):
         return True
-    if last not in _JOINING:
+    if tail not in _JOINING:
         return _is_time(words, len(words) - 1)
     return "between" in earlier or (
         bool(earlier) and (_is_number(earlier[-1]) or _is_time(words, len(earlier) - 1))
     )
 
 
-def _is_changed_after(own: list[str], words: list[str]) -> bool:
+def _is_changed_after(phrase: list[str], words: list[str]) -> bool:
     if not words:
         return False
-    first = words[0]
-    if first in _BEHIND or compiled(_KOREAN_BEHIND).fullmatch(first):
+    head = words[0]
+    if head in _BEHIND or compiled(_KOREAN_BEHIND).fullmatch(head):
         return True
-    if first[0].isdigit() and own[-1] in _NAMES:
+    if head[0].isdigit() and phrase[-1] in _NAMES:
         return True
-    if first not in _JOINING:
+    if head not in _JOINING:
         return _is_time(words, 0)
     place = next((n for n, word in enumerate(words[1:], 1) if word not in _BETWEEN), len(words))
-    if first == "but" and "not" in words[1:place]:
+    if head == "but" and "not" in words[1:place]:
         return True
     if place == len(words):
         return False
-    if first in ("at", "around", "from", "by") and words[place][0].isdigit():
+    if head in ("at", "around", "from", "by") and words[place][0].isdigit():
         return True
     return words[place] in _COMPARED or _unit(words[place]) or _is_time(words, place)
 

@@ -69,8 +69,8 @@ def date_of(words: Words, now: datetime) -> Span | None:
             return _part_of(previous(container, now, back=0), word, now)
         case ("last" | "past", word) if word in WEEKDAYS or word in MONTHS:
             # The latest one that began before the present day or month.
-            before = start_of("day" if word in WEEKDAYS else "month", now)
-            return date_of((word,), before - timedelta(microseconds=1))
+            start = start_of("day" if word in WEEKDAYS else "month", now)
+            return date_of((word,), start - timedelta(microseconds=1))
     return _dated(words, now) or _within(words, now)
 
 
@@ -111,14 +111,14 @@ def _in_year(word: str, year: int, zone: tzinfo | None) -> Span | None:
 
 def _dated(words: Words, now: datetime) -> Span | None:
     """Returns a day, a month, a quarter or a half, with its year or without."""
-    rest = words[:-1] if words[-1] == "일" else words
-    years = [word for word in rest if len(word) == 4 and word.isdecimal()]
-    others = [word for word in rest if word not in years]
+    tokens = words[:-1] if words[-1] == "일" else words
+    years = [word for word in tokens if len(word) == 4 and word.isdecimal()]
+    names = [word for word in tokens if word not in years]
     year = int(years[0]) if years else None
     if len(years) > 1:
         return None
-    match others:
-        case [name] if year is not None and rest == words and years[0] in (words[0], words[-1]):
+    match names:
+        case [name] if year is not None and tokens == words and years[0] in (words[0], words[-1]):
             return _in_year(name, year, now.tzinfo)
         case [name, day] if name in MONTHS and (number := day_number(day)) is not None:
             return _one_day(name, number, year, now)
@@ -135,9 +135,9 @@ def day_number(word: str) -> int | None:
 
 def _one_day(month: str, day: int, year: int | None, now: datetime) -> Span:
     number = MONTHS.index(month) + 1
-    _, most = monthrange(_LEAP_YEAR, number)
-    if not 1 <= day <= most:
-        raise Refused("is no day", f"{month.title()} has {most} days")
+    _, days = monthrange(_LEAP_YEAR, number)
+    if not 1 <= day <= days:
+        raise Refused("is no day", f"{month.title()} has {days} days")
     if year is not None:
         return _existing_day(year, number, day, now.tzinfo)
     span = _latest(lambda year: _calendar_day(year, number, day, now.tzinfo), now)
@@ -206,12 +206,12 @@ def piece_of(words: Words, now: datetime) -> Span | None:
 
     The first week of a month is its first 7 days, its first half 15 days, and `early` 10 days.
     """
-    least, most = 7 * DAY, 366 * DAY
+    least, longest = 7 * DAY, 366 * DAY
     match words:
         case ("h1" | "h2" as place, *rest):
-            length, least, most = 15 * DAY, 28 * DAY, 31 * DAY
+            length, least, longest = 15 * DAY, 28 * DAY, 31 * DAY
         case ("early" | "mid" | "late" as place, *rest):
-            length, least, most = 10 * DAY, 28 * DAY, 31 * DAY
+            length, least, longest = 10 * DAY, 28 * DAY, 31 * DAY
         case ("first" | "1st" | "last" as place, count, "day" | "week" as unit, *rest) if (
             count.isdecimal() and 0 < len(count) < 4
         ):
@@ -221,7 +221,7 @@ def piece_of(words: Words, now: datetime) -> Span | None:
         case _:
             return None
     around = _around(tuple(rest), now)
-    if around is None or not least <= around.until - around.since <= most:
+    if around is None or not least <= around.until - around.since <= longest:
         return None
     since = around.since + _PLACES[place] * length
     until = around.until if place in ("h2", "late") else since + length
@@ -246,11 +246,11 @@ def edge_of(words: Words, now: datetime) -> Span | None:
         return None
     since, until = around.since, around.until
     if until - since > 31 * DAY:
-        first, last = months_later(since, 1), months_later(until, -1)
+        head_end, tail_start = months_later(since, 1), months_later(until, -1)
     else:
         length = 7 * DAY if until - since > 7 * DAY else 2 * DAY
-        first, last = since + length, until - length
-    since, until = (since, first) if edge == "start" else (last, until)
+        head_end, tail_start = since + length, until - length
+    since, until = (since, head_end) if edge == "start" else (tail_start, until)
     return begun(Span(since, until, until, recurs=around.recurs), now)
 
 
@@ -264,8 +264,8 @@ def _around(words: Words, now: datetime) -> Span | None:
     span = date_of(words, now)
     if span and span.until == until_now(now):
         with suppress(Refused):  # seen from a later day, it may be another one
-            whole = date_of(words, later(span.since, _MOST_OF_A_YEAR))
-            return whole if whole and whole.since == span.since else span
+            full_span = date_of(words, later(span.since, _MOST_OF_A_YEAR))
+            return full_span if full_span and full_span.since == span.since else span
     return span
 
 
@@ -273,17 +273,17 @@ def _numeric(word: str, now: datetime) -> Span | None:
     """Returns the day of `13/11/2025`; refuses a date whose day and month could be swapped."""
     if not re.fullmatch(r"\d+[-/.]\d+(?:[-/.]\d+)?", word):
         return None
-    first, second, *rest = (int(part) for part in re.split(r"[-/.]", word))
-    year = rest[0] if rest else None
+    left, second, *tail = (int(part) for part in re.split(r"[-/.]", word))
+    year = tail[0] if tail else None
     if year is not None and year < 1000:
         raise Refused("has no year of four digits", "write dates as in 2026-11-20")
-    if first <= 12 and second <= 12 and first != second:
-        shown = f"{now.year if year is None else year:04}"
+    if left <= 12 and second <= 12 and left != second:
+        digits = f"{now.year if year is None else year:04}"
         raise Refused(
             "may mean two days",
-            f"write `{shown}-{second:02}-{first:02}` or `{shown}-{first:02}-{second:02}`",
+            f"write `{digits}-{second:02}-{left:02}` or `{digits}-{left:02}-{second:02}`",
         )
-    day, month = (first, second) if second <= 12 else (second, first)
+    day, month = (left, second) if second <= 12 else (second, left)
     if not 1 <= month <= 12:
         raise Refused("is not a day of the calendar", "write dates as in 2026-11-20")
     return _one_day(MONTHS[month - 1], day, year, now)

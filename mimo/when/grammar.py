@@ -84,34 +84,34 @@ def _both_ends(words: Words, now: datetime) -> Interval | None:
         first_words = _with_half(opening, last_words, now)
         left = _like(last_words, first_words, now)
         right = _like(first_words, _in_half(first_words, last_words, now), now)
-        last, first = limit_of(right, now), limit_of(left, now)
-        if last is None or first is None:
+        end, start = limit_of(right, now), limit_of(left, now)
+        if end is None or start is None:
             continue
-        is_whole = (left, right) == (first_words, last_words)
-        if is_later(first.since, last.since) and not is_whole:
+        is_unchanged = (left, right) == (first_words, last_words)
+        if is_later(start.since, end.since) and not is_unchanged:
             if left == first_words and _clock(last_words):
-                last = _next_day(first, last, now)
-        elif is_later(first.since, last.since) and first.recurs:
+                end = _next_day(start, end, now)
+        elif is_later(start.since, end.since) and start.recurs:
             # The latest friday before the end: `from friday to monday`.
             with suppress(Refused):  # it is later on the day of the end
-                first = _own_phrase(left, last.since.astimezone(now.tzinfo)) or first
-        elif last.recurs and not first.recurs:
-            last = _first_after(first.since.astimezone(now.tzinfo), left, right, now) or last
-        if is_later(first.since, last.since):
+                start = _own_phrase(left, end.since.astimezone(now.tzinfo)) or start
+        elif end.recurs and not start.recurs:
+            end = _first_after(start.since.astimezone(now.tzinfo), left, right, now) or end
+        if is_later(start.since, end.since):
             # `between tuesday 3pm and 9am` has no order to correct.
-            if not is_whole or {"between", "사이"}.isdisjoint(words):
+            if not is_unchanged or {"between", "사이"}.isdisjoint(words):
                 raise Refused("ends before it begins", "the start must come before the end")
-            first, last = last, first
-        return Interval(since=first.since, until=last.end_from(first.since))
+            start, end = end, start
+        return Interval(since=start.since, until=end.end_from(start.since))
     return None
 
 
-def _next_day(first: Span, last: Span, now: datetime) -> Span:
+def _next_day(start: Span, end: Span, now: datetime) -> Span:
     """Returns a time of the next day if it is at most half a day later: `yesterday 10pm to 2am`."""
-    moment = later(last.since, DAY)
-    if moment - first.bound > 12 * HOUR:
-        return last
-    return begun(clock_span(moment, last.until - last.since), now)
+    moment = later(end.since, DAY)
+    if moment - start.bound > 12 * HOUR:
+        return end
+    return begun(clock_span(moment, end.until - end.since), now)
 
 
 def _first_after(since: datetime, left: Words, right: Words, now: datetime) -> Span | None:
@@ -145,16 +145,16 @@ def _ends(words: Words) -> Iterator[tuple[Words, Words]]:
     place = next((place for place, word in enumerate(words) if word in openings), None)
     if place is not None:
         separators = {"and", ".."} if words[place] == "between" else {"to", "until", ".."}
-        for first, last in _parted(words[place + 1 :], separators):
-            yield (*words[:place], *first), last
+        for left, right in _parted(words[place + 1 :], separators):
+            yield (*words[:place], *left), right
     elif words[-1:] == ("사이",):
         yield from _parted(words[:-1], {"와", "부터", ".."})
     else:
         yield from _parted(words[:-1] if words[-1:] == ("까지",) else words, {"부터", ".."})
-        for first, last in _parted(words, {"to", "until"}):
+        for left, right in _parted(words, {"to", "until"}):
             # In `yesterday until noon`, it is the noon of that day.
-            if _amount(first) is None and ("to" in words or not _clock(last)):
-                yield first, last
+            if _amount(left) is None and ("to" in words or not _clock(right)):
+                yield left, right
 
 
 def _parted(words: Words, at: Collection[str]) -> Iterator[tuple[Words, Words]]:
@@ -194,35 +194,35 @@ def _on_day_of(dated: Words, bare: Words, time: timedelta, now: datetime) -> Wor
     return (f"{span.since.astimezone(now.tzinfo).date()}", *bare)
 
 
-def _in_half(first: Words, last: Words, now: datetime) -> Words:
+def _in_half(left: Words, right: Words, now: datetime) -> Words:
     """Returns an hour in the half of the day that the first end names: `오후 3시부터 5시까지`."""
-    is_bare = last[1:2] == ("시",) and last[0].isdecimal() and int(last[0]) <= 12
-    match _timed(first, now) if is_bare else None:
+    is_bare = right[1:2] == ("시",) and right[0].isdecimal() and int(right[0]) <= 12
+    match _timed(left, now) if is_bare else None:
         case (_, _, ("am" | "pm" as half, _, *_)):
-            return (half, *last)
-    return last
+            return (half, *right)
+    return right
 
 
-def _with_half(first: Words, last: Words, now: datetime) -> Words:
+def _with_half(left: Words, right: Words, now: datetime) -> Words:
     """Returns the first end with the half of the day that only the last one names: `2 to 4pm`.
 
     It is the other half if it would be the later time: `11 to 1pm`. After a month, it is a day,
     and after that day an hour: `oct 5 2 to 4pm`.
     """
     halves = {"am": "pm", "pm": "am"}
-    place = next((place for place, word in enumerate(last) if word in halves), 0)
-    hours = (*first[-1:], *last[place - 1 : place])
+    place = next((place for place, word in enumerate(right) if word in halves), 0)
+    hours = (*left[-1:], *right[place - 1 : place])
     if len(hours) != 2 or not all(hour.isdecimal() and 1 <= int(hour) <= 12 for hour in hours):
-        return first
-    if not set(MONTHS).isdisjoint(first) and not _day(first[:-1], now):
-        return first
+        return left
+    if not set(MONTHS).isdisjoint(left) and not _day(left[:-1], now):
+        return left
     crosses_noon = int(hours[0]) % 12 > int(hours[1]) % 12
-    return (*first, halves[last[place]] if crosses_noon else last[place])
+    return (*left, halves[right[place]] if crosses_noon else right[place])
 
 
 def _one_end(words: Words, now: datetime) -> Interval | None:
-    relation, rest = _relation(words)
-    span = (date_of if relation == "ago" else limit_of)(rest, now) if relation else None
+    relation, tail = _relation(words)
+    span = (date_of if relation == "ago" else limit_of)(tail, now) if relation else None
     if span is None:
         return None
     moment = span.bound if relation in ("after", "until") else span.since
@@ -305,13 +305,13 @@ def _together(words: Words, now: datetime) -> Interval | None:
         if span is None:
             return None
         spans.append(span)
-    first, *others = sorted(spans, key=lambda span: span.since.astimezone(UTC))
-    until = first.until
-    for span in others:
+    earliest, *later_spans = sorted(spans, key=lambda span: span.since.astimezone(UTC))
+    until = earliest.until
+    for span in later_spans:
         if is_later(span.since, until):
             raise Refused("names times that are not one span", "name one of them, or a longer time")
         until = max(until, span.until, key=lambda moment: moment.astimezone(UTC))
-    return Interval(since=first.since, until=until)
+    return Interval(since=earliest.since, until=until)
 
 
 def _counted_between(words: Words, now: datetime) -> Interval | None:
@@ -320,8 +320,8 @@ def _counted_between(words: Words, now: datetime) -> Interval | None:
         case (least, "to" | "and" | "..", most, unit, "ago") | (least, unit, "and", most, "ago"):
             counts = [number for count in (least, most) if (number := _number(count)) is not None]
             if unit in UNITS and len(counts) == 2:
-                last, first = (after(now, -n * LENGTHS[UNITS[unit]]) for n in sorted(counts))
-                return Interval(since=first, until=last)
+                end, start = (after(now, -n * LENGTHS[UNITS[unit]]) for n in sorted(counts))
+                return Interval(since=start, until=end)
     return None
 
 
@@ -398,18 +398,18 @@ def _weekend(now: datetime, back: int) -> Span:
 
 def _amount(words: Words) -> timedelta | None:
     """Returns the length of `3 days`, `1 hour 30 minutes`, `a couple of weeks`, `half a year`."""
-    total, rest = timedelta(), list(words)
-    while rest:
-        match rest:
-            case ["and", *rest] if total and rest:
+    total, tail = timedelta(), list(words)
+    while tail:
+        match tail:
+            case ["and", *tail] if total and tail:
                 pass
-            case ["half", "1", unit, *rest] if unit in UNITS:
+            case ["half", "1", unit, *tail] if unit in UNITS:
                 total += LENGTHS[UNITS[unit]] / 2
-            case ["1", ("couple" | "few") as vague, unit, *rest] if unit in UNITS:
+            case ["1", ("couple" | "few") as vague, unit, *tail] if unit in UNITS:
                 total += VAGUE[vague] * LENGTHS[UNITS[unit]]
-            case [count, unit, *rest] if unit in UNITS and (number := _number(count)) is not None:
+            case [count, unit, *tail] if unit in UNITS and (number := _number(count)) is not None:
                 total += number * LENGTHS[UNITS[unit]]
-            case [count, "m", *rest] if _number(count) is not None:
+            case [count, "m", *tail] if _number(count) is not None:
                 raise Refused("may mean minutes or months", f"write `{count}min` or `{count}mo`")
             case _:
                 return None
@@ -456,8 +456,8 @@ def _shifted(words: Words, now: datetime) -> Span | None:
 
 def _timed(words: Words, now: datetime) -> tuple[Span, Words, Words] | None:
     """Returns a time of a day or of a part of it, the words around the time, and its own."""
-    for rest, time, (hour, precision) in _around_clock(words):
-        day = _day(rest, now) or _part(rest, now)
+    for date_words, time, (hour, precision) in _around_clock(words):
+        day = _day(date_words, now) or _part(date_words, now)
         if day is None or words == ("midnight",):  # may be the end of today
             continue
         may_be_pm = {"am", "pm", "noon"}.isdisjoint(time) and HOUR <= hour < 13 * HOUR
@@ -465,7 +465,7 @@ def _timed(words: Words, now: datetime) -> tuple[Span, Words, Words] | None:
         for shift in (0, 12, 24, -12) if may_be_pm else (0, 24):
             moment = midnight(day.since) + hour + shift * HOUR
             if day.since <= moment < day.until:
-                return clock_span(moment, precision)._replace(recurs=day.recurs), rest, time
+                return clock_span(moment, precision)._replace(recurs=day.recurs), date_words, time
     return None
 
 
@@ -473,10 +473,10 @@ def _around_clock(words: Words) -> Iterator[tuple[Words, Words, tuple[timedelta,
     """Yields the words around each time of the clock, those of the time, and the time."""
     if _OF_CLOCKS.isdisjoint(words) and ":" not in " ".join(words):
         return
-    for first in range(len(words)):
-        for end in range(len(words), first, -1):
-            if clock := _clock(words[first:end]):
-                yield (*words[:first], *words[end:]), words[first:end], clock
+    for start in range(len(words)):
+        for end in range(len(words), start, -1):
+            if clock := _clock(words[start:end]):
+                yield (*words[:start], *words[end:]), words[start:end], clock
 
 
 def _day(words: Words, now: datetime) -> Span | None:
@@ -507,16 +507,16 @@ def _part(words: Words, now: datetime) -> Span | None:
         case ("last" | "past", part) if part in PARTS:
             return _part_of_day(today - DAY, part)
     for place, part in enumerate(words):
-        rest = (*words[:place], *words[place + 1 :])
+        date_words = (*words[:place], *words[place + 1 :])
         pair = words[max(place - 1, 0) : place + 1]  # not the clock of `october 9am`
-        if part in PARTS and rest and not _clock(pair) and (day := _day(rest, now)):
+        if part in PARTS and date_words and not _clock(pair) and (day := _day(date_words, now)):
             return _part_of_day(day.since, part)._replace(recurs=day.recurs)
     return None
 
 
 def _part_of_day(day: datetime, part: str) -> Span:
-    first, last = PARTS[part]
-    return Span(day + first * HOUR, day + last * HOUR, day + last * HOUR)
+    start, end = PARTS[part]
+    return Span(day + start * HOUR, day + end * HOUR, day + end * HOUR)
 
 
 def _clock(words: Words) -> tuple[timedelta, timedelta] | None:
@@ -591,17 +591,17 @@ def _fallback(words: Words, now: datetime) -> Span | None:
     about as far from the other day as they state, and is as far from that of 28 days earlier.
     After `ago`, it must be on the named weekday.
     """
-    rest, _, clock = next(_around_clock(words), (words, (), None))
-    if (count := _count_from(rest, now)) is None:
+    date_words, _, clock = next(_around_clock(words), (words, (), None))
+    if (count := _count_from(date_words, now)) is None:
         return None
     seen, start = (moment.replace(tzinfo=None, microsecond=0) for moment in (now, count.start))
     try:
-        day, before = (_day_read(count.text, moment) for moment in (seen, seen - _SHIFT))
+        day, earlier_day = (_day_read(count.text, moment) for moment in (seen, seen - _SHIFT))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    if day is None or before is None or day - before != count.shift:
+    if day is None or earlier_day is None or day - earlier_day != count.shift:
         return None
-    named = {*WEEKDAYS}.intersection(rest) if "ago" in rest else ()
+    named = {*WEEKDAYS}.intersection(date_words) if "ago" in date_words else ()
     if (day - start) / count.step < 0.5 or (named and WEEKDAYS[day.weekday()] not in named):
         return None
     day = day.replace(tzinfo=now.tzinfo)
@@ -613,16 +613,16 @@ def _count_from(words: Words, now: datetime) -> _Count | None:
     if words[:2] in (("day", "before"), ("day", "after")):
         words = ("1", *words)
     place = next((n for n, word in enumerate(words) if word in ("ago", "before", "after")), 0)
-    first = next((n for n in range(place) if _amount(words[n:place])), place)
-    left, right, length = words[:first], words[place + 1 :], _amount(words[first:place])
+    start = next((n for n in range(place) if _amount(words[n:place])), place)
+    left, right, length = words[:start], words[place + 1 :], _amount(words[start:place])
     if not length or length % DAY:
         return None
     relation, count = words[place], f"{length // DAY} day"
     if relation == "ago":
-        if len(other := (*left, *right)) != 1 or other[0] not in _COUNTED:
+        if len(anchor := (*left, *right)) != 1 or anchor[0] not in _COUNTED:
             return None
-        if other[0] in WEEKDAYS:  # parsedatetime ignores one in front: `monday 2 weeks ago`.
-            left, right = (), other
+        if anchor[0] in WEEKDAYS:  # parsedatetime ignores one in front: `monday 2 weeks ago`.
+            left, right = (), anchor
         return _Count(" ".join((*left, count, "ago", *right)), midnight(now), -length, _SHIFT)
     if left or (day := _day(right, now)) is None:
         return None

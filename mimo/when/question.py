@@ -41,7 +41,7 @@ _TOO_SHORT = frozenset({"second", "minute"})
 
 _LONGEST = 10
 """Words of one expression."""
-_MOST = 60
+_MAX_TOKENS = 60
 """Words of a question that are read."""
 
 _FEW = 2
@@ -86,9 +86,9 @@ class NamedTime:
     def days(self, zone: tzinfo | None) -> tuple[date, date] | None:
         """Returns the first and the last day that is meant, in a zone; they may be the same."""
         span = self.spans[0]
-        first = in_zone(span.since, zone).date() if span.since else None
-        last = in_zone(span.until - _SECOND, zone).date() if span.until else None
-        start, end = first or last, last or first
+        first_day = in_zone(span.since, zone).date() if span.since else None
+        last_day = in_zone(span.until - _SECOND, zone).date() if span.until else None
+        start, end = first_day or last_day, last_day or first_day
         return (start, end) if start and end else None
 
 
@@ -106,12 +106,12 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
         return None
     from mimo.when.beside import is_changed
 
-    before = question[: time.start]
+    head = question[: time.start]
     after = question[time.start + len(time.expression) :]
-    if is_changed(before, time.expression, after) or _is_ahead(question, time):
+    if is_changed(head, time.expression, after) or _is_ahead(question, time):
         return None
-    others = (_first_time(part, now) for part in (before, after) if _may_name_a_time(part.lower()))
-    return None if any(other and other.is_relative for other in others) else time
+    times = (_first_time(part, now) for part in (head, after) if _may_name_a_time(part.lower()))
+    return None if any(other_time and other_time.is_relative for other_time in times) else time
 
 
 def _is_ahead(question: str, time: NamedTime) -> bool:
@@ -125,31 +125,31 @@ def _is_ahead(question: str, time: NamedTime) -> bool:
 
 def _first_time(question: str, now: datetime) -> NamedTime | None:
     """Returns the time of the most words that a text names; of equally long ones, the first."""
-    tokens = [*re.finditer(r"[^\s,;?!\"“”()\[\]]+", question)][:_MOST]
+    tokens = [*re.finditer(r"[^\s,;?!\"“”()\[\]]+", question)][:_MAX_TOKENS]
     weekday: tuple[int, int, _Reading] | None = None
     for length in range(min(_LONGEST, len(tokens)), 0, -1):
-        for first in range(len(tokens) - length + 1):
-            end = first + length
-            if not _is_whole([token[0].lower() for token in tokens[first:end]]):
+        for start in range(len(tokens) - length + 1):
+            end = start + length
+            if not _is_complete([token[0].lower() for token in tokens[start:end]]):
                 continue
-            if weekday and first != weekday[1] and end != weekday[0]:
+            if weekday and start != weekday[1] and end != weekday[0]:
                 continue
-            words = question[tokens[first].start() : tokens[end - 1].end()].rstrip(".:…")
+            words = question[tokens[start].start() : tokens[end - 1].end()].rstrip(".:…")
             if (read := _read(words, now)) is None:
                 continue
             if not set(WEEKDAYS).isdisjoint(read[0]):
-                weekday = weekday or (first, end, read)
+                weekday = weekday or (start, end, read)
             elif weekday is None:
-                return _named(question, tokens, first, end, read, now)
+                return _named(question, tokens, start, end, read, now)
             else:
                 place, stop, (names, _) = weekday
                 if not {_weekday(read, now)} <= set(names) <= {*WEEKDAYS, *_ANCHORS}:
                     return None
-                return _named(question, tokens, min(first, place), max(end, stop), read, now)
+                return _named(question, tokens, min(start, place), max(end, stop), read, now)
     return _named(question, tokens, *weekday, now) if weekday else None
 
 
-def _is_whole(tokens: list[str]) -> bool:
+def _is_complete(tokens: list[str]) -> bool:
     """Returns whether an expression of these words has no preposition too many at its ends."""
     from mimo.when.vocabulary import FILLERS
 
@@ -161,7 +161,7 @@ def _is_whole(tokens: list[str]) -> bool:
 def _named(
     question: str,
     tokens: list[re.Match[str]],
-    first: int,
+    begin: int,
     end: int,
     read: _Reading,
     now: datetime,
@@ -170,12 +170,12 @@ def _named(
     from mimo.when import vocabulary
 
     beside = {
-        place: tokens[place][0].lower() for place in (first - 1, end) if place in range(len(tokens))
+        place: tokens[place][0].lower() for place in (begin - 1, end) if place in range(len(tokens))
     }
     for place, word in beside.items():
         if vocabulary.words_of(word) == (_weekday(read, now),):
-            first, end = min(first, place), max(end, place + 1)
-    start, stop = tokens[first].start(), tokens[end - 1].end()
+            begin, end = min(begin, place), max(end, place + 1)
+    start, stop = tokens[begin].start(), tokens[end - 1].end()
     meaning, spans = read
     return NamedTime(
         expression=question[start:stop].rstrip(".:…"),
@@ -193,10 +193,10 @@ def _weekday(read: _Reading, now: datetime) -> str:
     if since is None or until is None:
         return ""
     try:
-        first, last = since.astimezone(now.tzinfo), (until - _SECOND).astimezone(now.tzinfo)
+        start, end = since.astimezone(now.tzinfo), (until - _SECOND).astimezone(now.tzinfo)
     except OverflowError:  # at an end of the calendar
         return ""
-    return WEEKDAYS[first.weekday()] if first.date() == last.date() else ""
+    return WEEKDAYS[start.weekday()] if start.date() == end.date() else ""
 
 
 def _may_name_a_time(text: str) -> bool:
@@ -265,9 +265,9 @@ def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[I
     if since is None or until is None or until - since < _DAY or words[0] == "less":
         return (interval,)
     day = midnight(since)
-    whole = Interval(since=day, until=until)
+    full_days = Interval(since=day, until=until)
     if words[-1] == "ago" and until <= now:
-        whole = Interval(since=day, until=_next_midnight(until))
+        full_days = Interval(since=day, until=_next_midnight(until))
     counted = words[1:] if words[0] == "from" else words
     unit = words[-2] if words[-1] == "ago" and grammar.is_counted(counted) else ""
     if unit := _UNITS.get(unit, unit):
@@ -280,12 +280,12 @@ def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[I
             wide = -(-max(near, length * _INEXACT, _DAY) // _DAY) * _DAY
             widths = dict.fromkeys((near, wide))
             around = [Interval(since=day - width, until=day + width + _DAY) for width in widths]
-        return (*around, whole)
+        return (*around, full_days)
     if words in _LAST_UNITS:
-        last = previous(words[-1], now, back=1)
-        both = Interval(since=min(day, last.since), until=until)
-        return Interval(since=last.since, until=last.until), whole, both
-    return (whole,)
+        span = previous(words[-1], now, back=1)
+        both = Interval(since=min(day, span.since), until=until)
+        return Interval(since=span.since, until=span.until), full_days, both
+    return (full_days,)
 
 
 def _next_midnight(moment: datetime) -> datetime:
@@ -329,10 +329,10 @@ def understood(text: str, now: datetime) -> Asking:
     if not words:
         return Asking(way=Way.NEWEST)
     time = named_time(text, now)
-    rest = time.rest if time else text
-    decisions = compiled(r"\b(?:decid|decision)|결정").search(rest.lower()) is not None
-    if time and (is_framing(rest) or not compiled(r"\w").search(rest)):
-        resuming = asks_where_work_stopped(rest)
+    remainder = time.rest if time else text
+    decisions = compiled(r"\b(?:decid|decision)|결정").search(remainder.lower()) is not None
+    if time and (is_framing(remainder) or not compiled(r"\w").search(remainder)):
+        resuming = asks_where_work_stopped(remainder)
         return Asking(way=Way.SPAN, time=time, decisions=decisions, resuming=resuming)
     if time and time.is_present:
         time = None

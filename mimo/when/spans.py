@@ -115,8 +115,8 @@ def start_of(unit: str, moment: datetime) -> datetime:
     if unit == "week":
         return day - moment.weekday() * DAY
     if unit in MONTHS_OF:
-        first = (moment.month - 1) // MONTHS_OF[unit] * MONTHS_OF[unit] + 1
-        return day.replace(month=first, day=1)
+        month = (moment.month - 1) // MONTHS_OF[unit] * MONTHS_OF[unit] + 1
+        return day.replace(month=month, day=1)
     return day
 
 

@@ -154,9 +154,9 @@ def test_exactness_refuses_what_would_be_lost() -> None:
 @pytest.mark.parametrize("syntax", SYNTAXES)
 def test_a_text_beyond_the_size_is_refused(syntax: Any) -> None:
     text = '{"a": 1}' if syntax == "json" else "a: 1\n" if syntax == "yaml" else "a = 1\n"
-    assert loads(text, syntax, most=len(text)) == {"a": 1}
+    assert loads(text, syntax, limit=len(text)) == {"a": 1}
     with pytest.raises(DataError, match="larger than 4 bytes"):
-        loads(text.encode(), syntax, most=4)
+        loads(text.encode(), syntax, limit=4)
 
 
 @pytest.mark.parametrize(("syntax", "text"), [("json", "[1]"), ("toml", "a = 1"), ("yaml", "a: 1")])

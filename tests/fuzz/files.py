@@ -126,8 +126,8 @@ def client_file(data: bytes) -> None:
             else edits.at(edits.load(format, after), edit.path) is not None
             for edit in ours
         )
-        left = edits.take_out(format, after, ours, made=made)
-        assert edits.take_out(format, left, ours, made=made) == left
+        left = edits.take_out(format, after, ours, containers=made)
+        assert edits.take_out(format, left, ours, containers=made) == left
         if isinstance(before, dict) and not any(edits.at(before, edit.path) for edit in ours):
             needed = {edit.path[0]: edit.value for edit in ours if isinstance(edit, Needed)}
             if text.strip():

@@ -40,7 +40,9 @@ def broken(log: AuditLog) -> list[str]:
     count, last = (head.number, head.hash) if head else (0, None)
     return [
         problem.what
-        for problem in faults(placed, log.key, count=count, last=last, restarted=log.has_restarted)
+        for problem in faults(
+            placed, log.key, count=count, digest=last, restarted=log.has_restarted
+        )
         if problem.is_broken
     ]
 
@@ -52,7 +54,7 @@ def notices(log: AuditLog) -> list[str]:
     head = log.head
     assert head is not None
     problems = faults(
-        placed, log.key, count=head.number, last=head.hash, restarted=log.has_restarted
+        placed, log.key, count=head.number, digest=head.hash, restarted=log.has_restarted
     )
     return [problem.what for problem in problems if not problem.is_broken]
 

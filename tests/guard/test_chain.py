@@ -29,7 +29,7 @@ def found(links: list[Link], *, count: int | None = None, key: bytes | None = KE
     placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links, 1)]
     return [
         f"{problem.line}: {problem.what}"
-        for problem in faults(placed, key, count=len(whole), last=last)
+        for problem in faults(placed, key, count=len(whole), digest=last)
     ]
 
 
@@ -132,16 +132,16 @@ def test_any_edit_is_a_fault(data: st.DataObject) -> None:
 def test_without_the_key_only_hashes_are_checked() -> None:
     links = chain(3, b"another")
     placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links, 1)]
-    assert list(faults(placed, None, count=3, last=links[-1].hash)) == []
-    assert list(faults(placed, KEY, count=3, last=links[-1].hash))
+    assert list(faults(placed, None, count=3, digest=links[-1].hash)) == []
+    assert list(faults(placed, KEY, count=3, digest=links[-1].hash))
 
 
 def test_older_records_may_be_missing_if_a_record_states_it() -> None:
     links = chain(3)
     links.append(sealed({"n": 4, "event_type": "dropped", "through": 2}, links[-1].hash, KEY))
     placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links[2:], 1)]
-    assert list(faults(placed, KEY, count=4, last=links[-1].hash)) == []
-    assert list(faults(placed[1:], KEY, count=4, last=links[-1].hash))
+    assert list(faults(placed, KEY, count=4, digest=links[-1].hash)) == []
+    assert list(faults(placed[1:], KEY, count=4, digest=links[-1].hash))
 
 
 @pytest.mark.parametrize(

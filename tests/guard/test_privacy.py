@@ -45,9 +45,9 @@ def test_a_key_that_is_a_secret_is_not_repeated() -> None:
 
 
 def test_only_secrets_of_the_stored_text_may_stay() -> None:
-    privacy.check_secrets({"text": f"new words, {TOKEN}"}, by_person=False, before=f"old {TOKEN}")
+    privacy.check_secrets({"text": f"new words, {TOKEN}"}, by_person=False, previous=f"old {TOKEN}")
     with pytest.raises(SecretDetected):
-        privacy.check_secrets({"text": TOKEN}, by_person=False, before="something else")
+        privacy.check_secrets({"text": TOKEN}, by_person=False, previous="something else")
 
 
 def test_the_mark_that_allows_a_line_counts_only_for_the_user() -> None:

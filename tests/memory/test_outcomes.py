@@ -43,7 +43,7 @@ def _marked(memory: Memory, *marks: Outcome | None) -> Memory:
     for mark in marks:
         before, after = memory.confidence, outcomes.confidence_after(memory, mark, NOW)
         line = outcomes.entry(
-            mark, "- 2026-11-20 FAILED, confidence 1 → 0", on=NOW, before=before, after=after
+            mark, "- 2026-11-20 FAILED, confidence 1 → 0", on=NOW, previous=before, after=after
         )
         sections = outcomes.with_entry(memory, line)
         memory = replace(memory, outcome=mark, confidence=after, sections=sections)
@@ -86,8 +86,8 @@ def _told(*lines: str) -> Memory:
 
 @pytest.mark.parametrize("why", ["Tokens leak", "Two lines\n- and a list", "a: b, confidence: c"])
 def test_the_reason_is_that_of_the_last_entry(why: str) -> None:
-    first = outcomes.entry(Outcome.PARTIAL, "Slow", on=NOW, before=0.7, after=0.8)
-    last = outcomes.entry(Outcome.FAILED, why, on=NOW, before=0.8, after=0.5)
+    first = outcomes.entry(Outcome.PARTIAL, "Slow", on=NOW, previous=0.7, after=0.8)
+    last = outcomes.entry(Outcome.FAILED, why, on=NOW, previous=0.8, after=0.5)
     memory = _told(first, last)
     assert outcomes.reason(memory) == why
     assert memory.sections[Section.OUTCOME].splitlines()[0] == (

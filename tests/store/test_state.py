@@ -40,8 +40,8 @@ def names(data: Any) -> tuple[str, ...]:
     return tuple(data["names"])
 
 
-CACHE = StateFile(names, most=1_000)
-DECISION = StateFile(names, most=1_000, hint="make another")
+CACHE = StateFile(names, limit=1_000)
+DECISION = StateFile(names, limit=1_000, hint="make another")
 
 DAMAGES = {
     "empty": b"",

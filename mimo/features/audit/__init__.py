@@ -49,11 +49,13 @@ def broken(call: Call, *, newest: bool = False) -> tuple[int, list[Fault]]:
     log = log_of(call)
     log.check_format()
     head = log.head
-    count, last = (head.number, head.hash) if head else (0, None)
+    count, digest = (head.number, head.hash) if head else (0, None)
     placed = _placed(log, log.paths()[-1:] if newest else None)
     restarted = log.has_restarted
     broken = list(
-        faults(placed, log.key, count=count, last=last, from_start=not newest, restarted=restarted)
+        faults(
+            placed, log.key, count=count, digest=digest, from_start=not newest, restarted=restarted
+        )
     )
     if log.path.is_symlink() or (log.path.exists() and not log.path.is_file()):
         broken.append(Fault(log.path.name, 1, "calls are not recorded: it is not a regular file"))
@@ -61,11 +63,11 @@ def broken(call: Call, *, newest: bool = False) -> tuple[int, list[Fault]]:
         message = f"the last write was interrupted: {left:,} bytes of an incomplete record"
         torn = sum(1 for _ in log.links(log.path)) + 1
         broken.append(Fault(log.path.name, torn, message, is_broken=False))
-    first = next(_placed(log), None) if log.key is None else None
+    earliest = next(_placed(log), None) if log.key is None else None
     # A home without records has no key either: the records name the home that sealed them.
-    if first and first.link and (head or first.link.home is None):
+    if earliest and earliest.link and (head or earliest.link.home is None):
         message = "the key that sealed it is not on this machine: only the hashes were checked"
-        broken.insert(0, Fault(first.file, first.line, message))
+        broken.insert(0, Fault(earliest.file, earliest.line, message))
     return max(count, log.last_number), broken
 
 
@@ -84,12 +86,12 @@ def exposition(totals: Totals, memories: Mapping[str, int]) -> str:
     name = "memory_tool_latency_seconds"
     latency: list[Sample] = []
     for tool in totals.tools():
-        own = {"tool_name": tool}
+        tool_label = {"tool_name": tool}
         for quantile in QUANTILES:
-            labels = {**own, "quantile": f"{quantile:g}"}
+            labels = {**tool_label, "quantile": f"{quantile:g}"}
             latency.append((name, labels, totals.latency(tool, quantile)))
-        latency.append((f"{name}_count", own, totals.calls(tool)))
-        latency.append((f"{name}_sum", own, totals.seconds[(tool,)]))
+        latency.append((f"{name}_count", tool_label, totals.calls(tool)))
+        latency.append((f"{name}_sum", tool_label, totals.seconds[(tool,)]))
     kinds = [("mind_memories", {"type": kind}, number) for kind, number in sorted(memories.items())]
     families = [
         _counter("requests", "Calls of tools", "namespace status", totals.requests),

@@ -146,13 +146,13 @@ def show(
     The record never contains stored or found texts: only names and times.
     """
     span = when.window(time_filter, from_date, to_date, now=call.mind.local_now())
-    wanted = {"tool": tool, "status": status and status.value, "agent": agent, "user": user}
+    conditions = {"tool": tool, "status": status and status.value, "agent": agent, "user": user}
     newest: deque[AuditRow] = deque(maxlen=limit)
     total = 0
     for link in audit.recorded(call, span.since, span.until):
         event = link.event
         if event.get("event_type") == "tool_call" and all(
-            value is None or event.get(name) == value for name, value in wanted.items()
+            value is None or event.get(name) == value for name, value in conditions.items()
         ):
             with suppress(ValueError):  # a record from a clone may have any time
                 newest.append(_record_row(link))
@@ -338,8 +338,8 @@ _ROLES = {"ok": good, "denied": warn, "failed": bad}
 @render.register
 def _(result: AuditRows, screen: Screen) -> None:
     screen.table(("TIME", "TOOL", "ON", "BY", "STATUS", "TOOK"), map(_cells, result.calls))
-    shown = f"the newest {len(result.calls):,} of " if len(result.calls) < result.total else ""
-    screen.line(dim(f"{shown}{count(result.total, 'call')}"))
+    prefix = f"the newest {len(result.calls):,} of " if len(result.calls) < result.total else ""
+    screen.line(dim(f"{prefix}{count(result.total, 'call')}"))
 
 
 def _cells(row: AuditRow) -> tuple[Part, ...]:

@@ -51,7 +51,7 @@ MESSAGE_SECONDS = 8.0
 CLOSING_SECONDS = 2.0
 
 
-_FIRST = ("ctrl+c", "tab", "shift+tab", "slash")
+_PRIORITY_KEYS = ("ctrl+c", "tab", "shift+tab", "slash")
 """The keys that have another meaning in Textual itself, and the one whose next keys are text.
 
 The action of such a key has run before the next key is looked at.
@@ -86,7 +86,7 @@ class Browser(App[None]):
     AUTO_FOCUS: ClassVar[str | None] = "Rows"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(name, key.action, key.help, show=False, priority=name in _FIRST)
+        Binding(name, key.action, key.help, show=False, priority=name in _PRIORITY_KEYS)
         for key in KEYS
         for name in key.names.split(",")
     ]
@@ -201,8 +201,8 @@ class Browser(App[None]):
         if not place.is_same_list(self.place):
             return
         chosen = self.rows.chosen if again else None
-        before = Listed() if afresh or again else self.rows.listed
-        listed = before.with_page(page)
+        previous = Listed() if afresh or again else self.rows.listed
+        listed = previous.with_page(page)
         self._notice = page.notice or ""
         self.rows.empty = _empty(place)
         self.rows.show(listed, listed.place_of(chosen, self.rows.cursor))
@@ -316,7 +316,7 @@ class Browser(App[None]):
         self.ask(self._previews, work, partial(self._show_preview, row))
 
     def preview_to_approve(
-        self, id: str, lane: Lane, shown: Callable[[MemoryDetails], None]
+        self, id: str, lane: Lane, callback: Callable[[MemoryDetails], None]
     ) -> None:
         """Shows the whole text of a memory in the preview."""
         width = self.preview.text_width
@@ -328,7 +328,7 @@ class Browser(App[None]):
                 self._moving.stop()  # Otherwise the preview of the row would replace the text.
             self._show_preview(Row(identity=(id, "whole"), id=id, title=id), (Text(), *lines))
             self.preview.border_title = memory.title
-            shown(memory)
+            callback(memory)
 
         self.ask(lane, lambda _: self.reader.to_approve(id, width), show)
 
@@ -338,10 +338,10 @@ class Browser(App[None]):
 
     def _show_preview(self, row: Row | None, lines: Sequence[Text]) -> None:
         title, *body = lines or (Text(),)
-        is_other = row is None or self._previewed != row.identity
+        is_new_row = row is None or self._previewed != row.identity
         self._previewed = row.identity if row else None
         self.preview.border_title = title.plain
-        self.preview.show(body, from_start=is_other)
+        self.preview.show(body, from_start=is_new_row)
 
     @on(Rows.Opened)
     def _open_clicked(self) -> None:
@@ -382,9 +382,9 @@ class Browser(App[None]):
         """Moves by pages."""
         self._pane.turn(pages)
 
-    def action_ends(self, last: int) -> None:
+    def action_ends(self, bottom: int) -> None:
         """Moves to the first or the last row or line."""
-        self._pane.to_end(bool(last))
+        self._pane.to_end(bool(bottom))
 
     def action_switch(self) -> None:
         """Gives the keys to the other one of list and preview."""

@@ -47,7 +47,7 @@ class Screen(Protocol):
         """Shows a memory in the preview."""
 
     def preview_to_approve(
-        self, id: str, lane: Lane, shown: Callable[[MemoryDetails], None]
+        self, id: str, lane: Lane, callback: Callable[[MemoryDetails], None]
     ) -> None:
         """Shows the whole text of a memory in the preview."""
 

@@ -77,7 +77,7 @@ KEYS = (
 )
 """All keys of the main screen, the most useful ones first."""
 
-_LAST = ("help", "quit")
+_FIXED_ACTIONS = ("help", "quit")
 """The actions that the last line names however narrow it is."""
 
 
@@ -93,7 +93,7 @@ class Label:
 def labels_within(width: int) -> list[Label]:
     """Returns the keys for a line of that width, those with less use left out first."""
     named = [key for key in KEYS if key.label]
-    chosen = [key for key in named if key.action in _LAST]
+    chosen = [key for key in named if key.action in _FIXED_ACTIONS]
     for key in named:
         if key not in chosen and _width([*chosen, key]) <= width:
             chosen.append(key)
@@ -154,9 +154,9 @@ class Place:
     """The memory whose links are listed."""
     cursor: int = 0
 
-    def is_same_list(self, other: Place) -> bool:
+    def is_same_list(self, place: Place) -> bool:
         """Returns whether two places show the same list."""
-        return replace(self, cursor=0) == replace(other, cursor=0)
+        return replace(self, cursor=0) == replace(place, cursor=0)
 
 
 @frozen
@@ -187,8 +187,8 @@ class Listed:
     def place_of(self, row: Row | None, near: int) -> int:
         """Returns where a row is, or the nearest place if it is no longer in the list."""
         if row is not None:
-            for place, other in self.rows.items():
-                if other.identity == row.identity:
+            for place, candidate in self.rows.items():
+                if candidate.identity == row.identity:
                     return place
         return max(0, min(near, self.total - 1))
 

@@ -121,9 +121,9 @@ class Reader:
         """
         with self._renewing:
             if self._call.mind.is_outdated:
-                before = self._call.mind
-                self._call = self._call.on(before.reopened())
-                before.close()
+                old_mind = self._call.mind
+                self._call = self._call.on(old_mind.reopened())
+                old_mind.close()
         # Questions and partial output belong to a command that writes to the terminal.
         console = Console(progress=self._progress, halted=halted)
         caller = replace(self._call.caller, counts_uses=counted)
@@ -181,11 +181,11 @@ class Reader:
         if row.id is None:
             screen.line(warn("this memory is missing"))
             return screen.lines()
-        shown = self._details(row.id, halted, counted=counted)
+        details = self._details(row.id, halted, counted=counted)
         links: tuple[Row, ...] = ()
         with suppress(AmbiguousId, NotFound):  # Only its chunks are in the graph.
             links = tuple(_neighbours(self._graph(row.id, halted)))
-        _show_memory(shown, links, screen)
+        _show_memory(details, links, screen)
         return _highlighted(screen.lines(), query)
 
     def to_approve(self, id: str, width: int) -> tuple[MemoryDetails, tuple[Text, ...]]:
@@ -219,12 +219,12 @@ class Reader:
             listed = {"kinds": [item.kind.value], "limit": 1000}
             if item not in self._answer(Review, "review", listed, None).items:
                 return Done(message=CHANGED)
-        before = self._last_change()
+        previous = self._last_change()
         result = self.run(path, arguments)
         if result is None:
             return Done(message="nothing changed")
         message, change = self._first_line(result), self._last_change()
-        if change == before:
+        if change == previous:
             return Done(message=message)
         return Done(message=f"{message}; u undoes it", change=change)
 
@@ -316,8 +316,8 @@ def _neighbours(graph: LinkGraph) -> Iterator[Row]:
     for arc in graph.links:
         if start in (arc.source, arc.target):
             forward = arc.source == start
-            other = nodes[arc.target if forward else arc.source]
-            yield _link_row(arc, other, forward=forward)
+            neighbour = nodes[arc.target if forward else arc.source]
+            yield _link_row(arc, neighbour, forward=forward)
     for arc in graph.missing:
         if arc.source == start:
             yield Row(
@@ -329,13 +329,13 @@ def _neighbours(graph: LinkGraph) -> Iterator[Row]:
             )
 
 
-def _link_row(arc: Arc, other: LinkedMemory, *, forward: bool) -> Row:
+def _link_row(arc: Arc, neighbour: LinkedMemory, *, forward: bool) -> Row:
     return Row(
-        identity=(arc.type, forward, other.id),
-        id=other.id,
-        title=other.title,
+        identity=(arc.type, forward, neighbour.id),
+        id=neighbour.id,
+        title=neighbour.title,
         relation=(dim(f"{arrow_of(arc, forward=forward)}  "),),
-        marks=tuple(row_labels(other, brief=True)),
+        marks=tuple(row_labels(neighbour, brief=True)),
     )
 
 

@@ -160,9 +160,9 @@ class Pane(ScrollView, can_focus=True, inherit_bindings=False):
         """Scrolls by pages."""
         self.move(pages * max(1, self.size.height - 1))
 
-    def to_end(self, last: bool) -> None:
+    def to_end(self, bottom: bool) -> None:
         """Scrolls to the first or to the last line."""
-        self.scroll_to(y=self.max_scroll_y if last else 0, animate=False)
+        self.scroll_to(y=self.max_scroll_y if bottom else 0, animate=False)
 
 
 class Preview(Pane):
@@ -223,8 +223,8 @@ class Rows(Pane):
 
     def want(self) -> None:
         """Asks for the page of the first visible row that was not read yet."""
-        first = round(self.scroll_target_y)
-        for place in range(first, min(self.listed.total, first + self.size.height)):
+        top = round(self.scroll_target_y)
+        for place in range(top, min(self.listed.total, top + self.size.height)):
             if place not in self.listed.rows:
                 self.post_message(self.Missing(place // PAGE * PAGE))
                 return
@@ -258,9 +258,9 @@ class Rows(Pane):
         """Moves the cursor by rows."""
         self.choose(self.cursor + lines)
 
-    def to_end(self, last: bool) -> None:
+    def to_end(self, bottom: bool) -> None:
         """Moves the cursor to the first or to the last row."""
-        self.choose(self.listed.total - 1 if last else 0)
+        self.choose(self.listed.total - 1 if bottom else 0)
 
     def on_click(self, event: events.Click) -> None:
         """Chooses the clicked row, or opens it if it was chosen before."""
@@ -342,9 +342,9 @@ class Choose(ModalScreen[object]):
         """Gives the answer of a key, or moves to another answer."""
         event.stop()
         event.prevent_default()
-        given = [choice for choice in self._choices if choice.key == event.character]
-        if given:
-            self.dismiss(given[0].value)
+        matches = [choice for choice in self._choices if choice.key == event.character]
+        if matches:
+            self.dismiss(matches[0].value)
         elif event.key in ("down", "j", "tab"):
             self._mark(self._cursor + 1)
         elif event.key in ("up", "k", "shift+tab"):

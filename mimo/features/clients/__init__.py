@@ -157,8 +157,8 @@ def install(
     read or changed in place, and `StorageFailed`.
     """
     capture = call.mind.config["hook.capture"] == "on"
-    every = targets(client, scope, here, capture=capture)
-    plans = [plan_install(call, client, target, force=force) for target in every]
+    all_targets = targets(client, scope, here, capture=capture)
+    plans = [plan_install(call, client, target, force=force) for target in all_targets]
     if client.adds_itself and scope is Scope.USER:
         command = "mind" if here.which("mind") else here.executable
         entry = client.server(Scope.USER, command, project=None, home=here.home)
@@ -170,8 +170,8 @@ def uninstall(
     call: Call, client: Client, scope: Scope, here: Machine, *, dry_run: bool
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, and yields the rows. Raises as `install`."""
-    every = targets(client, scope, here, capture=True, removing=True)
-    plans = [plan_uninstall(call, client, target) for target in every]
+    all_targets = targets(client, scope, here, capture=True, removing=True)
+    plans = [plan_uninstall(call, client, target) for target in all_targets]
     if client.adds_itself and scope is Scope.USER:
         yield _by_program(call, client, here, None, dry_run=dry_run)
     yield from (apply(call, plan, scope, dry_run=dry_run) for plan in plans)
@@ -186,30 +186,30 @@ def targets(
     `removing`, all files that may have hooks are listed.
     """
     command = _program(here, scope, absolute=client.absolute)
-    wanted: list[tuple[Places, tuple[Edit, ...]]] = []
+    pairs: list[tuple[Places, tuple[Edit, ...]]] = []
     if not (client.adds_itself and scope is Scope.USER):
         project = str(here.project) if here.project else None
         entry = client.server(scope, command, project=project, home=here.home)
-        wanted.append((client.files[scope], (entry,)))
+        pairs.append((client.files[scope], (entry,)))
     for hooks in client.hooks:
         program = _program(here, scope, absolute=hooks.absolute)
         changes = hooks.edits(program=program, home=here.home, capture=capture)
         files, beside = hooks.files[scope], hooks.beside.get(scope)
         if beside and removing:
-            wanted += [(beside, changes), (files, changes)]
+            pairs += [(beside, changes), (files, changes)]
         elif beside and _has_hooks(beside, here) and not _has_hooks(files, here):
-            wanted.append((beside, changes))
+            pairs.append((beside, changes))
         else:
-            wanted.append((files, changes))
+            pairs.append((files, changes))
     if client.plugin:
         text = Path(__file__).with_name(f"{client.name}.js").read_text(encoding="utf-8")
-        wanted.append((client.plugin[scope], (Script(text),)))
+        pairs.append((client.plugin[scope], (Script(text),)))
     edits: dict[Path, tuple[Edit, ...]] = {}
-    for file, some in wanted:
+    for file, some in pairs:
         path = place_of(file, here)
         edits[path] = (*edits.get(path, ()), *some)
     within = here.project if scope is Scope.PROJECT else None
-    return [Target(path, every, within) for path, every in edits.items()]
+    return [Target(path, file_edits, within) for path, file_edits in edits.items()]
 
 
 def _has_hooks(file: Places, here: Machine) -> bool:
@@ -258,21 +258,21 @@ def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> 
     elif any(editing.has_other_hook(editing.load(file.format, text), e) for e in target.edits):
         remark = "its hooks are changed, or of an earlier version; `--force` replaces them"
     clients = tuple(dict.fromkeys((*(note.clients if note else ()), client.name)))
-    made = _made(file, target, note)
+    containers = _new_containers(file, target, note)
     if text == file.text:
         # Without a note, the file had ours already: its original is unknown.
-        note = note or Note(clients=clients, before="", after="", made=made)
+        note = note or Note(clients=clients, before="", after="", made=containers)
         return Plan(file, file.data, replace(note, clients=clients), remark)
     current = None if file.data is None else files.digest(file.data)
-    before = current
+    original = current
     if note:
-        before = note.before if note.after == current else ""
+        original = note.before if note.after == current else ""
     after = file.encoded(text)
     note = Note(
         clients=clients,
-        before=before,
+        before=original,
         after=files.digest(after),
-        made=tuple(dict.fromkeys((*(note.made if note else ()), *made))),
+        made=tuple(dict.fromkeys((*(note.made if note else ()), *containers))),
     )
     return Plan(file, after, note, remark)
 
@@ -287,7 +287,9 @@ def _by_hand(edit: Edit) -> str:
     return f"the entry would be {name} = {value}"
 
 
-def _made(file: FileState, target: Target, note: Note | None) -> tuple[tuple[str, ...], ...]:
+def _new_containers(
+    file: FileState, target: Target, note: Note | None
+) -> tuple[tuple[str, ...], ...]:
     """Returns the containers that are created for the edits.
 
     A file without a note may have some of ours already. Containers with nothing else count, too.
@@ -295,7 +297,7 @@ def _made(file: FileState, target: Target, note: Note | None) -> tuple[tuple[str
     text = file.text
     if note is None:
         with suppress(MindError):
-            text = editing.take_out(file.format, text, target.edits, made=None)
+            text = editing.take_out(file.format, text, target.edits, containers=None)
     return editing.missing(file.format, text, target.edits)
 
 
@@ -309,21 +311,21 @@ def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
     if file.format is Format.YAML:
         return _plan_for_user(file, read(file), target, removes=True)
     note = storage.note_of(call.mind.home, target.path)
-    if note and (others := tuple(name for name in note.clients if name != client.name)):
-        remark = f"{', '.join(others)} uses it too"
-        return Plan(file, file.data, replace(note, clients=others), remark)
+    if note and (other_clients := tuple(name for name in note.clients if name != client.name)):
+        remark = f"{', '.join(other_clients)} uses it too"
+        return Plan(file, file.data, replace(note, clients=other_clients), remark)
     if file.data is None:
         return Plan(file, None)
     if note and note.after == files.digest(file.data):
         if note.before is None:
             return Plan(file, None)
-        before = storage.kept(call.mind.home, target.path, note.before)
-        if before is not None and not _has_ours(replace(file, data=before), target):
-            return Plan(file, before)
+        original = storage.kept(call.mind.home, target.path, note.before)
+        if original is not None and not _has_ours(replace(file, data=original), target):
+            return Plan(file, original)
     data = read(file)
-    made = note.made if note else None
+    containers = note.made if note else None
     try:
-        text = editing.take_out(file.format, file.text, target.edits, made=made)
+        text = editing.take_out(file.format, file.text, target.edits, containers=containers)
     except MindError as error:
         raise _with_path(error, target.path) from None
     entries = [editing.at(data, edit.path) for edit in target.edits if isinstance(edit, Entry)]
@@ -372,7 +374,7 @@ def _plan_for_user(
 def _has_ours(file: FileState, target: Target) -> bool:
     """Returns whether a file has entries or hooks of ours."""
     try:
-        return editing.take_out(file.format, file.text, target.edits, made=()) != file.text
+        return editing.take_out(file.format, file.text, target.edits, containers=()) != file.text
     except MindError:
         return True  # It has some that can't be cut out.
 
@@ -416,9 +418,9 @@ def _diff(plan: Plan) -> str:
 
     sides = (plan.file.data, plan.data)
     old, new = ((data or b"").decode("utf-8", "replace").splitlines(True) for data in sides)
-    before, after = ("/dev/null" if data is None else str(plan.file.path) for data in sides)
+    old_path, after = ("/dev/null" if data is None else str(plan.file.path) for data in sides)
     missing = "\n\\ No newline at end of file\n"
-    lines = unified_diff(old, new, before, after)
+    lines = unified_diff(old, new, old_path, after)
     return "".join(line if line.endswith("\n") else line + missing for line in lines)
 
 
@@ -446,7 +448,7 @@ def _by_program(
     call: Call,
     client: Client,
     here: Machine,
-    wanted: Mapping[str, Any] | None,
+    new_entry: Mapping[str, Any] | None,
     *,
     force: bool = False,
     dry_run: bool,
@@ -462,10 +464,10 @@ def _by_program(
         file = storage.look(path, within=None)
         present = editing.at(read(file), (client.section, SERVER))
     is_ours = editing.is_ours(present)
-    if present == wanted or (wanted and is_ours and not force):
+    if present == new_entry or (new_entry and is_ours and not force):
         return FileRow(file=str(path), action=Action.UNCHANGED)
     remove = ["remove", "--scope", "user", SERVER]
-    if wanted is None:
+    if new_entry is None:
         if not is_ours:
             return FileRow(file=str(path), action=Action.UNCHANGED, note=NOT_OURS)
         return _run(client, here, path, remove, dry_run=dry_run)
@@ -476,7 +478,7 @@ def _by_program(
         )
     add, restore = (
         ["add-json", "--scope", "user", SERVER, json.dumps(entry, separators=(",", ":"))]
-        for entry in (wanted, present)
+        for entry in (new_entry, present)
     )
     is_here = here.which(str(client.program)) is not None
     if file is None or present is None or dry_run or not is_here:
@@ -594,10 +596,10 @@ def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
                     f"mind uninstall claude-code --scope {scope}",
                 )
     for scope, file in _hook_files("codex"):
-        other = client("codex").files[scope]
-        if editing.has_hook(_data(file, here), start) and _has_hooks(other, here):
+        config = client("codex").files[scope]
+        if editing.has_hook(_data(file, here), start) and _has_hooks(config, here):
             yield Doubt(
-                f"Codex has hooks in {place_of(other, here)} and in hooks.json, and warns of that",
+                f"Codex has hooks in {place_of(config, here)} and in hooks.json, and warns of that",
                 f"mind uninstall codex --scope {scope} && mind install codex --scope {scope}",
             )
 

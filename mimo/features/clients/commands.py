@@ -85,7 +85,7 @@ def install(
         return Installation(clients=tuple(clients.states(here)))
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
-    wanted = None if toolsets is None else _toolsets_of(toolsets)
+    groups = None if toolsets is None else _toolsets_of(toolsets)
     rows = tuple(clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run))
     messages = []
     if here.which("mind") is None:
@@ -98,7 +98,7 @@ def install(
             "if they are shared, use --scope user"
         )
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
-    shown = _chosen(call, wanted, dry_run=dry_run)
+    listed_groups = _chosen(call, groups, dry_run=dry_run)
     return Installation(
         client=client,
         scope=for_scope,
@@ -106,8 +106,8 @@ def install(
         files=rows,
         then=chosen.after if changed else None,
         capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask else None,
-        toolsets=shown,
-        tools=_count(shown),
+        toolsets=listed_groups,
+        tools=_count(listed_groups),
         notice=join_texts(*messages),
     )
 
@@ -129,15 +129,15 @@ def _toolsets_of(text: str) -> tuple[str, ...]:
     return names
 
 
-def _chosen(call: Call, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tuple[str, ...]:
+def _chosen(call: Call, groups: tuple[str, ...] | None, *, dry_run: bool) -> tuple[str, ...]:
     """Returns the groups that the server lists, after the user's choice was stored.
 
     Without a choice, the user is asked on a terminal, unless the setting has a value.
     """
     current = tuple(call.mind.config[_TOOLSETS])
     if dry_run:
-        return current if wanted is None else wanted
-    if wanted is None:
+        return current if groups is None else groups
+    if groups is None:
         if call.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
             return current
         sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in SEVERAL)
@@ -145,10 +145,10 @@ def _chosen(call: Call, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tup
         answer = call.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current
-        wanted = _groups(answer)
-    if wanted != current or call.mind.config.origins[_TOOLSETS] == "default":
-        settings.change(call, setting(_TOOLSETS), ",".join(wanted), user=True)
-    return wanted
+        groups = _groups(answer)
+    if groups != current or call.mind.config.origins[_TOOLSETS] == "default":
+        settings.change(call, setting(_TOOLSETS), ",".join(groups), user=True)
+    return groups
 
 
 def _groups(name: str) -> tuple[str, ...]:
@@ -226,10 +226,10 @@ def _show_file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
 
 def _show_tools(result: Installation, screen: Screen) -> None:
     """Writes how many tools agents see, and how to change that."""
-    every = _count(("all",))
+    total = _count(("all",))
     names = ",".join(result.toolsets) or "default"
-    screen.line(f"tools: {result.tools} of {every} are listed ({names})")
-    if result.tools != every:
+    screen.line(f"tools: {result.tools} of {total} are listed ({names})")
+    if result.tools != total:
         screen.line(dim("all of them: "), accent("mind config mcp.toolsets all --user"), indent=2)
 
 

@@ -110,14 +110,14 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
 
 
 def take_out(
-    format: Format, text: str, edits: Sequence[Edit], *, made: Iterable[Path] | None
+    format: Format, text: str, edits: Sequence[Edit], *, containers: Iterable[Path] | None
 ) -> str:
     """Returns the text without our entries.
 
-    A container that had nothing but our entries is removed if it is in `made`, or if `made` is
-    unknown (None). Raises `Invalid` if that would change something else.
+    A container that had nothing but our entries is removed if it is in `containers`, or if
+    `containers` is unknown (None). Raises `Invalid` if that would change something else.
     """
-    removable, before = None if made is None else set(made), load(format, text)
+    removable, original = None if containers is None else set(containers), load(format, text)
     for edit in reversed(edits):
         if isinstance(edit, Script):
             text = "" if edit.is_in(text) else text
@@ -136,7 +136,7 @@ def take_out(
         for end in range(len(edit.path), 0, -1):
             above = edit.path[:end]
             may_go = removable is None or above in removable
-            if may_go and at(before, above) and at(load(format, text), above) in ({}, []):
+            if may_go and at(original, above) and at(load(format, text), above) in ({}, []):
                 text = _dropped(format, text, above)
     return text
 
@@ -147,12 +147,12 @@ def missing(format: Format, text: str, edits: Iterable[Edit]) -> tuple[Path, ...
     A key that a new file needs stays with what others add to the file.
     """
     data = load(format, text)
-    wanted: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for edit in edits:
         needed = isinstance(edit, Needed) and bool(text.strip())
         depth = len(edit.path) + (isinstance(edit, Hook) or needed)
-        wanted |= dict.fromkeys(edit.path[:end] for end in range(1, depth))
-    return tuple(path for path in wanted if not _has(data, path))
+        paths |= dict.fromkeys(edit.path[:end] for end in range(1, depth))
+    return tuple(path for path in paths if not _has(data, path))
 
 
 def _has(data: Any, path: Path) -> bool:
@@ -206,8 +206,8 @@ def has_other_hook(data: Any, edit: Edit) -> bool:
     """Returns whether a list holds hooks of ours, but not as this version writes them."""
     if not isinstance(edit, Hook) or not (items := _our_hooks(data, edit.path)):
         return False
-    wanted = [_form(item) for item in (edit.value, edit.instead) if item]
-    return not any(_form(item) in wanted for item in items)
+    forms = [_form(item) for item in (edit.value, edit.instead) if item]
+    return not any(_form(item) in forms for item in items)
 
 
 def _our_hooks(data: Any, path: Path) -> list[Mapping[str, Any]]:
@@ -434,12 +434,12 @@ def _drop_toml(text: str, path: Path) -> str:
     pairs = enumerate(zip(text, left, strict=False))
     common = next((at for at, (old, new) in pairs if old != new), len(left))
     place = left.rfind("\n", 0, common) + 1
-    before, after = left[:place], tail + left[place:]
+    head, after = left[:place], tail + left[place:]
     newline = newline_of(text)
     if not after.strip():
-        return before.removesuffix(newline) if before.endswith(newline * 2) else before
-    starts = not before or before.endswith(newline * 2)
-    return before + (after.lstrip("\r\n") if starts else after)
+        return head.removesuffix(newline) if head.endswith(newline * 2) else head
+    starts = not head or head.endswith(newline * 2)
+    return head + (after.lstrip("\r\n") if starts else after)
 
 
 _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
@@ -494,16 +494,16 @@ def _name_toml(path: Path) -> str:
 def _cut_tables(text: str, header: re.Match[str], name: str) -> str:
     """Returns the text without the table of a header, and those below it that follow."""
     below = re.compile(rf"[ \t]*\[\[?[ \t]*{name}[ \t]*\.")
-    others = (other.start() for other in _HEADER.finditer(text, header.end()))
-    end = next((other for other in others if not below.match(text, other)), len(text))
+    marks = (mark.start() for mark in _HEADER.finditer(text, header.end()))
+    end = next((mark for mark in marks if not below.match(text, mark)), len(text))
     lines = text[header.start() : end].splitlines(keepends=True)
-    while not (last := lines[-1].strip()) or last.startswith("#"):
+    while not (line := lines[-1].strip()) or line.startswith("#"):
         lines.pop()
-    before, after = text[: header.start()], text[header.start() + len("".join(lines)) :]
+    head, after = text[: header.start()], text[header.start() + len("".join(lines)) :]
     newline = newline_of(text)
-    if before.endswith(newline * 2) and (not after or after.startswith(newline)):
-        before = before.removesuffix(newline)
-    return before + after
+    if head.endswith(newline * 2) and (not after or after.startswith(newline)):
+        head = head.removesuffix(newline)
+    return head + after
 
 
 def _tail_of_table(item: Any) -> str:

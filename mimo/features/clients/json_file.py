@@ -106,15 +106,15 @@ class Document:
         return end
 
     def _value(self, at: int, depth: int) -> Node:
-        first = self.text[at : at + 1]
-        if first in ("{", "["):
+        char = self.text[at : at + 1]
+        if char in ("{", "["):
             if depth > _DEEPEST:
                 self._refuse(at, "it is nested too deeply")
             return self._container(at, depth)
-        if first == '"':
+        if char == '"':
             return self._string(at)
         if not (match := _PLAIN.match(self.text, at)):
-            self._refuse(at, "a value is missing here" if first else "the document ends too soon")
+            self._refuse(at, "a value is missing here" if char else "the document ends too soon")
         try:
             return Node(at, match.end(), json.loads(match[0]))
         except ValueError:
@@ -229,27 +229,27 @@ def drop_item(text: str, path: Path, index: int, hook: int | None = None) -> str
 
 def _insert(document: Document, node: Node, key: str | None, value: Any) -> str:
     """Returns the text with one element more at the end of a container."""
-    text, last = document.text, (node.elements[-1] if node.elements else None)
+    text, sibling = document.text, (node.elements[-1] if node.elements else None)
     named = f"{json.dumps(key, ensure_ascii=False)}: " if key is not None else ""
-    has_comma = last is not None and last.comma is not None
-    if last is not None and "\n" not in text[node.start : node.end]:
+    has_comma = sibling is not None and sibling.comma is not None
+    if sibling is not None and "\n" not in text[node.start : node.end]:
         added = f" {named}{json.dumps(value, ensure_ascii=False)}"
-        at = last.node.end if last.comma is None else last.comma + 1
+        at = sibling.node.end if sibling.comma is None else sibling.comma + 1
         return text[:at] + (f"{added}," if has_comma else f",{added}") + text[at:]
     newline = newline_of(text)
     outer = _indent_at(text, node.start)
-    inner = text[text.rfind("\n", 0, last.start) + 1 : last.start] if last else ""
-    if last is None or inner.strip():
+    inner = text[text.rfind("\n", 0, sibling.start) + 1 : sibling.start] if sibling else ""
+    if sibling is None or inner.strip():
         inner = outer + _unit(text)
     added = f"{newline}{inner}{named}{_render(value, text, inner)}"
     close = node.end - 1
     at = _content_end(text, close)
-    if last is None:
+    if sibling is None:
         tail = "" if "\n" in text[at:close] else newline + outer
         return text[:at] + added + tail + text[at:].lstrip(" \t" if tail else "")
     if has_comma:
         return text[:at] + added + "," + text[at:]
-    end = last.node.end
+    end = sibling.node.end
     return text[:end] + "," + text[end:at] + added + text[at:]
 
 
@@ -263,15 +263,15 @@ def _cut(document: Document, node: Node, element: Element) -> str:
     commented = any(start <= end_ <= element.start for end_ in document.comment_ends)
     if commented and not after.lstrip(" \t").startswith(("\n", "\r")):
         start = element.start  # the text after it must not become part of the comment
-    before = text[:start]
+    head = text[:start]
     place = node.elements.index(element)
     if element.comma is None and place and (comma := node.elements[place - 1].comma):
-        before = before[:comma] + before[comma + 1 :]
-    whole = before + after
-    inside = whole[node.start + 1 : node.end - 1 - (len(text) - len(whole))]
+        head = head[:comma] + head[comma + 1 :]
+    result = head + after
+    inside = result[node.start + 1 : node.end - 1 - (len(text) - len(result))]
     if inside.strip(_BLANKS):
-        return whole
-    return whole[: node.start + 1] + whole[node.start + 1 + len(inside) :]
+        return result
+    return result[: node.start + 1] + result[node.start + 1 + len(inside) :]
 
 
 def _content_end(text: str, at: int) -> int:

@@ -103,16 +103,16 @@ def change(home: Path, file: FileState, data: bytes | None, *, private: bool) ->
     The folders that it needed are removed with it, if nothing else is in them. Raises `Conflict` if
     another program changed it meanwhile, and `StorageFailed`.
     """
-    before = None if file.data is None else files.digest(file.data)
+    old_digest = None if file.data is None else files.digest(file.data)
     if data is None:
-        files.remove(file.real, expect=before)
+        files.remove(file.real, expect=old_digest)
         _remove_folders(home, file.real)
         return
-    if before is None:
+    if old_digest is None:
         _remember_folders(home, file.real)
         files.write_new(file.real, data, mode=0o600 if private else 0o666)
     else:
-        files.replace(file.real, data, expect=before)
+        files.replace(file.real, data, expect=old_digest)
     if disk.read(file.real) != data:
         raise Conflict(f"`{file.path}` was changed while it was written", hint="check its content")
 
@@ -125,13 +125,13 @@ def _remember_folders(home: Path, path: Path) -> None:
 
 def _remove_folders(home: Path, path: Path) -> None:
     """Removes the folders above a file that were made for one and are empty, innermost first."""
-    made = _made_folders(home)
+    registry = _made_folders(home)
     removed = [
-        folder for folder in path.parents if str(folder) in made and files.remove_empty(folder)
+        folder for folder in path.parents if str(folder) in registry and files.remove_empty(folder)
     ]
-    if left := sorted(made - set(map(str, removed))):
+    if left := sorted(registry - set(map(str, removed))):
         _LISTS.write(home, _FOLDERS, left)
-    elif made:
+    elif registry:
         files.remove(home / _FOLDERS)
 
 

@@ -61,11 +61,11 @@ class Hooks:
         """
         env = {"env": {"MIND_HOME": home}} if home and self.has_env else {}
         needed = () if self.version is None else (Needed(path=("version",), value=self.version),)
-        wanted = {**self.events, **self.asking} if capture else self.events
-        others = self.events if capture else self.asking
+        events = {**self.events, **self.asking} if capture else self.events
+        alternatives = self.events if capture else self.asking
         instead = {
-            event: {**_running(program, others[event]), **env}
-            for event in others.keys() & self.asking.keys()
+            event: {**_running(program, alternatives[event]), **env}
+            for event in alternatives.keys() & self.asking.keys()
         }
         hooks = (
             Hook(
@@ -73,7 +73,7 @@ class Hooks:
                 value={**_running(program, item), **env},
                 instead=instead.get(event),
             )
-            for event, item in wanted.items()
+            for event, item in events.items()
         )
         return (*needed, *hooks)
 

@@ -58,12 +58,12 @@ def find(data: bytes) -> Block | None:
                 raise _broken(f"a second block of notes begins on line {number}")
             begun = (number, start, match["attributes"])
         elif begun and line.rstrip() == END.encode():
-            first, begin, attributes = begun
+            line_number, begin, attributes = begun
             raw = data[data.find(b"\n", begin) + 1 : start]
             body = raw.replace(b"\r\n", b"\n").removesuffix(b"\n").decode("utf-8", "replace")
             digest = re.search(_HASH, attributes)
             edited = digest is None or digest[1].decode() != _hash(body)
-            block = Block(begin, start + len(END), first, body, edited)
+            block = Block(begin, start + len(END), line_number, body, edited)
             begun = None
     if begun:
         raise _broken(f"the block of notes that begins on line {begun[0]} has no end")
@@ -81,11 +81,11 @@ def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
     text = whole(body).replace("\n", newline).encode()
     if block is None:
         start = _top(data)
-        above, rest = data[:start], data[start:]
+        above, below = data[:start], data[start:]
         if above.endswith(b"---"):
             above += newline.encode()  # Front matter that ends the file without a newline.
-        between = newline.encode() * 2 if rest.strip() else newline.encode()
-        return above + text + between + rest
+        between = newline.encode() * 2 if below.strip() else newline.encode()
+        return above + text + between + below
     if block.edited and not force:
         raise Conflict(
             f"the block of notes on line {block.line} was changed by hand",
@@ -102,8 +102,8 @@ def without(data: bytes, unwanted: Callable[[str], bool]) -> bytes:
     block = find(data)
     if block is None or block.edited:
         return data
-    kept = "\n".join(line for line in block.body.split("\n") if not unwanted(line))
-    return replaced(data, re.sub(r"\n\n## .*(?=\n\n## |\Z)", "", kept))
+    body = "\n".join(line for line in block.body.split("\n") if not unwanted(line))
+    return replaced(data, re.sub(r"\n\n## .*(?=\n\n## |\Z)", "", body))
 
 
 def whole(body: str) -> str:
@@ -195,17 +195,17 @@ class Notes(NamedTuple):
 
 def sections(notes: Notes) -> list[Section]:
     """Returns the sections that are not empty; they depend on the memories, not on the clock."""
-    kept = {note.id for note in notes.keys}
-    decisions = [note for note in notes.decisions if note.id not in kept][:DECISIONS]
-    given = kept.union(note.id for note in decisions)
-    decisions += [note for note in notes.failed if note.id not in given][:FAILURES]
-    facts = [note for note in notes.facts if note.id not in kept]
+    key_ids = {note.id for note in notes.keys}
+    decisions = [note for note in notes.decisions if note.id not in key_ids][:DECISIONS]
+    used_ids = key_ids.union(note.id for note in decisions)
+    decisions += [note for note in notes.failed if note.id not in used_ids][:FAILURES]
+    facts = [note for note in notes.facts if note.id not in key_ids]
     gotchas = sorted(notes.gotchas, key=_severity)
     history = [
         (f"{short_day(note.created)}: {first_sentence(note.text or note.title)}", note)
         for note in notes.sessions
     ]
-    every = (
+    groups = (
         ("Project State", [(plain(note.heading), note) for note in notes.state][:STATE]),
         ("Key (Never Forget)", [(_dated(note), note) for note in notes.keys][:KEYS]),
         ("Recent Decisions", [(decision(note), note) for note in decisions]),
@@ -216,7 +216,7 @@ def sections(notes: Notes) -> list[Section]:
     )
     chosen = [
         Section(title, tuple(_line(text, note) for text, note in lines))
-        for title, lines in every
+        for title, lines in groups
         if lines
     ]
     if notes.checkpoint:
@@ -243,9 +243,9 @@ PRIORITY = (
 
 def within(chosen: Iterable[Section], budget: int) -> list[Section]:
     """Returns the sections cut to a number of characters, by `PRIORITY`."""
-    given = list(chosen)
-    kept: dict[str, tuple[Line, ...]] = {}
-    for section in sorted(given, key=lambda section: PRIORITY.index(section.title)):
+    candidates = list(chosen)
+    result: dict[str, tuple[Line, ...]] = {}
+    for section in sorted(candidates, key=lambda section: PRIORITY.index(section.title)):
         left = budget - len(section.title) - 5
         lines: list[Line] = []
         for line in section.lines:
@@ -253,8 +253,8 @@ def within(chosen: Iterable[Section], budget: int) -> list[Section]:
                 left -= len(line.text) + 1
                 lines.append(line)
         if lines:
-            budget, kept[section.title] = left, tuple(lines)
-    return [Section(title, kept[title]) for title, _ in given if title in kept]
+            budget, result[section.title] = left, tuple(lines)
+    return [Section(title, result[title]) for title, _ in candidates if title in result]
 
 
 def rendered(chosen: Iterable[Section]) -> str:
@@ -387,7 +387,7 @@ def gather(catalog: Catalog, *, private: bool = False) -> Notes:
     They depend on the memories alone, so two machines give the same notes.
     """
     of_state = f"m.topic_key = '{STATE_TOPIC}'"
-    others = f"(m.topic_key IS NULL OR m.topic_key <> '{STATE_TOPIC}')"
+    of_sessions = f"(m.topic_key IS NULL OR m.topic_key <> '{STATE_TOPIC}')"
     return Notes(
         state=catalog.newest("context", STATE, where=of_state, private=private),
         keys=catalog.protected(KEYS, private=private),
@@ -395,7 +395,7 @@ def gather(catalog: Catalog, *, private: bool = False) -> Notes:
         failed=catalog.failed(4 * FAILURES, private=private),
         issues=catalog.newest("issue", LOOPS, private=private, accepts=_is_open),
         gotchas=catalog.newest("edge", 4 * GOTCHAS, private=private),
-        sessions=catalog.newest("context", SUMMARIES, where=others, private=private),
+        sessions=catalog.newest("context", SUMMARIES, where=of_sessions, private=private),
         checkpoint=next(iter(checkpoints(catalog, 1, private=private)), None),
         facts=catalog.facts(KEYS + FACTS, private=private),
     )

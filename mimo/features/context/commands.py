@@ -142,8 +142,8 @@ def get_context(
     MIND_TOKENS_USED and MIND_USD_SPENT.
     """
     session = call.session
-    wanted = PARTS if context_type == ALL else (context_type,)
-    allowed = call.mind.guard.contexts(wanted, "getContext")
+    parts = PARTS if context_type == ALL else (context_type,)
+    allowed = call.mind.guard.contexts(parts, "getContext")
     if not allowed:
         error = Denied(
             f"Access denied to context '{context_type}'",

@@ -58,9 +58,9 @@ def shown(call: Call, budget: int | None = None) -> ContextShown:
     refresh.refresh(call)
     room = call.mind.config["context.budget"] if budget is None else budget
     sections = context.sections(call.index.ask(lambda sql: context.gather(Catalog(sql))))
-    kept = context.within(sections, room - len(LABEL) - 2)
-    lines = sum(len(section.lines) for section in kept)
-    text = f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}"
+    selection = context.within(sections, room - len(LABEL) - 2)
+    lines = sum(len(section.lines) for section in selection)
+    text = f"{LABEL}\n\n{context.rendered(selection) if lines else NOTHING}"
     return ContextShown(
         text=text,
         notes=lines,
@@ -98,10 +98,10 @@ def write(
     block = shown(call, budget)
     done: dict[str, ContextFile | None] = dict.fromkeys(paths)
     with lock(files.local(call.mind.project.root, "context.lock")):
-        before = {name: _content(path) for name, path in paths.items()}
-        after = {name: _with_block(name, before[name], block, force=force) for name in paths}
+        originals = {name: _content(path) for name, path in paths.items()}
+        after = {name: _with_block(name, originals[name], block, force=force) for name in paths}
         for name, path in paths.items():
-            old, new = before[name], after[name]
+            old, new = originals[name], after[name]
             if new is None:
                 continue
             if old is None:
@@ -144,7 +144,9 @@ def write_untracked(call: Call) -> dict[str, ContextFile | MindError]:
         call.mind.config["context.files"] if call.mind.config["context.daemon"] == "on" else ()
     ):
         candidates = filter(None, (name, _LOCAL_FILE.get(name)))
-        chosen = next((file for file in candidates if _is_own(call.mind.project.root, file)), None)
+        chosen = next(
+            (file for file in candidates if _may_write(call.mind.project.root, file)), None
+        )
         try:
             if chosen and (written := write(call, [chosen])[chosen]):
                 done[chosen] = written
@@ -163,8 +165,8 @@ def forget(call: Call, quoted: Callable[[str], bool]) -> str | None:
 
     changed, left = list[str](), list[str]()
     names = [] if call.mind.is_users else call.mind.config["context.files"]
-    every = tuple(dict.fromkeys(filter(None, (*names, *map(_LOCAL_FILE.get, names)))))
-    for name in every:
+    all_names = tuple(dict.fromkeys(filter(None, (*names, *map(_LOCAL_FILE.get, names)))))
+    for name in all_names:
         try:
             path = files.safe_path(call.mind.project.root, name)
             data = _content(path)
@@ -183,7 +185,7 @@ def forget(call: Call, quoted: Callable[[str], bool]) -> str | None:
             left.append(name)
     done = f"its lines in {', '.join(changed)} were removed: if git had them, stage and commit that"
     more = f"{', '.join(left)} may still have its text: remove it by hand"
-    unstaged = unstage_quotes(call, every, quoted) if every else None
+    unstaged = unstage_quotes(call, all_names, quoted) if all_names else None
     return join_texts(unstaged, done if changed else None, more if left else None)
 
 
@@ -207,7 +209,7 @@ def _relative(root: Path, name: str) -> str:
     raise Invalid(f"`{name}` is outside the project", hint=f"the project is `{root}`")
 
 
-def _is_own(root: Path, name: str) -> bool:
+def _may_write(root: Path, name: str) -> bool:
     """Returns whether a file may be written unasked: git neither tracks it nor lists it as new."""
     repository = git.has_repository(root)
     if not repository:

@@ -50,8 +50,8 @@ def add(call: Call, conversation: str, turns: list[Any]) -> int:
     now = call.mind.now().timestamp()
     with _database(call) as database, database.writing() as connection:
         query = "SELECT COALESCE(MAX(place), 0) FROM turns WHERE conversation = ?"
-        (last,) = connection.execute(query, (_checked(conversation),)).fetchone()
-        rows = [(conversation, last + n, text, now) for n, text in enumerate(texts, 1)]
+        (offset,) = connection.execute(query, (_checked(conversation),)).fetchone()
+        rows = [(conversation, offset + n, text, now) for n, text in enumerate(texts, 1)]
         connection.executemany("INSERT INTO turns VALUES (?, ?, ?, ?)", rows)
     return len(rows)
 

@@ -124,9 +124,9 @@ def _opened(path: Path) -> BinaryIO | None:
 def _lines(log: BinaryIO) -> tuple[str, ...]:
     """Returns the complete lines that follow; an incomplete one is left for later."""
     data = log.read()
-    whole = data.rfind(b"\n") + 1
-    log.seek(whole - len(data), 1)
-    return tuple(data[:whole].decode("utf-8", "replace").split("\n")[:-1])
+    end = data.rfind(b"\n") + 1
+    log.seek(end - len(data), 1)
+    return tuple(data[:end].decode("utf-8", "replace").split("\n")[:-1])
 
 
 def _is_rotated(log: BinaryIO, path: Path) -> bool:

@@ -126,8 +126,8 @@ def status(call: Call) -> DaemonReport:
 
 
 def _notice(current: daemon.Running | None) -> str | None:
-    is_other = current is not None and current.has_other_code
-    return f"{daemon.OTHER_CODE}; {daemon.RESTART} replaces it" if is_other else None
+    is_outdated = current is not None and current.has_other_code
+    return f"{daemon.OTHER_CODE}; {daemon.RESTART} replaces it" if is_outdated else None
 
 
 @_command(

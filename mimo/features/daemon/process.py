@@ -121,20 +121,20 @@ class Loop:
         for project in projects.registered(self._mind.home).projects:
             if (mind := self._mind.at(project)) is not None:
                 current[project.path] = mind
-        before, self._projects = self._projects, current
+        previous, self._projects = self._projects, current
         self._user = self._mind.user()
         # A memory that was opened again has read its settings again.
         new = {
             root
             for root, mind in current.items()
-            if root not in before or before[root].config is not mind.config
+            if root not in previous or previous[root].config is not mind.config
         }
-        removed = before.keys() - current.keys()
+        removed = previous.keys() - current.keys()
         if not (new or removed or self.is_blind()) and self._deep() == self._watched:
             return
         for root in removed:
             log.info("no longer watching %s", root)
-            before[root].close()
+            previous[root].close()
             self._stop_listening(root)
             self.active.pop(root, None)
             self._refused.pop(root, None)
@@ -200,8 +200,8 @@ class Loop:
         blind = self.is_blind()
         self.update_projects()
         limit = timedelta(minutes=self._mind.config["daemon.inactivity_minutes"])
-        for root, last in tuple(self.active.items()):
-            if self._mind.now() - last >= limit:
+        for root, active_at in tuple(self.active.items()):
+            if self._mind.now() - active_at >= limit:
                 self._end_session(root)
         for root, mind in self._projects.items():
             if not commit.under_way(root):  # Changed files would stop `git rebase --continue`.
@@ -358,9 +358,9 @@ def start(mind: Mind) -> tuple[Running, bool]:
         if current := daemon.running(mind.home):
             process.returncode = 0  # It continues after us: no wait, and no warning about a leak.
             return current, False
-        last = "; ".join(daemon.newest(Call(mind), 3)) or f"exit status {process.returncode}"
+        reason = "; ".join(daemon.newest(Call(mind), 3)) or f"exit status {process.returncode}"
         raise StorageFailed(
-            f"the daemon stopped at once: {last}", hint=Hint("see ", Command("daemon logs"))
+            f"the daemon stopped at once: {reason}", hint=Hint("see ", Command("daemon logs"))
         )
     process.kill()
     raise StorageFailed(

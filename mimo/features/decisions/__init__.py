@@ -44,32 +44,32 @@ def current(call: Call, topic: str, *, shared: bool = False) -> tuple[Record, ..
     return refresh.up_to_date(call).current(topic, shared=shared)
 
 
-def find(call: Call, wanted: str) -> Record:
+def find(call: Call, reference: str) -> Record:
     """Returns the memory with that id, the current decision on that topic, or that of a cut id.
 
     Raises `AmbiguousId` if several decisions on the topic compete, and `NotFound`.
     """
-    exact = refresh.up_to_date(call).get(wanted)
+    exact = refresh.up_to_date(call).get(reference)
     if exact:
         return exact
-    on_topic = current(call, wanted)
-    lookup.check_alone(call, wanted, on_topic)
+    on_topic = current(call, reference)
+    lookup.check_alone(call, reference, on_topic)
     if on_topic:
         return on_topic[0]
     try:
-        return lookup.one(call, wanted, surely=True)
+        return lookup.one(call, reference, surely=True)
     except NotFound as error:
-        if not error.details["nearest"] and (near := lookup.like_topic(call, wanted)):
+        if not error.details["nearest"] and (near := lookup.like_topic(call, reference)):
             error.hint = near
         raise
 
 
-def newest(call: Call, wanted: str) -> Record:
+def newest(call: Call, reference: str) -> Record:
     """Returns the memory that `find` returns, or the newest of the decisions that compete."""
     try:
-        return find(call, wanted)
+        return find(call, reference)
     except AmbiguousId:
-        on_topic = current(call, wanted)
+        on_topic = current(call, reference)
         if not on_topic:
             raise
         return on_topic[0]
@@ -96,7 +96,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
 
     def write() -> Record:
         replaced = [link.to for link in draft.links if link.type == SUPERSEDES]
-        others = [link for link in draft.links if link.type != SUPERSEDES]
+        other_links = [link for link in draft.links if link.type != SUPERSEDES]
         olds: tuple[Record, ...] = ()
         if draft.topic and not keep:
             olds = refresh.up_to_date(call).current(draft.topic, unapproved=True)
@@ -122,7 +122,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
             approved = (old for old in in_clones if call.mind.trust.trusted(old.place.digest))
             replaced += [old.memory.id for old in approved]
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
-        return saving.store(call, replace(draft, links=(*others, *links)), private=private)
+        return saving.store(call, replace(draft, links=(*other_links, *links)), private=private)
 
     stored = saving.store_once(call, draft, write, private=private, again=again)
     links = () if stored.already else stored.record.memory.links
@@ -135,7 +135,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
 
 
 def supersede(
-    call: Call, wanted: str, draft: Memory, *, reason: str | None, private: bool = False
+    call: Call, reference: str, draft: Memory, *, reason: str | None, private: bool = False
 ) -> Saved:
     """Stores `draft` in place of a memory, with that memory's type, topic, tags and importance.
 
@@ -143,7 +143,7 @@ def supersede(
     unapproved memory only type and topic are copied. Raises `Invalid` if it is already superseded.
     """
     with saving.in_turn(call):
-        old = find(call, wanted)
+        old = find(call, reference)
         approved = call.mind.trust.trusted(old.place.digest)
         hidden = private or old.place.private
         # A clone does not have the private memories, so they do not count for a shared one.
@@ -170,7 +170,7 @@ def supersede(
 
 
 def conclude(
-    call: Call, wanted: str, outcome: Outcome | None, reason: str | None
+    call: Call, reference: str, outcome: Outcome | None, reason: str | None
 ) -> tuple[Record, float]:
     """Records in its file how a decision turned out, and adjusts its confidence.
 
@@ -178,7 +178,7 @@ def conclude(
     a reason, for another memory than a decision, and for a document that mind only reads.
     """
     outcomes.check_reason(outcome, reason, field="reason")
-    record = find(call, wanted)
+    record = find(call, reference)
     saving.check_changeable(record)
     if not record.place.owned:
         raise Invalid(
@@ -200,13 +200,13 @@ def conclude(
                 ", or save a decision with its outcome",
             ),
         )
-    before = outcomes.DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
+    previous = outcomes.DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
     after = outcomes.confidence_after(memory, outcome, now)
-    line = outcomes.entry(outcome, reason, on=now, before=before, after=after)
+    line = outcomes.entry(outcome, reason, on=now, previous=previous, after=after)
     sections = outcomes.with_entry(memory, line)
-    confidence = after if after != before else memory.confidence
+    confidence = after if after != previous else memory.confidence
     changed = saving.edit(call, record, outcome=outcome, confidence=confidence, sections=sections)
-    return changed, before
+    return changed, previous
 
 
 # Checkpoints.
@@ -260,24 +260,24 @@ def latest_checkpoint(call: Call) -> Resumed | None:
     In order of preference: one made on this machine and branch, one made on this machine, an
     approved one of another author, one that is not approved.
     """
-    made, here = call.mind.trust.checkpoints(), git.branch(call.mind.project.root)
+    branches, here = call.mind.trust.checkpoints(), git.branch(call.mind.project.root)
     trusted = call.mind.trust.checker()
-    own = foreign = unapproved = None
+    local = foreign = unapproved = None
     for record in _active(call):
         if not trusted(record.place.digest):
             unapproved = unapproved or record
             continue
         id = record.memory.id
-        is_own = id in made or record.place.private
-        if is_own and made.get(id, here) == here:
+        is_local = id in branches or record.place.private
+        if is_local and branches.get(id, here) == here:
             return Resumed(record=record, whose=Whose.BRANCH, branch=here)
-        own = own or (record if is_own else None)
+        local = local or (record if is_local else None)
         foreign = foreign or record
-    if own:
-        return Resumed(record=own, whose=Whose.MACHINE, branch=made.get(own.memory.id))
-    if other := foreign or unapproved:
-        author = git.author_of(call.mind.project.root, other.place.path)
-        return Resumed(record=other, whose=Whose.ELSEWHERE, author=author)
+    if local:
+        return Resumed(record=local, whose=Whose.MACHINE, branch=branches.get(local.memory.id))
+    if fallback := foreign or unapproved:
+        author = git.author_of(call.mind.project.root, fallback.place.path)
+        return Resumed(record=fallback, whose=Whose.ELSEWHERE, author=author)
     return None
 
 

@@ -405,9 +405,9 @@ def _section(name: Section, text: str) -> dict[Section, str]:
     return {name: text} if text.strip() else {}
 
 
-def _steps(given: Json) -> str | list[str]:
+def _steps(value: Json) -> str | list[str]:
     """Returns the next steps as given; raises `Invalid` for anything but texts."""
-    steps = given if isinstance(given, list) else [given]
+    steps = value if isinstance(value, list) else [value]
     if any(isinstance(step, dict | list | bool) for step in steps):
         raise Invalid(
             "`next_steps` must be a text or a list of texts",
@@ -415,7 +415,7 @@ def _steps(given: Json) -> str | list[str]:
             details={"field": "next_steps"},
         )
     texts = ["" if step is None else str(step) for step in steps]
-    return texts if isinstance(given, list) else texts[0]
+    return texts if isinstance(value, list) else texts[0]
 
 
 def _involvement(type: str | None) -> dict[str, str]:
@@ -473,7 +473,7 @@ def outcome(
     A success raises its confidence, a failure lowers it. From then on, every list, search result
     and answer marks a failed decision.
     """
-    record, before = decisions.conclude(call, id, outcome_of(outcome), reason)
+    record, previous = decisions.conclude(call, id, outcome_of(outcome), reason)
     memory = record.memory
     return Evolved(
         id=memory.id,
@@ -481,8 +481,8 @@ def outcome(
         title=memory.heading,
         outcome=memory.outcome,
         reason=outcomes.reason(memory),
-        confidence_before=before,
-        confidence=before if memory.confidence is None else memory.confidence,
+        confidence_before=previous,
+        confidence=previous if memory.confidence is None else memory.confidence,
         warning=outcomes.warning(memory),
         trust=untrusted(call, record),
         file=file_of(call, record.place.path),
@@ -571,10 +571,10 @@ def _(result: SavedInsight, screen: Screen) -> None:
 def _saved(result: SavedDecision | SavedCheckpoint | SavedInsight, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    before = "  stored before" if getattr(result, "already", None) else ""
+    remark = "  stored before" if getattr(result, "already", None) else ""
     title = titled(result.title)
     marks = row_labels(result, brief=True)
-    screen.line(good("✓ "), ident(result.id), "  ", title, before, *marks)
+    screen.line(good("✓ "), ident(result.id), "  ", title, remark, *marks)
 
 
 @render.register

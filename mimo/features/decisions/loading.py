@@ -169,12 +169,12 @@ def checkpoint(call: Call) -> Checkpoint:
     memory = resumed.record.memory
     steps = phrases.steps_of(memory.sections.get(Section.NEXT_STEPS, ""))
     age = calendar.age(memory.created, call.mind.now())
-    made = None
+    origin = None
     if resumed.whose is Whose.MACHINE:
         where = f"branch {resumed.branch}" if resumed.branch else "this machine"
-        made = f"made on {where}, {age}"
+        origin = f"made on {where}, {age}"
     elif resumed.whose is Whose.ELSEWHERE:
-        made = f"made elsewhere by {resumed.author or 'an unknown author'}, {age}"
+        origin = f"made elsewhere by {resumed.author or 'an unknown author'}, {age}"
     return Checkpoint(
         summary=memory.content,
         open_files=phrases.items_of(memory.sections.get(Section.OPEN_FILES, "")),
@@ -189,7 +189,7 @@ def checkpoint(call: Call) -> Checkpoint:
         trust=trust_of(call, resumed.record),
         file=resumed.record.place.path,
         recent=_recent(call, resumed.record),
-        notice=made,
+        notice=origin,
     )
 
 
@@ -233,8 +233,8 @@ def context(
     """
     record = _newest_work(call) if id is None else decisions.newest(call, id)
     finding.note(call, [record])
-    around = finding.linked(call, [record.memory.id], depth=CONTEXT_DEPTH, most=MOST_RELATED + 1)
-    (row,) = remembered(call, [record], most=MAX_CONTENT_BYTES)
+    around = finding.linked(call, [record.memory.id], depth=CONTEXT_DEPTH, limit=MOST_RELATED + 1)
+    (row,) = remembered(call, [record], limit=MAX_CONTENT_BYTES)
     return Context(
         memory=row,
         related=linked_memories(call, [node for node in around.nodes if node.depth]),
@@ -264,8 +264,8 @@ def _newest_work(call: Call) -> Record:
     return records[0]
 
 
-def links_in(call: Call, around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
-    """Returns the links of a graph, with the words given for their types unless `given` is off."""
+def links_in(call: Call, around: Graph, *, with_words: bool = True) -> tuple[RelatedLink, ...]:
+    """Returns the links of a graph, with the words for their types unless `with_words` is off."""
     trust = {node.record.memory.id: untrusted(call, node.record) for node in around.nodes}
     return tuple(
         RelatedLink(
@@ -273,7 +273,7 @@ def links_in(call: Call, around: Graph, *, given: bool = True) -> tuple[RelatedL
             target=edge.target,
             type=edge.type,
             trust=trust[edge.source],
-            given=edge.given if given else None,
+            given=edge.given if with_words else None,
         )
         for edge in around.edges
     )
@@ -331,9 +331,9 @@ def recall_decision(
     on_topic = _on_topic(call, topic)
     if not on_topic:
         # As the old tool did: a topic with the same first word.
-        first = topic_key(topic).partition("_")[0]
-        near = [name for name in call.index.nearest_topics(topic) if first]
-        same = next((name for name in near if topic_key(name).startswith(first)), None)
+        stem = topic_key(topic).partition("_")[0]
+        near = [name for name in call.index.nearest_topics(topic) if stem]
+        same = next((name for name in near if topic_key(name).startswith(stem)), None)
         on_topic = _on_topic(call, same)
     ids = [record.memory.id for record in on_topic]
     chain = finding.linked(call, ids, depth=MAX_DEPTH, types=(SUPERSEDES,))
@@ -346,8 +346,8 @@ def recall_decision(
 def _on_topic(call: Call, topic: str | None) -> tuple[Record, ...]:
     if not topic:
         return ()
-    wanted = Filter(types=frozenset({Kind.DECISION}), topic=topic)
-    return finding.listing(call, finding.Options(filter=wanted)).records
+    conditions = Filter(types=frozenset({Kind.DECISION}), topic=topic)
+    return finding.listing(call, finding.Options(filter=conditions)).records
 
 
 @command(
@@ -367,8 +367,8 @@ def suggest_decision(
     ] = None,
 ) -> Suggestions:
     """Find the decisions that are relevant to a question"""
-    wanted = Filter(types=frozenset({Kind.DECISION}))
-    matches = finding.search(call, question, finding.Options(filter=wanted, limit=limit))
+    conditions = Filter(types=frozenset({Kind.DECISION}))
+    matches = finding.search(call, question, finding.Options(filter=conditions, limit=limit))
     rows = remembered(call, [hit.record for hit in matches.hits])
     message = f"{len(rows)} relevant to the question"
     return Suggestions(suggestions=rows, message=join_texts(message, matches.notice) or "")
@@ -377,9 +377,9 @@ def suggest_decision(
 @command("list_decisions", effect=Effect.READ, toolset="legacy", instead="search/recent")
 def list_decisions(call: Call, *, limit: Limit = 20) -> DecisionList:
     """List the current decisions"""
-    wanted = Filter(types=frozenset({Kind.DECISION}), current=True)
+    conditions = Filter(types=frozenset({Kind.DECISION}), current=True)
     rows = remembered(
-        call, finding.listing(call, finding.Options(filter=wanted, limit=limit)).records
+        call, finding.listing(call, finding.Options(filter=conditions, limit=limit)).records
     )
     return DecisionList(list=rows, count=len(rows))
 
@@ -456,8 +456,8 @@ def _list(screen: Screen, title: str, items: object) -> None:
         screen.markdown(items)
         return
     for item in items if isinstance(items, list) else []:
-        first, *more = str(item).splitlines() or [""]
-        screen.line(f"- {first}", indent=2)
+        head, *more = str(item).splitlines() or [""]
+        screen.line(f"- {head}", indent=2)
         for line in more:
             screen.line(line, indent=4)
 
@@ -466,27 +466,27 @@ def _list(screen: Screen, title: str, items: object) -> None:
 def _(result: Context, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    show(result.memory, screen, whole=True)
+    show(result.memory, screen, in_full=True)
     if result.related:
         screen.blank()
         screen.line(strong("Linked"))
     links = {(link.source, link.target): link.type for link in result.links}
-    for other in result.related:
-        out = links.get((result.memory.id, other.id))
-        back = links.get((other.id, result.memory.id))
+    for neighbour in result.related:
+        out = links.get((result.memory.id, neighbour.id))
+        back = links.get((neighbour.id, result.memory.id))
         arrow = f"{out} → " if out else f"← {back} " if back else "· "
-        indent = 2 * other.depth
-        title = fitted(other.title, LEAST_OF_A_TITLE)
-        when = dim(f"  {age(other.created_at, screen)}")
-        marks = row_labels(other, brief=True)
-        screen.line(dim(arrow), ident(other.id), "  ", title, when, *marks, indent=indent)
-        if other.warning:
-            screen.line(bad(with_handles(other.warning)), indent=indent + 2)
+        indent = 2 * neighbour.depth
+        title = fitted(neighbour.title, LEAST_OF_A_TITLE)
+        when = dim(f"  {age(neighbour.created_at, screen)}")
+        marks = row_labels(neighbour, brief=True)
+        screen.line(dim(arrow), ident(neighbour.id), "  ", title, when, *marks, indent=indent)
+        if neighbour.warning:
+            screen.line(bad(with_handles(neighbour.warning)), indent=indent + 2)
     for target in result.missing:
         screen.line(dim(f"links to {target}, which is missing"), indent=2)
 
 
-def show(row: Remembered, screen: Screen, *, whole: bool = False, weak: bool = False) -> None:
+def show(row: Remembered, screen: Screen, *, in_full: bool = False, weak: bool = False) -> None:
     """Writes one memory with everything that shows whether it is still valid."""
     mark = (dim("  weak"),) if weak else ()
     screen.line(ident(row.id), "  ", strong(row.title), *mark, *row_labels(row))
@@ -495,7 +495,7 @@ def show(row: Remembered, screen: Screen, *, whole: bool = False, weak: bool = F
     about = (row.type, row.topic, day(row.created_at), tagged(row.tags), row.by)
     screen.line(fitted(dim("  ".join(part for part in about if part))), indent=BELOW)
     text = after_title(row.content, row.title)
-    if whole:
+    if in_full:
         if text := without_title(row.content, row.title):
             screen.blank()
             screen.markdown(text)

@@ -63,13 +63,13 @@ _KOREAN_PASSIVES = ("됨", "되", "된", "당하", "당함", "의해")
 _NO_ENDING = "|".join(("", "함", "하다", "하는", "하고", "하여", "해서", "한다", "했음", "했다"))
 
 
-def links_of(call: Call, given: Sequence[Any]) -> tuple[Link, ...]:
+def links_of(call: Call, entries: Sequence[Any]) -> tuple[Link, ...]:
     """Returns the links that a caller lists as objects, `type:ID` or `ID`, without duplicates.
 
     Ids may be cut short. Raises `Invalid` for an item that is not a link, `NotFound` with every
     missing id, and `AmbiguousId`.
     """
-    items = [_item(item) for item in given]
+    items = [_item(item) for item in entries]
     targets: dict[str, str] = {}
     missing: list[NotFound] = []
     for to in dict.fromkeys(to for to, *_ in items):
@@ -88,34 +88,34 @@ def links_of(call: Call, given: Sequence[Any]) -> tuple[Link, ...]:
         )
     links: dict[tuple[str, str], Link] = {}
     for to, words, confidence in items:
-        made = link(call, targets[to], words, confidence=confidence)
-        links.setdefault((made.to, made.type), made)
+        new_link = link(call, targets[to], words, confidence=confidence)
+        links.setdefault((new_link.to, new_link.type), new_link)
     return tuple(links.values())
 
 
-def _item(given: Any) -> tuple[str, str, float | None]:
+def _item(entry: Any) -> tuple[str, str, float | None]:
     """Returns the target, the words for the relation and the confidence of a listed link."""
     values: dict[str, Any] = {}
-    if isinstance(given, str):
-        values["type"], _, values["to"] = given.rpartition(":")
-    elif isinstance(given, dict) and given.keys() <= _KEYS:
-        values = {key: value for key, value in given.items() if value is not None}
+    if isinstance(entry, str):
+        values["type"], _, values["to"] = entry.rpartition(":")
+    elif isinstance(entry, dict) and entry.keys() <= _KEYS:
+        values = {key: value for key, value in entry.items() if value is not None}
     to, words = _either(values, "to", "to_id"), _either(values, "type", "relationship")
     confidence = values.get("confidence")
     is_number = confidence is None or type(confidence) in (int, float)
     if isinstance(to, str) and to.strip() and isinstance(words, str) and is_number:
         return to.strip(), words, confidence
     raise Invalid(
-        f"`{given}` is not a link",
+        f"`{entry}` is not a link",
         hint='a link is {"to": ID, "type": "builds_on"}, `builds_on:ID` or just the ID',
         details={"field": "links"},
     )
 
 
-def _either(values: dict[str, Any], name: str, other: str) -> Any:
+def _either(values: dict[str, Any], name: str, alias: str) -> Any:
     """Returns the value under either name; None if there are two different ones."""
-    first, second = values.get(name, values.get(other, "")), values.get(other, values.get(name, ""))
-    return first if first == second else None
+    left, second = values.get(name, values.get(alias, "")), values.get(alias, values.get(name, ""))
+    return left if left == second else None
 
 
 def link(call: Call, to: str, relationship: str, *, confidence: float | None = None) -> Link:
@@ -262,8 +262,8 @@ def _in_korean(words: str, text: str) -> Relation:
         if relation is Relation.SUPERSEDES:
             if is_passive:
                 raise _replaced(words)
-            is_whole = re.fullmatch(f"{stem}(?:{_NO_ENDING})", text)
-            return relation if is_whole else Relation.RELATES_TO
+            is_exact = re.fullmatch(f"{stem}(?:{_NO_ENDING})", text)
+            return relation if is_exact else Relation.RELATES_TO
     stem, relation = max(matches, key=lambda pair: len(pair[0]))
     is_turned = is_passive and (relation in _DIRECTED or stem == "확장")
     return Relation.RELATES_TO if is_turned else relation
@@ -277,10 +277,10 @@ def _nearest(embedder: Embedder, words: str) -> Relation:
     hashable: Any = embedder
     scale = _scale(hashable)
     near = cosines(vector, scale.vectors)
-    (second, _), (first, relation) = sorted(zip(near, Relation, strict=True))[-2:]
+    (second, _), (best, relation) = sorted(zip(near, Relation, strict=True))[-2:]
     # The share of words that are further than this from a wrong relation.
-    calibrated = bisect_right(scale.foreign, first) / len(scale.foreign)
-    is_sure = calibrated >= THRESHOLD and first - second >= scale.margin
+    calibrated = bisect_right(scale.foreign, best) / len(scale.foreign)
+    is_sure = calibrated >= THRESHOLD and best - second >= scale.margin
     return relation if is_sure and relation is not Relation.SUPERSEDES else Relation.RELATES_TO
 
 
@@ -306,14 +306,14 @@ def _scale(embedder: Embedder) -> _Scale:
             for relation, aliases in zip(Relation, words, strict=True)
         ]
     )
-    own, foreign = [], []
+    own_scores, foreign = [], []
     for place, aliases in enumerate(words):
         for vector in embedder.encode_many(aliases):
             near = cosines(vector, vectors)
-            own.append(near.pop(place))
+            own_scores.append(near.pop(place))
             foreign.append(max(near))
     # A third of the distance between the right relation and the nearest wrong one, in this model.
-    margin = max(0.0, median(own) - median(foreign)) / 3
+    margin = max(0.0, median(own_scores) - median(foreign)) / 3
     return _Scale(vectors, sorted(foreign), margin)
 
 

@@ -45,13 +45,13 @@ def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
     if result.returncode:
         reason = git.refusal(root) or git.complaint(result.stderr)
         raise Invalid(f"`git diff` failed: {reason}", hint=hint)
-    return _others(_parsed(result.stdout.decode("utf-8", "replace")))
+    return _without_memories(_parsed(result.stdout.decode("utf-8", "replace")))
 
 
 def of_text(text: str) -> Iterator[Added]:
     """Yields the lines that a unified diff adds; any other text counts as added."""
     if re.search(r"^--- .*\n\+\+\+ .*\n@@ -\d", text, re.MULTILINE):
-        return _others(_parsed(text))
+        return _without_memories(_parsed(text))
     return iter([whole("<stdin>", text)])
 
 
@@ -65,7 +65,7 @@ def of_files(root: Path, names: Sequence[str], *, near: Path) -> Iterator[Added]
     paths = [_resolved(top, name, near) for name in names]
     for path in (file for named in paths for file in _files(named)):
         if (text := _text(path)) is not None:
-            yield from _others([whole(path.relative_to(top_of(top)).as_posix(), text)])
+            yield from _without_memories([whole(path.relative_to(top_of(top)).as_posix(), text)])
 
 
 def _resolved(top: Path, name: str, near: Path) -> Path:
@@ -113,7 +113,7 @@ def top_of(root: Path) -> Path:
     return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
 
 
-def _others(added: Iterable[Added]) -> Iterator[Added]:
+def _without_memories(added: Iterable[Added]) -> Iterator[Added]:
     """Yields all additions except those to memories, which have the patterns of every edge."""
     return (file for file in added if f"/{STORE}/" not in f"/{file.path}")
 

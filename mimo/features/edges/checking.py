@@ -93,8 +93,8 @@ def check(edges: Iterable[Edge], added: Iterable[Added], stack: Sequence[str]) -
 
 def _probe(edge: Edge, stack: Sequence[str]) -> _Probe | None:
     """Returns the probe of an edge; None if it has no pattern and too few words."""
-    made = ((text, patterns.compiled(text, literal=literal)) for text, literal in edge.probes)
-    usable = tuple(pair for pair in made if not isinstance(pair[1], patterns.Unusable))
+    pairs = ((text, patterns.compiled(text, literal=literal)) for text, literal in edge.probes)
+    usable = tuple(pair for pair in pairs if not isinstance(pair[1], patterns.Unusable))
     words = frozenset() if edge.probes else subject(edge.title)
     names = naming(edge.names) if edge.names else None
     if not (usable or names) and len(words) < _FEWEST_WORDS:
@@ -146,8 +146,8 @@ def _by_pattern(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str
     starts = [0]
     for hunk in hunks:
         starts.append(starts[-1] + len(hunk.lines) + 1)
-    for pattern, made in probe.patterns:
-        for place in patterns.lines(made, data):
+    for pattern, regex in probe.patterns:
+        for place in patterns.lines(regex, data):
             number = bisect_right(starts, place) - 1
             offset = place - starts[number]
             if offset < len(hunks[number].lines):

@@ -141,9 +141,11 @@ def edges(
     Your global edges and those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`)
     are compared with the intent and the code, if their stack is that of the project.
     """
-    every = sources.everything(call)
-    matches = sources.warnings(call, every, intent, code=code or "", techs=stack, stack_alone=all_)
-    faulty = any(sources.problems(call, every if code else ()))
+    pitfalls = sources.everything(call)
+    matches = sources.warnings(
+        call, pitfalls, intent, code=code or "", techs=stack, stack_alone=all_
+    )
+    faulty = any(sources.problems(call, pitfalls if code else ()))
     notice = (
         Hint("some edges are faulty; ", Command("edges list"), " shows them") if faulty else None
     )
@@ -173,9 +175,9 @@ def edges(
 )
 def list_(call: Call) -> EdgeRows:
     """List known pitfalls, and faults in their files and patterns"""
-    every = sources.everything(call)
-    edges = tuple(edge_row(edge, EdgeRow) for edge in every)
-    return EdgeRows(edges=edges, problems=edge_problems(call, every))
+    pitfalls = sources.everything(call)
+    edges = tuple(edge_row(edge, EdgeRow) for edge in pitfalls)
+    return EdgeRows(edges=edges, problems=edge_problems(call, pitfalls))
 
 
 def edge_row(edge: Edge, view: type[T], *, of_stack: bool = False, **added: object) -> T:
@@ -288,7 +290,7 @@ def add_global_edge(
     "mind_edges_add",
     cli="edges add",
     effect=Effect.WRITE,
-    any_format=lambda given: not given["project"],
+    any_format=lambda arguments: not arguments["project"],
     toolset="edges",
     needs_project=False,
     surfaces=Surface.CLI,

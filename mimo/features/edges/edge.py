@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WORKAROUND = "## Workaround"
 _MOST_PATTERNS = 100
 """Maximum number of keywords, or patterns, of one kind."""
-_SHOWN = 60
+_QUOTE_LENGTH = 60
 """Characters of a wrong value that an error shows."""
 _HEADING = re.compile(r"\\*## Workaround[ \t]*")
 _CODE_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -61,27 +61,27 @@ class Detection(NamedTuple):
         return any(self)
 
     @classmethod
-    def read(cls, given: Any) -> Detection:
+    def read(cls, value: Any) -> Detection:
         """Returns the detection in an argument. Raises `Invalid` if it is malformed."""
-        if not isinstance(given, Mapping):
-            raise _wrong(f"`detection` must be an object, not {_shown(given)}")
-        if unknown := sorted(str(key) for key in given if key not in cls._fields):
-            raise _wrong(f"`detection` has no field {_shown(unknown[0])}")
-        kept = {}
-        for name, words in given.items():
+        if not isinstance(value, Mapping):
+            raise _wrong(f"`detection` must be an object, not {_quote(value)}")
+        if unknown := sorted(str(key) for key in value if key not in cls._fields):
+            raise _wrong(f"`detection` has no field {_quote(unknown[0])}")
+        fields = {}
+        for name, words in value.items():
             if not isinstance(words, list | tuple) or not all(isinstance(w, str) for w in words):
                 raise _wrong(
-                    f"`{name}` of `detection` must be a list of strings, not {_shown(words)}"
+                    f"`{name}` of `detection` must be a list of strings, not {_quote(words)}"
                 )
-            kept[name] = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
-            if (many := len(kept[name])) > _MOST_PATTERNS:
+            fields[name] = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+            if (many := len(fields[name])) > _MOST_PATTERNS:
                 raise _wrong(
                     f"`{name}` of `detection` has {many} items, more than {_MOST_PATTERNS}"
                 )
-            if long := next((word for word in kept[name] if len(word) > LONGEST), None):
-                problem = f"has an item of more than {LONGEST} characters: {_shown(long)}"
+            if long := next((word for word in fields[name] if len(word) > LONGEST), None):
+                problem = f"has an item of more than {LONGEST} characters: {_quote(long)}"
                 raise _wrong(f"`{name}` of `detection` {problem}")
-        return cls(**kept)
+        return cls(**fields)
 
 
 class Edge(NamedTuple):
@@ -183,9 +183,9 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word))[:_MOST_PATTERNS]
 
 
-def _shown(given: Any) -> str:
-    text = str(given)
-    return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"
+def _quote(value: Any) -> str:
+    text = str(value)
+    return f"`{text if len(text) <= _QUOTE_LENGTH else text[: _QUOTE_LENGTH - 1] + '…'}`"
 
 
 def _wrong(problem: str) -> Invalid:

@@ -177,8 +177,8 @@ def _is_of_stack(edge: Edge, stack: frozenset[str], words: frozenset[str]) -> bo
 
 def _likeness(edges: Sequence[Edge], cosines: Cosines) -> Mapping[str, float]:
     """Returns the cosine of each phrase of the edges; titles and tasks are compared first."""
-    first = chain.from_iterable(map(_titles, edges))
-    texts = list(dict.fromkeys([*first, *chain.from_iterable(map(_sentences, edges))]))
+    titles = chain.from_iterable(map(_titles, edges))
+    texts = list(dict.fromkeys([*titles, *chain.from_iterable(map(_sentences, edges))]))
     return dict(zip(texts, cosines(texts), strict=True))
 
 
@@ -191,8 +191,8 @@ def _evidence(
 ) -> _Evidence:
     named = frozenset(tokenize(" ".join((*task.stack, *edge.stack_tags))))
     detection = edge.detection
-    own = (edge.title, *detection.intent, *detection.tasks, *detection.context)
-    shared = (words & subject("\n".join(own))) - named
+    texts = (edge.title, *detection.intent, *detection.tasks, *detection.context)
+    shared = (words & subject("\n".join(texts))) - named
     phrases = [*_titles(edge), *_sentences(edge)] if likeness else []
     phrase = max(phrases, key=lambda text: (likeness or {})[text], default="")
     return _Evidence(

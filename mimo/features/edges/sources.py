@@ -104,7 +104,9 @@ def problems(call: Call, edges: Iterable[Edge]) -> Iterator[Problem]:
 def unusable(detection: Detection) -> list[tuple[str, str]]:
     """Returns the patterns for code that can't be used, each with the reason."""
     compiled = ((pattern, patterns.compiled(pattern)) for pattern in detection.code)
-    return [(text, made.reason) for text, made in compiled if isinstance(made, patterns.Unusable)]
+    return [
+        (text, regex.reason) for text, regex in compiled if isinstance(regex, patterns.Unusable)
+    ]
 
 
 def technologies(call: Call) -> tuple[str, ...]:
@@ -137,11 +139,11 @@ def warnings(
     which only the stack matches.
     """
     task = Task(intent, technologies(call) if techs is None else techs, code)
-    every = [*failed(call), *edges]
+    candidates = [*failed(call), *edges]
     try:
-        return matches(every, task, _cosines(call, intent), stack_alone=stack_alone)
+        return matches(candidates, task, _cosines(call, intent), stack_alone=stack_alone)
     except FAILURES:
-        return matches(every, task, None, stack_alone=stack_alone)
+        return matches(candidates, task, None, stack_alone=stack_alone)
 
 
 def _cosines(call: Call, intent: str) -> Cosines | None:
@@ -158,7 +160,7 @@ def _cosines(call: Call, intent: str) -> Cosines | None:
     query = encoder.encode(intent)
 
     def compared(texts: Sequence[str]) -> list[float]:
-        return cosines(query, meanings.of(texts, most=_MOST_ENCODED), ENCODED_LENGTH)
+        return cosines(query, meanings.of(texts, limit=_MOST_ENCODED), ENCODED_LENGTH)
 
     return compared if query else None
 
@@ -184,12 +186,12 @@ def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list
         if nearest:
             of_folder.setdefault(nearest, []).append(file)
 
-    def question(other: Call, _: bool) -> list[Hit]:
+    def question(target: Call, _: bool) -> list[Hit]:
         shared = disclosure.hides_private(call, is_here=False, is_asked=True)
-        edges = [*failed(other, shared=shared), *of_project(other, shared=shared)]
-        place = other.mind.project.root.relative_to(root).as_posix()
+        edges = [*failed(target, shared=shared), *of_project(target, shared=shared)]
+        place = target.mind.project.root.relative_to(root).as_posix()
         edges = [edge._replace(file=f"{place}/{edge.file}") for edge in edges]
-        return list(check(edges, of_folder[other.mind.project.root], technologies(other)))
+        return list(check(edges, of_folder[target.mind.project.root], technologies(target)))
 
     registered = {entry.path: entry for entry in projects.registered(call.mind.home).projects}
     among = []
@@ -269,16 +271,16 @@ def add_starter(call: Call) -> tuple[list[Edge], int]:
         existing = of_user(call)
         ids_ = {edge.id for edge in existing}
         titles = {title_key(edge.title) for edge in existing}
-        every = storage.starter()
+        records = storage.starter()
         added = []
-        for record in every:
+        for record in records:
             memory = record.memory
             if memory.id in ids_ or title_key(memory.heading) in titles:
                 continue
             with suppress(Conflict):  # A file of that name is not readable as an edge.
                 edge = storage.edge_in(storage.adopt(call.mind.home, record))
                 added.append(edge._replace(file=str(call.mind.home / edge.file)))
-        return added, len(every) - len(added)
+        return added, len(records) - len(added)
 
 
 def _of_record(call: Call, record: Record) -> Edge:

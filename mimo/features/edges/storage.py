@@ -101,8 +101,8 @@ def locked(home: Path) -> AbstractContextManager[None]:
 
 def starter() -> list[Record]:
     """Returns the edges that come with the package, sorted by their files."""
-    every = (_read(STARTER / name, f"starter/{name}") for name in _names(STARTER))
-    return [record for record in every if isinstance(record, Record)]
+    entries = (_read(STARTER / name, f"starter/{name}") for name in _names(STARTER))
+    return [record for record in entries if isinstance(record, Record)]
 
 
 def edge_in(record: Record) -> Edge:

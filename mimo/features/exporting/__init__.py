@@ -51,26 +51,26 @@ class Selection:
         )
 
 
-def select(call: Call, wanted: Filter, *, private: bool, untrusted: bool) -> Selection:
+def select(call: Call, conditions: Filter, *, private: bool, untrusted: bool) -> Selection:
     """Returns the memories that pass a filter and may leave the project.
 
     Ingested files and documents outside `.mind/` are left out: the project has them anyway.
     """
     index = refresh.up_to_date(call)
-    every = index.ask(survey.standings, Filter())
-    passing = every if wanted == Filter() else index.ask(survey.standings, wanted)
-    own = [standing for standing in passing if standing.path.startswith(".mind/")]
-    parts = {standing.parent for standing in own if standing.parent is not None}
-    single = [standing for standing in own if standing.parent is None]
+    standings = index.ask(survey.standings, Filter())
+    passing = standings if conditions == Filter() else index.ask(survey.standings, conditions)
+    own_files = [standing for standing in passing if standing.path.startswith(".mind/")]
+    parts = {standing.parent for standing in own_files if standing.parent is not None}
+    single = [standing for standing in own_files if standing.parent is None]
     public = [standing for standing in single if private or not standing.private]
     chosen = tuple(standing for standing in public if untrusted or standing.approved)
     names = {standing.id for standing in chosen}
-    secret = (standing.id for standing in every if standing.private or not standing.approved)
+    secret = (standing.id for standing in standings if standing.private or not standing.approved)
     return Selection(
         chosen=chosen,
         hidden=frozenset(id for id in secret if id not in names),
         left_out=Counts(
-            elsewhere=len(passing) - len(own),
+            elsewhere=len(passing) - len(own_files),
             ingested=len(parts),
             private=len(single) - len(public),
             untrusted=len(public) - len(chosen),
@@ -104,8 +104,8 @@ class _Reader:
         records = {record.memory.id: record for record in self.index.among(ids, Filter())}
         newer = self.index.newer(ids, shared=self.shared)
         present = [standing for standing in standings if standing.id in records]
-        shown = [(self._shown(records[standing.id].memory), standing.path) for standing in present]
-        for standing, (memory, path) in zip(present, redacted(shown).value, strict=True):
+        pairs = [(self._shown(records[standing.id].memory), standing.path) for standing in present]
+        for standing, (memory, path) in zip(present, redacted(pairs).value, strict=True):
             successors = newer[standing.id].superseded_by
             yield Exported(
                 memory=memory,

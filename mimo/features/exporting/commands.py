@@ -34,7 +34,7 @@ from mimo.rendering.results import count, render
 _AT_ONCE = 500
 """Lines that are printed at once."""
 
-_OTHER = {"madr": "that are no decisions", "claude": "superseded"}
+_UNSUPPORTED = {"madr": "that are no decisions", "claude": "superseded"}
 """The memories for which a format has no place."""
 
 
@@ -148,7 +148,7 @@ def export(
             "there is no project here", hint="--user exports your memory for all projects"
         )
     path = _target(call, format, output, force=force)
-    wanted = narrowed(
+    conditions = narrowed(
         call,
         types=types,
         topic=topic,
@@ -157,7 +157,7 @@ def export(
         from_date=from_date,
         to_date=to_date,
     )
-    selection = exporting.select(call, wanted, private=private, untrusted=untrusted)
+    selection = exporting.select(call, conditions, private=private, untrusted=untrusted)
     document = _Document(call, selection, format, shows=path is not None)
     is_private = private or call.mind.is_users
     mode = 0o600 if is_private else 0o666
@@ -308,7 +308,7 @@ def _(result: ExportWritten, screen: Screen) -> None:
         (left.untrusted, "unapproved (--untrusted)"),
         (left.ingested, "ingested files" if left.ingested > 1 else "ingested file"),
         (left.elsewhere, "from outside .mind/"),
-        (left.other, _OTHER.get(result.format, "other")),
+        (left.other, _UNSUPPORTED.get(result.format, "other")),
     ]
     if listed := [f"{number:,} {name}" for number, name in parts if number]:
         screen.note(f"left out: {', '.join(listed)}")

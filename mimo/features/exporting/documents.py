@@ -370,16 +370,16 @@ def _claude_line(exported: Exported, name: str) -> str:
 
 def _claude_index(lines: list[str]) -> str:
     """Returns as many lines as are loaded; the last one states how many more files there are."""
-    kept: list[str] = []
+    head: list[str] = []
     size = 0
     for line in lines:
         size += len(line.encode("utf-8", "replace")) + 1
-        if len(kept) == CLAUDE_LINES - 1 or size > CLAUDE_BYTES - 100:
+        if len(head) == CLAUDE_LINES - 1 or size > CLAUDE_BYTES - 100:
             break
-        kept.append(line)
-    if more := len(lines) - len(kept):
-        kept.append(f"- {more:,} more files in this folder")
-    return "".join(f"{line}\n" for line in kept)
+        head.append(line)
+    if more := len(lines) - len(head):
+        head.append(f"- {more:,} more files in this folder")
+    return "".join(f"{line}\n" for line in head)
 
 
 def _topic(exported: Exported, name: str, *, user: bool) -> bytes:

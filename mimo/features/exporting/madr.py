@@ -91,14 +91,14 @@ def _parts(memory: Memory, title: str, body: str) -> Iterator[str]:
     yield f'Chosen option: "{literal(title)}"{", because:" if reasoning else "."}'
     if reasoning:
         yield _below(reasoning)
-    rest = body.removeprefix(f"# {memory.heading}").removeprefix(memory.heading).strip("\n")
-    if rest.strip():
-        yield _below(rest)
+    text = body.removeprefix(f"# {memory.heading}").removeprefix(memory.heading).strip("\n")
+    if text.strip():
+        yield _below(text)
     if memory.outcome:
         reason = plain(outcomes.reason(memory) or f"its outcome was {memory.outcome.value}", 1_000)
         yield f"### Consequences\n\n* {_CONSEQUENCES[memory.outcome]}, because {literal(reason)}"
-    others = (Section.OPEN_FILES, Section.NEXT_STEPS)
-    for name in (name for name in others if name in memory.sections):
+    sections = (Section.OPEN_FILES, Section.NEXT_STEPS)
+    for name in (name for name in sections if name in memory.sections):
         yield f"### {name}\n\n{_below(memory.sections[name])}"
 
 

@@ -178,8 +178,8 @@ def _renew(path: Path, contents: Iterable[File], *, mode: int) -> Size:
 
 
 def _portions(contents: Iterable[File]) -> Iterator[list[File]]:
-    rest = iter(contents)
-    while some := list(islice(rest, _AT_ONCE)):
+    iterator = iter(contents)
+    while some := list(islice(iterator, _AT_ONCE)):
         yield some
 
 
@@ -198,4 +198,4 @@ def _names(data: Any) -> frozenset[str]:
     return frozenset(data["files"])
 
 
-_LISTINGS = StateFile(_names, hint="name another folder", most=_MOST_LISTED)
+_LISTINGS = StateFile(_names, hint="name another folder", limit=_MOST_LISTED)

@@ -259,8 +259,8 @@ def _(result: DecayCheck, screen: Screen) -> None:
         left = row.days_until_forgotten
         days = "lasts" if left is None else f"{left:.0f}d left"
         about = dim(f"  {row.decay_score:.2f}  {days:<9}  ")
-        first = row.content.partition("\n")[0]
-        screen.line(ident(row.id), about, fitted(first, LEAST_OF_A_TITLE))
+        headline = row.content.partition("\n")[0]
+        screen.line(ident(row.id), about, fitted(headline, LEAST_OF_A_TITLE))
     checked = count(result.total_checked, "memory", "memories")
     screen.line(dim(f"{len(result.at_risk):,} of {checked} below {result.threshold:g}"))
 
@@ -278,8 +278,8 @@ def _(result: FadingRows, screen: Screen) -> None:
     of = f"{result.total:,} of {count(result.checked, 'memory', 'memories')}"
     lost = f", {result.forgotten:,} of them counted as forgotten" if result.forgotten else ""
     cut = len(result.memories) < result.total
-    shown = f"; the weakest {len(result.memories):,} are shown" if cut else ""
-    screen.line(dim(f"{of} below {result.threshold:g}{lost}{shown}"))
+    suffix = f"; the weakest {len(result.memories):,} are shown" if cut else ""
+    screen.line(dim(f"{of} below {result.threshold:g}{lost}{suffix}"))
     if result.memories:
         screen.note("`mind keep ID` protects one, `mind rm ID` removes one; fading deletes nothing")
 

@@ -193,7 +193,7 @@ def graph(
     Links are followed in both directions. Without an id, all groups of linked memories are shown;
     if there are too many, the newest. A drawing leaves private memories out.
     """
-    given, types = types, tuple(_with_meanings(types))
+    names, types = types, tuple(_with_meanings(types))
     if id is None and depth is not None:
         raise Invalid(
             "`depth` is counted from a memory",
@@ -208,20 +208,20 @@ def graph(
             walk = refresh.up_to_date(call).ask(links.newest, types, limit, shared=shared)
         else:
             walk = finding.linked(
-                call, (start,), depth=steps, types=types, most=limit, shared=shared
+                call, (start,), depth=steps, types=types, limit=limit, shared=shared
             )
         return _graph(call, walk, types, shared=shared)
 
-    whole, drawing, left_out = walked(shared=False), None, 0
+    result, drawing, left_out = walked(shared=False), None, 0
     if format is not Format.TREE:
         draws_all = private or call.mind.is_users
-        drawing = _drawn(format, whole if draws_all else walked(shared=True))
-        left_out = 0 if draws_all else sum(node.private or False for node in whole.nodes)
+        drawing = _drawn(format, result if draws_all else walked(shared=True))
+        left_out = 0 if draws_all else sum(node.private or False for node in result.nodes)
     return replace(
-        whole,
+        result,
         drawing=drawing,
         notice=join_texts(
-            None if whole.links or whole.missing or not given else _without_links(given),
+            None if result.links or result.missing or not names else _without_links(names),
             Hint(f"left out: {left_out:,} private (", Option(private=True), ")")
             if left_out
             else None,
@@ -299,9 +299,9 @@ def _drawn(format: Format, graph: LinkGraph) -> str:
     return mermaid(boxes, arrows) if format is Format.MERMAID else dot(boxes, arrows)
 
 
-def named(type: str, given: str | None) -> str:
+def named(type: str, words: str | None) -> str:
     """Returns a link's type with the words given for it."""
-    return f"{type} ({given})" if given else type
+    return f"{type} ({words})" if words else type
 
 
 def _box(node: LinkedMemory) -> Box:
@@ -394,11 +394,11 @@ class _Tree:
             seen.add(root)
             waiting = [root]
             for id in waiting:  # The list grows while it is walked.
-                for other in self._others(id):
-                    if other not in seen:
-                        seen.add(other)
-                        self._above[other] = id
-                        waiting.append(other)
+                for neighbour in self._others(id):
+                    if neighbour not in seen:
+                        seen.add(neighbour)
+                        self._above[neighbour] = id
+                        waiting.append(neighbour)
 
     def _others(self, id: str) -> list[str]:
         return sorted({step.other for step in self._steps[id]}, key=self._places.__getitem__)
@@ -409,20 +409,20 @@ class _Tree:
         Yields each child with its margin.
         """
         rows = [*self._children(id), *self._references(id)]
-        for number, (other, parts, is_child) in enumerate(rows):
-            last = number == len(rows) - 1
-            branch, rest = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        for number, (neighbour, parts, is_child) in enumerate(rows):
+            is_final = number == len(rows) - 1
+            branch, trunk = ("└─ ", "   ") if is_final else ("├─ ", "│  ")
             if is_child:
-                self._memory(self._nodes[other], parts, margin + branch)
-                yield other, margin + rest
+                self._memory(self._nodes[neighbour], parts, margin + branch)
+                yield neighbour, margin + trunk
             else:
                 self._screen.line(dim(margin + branch), *parts)
 
     def _children(self, id: str) -> Iterator[tuple[str, list[Part], bool]]:
-        for other in self._others(id):
-            if self._above.get(other) == id:
-                arrows = [step.arrow for step in self._steps[id] if step.other == other]
-                yield other, [dim(f"{', '.join(arrows)}  ")], True
+        for neighbour in self._others(id):
+            if self._above.get(neighbour) == id:
+                arrows = [step.arrow for step in self._steps[id] if step.other == neighbour]
+                yield neighbour, [dim(f"{', '.join(arrows)}  ")], True
 
     def _references(self, id: str) -> Iterator[tuple[str, list[Part], bool]]:
         """Yields the links that the tree does not follow, at the memory that holds them."""
@@ -436,13 +436,13 @@ class _Tree:
                 arrow = dim(f"{arrow_of(arc, forward=True)}  ")
                 yield arc.target, [arrow, arc.target, warn("  missing")], False
 
-    def _memory(self, node: LinkedMemory, arrow: list[Part], first: str) -> None:
+    def _memory(self, node: LinkedMemory, arrow: list[Part], prefix: str) -> None:
         marks = row_labels(node)
         if node.warning:
             marks += ["  ", warn(with_handles(node.warning))]
         title = titled(node.title)
         about = dim(f"  {type_mark(node.type).strip()} {age(node.created_at, self._screen)}")
-        self._screen.line(dim(first), *arrow, ident(node.id), "  ", title, about, *marks)
+        self._screen.line(dim(prefix), *arrow, ident(node.id), "  ", title, about, *marks)
 
 
 def arrow_of(arc: Arc, *, forward: bool) -> str:

@@ -87,18 +87,18 @@ def link(
     The first memory builds on, refines or supersedes the second. The link is written into the file
     of the newer one, whose other bytes stay as they are, and is found from both.
     """
-    first = lookup.one(call, id, surely=True)
+    start = lookup.one(call, id, surely=True)
     second = lookup.one(call, other, surely=True)
-    if first.memory.id == second.memory.id:
+    if start.memory.id == second.memory.id:
         raise Invalid(
             f"`{id}` and `{other}` are the same memory",
             hint=Hint(Command("list"), " shows the others"),
         )
     if remove:
-        return _unlinked(call, first, second, type)
+        return _unlinked(call, start, second, type)
     new = relations.link(call, second.memory.id, type or "")
-    source, target = first, second
-    if first.memory.created < second.memory.created:
+    source, target = start, second
+    if start.memory.created < second.memory.created:
         if new.given or new.type not in _MUTUAL:
             words = shlex.quote(new.given or new.type)
             raise Invalid(
@@ -106,7 +106,7 @@ def link(
                 hint=Hint(Command("link", other, id, type=words), " states it of the newer one"),
                 details={"field": "id"},
             )
-        source, target, new = second, first, replace(new, to=first.memory.id)
+        source, target, new = second, start, replace(new, to=start.memory.id)
     exists = any(
         saving.leads_to(call, old, target) and (old.type, old.given) == (new.type, new.given)
         for old in source.memory.links
@@ -122,16 +122,16 @@ def link(
     )
 
 
-def _unlinked(call: Call, first: Record, second: Record, type: str | None) -> Linked:
+def _unlinked(call: Call, start: Record, second: Record, type: str | None) -> Linked:
     """Removes the links between two memories, in both files. Raises `NotFound` and `Invalid`."""
-    wanted = None if type is None else relations.link(call, second.memory.id, type).type
+    link_type = None if type is None else relations.link(call, second.memory.id, type).type
     rows: list[ChangedLink] = []
     changes: list[tuple[Record, tuple[Link, ...]]] = []
-    for source, target in ((first, second), (second, first)):
+    for source, target in ((start, second), (second, start)):
         links = [
             old
             for old in source.memory.links
-            if saving.leads_to(call, old, target) and wanted in (None, old.type)
+            if saving.leads_to(call, old, target) and link_type in (None, old.type)
         ]
         if any(old not in header_links(source.memory) for old in links):
             to, of = disclosure.names_of(call, [target.memory.id, source.memory.id])
@@ -140,20 +140,20 @@ def _unlinked(call: Call, first: Record, second: Record, type: str | None) -> Li
                 hint=Hint("remove it there: ", Command("edit", of)),
             )
         if links:
-            kept = tuple(old for old in source.memory.links if old not in links)
-            changes.append((source, kept))
+            new_links = tuple(old for old in source.memory.links if old not in links)
+            changes.append((source, new_links))
         rows += [_row(call, source, old, target) for old in links]
     if not rows:
-        of_type = f" of the type `{wanted}`" if wanted else ""
-        source_name, target_name = disclosure.names_of(call, [first.memory.id, second.memory.id])
+        of_type = f" of the type `{link_type}`" if link_type else ""
+        source_name, target_name = disclosure.names_of(call, [start.memory.id, second.memory.id])
         raise NotFound(
             f"there is no link{of_type} between `{source_name}` and `{target_name}`",
             hint=Hint(Command("graph", source_name), " shows its links"),
         )
-    for source, kept in changes:
-        saving.check_edit(call, source, links=kept)
-    for source, kept in changes:
-        saving.edit(call, source, links=kept)
+    for source, new_links in changes:
+        saving.check_edit(call, source, links=new_links)
+    for source, new_links in changes:
+        saving.edit(call, source, links=new_links)
     return Linked(
         links=tuple(rows), removed=True, already=None, undo=undoing.entry_id(), notice=call.notice
     )
@@ -177,9 +177,9 @@ def _(result: Linked, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for row in result.links:
-        before = "  linked before" if result.already else "  removed" if result.removed else ""
+        remark = "  linked before" if result.already else "  removed" if result.removed else ""
         words = row.given or row.type
-        screen.line(good("✓ "), strong(row.source_title), "  ", ident(row.source), before)
+        screen.line(good("✓ "), strong(row.source_title), "  ", ident(row.source), remark)
         screen.line(dim(f"{words} → "), row.target_title, "  ", ident(row.target), indent=2)
     if result.removed and result.undo:
         screen.note("`mind undo` takes it back")

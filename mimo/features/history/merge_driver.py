@@ -175,18 +175,18 @@ def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
     folder.mkdir()
     top, project = Path.cwd(), path.rpartition(".mind/")[:2]
     changes = _changed_by_both(top, heads[0])
-    others = [
-        other
-        for other in changes.keys() - {path}
-        if other.rpartition(".mind/")[:2] == project and other.endswith(".md") and _is_memory(other)
+    paths = [
+        name
+        for name in changes.keys() - {path}
+        if name.rpartition(".mind/")[:2] == project and name.endswith(".md") and _is_memory(name)
     ]
-    for start in range(0, len(others), _AT_ONCE):
-        some = sorted(others)[start : start + _AT_ONCE]
-        texts = blobs(top, (id_ for other in some for id_ in changes[other]))
-        for other in some:
-            merged = driver.merge([texts[id_] for id_ in changes[other]], other)
+    for start in range(0, len(paths), _AT_ONCE):
+        some = sorted(paths)[start : start + _AT_ONCE]
+        texts = blobs(top, (id_ for name in some for id_ in changes[name]))
+        for name in some:
+            merged = driver.merge([texts[id_] for id_ in changes[name]], name)
             if merged is not None:
-                result = folder / other / "-".join(changes[other])
+                result = folder / name / "-".join(changes[name])
                 result.parent.mkdir(parents=True)
                 replace(result, merged, durable=False)
 

@@ -43,14 +43,14 @@ def _(result: Blame, screen: Screen) -> None:
     screen.line(ident(result.id), "  ", strong(result.title), *row_labels(result))
     facts = [("made by", result.by), ("session", result.session)]
     screen.pairs([(name, value) for name, value in facts if value], indent=2)
-    last = ""
+    previous = ""
     for line in result.lines:
         about, commit = "", line.commit
-        if commit.commit != last:
+        if commit.commit != previous:
             who = commit.agents or commit.author
             short = who if len(who) <= _WIDTH else f"{who[: _WIDTH - 1]}…"
             about = f"{commit.commit} {day(commit.date)} {short}"
-        last = commit.commit
+        previous = commit.commit
         screen.line(dim(f"{about:<42}"), dim(f"{line.line:>4} "), line.text)
 
 

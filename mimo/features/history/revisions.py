@@ -34,7 +34,7 @@ _REFERENCES = re.compile(r"[@#!~&]")
 """Characters that begin a mention or a reference on a forge, which notifies users."""
 _APART = "&#8203;"
 """A zero-width space, as an entity: forges find references after they have read the escapes."""
-_MOST = 100
+_LIMIT = 100
 """Memories that are listed of each sort."""
 
 
@@ -63,7 +63,7 @@ def markdown(rows: Sequence[DiffRow]) -> str:
         if not chosen:
             continue
         lines.append(f"\n**{verb}** ({len(chosen):,})\n")
-        for row in chosen[:_MOST]:
+        for row in chosen[:_LIMIT]:
             lines.append(f"- {row.type.value}: {escaped(row.title)} ({_code(row.id)})")
             if row.outcome_changed:
                 outcomes = f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"
@@ -72,8 +72,8 @@ def markdown(rows: Sequence[DiffRow]) -> str:
                 lines.append(f"  - changed: {', '.join(row.fields)}")
             lines += [f"  - **supersedes** {_code(name)}" for name in row.supersedes]
             lines += [f"  - **contradicts** {_code(name)}" for name in row.contradicts]
-        if len(chosen) > _MOST:
-            lines.append(f"- and {len(chosen) - _MOST:,} more")
+        if len(chosen) > _LIMIT:
+            lines.append(f"- and {len(chosen) - _LIMIT:,} more")
     if not rows:
         lines.append("\nNothing changes in the memory.")
     return "\n".join(lines) + "\n"
@@ -109,14 +109,14 @@ class Difference:
     rows: tuple[DiffRow, ...]
 
 
-def compare(call: Call, wanted: str | None, *, branch: bool) -> Difference:
+def compare(call: Call, expression: str | None, *, branch: bool) -> Difference:
     """Returns the memories that differ, for revisions such as `A..B`.
 
     `A...B` starts at their merge base. With `branch`, they are the changes of this branch since it
     left the main one. A single revision is compared with the working tree, HEAD by default.
     """
     root = repository(call)
-    if branch and wanted is not None:
+    if branch and expression is not None:
         hint = Hint(
             "such as ",
             Command("diff", "v1.1..v1.2"),
@@ -127,21 +127,21 @@ def compare(call: Call, wanted: str | None, *, branch: bool) -> Difference:
         raise Invalid("name two revisions, or this branch", hint=hint)
     main = revisions.main_branch(root) if branch else ""
     if branch:
-        wanted = f"{main}...HEAD"
-    if wanted is None or ".." not in wanted:
-        return _with_working_tree(call, root, wanted)
-    dots = "..." if "..." in wanted else ".."
-    first, _, second = wanted.partition(dots)
-    before = revisions.resolve(root, first or "HEAD", now=call.mind.local_now())
+        expression = f"{main}...HEAD"
+    if expression is None or ".." not in expression:
+        return _with_working_tree(call, root, expression)
+    dots = "..." if "..." in expression else ".."
+    start, _, second = expression.partition(dots)
+    base = revisions.resolve(root, start or "HEAD", now=call.mind.local_now())
     after = revisions.resolve(root, second or "HEAD", now=call.mind.local_now())
     if dots == "...":
-        parted = revisions.merge_base(root, before.id, after.id)
-        before = revisions.resolve(root, parted, now=call.mind.local_now())
-    between = f"from {before.short} to {after.short}"
+        parted = revisions.merge_base(root, base.id, after.id)
+        base = revisions.resolve(root, parted, now=call.mind.local_now())
+    between = f"from {base.short} to {after.short}"
     if branch:
-        between = f"since {revisions.short_name(root, main)} at {_aged(call, before)}"
-    rows = _rows(*_states(root, before, after))
-    return Difference(before=before.short, after=after.short, between=between, rows=rows)
+        between = f"since {revisions.short_name(root, main)} at {_aged(call, base)}"
+    rows = _rows(*_states(root, base, after))
+    return Difference(before=base.short, after=after.short, between=between, rows=rows)
 
 
 def _with_working_tree(call: Call, root: Path, revision: str | None) -> Difference:
@@ -195,16 +195,16 @@ def _by_id(records: tuple[Record, ...] | Problem, path: str) -> _State:
     return {record.memory.id: (record.memory, path) for record in records}
 
 
-def _states(root: Path, before: Commit, after: Commit) -> tuple[_State, _State]:
+def _states(root: Path, base: Commit, after: Commit) -> tuple[_State, _State]:
     """Returns the memories of two commits, as far as their files differ."""
-    files = list(revisions.differences(root, before.id, after.id))
+    files = list(revisions.differences(root, base.id, after.id))
     blobs = revisions.blobs(
         root, (name for _, *names in files for name in names if name.strip("0"))
     )
     old: _State = {}
     new: _State = {}
     for path, *names in files:
-        for state, blob, commit in zip((old, new), names, (before, after), strict=True):
+        for state, blob, commit in zip((old, new), names, (base, after), strict=True):
             if blob in blobs:
                 records = revisions.records_at(root, blobs[blob], path, commit)
                 state.update(_by_id(records, path))
@@ -212,24 +212,24 @@ def _states(root: Path, before: Commit, after: Commit) -> tuple[_State, _State]:
 
 
 def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) -> DiffRow | None:
-    before, after = old[0] if old else None, new[0] if new else None
-    fields = changes.differing(before, after) if before and after else ()
+    base, after = old[0] if old else None, new[0] if new else None
+    fields = changes.differing(base, after) if base and after else ()
     newest = new or old
     if newest is None or (old and new and not fields):
         return None
     memory, path = newest
-    earlier = before.links if before else ()
+    earlier = base.links if base else ()
     fresh = [link for link in after.links if link not in earlier] if after else []
-    decided = before and after and before.outcome is not after.outcome
+    decided = base and after and base.outcome is not after.outcome
     return DiffRow(
         id=memory.id,
         type=memory.type,
         title=memory.heading,
-        change="added" if before is None else "changed" if after else "removed",
+        change="added" if base is None else "changed" if after else "removed",
         file=path,
         fields=fields,
         outcome=memory.outcome,
-        outcome_before=before.outcome if before and decided else None,
+        outcome_before=base.outcome if base and decided else None,
         outcome_changed=True if decided else None,
         supersedes=tuple(link.to for link in fresh if link.type == SUPERSEDES),
         contradicts=tuple(link.to for link in fresh if link.type == Relation.CONTRADICTS),
@@ -348,10 +348,10 @@ def _restored_source(call: Call, part: Record, data: bytes) -> Record:
     if not present:
         return _written(call, part, data)
     place = present[0].place
-    before = call.mind.store.raw(present[0]).decode("utf-8", "replace")
+    old_text = call.mind.store.raw(present[0]).decode("utf-8", "replace")
     text = data.decode("utf-8", "replace")
-    saving.check_secrets(call, {"file_text": text}, before=before, file=place.path)
-    with approving(call, wanted=call.agent is None):
+    saving.check_secrets(call, {"file_text": text}, previous=old_text, file=place.path)
+    with approving(call, enabled=call.agent is None):
         call.mind.store.restore_source(place, data)
     refresh.note_change(call, place.path)
     return call.index.parts(part.parent or "")[0]
@@ -360,7 +360,7 @@ def _restored_source(call: Call, part: Record, data: bytes) -> Record:
 def _written(call: Call, record: Record, data: bytes) -> Record:
     """Writes the file of a deleted memory; a person who restores it approves it."""
     place = record.place
-    with approving(call, wanted=call.agent is None):
+    with approving(call, enabled=call.agent is None):
         taken = call.mind.store.create_all([NewFile(place.path, data, place.digest)])
     if taken:
         raise Conflict(f"`{place.path}` exists already", hint="it holds another memory by now")

@@ -233,23 +233,23 @@ def _unnamed(data: Mapping[str, Any]) -> str:
 
 def _edits(data: Mapping[str, Any]) -> Iterator[Edit]:
     """Yields the texts that a tool is about to write to files."""
-    given = data.get("tool_input", data.get("toolArgs"))
-    if isinstance(given, str):
+    arguments = data.get("tool_input", data.get("toolArgs"))
+    if isinstance(arguments, str):
         try:
-            given = loads(given)
+            arguments = loads(arguments)
         except DataError:
-            given = {"patch": given}
-    if not isinstance(given, Mapping):
+            arguments = {"patch": arguments}
+    if not isinstance(arguments, Mapping):
         return
-    path = _text(given, *_PATHS)
-    if text := _text(given, *_TEXTS):
+    path = _text(arguments, *_PATHS)
+    if text := _text(arguments, *_TEXTS):
         if path:
             yield Edit(path, text)
     else:
         for name in _PATCHES:
-            yield from _patched(_text(given, name))
+            yield from _patched(_text(arguments, name))
     for name in _LISTS:
-        parts = given.get(name)
+        parts = arguments.get(name)
         for part in parts[:MAX_EDITS] if isinstance(parts, list) else ():
             if isinstance(part, Mapping) and (text := _text(part, *_TEXTS)):
                 yield Edit(_text(part, *_PATHS) or path, text)
@@ -267,8 +267,8 @@ def _patched(patch: str) -> Iterator[Edit]:
             if path and added:
                 yield Edit(path, "\n".join(added))
             added = []
-            kind, _, rest = line.removeprefix("*** ").partition(" File: ")
-            path = rest.strip() if kind in ("Add", "Update") else path if "Move to" in kind else ""
+            kind, _, name = line.removeprefix("*** ").partition(" File: ")
+            path = name.strip() if kind in ("Add", "Update") else path if "Move to" in kind else ""
         elif line.startswith("+"):
             added.append(line[1:])
 

@@ -196,4 +196,4 @@ def _parsed(data: Any) -> Exposure:
     )
 
 
-_FILE = StateFile(_parsed, most=_MAX_BYTES)
+_FILE = StateFile(_parsed, limit=_MAX_BYTES)

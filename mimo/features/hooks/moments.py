@@ -179,8 +179,8 @@ def _with_problems(scene: Scene, say: Say) -> Say:
         f"mind: {paths} can't be used as written, so agents may get fewer notes or none; "
         "`mind config` lists the problems"
     )
-    rest = say.notice.removeprefix("mind: ")
-    return say._replace(notice=f"{notice}; {rest}" if rest else notice)
+    old_notice = say.notice.removeprefix("mind: ")
+    return say._replace(notice=f"{notice}; {old_notice}" if old_notice else notice)
 
 
 def _first_notice(scene: Scene, catalog: Catalog | None) -> Say | None:
@@ -243,25 +243,25 @@ def _sections(
     """Returns the sections without the lines that the agent has in files or in this session."""
     from mimo.features import context
 
-    every = scene.of_user(context.of_user)
+    sections = scene.of_user(context.of_user)
     if catalog is not None:
         notes = context.gather(catalog, private=True)
-        every += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, catalog)))
-    in_files = _lines_in_files(scene.root, scene.event.dialect) if every else ()
+        sections += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, catalog)))
+    in_files = _lines_in_files(scene.root, scene.event.dialect) if sections else ()
     read: list[str] = []
     new = []
-    for title, lines in every:
+    for title, lines in sections:
         read += [line.mark for line in lines if line.text in in_files]
         fresh = [line for line in lines if line.mark not in session.shown]
         if lines := tuple(line for line in fresh if line.text not in in_files):
             new.append(context.Section(title, lines))
-    kept = context.within(new, scene.allowed.budget)
-    given = [line.mark for section in kept for line in section.lines]
-    if kept:
-        scene.log(f"{len(given)} lines of notes")
-    if kept:
-        say = say._replace(context=fenced(context.rendered(kept)))
-    return say, session.and_shown([*read, *given])
+    selection = context.within(new, scene.allowed.budget)
+    marks = [line.mark for section in selection for line in section.lines]
+    if selection:
+        scene.log(f"{len(marks)} lines of notes")
+    if selection:
+        say = say._replace(context=fenced(context.rendered(selection)))
+    return say, session.and_shown([*read, *marks])
 
 
 # A prompt.
@@ -336,15 +336,15 @@ def _with_prompt(
     lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, notes)]
     lines += map(context.line_of_user, of_user)
     in_files = _lines_in_files(scene.root, scene.event.dialect)
-    texts, shown, budget = [], [], PROMPT_BUDGET
+    texts, marks, budget = [], [], PROMPT_BUDGET
     for line in lines:
         if line.text in in_files:
-            shown.append(line.mark)
+            marks.append(line.mark)
         elif len(line.text) < budget:
             budget -= len(line.text) + 1
             texts.append(line.text)
-            shown.append(line.mark)
-    return Say(context=fenced("\n".join(texts)) if texts else ""), session.and_shown(shown)
+            marks.append(line.mark)
+    return Say(context=fenced("\n".join(texts)) if texts else ""), session.and_shown(marks)
 
 
 def _related(catalog: Catalog, prompt: str, near: Near) -> list[Note]:
@@ -361,8 +361,8 @@ def _related(catalog: Catalog, prompt: str, near: Near) -> list[Note]:
             if names and naming(names).search(prompt):
                 named.append(note)
     ids = {note.id for note in named}
-    others = [note for note in related(catalog, prompt, MAX_RELATED, near) if note.id not in ids]
-    return [*named, *others][:MAX_RELATED]
+    matches = [note for note in related(catalog, prompt, MAX_RELATED, near) if note.id not in ids]
+    return [*named, *matches][:MAX_RELATED]
 
 
 def _is_current(scene: Scene, note: Note) -> bool:
@@ -400,10 +400,10 @@ def _own_checkpoint(scene: Scene, catalog: Catalog) -> Note | None:
     from mimo.store.git import branch
 
     checkpoints = context.checkpoints(catalog, _MAX_CHECKPOINTS, private=True)
-    made, current = scene.trust.checkpoints(), branch(scene.root)
-    own = [note for note in checkpoints if note.id in made or note.private]
-    of_branch = (note for note in own if made.get(note.id, current) == current)
-    return next(of_branch, None) or next(iter(own or checkpoints), None)
+    branches, current = scene.trust.checkpoints(), branch(scene.root)
+    own_notes = [note for note in checkpoints if note.id in branches or note.private]
+    of_branch = (note for note in own_notes if branches.get(note.id, current) == current)
+    return next(of_branch, None) or next(iter(own_notes or checkpoints), None)
 
 
 # A tool is about to write.
@@ -420,23 +420,23 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
         return Say(), session
     from mimo.features.edges.checking import check, whole
 
-    first: dict[Edge, Hit] = {}
+    hit_by_edge: dict[Edge, Hit] = {}
     for hit in check(edges, [whole(path, text) for path, text in written], stack):
         if hit.edge.id not in session.warned:
-            first.setdefault(hit.edge, hit)
-    if not first:
+            hit_by_edge.setdefault(hit.edge, hit)
+    if not hit_by_edge:
         return Say(), session
-    hits = sorted(first.values(), key=lambda hit: hit.edge.severity.rank)[:MAX_EDGES]
+    hits = sorted(hit_by_edge.values(), key=lambda hit: hit.edge.severity.rank)[:MAX_EDGES]
     names = [hit.edge.id for hit in hits]
     scene.log(f"edges apply: {', '.join(names)}")
     texts = [f"{_label(hit.edge)}: {_described(hit)}" for hit in hits]
     critical = [_described(hit) for hit in hits if hit.edge.severity.rank == 0]
     # All of them count as reported, and a question has no other text beside it.
-    rest = "".join(f"; also: {text}" for text in texts[len(critical) :])
+    suffix = "".join(f"; also: {text}" for text in texts[len(critical) :])
     say = Say(
         context=fenced("\n".join(f"- {text}" for text in texts)),
         notice=f"mind: {'; '.join(texts)}",
-        stop=f"mind: a known edge applies: {'; '.join(critical)}{rest}" if critical else "",
+        stop=f"mind: a known edge applies: {'; '.join(critical)}{suffix}" if critical else "",
     )
     return say, session.and_warned(names)
 
@@ -448,7 +448,7 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
     """
     edges: list[Edge] = []
     stack: list[str] = []
-    has_own = (scene.home / "edges").is_dir()
+    has_user_edges = (scene.home / "edges").is_dir()
     with scene.index() as catalog:
         failed = catalog.failed(_MAX_CHECKED, private=True) if catalog else []
         notes = catalog.newest("edge", _MAX_CHECKED, private=True) if catalog else []
@@ -462,9 +462,9 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
                 edge = as_edge(_edge(note), failure(note), note.superseded_by, holding, text)
                 edges += [edge] if edge else []
             edges += map(_edge, notes)
-        if catalog and has_own:
+        if catalog and has_user_edges:
             stack = catalog.stack()
-    if has_own:
+    if has_user_edges:
         from mimo.features.edges import storage
 
         if of_user := storage.read_all(scene.home)[0]:

@@ -39,7 +39,7 @@ _MAX_LINE = 400
 MAX_MARKS = 500
 """Newest marks that a session keeps of each kind."""
 MAX_SESSIONS = 50
-_MAX_LAST = 8_000
+_MAX_MESSAGE = 8_000
 _MAX_SESSION_BYTES = 200_000
 _OLD_SECONDS = 7 * 24 * 3600
 _WAIT_SECONDS = 0.3
@@ -306,7 +306,7 @@ class Scene:
 
     def save_session(self, name: str, session: Session) -> None:
         """Writes the state of a session. Raises `StorageFailed`."""
-        fields = session._replace(last=session.last[-_MAX_LAST:])._asdict()
+        fields = session._replace(last=session.last[-_MAX_MESSAGE:])._asdict()
         if session.work == Work():
             del fields["work"]
         else:
@@ -316,8 +316,8 @@ class Scene:
     def remove_old_sessions(self) -> None:
         """Removes sessions that are a week old, and all but `CLONE` and the newest ones."""
         with suppress(MindError):
-            kept = self._session_file(CLONE).rpartition("/")[2]
-            remove_old(files.safe_path(self.root, SESSIONS), MAX_SESSIONS, ".json", kept)
+            clone_name = self._session_file(CLONE).rpartition("/")[2]
+            remove_old(files.safe_path(self.root, SESSIONS), MAX_SESSIONS, ".json", clone_name)
 
     def _session_file(self, name: str) -> str:
         """Returns the path of a session's file, which the author of a clone can't guess."""
@@ -326,27 +326,27 @@ class Scene:
         return f"{SESSIONS}/{digest[:24]}.json"
 
 
-def remove_old(folder: Path, most: int = 1_000, ending: str = "", kept: str = "") -> None:
-    """Removes files of a folder that are a week old, and all but `kept` and the newest `most`."""
+def remove_old(folder: Path, limit: int = 1_000, ending: str = "", kept_name: str = "") -> None:
+    """Removes files that are a week old, and all but `kept_name` and the newest `limit`."""
     with suppress(OSError, MindError):
         with os.scandir(folder) as entries:
             times = [
                 (entry.stat(follow_symlinks=False).st_mtime, entry.path)
                 for entry in entries
-                if entry.name.endswith(ending) and entry.name != kept
+                if entry.name.endswith(ending) and entry.name != kept_name
             ]
         oldest = time.time() - _OLD_SECONDS
         for position, (modified, path) in enumerate(sorted(times, reverse=True)):
-            if position >= most or modified < oldest:
+            if position >= limit or modified < oldest:
                 files.remove(Path(path))
 
 
 def _session(fields: Any) -> Session:
     """Returns the session in a file's data. Raises `ValueError` and the like for other data."""
     work = Work(**fields.pop("work", {}))
-    shown, warned = (tuple(fields.pop(name)) for name in ("shown", "warned"))
-    session = Session(shown=shown, warned=warned, work=work, **fields)
-    texts = (*shown, *warned, session.last, session.memory)
+    marks, warned = (tuple(fields.pop(name)) for name in ("shown", "warned"))
+    session = Session(shown=marks, warned=warned, work=work, **fields)
+    texts = (*marks, *warned, session.last, session.memory)
     kinds = [type(value) for value in work] == [type(value) for value in Work()]
     times = (work.began, work.turn or work.began) if work != Work() else ()
     are_aware = all(datetime.fromisoformat(at).tzinfo for at in times)
@@ -355,7 +355,7 @@ def _session(fields: Any) -> Session:
     return session
 
 
-_SESSIONS = StateFile(_session, most=_MAX_SESSION_BYTES)
+_SESSIONS = StateFile(_session, limit=_MAX_SESSION_BYTES)
 
 
 def of_event(

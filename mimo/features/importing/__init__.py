@@ -44,7 +44,7 @@ MOST = 100_000
 """The largest number of memories in one import."""
 _MOST_PROJECTS = 10
 """The projects of a source that a message names, the largest ones."""
-_SHOWN = 3
+_MAX_NAMES = 3
 """Files with one reason that a note names."""
 _NOWHERE = ("", "", None)
 """The path, the digest and the record of a memory that does not exist."""
@@ -130,7 +130,7 @@ def import_mama(call: Call, named: str | None, *, dry_run: bool) -> MamaOutcome:
     With `dry_run` nothing is written. Raises `NotFound` if there is no database, `Invalid` if it is
     not MAMA's, and `StorageFailed`.
     """
-    source, others = database.locate(named, call.mind.environ)
+    source, other_paths = database.locate(named, call.mind.environ)
     snapshot = database.snapshot(source, (*TABLES, EDGES))
     items, links = convert(snapshot.tables, now=call.mind.now().replace(microsecond=0))
     lost: tuple[Row, ...] = ()
@@ -156,7 +156,7 @@ def import_mama(call: Call, named: str | None, *, dry_run: bool) -> MamaOutcome:
         snapshot=snapshot,
         rows=rows,
         links=links,
-        notes=tuple(_notes(snapshot, others, rows)),
+        notes=tuple(_notes(snapshot, other_paths, rows)),
         lost=lost,
         backup=backup,
         manifest=manifest,
@@ -197,9 +197,9 @@ def import_source(
     with hold(call.mind.project.root) if not dry_run else nullcontext():
         existing = _Existing(call)
         listed = Manifest(path=manifest, source=str(path), backup="", files={})
-        before = read_manifest(call.mind.project.root, manifest) or listed
+        current = read_manifest(call.mind.project.root, manifest) or listed
         # A newer export has another name.
-        others = _others(call, manifest, owner, path) if format in sources.UNIQUE else []
+        older = _older_manifests(call, manifest, owner, path) if format in sources.UNIQUE else []
         items = resolved(
             drafts, format, existing.sources, hidden=existing.private, private=private, now=now
         )
@@ -207,10 +207,10 @@ def import_source(
             item.memory.id for item in items.items if item.memory and item.private
         }
         rows = _planned(
-            call, existing, items.items, private=private, hidden=hidden, before=(before, *others)
+            call, existing, items.items, private=private, hidden=hidden, earlier=(current, *older)
         )
         if not dry_run and any(row.file for row in rows):
-            lost = _written(call, rows, listed, others, trust=trust)
+            lost = _written(call, rows, listed, older, trust=trust)
     return Outcome(
         source=path,
         format=format,
@@ -276,22 +276,22 @@ def _of_projects(drafts: list[Draft], only: Sequence[str]) -> list[Draft]:
     return [draft for draft in drafts if "*" in only or draft.project in only]
 
 
-def _others(call: Call, manifest: str, owner: str, source: Path) -> list[Manifest]:
+def _older_manifests(call: Call, manifest: str, owner: str, source: Path) -> list[Manifest]:
     """Returns the user's manifests of other sources of a format that are not newer than `source`.
 
     The age of a source that is missing is unknown: the one that is here counts as newer.
     """
-    others: list[Manifest] = []
+    manifests: list[Manifest] = []
     for path in own_paths(call.mind.project.root, format_of(manifest), owner):
         with suppress(StorageFailed):  # A damaged one is of no use.
-            other = read_manifest(call.mind.project.root, path) if path != manifest else None
-            others += [other] if other and not _is_newer(Path(other.source), source) else []
-    return others
+            entry = read_manifest(call.mind.project.root, path) if path != manifest else None
+            manifests += [entry] if entry and not _is_newer(Path(entry.source), source) else []
+    return manifests
 
 
-def _is_newer(path: Path, other: Path) -> bool:
+def _is_newer(path: Path, reference: Path) -> bool:
     with suppress(OSError, ValueError):
-        return path.stat().st_mtime_ns > other.stat().st_mtime_ns
+        return path.stat().st_mtime_ns > reference.stat().st_mtime_ns
     return False
 
 
@@ -299,20 +299,20 @@ def _written(
     call: Call,
     rows: Sequence[Row],
     listed: Manifest,
-    others: Sequence[Manifest] = (),
+    older: Sequence[Manifest] = (),
     *,
     trust: bool,
 ) -> tuple[Row, ...]:
     """Writes the manifest, then the memories; returns the rows that could not be read back.
 
-    A memory that is replaced is moved to the manifest from those of `others`.
+    A memory that is replaced is moved to the manifest from those of `older`.
     """
     root = call.mind.project.root
-    before = read_manifest(root, listed.path)
-    earlier = before.files if before else {}
+    previous = read_manifest(root, listed.path)
+    earlier = previous.files if previous else {}
     new = {row.new.path: row.new.digest for row in rows if row.new}
     # An import that was interrupted did not list them.
-    whole = {row.path: row.digest for row in rows if row.file and row.digest == row.file.digest}
+    digests = {row.path: row.digest for row in rows if row.file and row.digest == row.file.digest}
     changing = {row.path: row for row in rows if row.record}
     replaceable = {row.existing: row.digest for row in changing.values() if row.existing}
     listed = replace(
@@ -321,25 +321,25 @@ def _written(
         files={
             **earlier,
             **replaceable,
-            **{path: whole[path] for path in whole if path in earlier},
+            **{path: digests[path] for path in digests if path in earlier},
             **new,
         },
     )
     moving = {path: row.digest for path, row in changing.items() if row.hides}
     replacing = {path: row.file.digest for path, row in changing.items() if row.file}
     write_manifest(root, replace(listed, files={**listed.files, **moving}, replacing=replacing))
-    for other in others:
-        kept = {path: digest for path, digest in other.files.items() if path not in replaceable}
-        if not kept:
-            files.remove(files.safe_path(root, other.path))
-        elif len(kept) < len(other.files):
-            write_manifest(root, replace(other, files=kept))
+    for manifest in older:
+        left = {path: digest for path, digest in manifest.files.items() if path not in replaceable}
+        if not left:
+            files.remove(files.safe_path(root, manifest.path))
+        elif len(left) < len(manifest.files):
+            write_manifest(root, replace(manifest, files=left))
     _create(call, rows, trust=trust)
     if changing:
         replaced = _replace(call, rows)
         hidden = {changing[path].existing for path in replaced if changing[path].hides}
-        kept = {path: digest for path, digest in listed.files.items() if path not in hidden}
-        write_manifest(root, replace(listed, files={**kept, **replaced}))
+        left = {path: digest for path, digest in listed.files.items() if path not in hidden}
+        write_manifest(root, replace(listed, files={**left, **replaced}))
     lost = tuple(_unread(call, [row for row in rows if row.file]))
     refresh.commit_soon(call)
     refresh.refresh(call)
@@ -376,11 +376,11 @@ def _planned(
     *,
     private: bool = False,
     hidden: Container[str] = (),
-    before: Sequence[Manifest] = (),
+    earlier: Sequence[Manifest] = (),
 ) -> tuple[Row, ...]:
     """Returns the result of each row, given the existing memories.
 
-    A row replaces a memory that is exactly as one of `before` lists it; without these, none is
+    A row replaces a memory that is exactly as one of `earlier` lists it; without these, none is
     replaced. The first of them is of the source itself, and alone counts if the row's id is a
     number, which any source may have. A row is skipped if it differs from a memory that none of
     them lists, which may be of another source with the same names. A shared memory that names one
@@ -393,14 +393,14 @@ def _planned(
         if row.file and path:
             memory = row.item.memory and codec.normal(row.item.memory)
             same = digest == row.file.digest or (record is not None and record.memory == memory)
-            manifests = before[:1] if item.key.isdecimal() else before
-            is_own = any(manifest.wrote(path, digest) for manifest in manifests)
+            manifests = earlier[:1] if item.key.isdecimal() else earlier
+            is_listed = any(manifest.wrote(path, digest) for manifest in manifests)
             is_published = files.is_private(row.file.path) and not files.is_private(path)
-            replaces = record if is_own and (is_published or not same) else None
+            replaces = record if is_listed and (is_published or not same) else None
             row = replace(row, existing=path, digest=digest, changed=not same, record=replaces)
             if is_published and not row.hides:
                 row = Row(item=item, skipped=_PUBLISHED)
-            elif before and row.changed and not any(each.lists(path) for each in manifests):
+            elif earlier and row.changed and not any(each.lists(path) for each in manifests):
                 row = Row(item=item, skipped=_FOREIGN)
         if (row.new or row.record) and not files.is_private(row.path) and _names(row, hidden):
             row = Row(item=item, skipped=_NAMES_PRIVATE)
@@ -511,9 +511,9 @@ def _unread(call: Call, rows: Sequence[Row]) -> Iterator[Row]:
             yield row
 
 
-def _notes(snapshot: Snapshot, others: Iterable[Path], rows: Iterable[Row]) -> Iterator[str]:
+def _notes(snapshot: Snapshot, other_paths: Iterable[Path], rows: Iterable[Row]) -> Iterator[str]:
     """Yields what the user should know about the source and the existing memories."""
-    for path in others:
+    for path in other_paths:
         yield f"`{path}` exists as well; `mind import mama PATH` imports it"
     missing = [table for table in (*TABLES, EDGES) if table not in snapshot.tables]
     if missing:
@@ -543,6 +543,6 @@ def _notes_of_source(
     if differ := sum(row.differs for row in rows):
         yield f"existing memories that differ from the source, and stay as they are: {differ:,}"
     for reason in dict.fromkeys(reason for _, reason in skipped):
-        names = [name for name, other in skipped if other == reason]
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        yield f"not read, {reason}: {', '.join(names[:_SHOWN])}{more}"
+        names = [name for name, cause in skipped if cause == reason]
+        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+        yield f"not read, {reason}: {', '.join(names[:_MAX_NAMES])}{more}"

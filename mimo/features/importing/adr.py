@@ -103,7 +103,7 @@ def _draft(source: Source, note: Note) -> Draft:
     title = str(properties.pop("title", None) or record.title or note.stem)
     title = _TITLE_NUMBER.sub("", title, count=1) or title
     decision = joined(*(body for name, body in record.parts if name.lower() in _DECISION))
-    others = [
+    parts = [
         f"### {name}\n\n{_lowered(body)}" if name else body
         for name, body in record.parts
         if name.lower() not in _DECISION and body
@@ -113,9 +113,9 @@ def _draft(source: Source, note: Note) -> Draft:
     number = _NUMBERED.match(note.stem)
     names = (*((number[1].lstrip("0"),) if number else ()), note.stem, title)
     links = _statements(source, note, status or "")
-    shown = _first_line(status)
+    state = _first_line(status)
     # A reader of the text alone must not take a rejected proposal for a decision.
-    remark = None if shown is None or shown.lower().startswith("accepted") else f"Status: {shown}"
+    remark = None if state is None or state.lower().startswith("accepted") else f"Status: {state}"
     return Draft(
         key=key,
         group="records",
@@ -125,8 +125,8 @@ def _draft(source: Source, note: Note) -> Draft:
         title=title,
         topic=title,
         tags=own_tags,
-        status=shown,
-        sections={Section.REASONING: joined(*others, *prose)},
+        status=state,
+        sections={Section.REASONING: joined(*parts, *prose)},
         links=tuple(dict.fromkeys([*links, *_plain(file_links(source, note), status)])),
         names=tuple(filter(None, names)),
         extra=extra,
@@ -156,8 +156,8 @@ def _statements(source: Source, note: Note, status: str) -> list[Link]:
         for match in _REFERENCE.finditer(line):
             if match["relation"]:
                 word = match["relation"].lower().replace("superc", "supers").replace(" ", "_")
-                is_other = word == "see" or (word.endswith("_by") and word != _SUPERSEDED_BY)
-                relation = None if is_other else word
+                is_ignored = word == "see" or (word.endswith("_by") and word != _SUPERSEDED_BY)
+                relation = None if is_ignored else word
             to = _target(source, note, match)
             if relation and to:
                 links.append(Link(to=to, type=relation))

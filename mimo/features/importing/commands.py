@@ -21,7 +21,7 @@ from mimo.rendering.results import count, render
 
 _NAMED = 5
 """Skipped rows with one reason whose ids are listed."""
-_SHOWN = 10
+_MAX_ROWS = 10
 """Files and rows that are printed one by one."""
 
 
@@ -222,17 +222,17 @@ def _rolled_back(call: Call, source: str | None, format: str | None, *, dry_run:
 
 def _groups(rows: Sequence[importing.Row]) -> Iterator[GroupCounts]:
     for group in dict.fromkeys(row.item.group for row in rows):
-        own = [row for row in rows if row.item.group == group]
-        new = sum(row.new is not None for row in own)
-        replaced = sum(row.record is not None for row in own)
-        existing = sum(row.existing is not None for row in own)
+        members = [row for row in rows if row.item.group == group]
+        new = sum(row.new is not None for row in members)
+        replaced = sum(row.record is not None for row in members)
+        existing = sum(row.existing is not None for row in members)
         yield GroupCounts(
             group=group,
-            total=len(own),
+            total=len(members),
             new=new,
             replaced=replaced,
             already_there=existing - replaced,
-            skipped=sum(row.skipped is not None for row in own),
+            skipped=sum(row.skipped is not None for row in members),
         )
 
 
@@ -474,7 +474,7 @@ def _show_import(result: MamaImport, source: Part, screen: Screen) -> None:
 
 
 def _show_names(names: Sequence[str], screen: Screen) -> None:
-    for name in names[:_SHOWN]:
+    for name in names[:_MAX_ROWS]:
         screen.line(name, indent=4)
-    if len(names) > _SHOWN:
-        screen.line(dim(f"and {len(names) - _SHOWN:,} more"), indent=4)
+    if len(names) > _MAX_ROWS:
+        screen.line(dim(f"and {len(names) - _MAX_ROWS:,} more"), indent=4)

@@ -57,8 +57,8 @@ def locate(named: str | None, environ: Mapping[str, str]) -> tuple[Path, tuple[P
     It is the named one, else that of $MAMA_DB_PATH, $MAMA_DATABASE_PATH, or of the places where
     MAMA keeps it. Raises `NotFound`.
     """
-    given = {"--db": named, **{f"${name}": environ.get(name) for name in _VARIABLES}}
-    for origin, text in given.items():
+    candidates = {"--db": named, **{f"${name}": environ.get(name) for name in _VARIABLES}}
+    for origin, text in candidates.items():
         if text:
             path = expanded(text, environ)
             if not path.exists():
@@ -93,13 +93,13 @@ def table_names(path: Path) -> set[str]:
 
 def snapshot(
     path: Path,
-    wanted: Sequence[str],
+    required_tables: Sequence[str],
     *,
     of: str = "MAMA",
     keep: bool = True,
     wait: float = WAIT_SECONDS,
 ) -> Snapshot:
-    """Returns a copy of a database, and the rows of the `wanted` tables.
+    """Returns a copy of a database, and the rows of the `required_tables` tables.
 
     The file and its folder are not changed. `of` is the program that made it; without `keep`, the
     copy is not kept. Raises `Invalid` if it is not a database of that program, and `StorageFailed`
@@ -109,12 +109,12 @@ def snapshot(
         head = _head(path, of)
         with closing(_copy(path, head, wait)) as copy:
             tables = _tables(copy)
-            if not set(wanted) & tables:
+            if not set(required_tables) & tables:
                 raise Invalid(
-                    f"`{path}` is not a database of {of}: it has no table `{wanted[0]}`",
+                    f"`{path}` is not a database of {of}: it has no table `{required_tables[0]}`",
                     hint="name the database of MAMA" if of == "MAMA" else "check the path",
                 )
-            existing = [table for table in wanted if table in tables]
+            existing = [table for table in required_tables if table in tables]
             for table in existing:
                 (result,) = copy.execute(f"PRAGMA quick_check({_quoted(table)})").fetchone()
                 if result != "ok":
@@ -124,7 +124,7 @@ def snapshot(
             data = copy.serialize() if keep else b""
             counts = {
                 name: copy.execute(f"SELECT count(*) FROM {_quoted(name)}").fetchone()[0]
-                for name in sorted(tables - set(wanted) - _WITHOUT_MEMORIES)
+                for name in sorted(tables - set(required_tables) - _WITHOUT_MEMORIES)
             }
             return Snapshot(
                 data=data,
@@ -176,7 +176,7 @@ def _copy_aside(path: Path, wait: float) -> sqlite3.Connection:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="mind-import-") as folder:
-        before = _state(path)
+        old_state = _state(path)
         for suffix in ("", "-wal", "-journal"):
             with suppress(FileNotFoundError):
                 copyfile(_beside(path, suffix), Path(folder, f"copy.db{suffix}"))
@@ -184,7 +184,7 @@ def _copy_aside(path: Path, wait: float) -> sqlite3.Connection:
             # A journal ends with the name of a file that SQLite removes, unless a byte follows.
             journal.seek(0, os.SEEK_END)
             journal.write(b"\0")
-        if before != _state(path):
+        if old_state != _state(path):
             raise StorageFailed(f"`{path}` is being written", hint="close MAMA, then try again")
         return _backup(Path(folder, "copy.db"), "mode=rw", wait)
 

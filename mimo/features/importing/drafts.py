@@ -230,16 +230,16 @@ def _is_same(memory: Memory | None, draft: Draft) -> bool:
 
 def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, str]:
     """Returns the id for each name that a link may use. A key is surer than any other name."""
-    kept = [(source, draft) for source, draft in sources.items() if not draft.skipped]
-    keys = [(draft.key, taken[source]) for source, draft in kept]
+    pairs = [(source, draft) for source, draft in sources.items() if not draft.skipped]
+    keys = [(draft.key, taken[source]) for source, draft in pairs]
     ranked = [
         (rank, name, taken[source])
-        for source, draft in kept
+        for source, draft in pairs
         for rank, name in enumerate(draft.names)
     ]
-    others = [(name, id) for _, name, id in sorted(ranked, key=itemgetter(0))]
+    aliases = [(name, id) for _, name, id in sorted(ranked, key=itemgetter(0))]
     names: dict[str, str] = {}
-    for name, id in (*keys, *others):
+    for name, id in (*keys, *aliases):
         names.setdefault(_folded(name), id)
     return names
 
@@ -316,7 +316,7 @@ def _with_ids(content: str, names: Mapping[str, str], counts: Counter[str]) -> s
         return content
 
     def replaced(match: re.Match[str]) -> str:
-        target, anchor, shown = match["target"], match["anchor"] or "", match["shown"]
+        target, anchor, label = match["target"], match["anchor"] or "", match["shown"]
         if target is None or not target.strip():
             return match[0]
         id = names.get(_folded(target))
@@ -325,7 +325,7 @@ def _with_ids(content: str, names: Mapping[str, str], counts: Counter[str]) -> s
             return match[0]
         counts["links"] += 1
         bar = "\\|" if in_table else "|"
-        return f"{match['embed']}[[{id}{anchor}{bar}{shown or target.strip() + anchor}]]"
+        return f"{match['embed']}[[{id}{anchor}{bar}{label or target.strip() + anchor}]]"
 
     lines = content.split("\n")
     in_table = False
@@ -398,8 +398,8 @@ def divided(
 
 def unused(values: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
     """Returns the values whose names are not among `used`, except empty ones."""
-    others = ((name, data(value)) for name, value in values.items() if name not in used)
-    return {name: value for name, value in others if value is not None}
+    pairs = ((name, data(value)) for name, value in values.items() if name not in used)
+    return {name: value for name, value in pairs if value is not None}
 
 
 def joined(*parts: str | None) -> str:
@@ -485,10 +485,10 @@ def is_short(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= _LONGEST and value.isprintable()
     try:
-        shown = flow(value)
+        line = flow(value)
     except Invalid:  # nested too deep for a header
         return False
-    return len(shown) <= _LONGEST and "\\n" not in shown
+    return len(line) <= _LONGEST and "\\n" not in line
 
 
 def prose(value: Any) -> str:

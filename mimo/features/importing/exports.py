@@ -93,8 +93,8 @@ def _of_lines(content: str, what: str) -> Iterator[tuple[str, Mapping[str, Any]]
 
 def _is_lines(content: str) -> bool:
     """Returns whether a text has one object on each line."""
-    rest = content.lstrip().partition("\n")[2]
-    return rest.lstrip().startswith("{") and _first_object(content) is not None
+    tail = content.lstrip().partition("\n")[2]
+    return tail.lstrip().startswith("{") and _first_object(content) is not None
 
 
 def _first_object(content: str) -> Mapping[str, Any] | None:
@@ -205,10 +205,10 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
         if data.get("type", "entity") == "entity" and name:
             entities[name].append(data)
         elif data.get("type") == "relation" and start and end and not is_marked(data):
-            given = text(data.get("relationType") or data.get("relation_type")) or ""
-            relations[start][link_of(given, end)] = None
+            label = text(data.get("relationType") or data.get("relation_type")) or ""
+            relations[start][link_of(label, end)] = None
             if more := unused(data, _OF_RELATION):
-                details[start].append({"relation": given, "to": end, **more})
+                details[start].append({"relation": label, "to": end, **more})
         else:
             reason = "it is neither an entity nor a relation"
             reason = "it is a private relation" if start and is_marked(data) else reason
@@ -250,14 +250,14 @@ def _entity(
         lines += [line for item in texts if (line := text(item)) and line not in earlier]
     kind = next(filter(None, (text(data.get("entityType")) for data in parts)), None)
     created = next(filter(None, (first_moment(data, _CREATED) for data in parts)), None)
-    others = {
+    fields = {
         key: value
         for data in parts
         for key, value in unused(data, _OF_ENTITY).items()
         # The date is that of the memory, and the id may be the name.
         if not (key in _CREATED and created and moment(value) == created) and value != name
     }
-    extra, prose = divided({"entity_type": kind, **others, "relation_details": details}, "mcp")
+    extra, prose = divided({"entity_type": kind, **fields, "relation_details": details}, "mcp")
     return Draft(
         key=name,
         group="entities",
@@ -372,8 +372,8 @@ def _entries(content: str) -> Iterator[Draft]:
     for match, end in zip(starts, ends, strict=True):
         time = match[2]
         if match[3]:
-            hour, _, rest = time.partition(":")
-            time = f"{int(hour) % 12 + (12 if match[3].upper() == 'PM' else 0)}:{rest}"
+            hour, _, minutes = time.partition(":")
+            time = f"{int(hour) % 12 + (12 if match[3].upper() == 'PM' else 0)}:{minutes}"
         title = match[4].strip()
         is_starred = title.endswith(" *")
         yield _entry(
@@ -473,19 +473,19 @@ def claude_chats(source: Source) -> Iterator[Draft]:
 
 def _branch(messages: Sequence[Any], conversation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Returns the messages that lead to the current one; all, if they do not name their parents."""
-    kept: list[Mapping[str, Any]]
-    kept = [message for message in messages if isinstance(message, dict)]
-    if not all(isinstance(message.get("parent_message_uuid"), str) for message in kept):
-        return kept
+    entries: list[Mapping[str, Any]]
+    entries = [message for message in messages if isinstance(message, dict)]
+    if not all(isinstance(message.get("parent_message_uuid"), str) for message in entries):
+        return entries
     nodes = {
         str(message.get("uuid")): {"message": message, "parent": message["parent_message_uuid"]}
-        for message in kept
+        for message in entries
     }
     current = conversation.get("current_leaf_message_uuid")
-    if kept and current not in nodes:
-        newest = max(reversed(kept), key=lambda message: str(message.get("created_at")))
+    if entries and current not in nodes:
+        newest = max(reversed(entries), key=lambda message: str(message.get("created_at")))
         current = newest.get("uuid")
-    return _path(nodes, current) or kept
+    return _path(nodes, current) or entries
 
 
 def _typed(message: Mapping[str, Any]) -> str | None:
@@ -501,7 +501,7 @@ def _typed(message: Mapping[str, Any]) -> str | None:
 
 
 def _project(project: Mapping[str, Any]) -> Iterator[Draft]:
-    own = text(project.get("uuid")) or text(project.get("name")) or ""
+    project_key = text(project.get("uuid")) or text(project.get("name")) or ""
     topic = text(project.get("name"))
     documents = project.get("docs")
     instructions = {"filename": "instructions", "content": project.get("prompt_template")}
@@ -513,7 +513,7 @@ def _project(project: Mapping[str, Any]) -> Iterator[Draft]:
             continue
         name = text(document.get("filename")) or "document"
         yield Draft(
-            key=f"{own}/{text(document.get('uuid')) or name}",
+            key=f"{project_key}/{text(document.get('uuid')) or name}",
             group="documents",
             content=content or "",
             title=name,

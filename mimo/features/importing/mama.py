@@ -69,7 +69,7 @@ def convert(
     The same rows always become the same memories; `now` is used only if no row has a time.
     """
     rows = [(table, _key(table, row), row) for table in TABLES for row in tables.get(table, ())]
-    ids = assigned((TABLES[table], _wanted(table, key)) for table, key, _ in rows)
+    ids = assigned((TABLES[table], _requested_id(table, key)) for table, key, _ in rows)
     with_ids = [(*row, id) for row, id in zip(rows, ids, strict=True)]
     decisions = {
         key: (id, row)
@@ -110,7 +110,7 @@ def _key(table: str, row: Cells) -> str:
     return f"{TABLES[table].value}_{sha256(values.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def _wanted(table: str, key: str) -> str:
+def _requested_id(table: str, key: str) -> str:
     """Returns the id that a row asks for: a number gets its table's name as a prefix."""
     is_number = key.isdigit() and table != "decisions"
     return f"{table.removesuffix('s')}_{key}" if is_number else key
@@ -138,13 +138,13 @@ def _valid(kind: Kind, raw: str) -> str:
     return raw if ids.is_id(raw) and not raw.startswith(".") else safe(kind, raw)
 
 
-def assigned(wanted: Iterable[tuple[Kind, str]]) -> tuple[str, ...]:
+def assigned(requests: Iterable[tuple[Kind, str]]) -> tuple[str, ...]:
     """Returns a different id for each kind and raw id.
 
     Ids that differ only in case would be one file on case-insensitive file systems.
     """
     taken: dict[str, str] = {}
-    for kind, raw in wanted:
+    for kind, raw in requests:
         id, times = _valid(kind, raw), 0
         while id.casefold() in taken:
             times += 1
@@ -199,9 +199,9 @@ def _relate(
             left_out += 1
             continue
         key = (relation.source, relation.target, relation.type)
-        first = merged.setdefault(key, relation)
-        by, reason = first.by or relation.by, first.reason or relation.reason
-        merged[key] = replace(first, by=by, reason=reason, note={**relation.note, **first.note})
+        base = merged.setdefault(key, relation)
+        by, reason = base.by or relation.by, base.reason or relation.reason
+        merged[key] = replace(base, by=by, reason=reason, note={**relation.note, **base.note})
     related: defaultdict[str, _Related] = defaultdict(_Related)
     kept_aside = 0
     for relation in merged.values():
@@ -314,7 +314,7 @@ def _decision(row: Cells, id: str, oldest: datetime, related: _Related) -> Memor
         limitation = f"Limitation: {limitation}"
     reason = joined(failure, limitation)
     entry = outcomes.entry(outcome, reason, on=updated or created) if outcome or reason else ""
-    header, body = _rest(row, used, **_about_links(related))
+    header, body = _extras(row, used, **_about_links(related))
     return Memory(
         id=id,
         type=Kind.DECISION,
@@ -350,7 +350,7 @@ def _about_links(related: _Related) -> dict[str, Any]:
 
 def _checkpoint(row: Cells, id: str, oldest: datetime) -> Memory:
     used = {"id", "timestamp", "summary", "open_files", "next_steps", "status"}
-    header, body = _rest(row, used)
+    header, body = _extras(row, used)
     return Memory(
         id=id,
         type=Kind.CHECKPOINT,
@@ -366,7 +366,7 @@ def _checkpoint(row: Cells, id: str, oldest: datetime) -> Memory:
 
 
 def _session(row: Cells, id: str, oldest: datetime) -> Memory:
-    header, body = _rest(row, {"id", "rolling_summary", "started_at"})
+    header, body = _extras(row, {"id", "rolling_summary", "started_at"})
     began = moment(row.get("started_at")) or moment_in_id(id) or moment(row.get("last_active_at"))
     return Memory(
         id=id,
@@ -378,7 +378,7 @@ def _session(row: Cells, id: str, oldest: datetime) -> Memory:
 
 
 def _error_pattern(row: Cells, id: str, oldest: datetime) -> Memory:
-    header, body = _rest(row, {"id", "error_pattern", "solution", "first_seen", "created_at"})
+    header, body = _extras(row, {"id", "error_pattern", "solution", "first_seen", "created_at"})
     solution = text(row.get("solution"))
     if solution:
         is_code = (text(row.get("solution_type")) or "bash") == "bash"
@@ -400,7 +400,9 @@ _CONVERTERS: Mapping[str, Callable[[Cells, str, datetime], Memory]] = {
 }
 
 
-def _rest(row: Cells, used: Collection[str], **others: Any) -> tuple[dict[str, Any], list[str]]:
+def _extras(
+    row: Cells, used: Collection[str], **additions: Any
+) -> tuple[dict[str, Any], list[str]]:
     """Returns the columns without a field of their own, those of later versions of MAMA included.
 
     Short values are for the header, others are prose for the body, under their names. The time of
@@ -411,7 +413,7 @@ def _rest(row: Cells, used: Collection[str], **others: Any) -> tuple[dict[str, A
         for name, value in row.items()
         if name != "updated_at" and (name not in used or (name in _CREATED and not moment(value)))
     }
-    return divided({**columns, **others}, "mama", as_prose=_PROSE)
+    return divided({**columns, **additions}, "mama", as_prose=_PROSE)
 
 
 def _value(name: str, value: Any) -> Any:

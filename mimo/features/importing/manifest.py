@@ -66,12 +66,12 @@ def own_paths(root: Path, format: str | None, owner: str) -> list[str]:
 
     A damaged one may be theirs, so it is among them.
     """
-    wanted = re.compile(rf"{format or '[a-z0-9-]+'}-[0-9a-f]{{8}}\.json")
+    pattern = re.compile(rf"{format or '[a-z0-9-]+'}-[0-9a-f]{{8}}\.json")
     names: list[str] = []
     with suppress(OSError):
         names = sorted(path.name for path in files.safe_path(root, FOLDER).glob("*.json"))
-    paths = (f"{FOLDER}/{name}" for name in names if wanted.fullmatch(name))
-    return [path for path in paths if _is_own(root, path, owner)]
+    paths = (f"{FOLDER}/{name}" for name in names if pattern.fullmatch(name))
+    return [path for path in paths if _is_of_owner(root, path, owner)]
 
 
 def format_of(path: str) -> str:
@@ -79,7 +79,7 @@ def format_of(path: str) -> str:
     return path[len(FOLDER) + 1 :].rpartition("-")[0]
 
 
-def _is_own(root: Path, path: str, owner: str) -> bool:
+def _is_of_owner(root: Path, path: str, owner: str) -> bool:
     try:
         manifest = read_manifest(root, path)
     except StorageFailed:

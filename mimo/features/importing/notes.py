@@ -126,7 +126,7 @@ def is_private(source: Source, note: Note) -> bool:
     # An index by mind has the titles of the memories in its folder `private/`.
     is_index = note.name.rpartition("/")[2].lower() == _INDEX
     paths = [note.name, *(linked(note.name, note.body) if is_index else ())]
-    return marked or any(source.surroundings.covers(path, own=note.is_own) for path in paths)
+    return marked or any(source.surroundings.covers(path, by_mind=note.is_own) for path in paths)
 
 
 def key_of(source: Source, name: str) -> str:
@@ -146,22 +146,22 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     used = {"title", "tags", "tag", "aliases", "alias", "id", "source", *_CREATED}
     aliases = tags(header.get("aliases"), header.get("alias"))
     created = first_moment(header, _CREATED) or first_moment(header, _CHANGED)
-    given = header.get("title")
-    is_text = isinstance(given, str | int | float)
-    name = " ".join(str(given).split()) if is_text else None
+    raw_title = header.get("title")
+    is_text = isinstance(raw_title, str | int | float)
+    name = " ".join(str(raw_title).split()) if is_text else None
     kind = fields.pop("type", None) or kind_in(header) or Kind.FACT
     if kind.value == header.get("type"):
         used.add("type")
-    rest = {name: value for name, value in header.items() if name not in used}
+    properties = {name: value for name, value in header.items() if name not in used}
     # Values without a meaning for a field are kept, too.
     odd = [key for key in _CREATED if key in header and not first_moment(header, (key,))]
     odd += [key for key in ("tags", "tag") if isinstance(header.get(key), Mapping)]
-    for kept in ("id", "source", *(() if is_text else ("title",)), *odd):
-        if header.get(kept):
-            rest[f"{prefix}_{kept}"] = header[kept]
+    for field in ("id", "source", *(() if is_text else ("title",)), *odd):
+        if header.get(field):
+            properties[f"{prefix}_{field}"] = header[field]
     if aliases:
-        rest["aliases"] = list(aliases)
-    extra, prose = divided(rest, prefix)
+        properties["aliases"] = list(aliases)
+    extra, prose = divided(properties, prefix)
     return Draft(
         key=key,
         group=group,
@@ -246,8 +246,8 @@ def basic_memory(source: Source) -> Iterator[Draft]:
             if _OBSERVATION.match(line):
                 more += _TAG.findall(line)
             elif match := _RELATION.match(line):
-                given = (match[1] or match[2] or "").strip()
-                links.append(link_of(given, match[3].strip()))
+                words = (match[1] or match[2] or "").strip()
+                links.append(link_of(words, match[3].strip()))
         permalink = note.header.get("permalink")
         names = (permalink,) if isinstance(permalink, str) else ()
         yield draft_of(
@@ -255,11 +255,11 @@ def basic_memory(source: Source) -> Iterator[Draft]:
         )
 
 
-def link_of(given: str, to: str, confidence: float | None = None) -> Link:
+def link_of(words: str, to: str, confidence: float | None = None) -> Link:
     """Returns a link whose relation is in the words of the other tool."""
-    type = ids.slug(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", given)) or "relates_to"
+    type = ids.slug(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words)) or "relates_to"
     return Link(
-        to=to, type=type, given=given if given and given != type else None, confidence=confidence
+        to=to, type=type, given=words if words and words != type else None, confidence=confidence
     )
 
 
@@ -307,12 +307,12 @@ _STAMP = re.compile(r"(20\d{12})(?:-\w+)?")
 def nb(source: Source) -> Iterator[Draft]:
     """Yields the notes, bookmarks and to-dos of an nb notebook, or of all notebooks."""
     for note in all_notes(source):
-        first, _, rest = note.body.partition("\n")
+        head, _, tail = note.body.partition("\n")
         more = inline_tags(note.body)
-        if todo := _TODO.match(first):
+        if todo := _TODO.match(head):
             draft = draft_of(
                 source,
-                note._replace(body=f"# {todo[2]}\n{rest}".rstrip()),
+                note._replace(body=f"# {todo[2]}\n{tail}".rstrip()),
                 "todos",
                 "nb",
                 type=Kind.PLAN,
@@ -386,7 +386,7 @@ def _may_be_private(source: Source, name: str) -> bool:
     except (Unreadable, OSError):
         return True
     is_named = b"private" in data.replace(b"\0", b"").lower()
-    return is_named or source.surroundings.covers(name, own=False)
+    return is_named or source.surroundings.covers(name, by_mind=False)
 
 
 def rules(source: Source) -> Iterator[Draft]:
@@ -414,10 +414,10 @@ def _rules(
         return
     created = first_moment(note.header, _CREATED)
     private = is_private(source, note)
-    others = 0
-    for headings, item in _items(_without_own(note.body)):
+    paragraphs = 0
+    for headings, item in _items(_without_notes(note.body)):
         if item is None:
-            others += 1
+            paragraphs += 1
             continue
         paths = list(linked(name, item))
         is_entry = any(path in topics for path in paths) or _MORE_FILES.fullmatch(item)
@@ -434,18 +434,18 @@ def _rules(
             private=private or any(unread.get(path) for path in paths),
             extra={"headings": list(headings)} if len(headings) > 1 else {},
         )
-    if others:
+    if paragraphs:
         reason = "it is not an item of a list; agents read it in its file"
-        for number in range(others):
+        for number in range(paragraphs):
             yield Draft(key=f"{key}#{number + 1}", group="paragraphs", skipped=reason)
 
 
-def _without_own(body: str) -> str:
+def _without_notes(body: str) -> str:
     """Returns the text of a file without the notes that mind keeps in it."""
     parts, end = [], 0
-    while (start := _OWN_START.search(body, end)) and (last := _OWN_END.search(body, start.end())):
+    while (start := _OWN_START.search(body, end)) and (stop := _OWN_END.search(body, start.end())):
         parts.append(body[end : start.start()])
-        end = last.end()
+        end = stop.end()
     return "".join(parts) + body[end:]
 
 
@@ -481,7 +481,7 @@ def _items(body: str) -> Iterator[tuple[tuple[str, ...], str | None]]:
             item = None
         if mark:
             level, words = mark
-            headings = {other: text for other, text in headings.items() if other < level}
+            headings = {depth: text for depth, text in headings.items() if depth < level}
             headings |= {level: words} if words else {}
             in_paragraph = False
         elif bullet:

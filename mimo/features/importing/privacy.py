@@ -56,10 +56,10 @@ class Surroundings(NamedTuple):
     own_private: bool = False
     """True if those that mind wrote are: a folder further above is called `private`."""
 
-    def covers(self, name: str, *, own: bool) -> bool:
-        """Returns whether a file of the source is in a private folder; `own` if mind wrote it."""
+    def covers(self, name: str, *, by_mind: bool) -> bool:
+        """Returns whether a source's file is in a private folder; `by_mind` if mind wrote it."""
         folders = name.replace("\\", "/").casefold().split("/")[:-1]
-        return self.private or _PRIVATE in folders or (own and self.own_private)
+        return self.private or _PRIVATE in folders or (by_mind and self.own_private)
 
 
 def surroundings(path: Path, *inner: str, is_folder: bool) -> Surroundings:

@@ -73,25 +73,25 @@ def roll_back(
 def _imported(call: Call, named: str | None, format: str | None) -> str:
     """Returns the path of the manifest of the named source, or of the only one."""
     root, owner = call.mind.project.root, index_owner(call.mind.home, call.mind.randomness)
-    paths = wanted = own_paths(root, format, owner)
+    paths = matches = own_paths(root, format, owner)
     if named:
         end = manifest_path("", database.expanded(named, call.mind.environ), owner)
-        wanted = [path for path in paths if path.endswith(end.removeprefix(f"{FOLDER}/"))]
-    if len(wanted) == 1:
-        return wanted[0]
-    listed = [manifest for path in wanted or paths if (manifest := read_manifest(root, path))]
+        matches = [path for path in paths if path.endswith(end.removeprefix(f"{FOLDER}/"))]
+    if len(matches) == 1:
+        return matches[0]
+    listed = [manifest for path in matches or paths if (manifest := read_manifest(root, path))]
     is_mama = format == "mama"
     options = (f"--db {m.source}" if is_mama else f"`{m.source}`" for m in listed)
     hint = f"name one: {', '.join(options)}"
-    if len(wanted) > 1 and named:
-        formats = map(format_of, wanted)
+    if len(matches) > 1 and named:
+        formats = map(format_of, matches)
         raise Invalid(
-            f"`{named}` was imported in {len(wanted)} formats",
+            f"`{named}` was imported in {len(matches)} formats",
             hint=f"name one: {', '.join(f'--from {format}' for format in formats)}",
         )
-    if len(wanted) > 1:
+    if len(matches) > 1:
         raise Invalid(
-            f"{len(wanted)} {'databases' if is_mama else 'sources'} were imported", hint=hint
+            f"{len(matches)} {'databases' if is_mama else 'sources'} were imported", hint=hint
         )
     command = "mind import mama" if is_mama else "mind import"
     raise NotFound(

@@ -332,7 +332,7 @@ def _of_database(path: Path) -> list[Format]:
 
 def _of_folder(source: Source) -> list[Format]:
     """Returns the possible formats of a folder or an archive."""
-    if _is_own(source):
+    if _is_of_mind(source):
         return [Format.MIND]
     if names := [name for name in source.files if exports.CONVERSATIONS.search(name)]:
         return _of_json(source.text(names[0], LARGEST_JSON))
@@ -348,7 +348,7 @@ def _of_folder(source: Source) -> list[Format]:
 _VERSION = re.compile(r"^format *= *\d+", re.MULTILINE)
 
 
-def _is_own(source: Source) -> bool:
+def _is_of_mind(source: Source) -> bool:
     """Returns whether mind wrote a folder: `.mind` or a part or a copy of it, or an export.
 
     It must be known before any other format, whose reader would not keep its memories as they are.

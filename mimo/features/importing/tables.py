@@ -56,8 +56,8 @@ _SUMMARY = frozenset(
 
 def claude_mem(source: Source) -> Iterator[Draft]:
     """Yields the observations and the summaries of sessions in a database of claude-mem."""
-    wanted = ("observations", "session_summaries", "sdk_sessions")
-    rows = database.snapshot(source.path, wanted, of="claude-mem", keep=False).tables
+    tables = ("observations", "session_summaries", "sdk_sessions")
+    rows = database.snapshot(source.path, tables, of="claude-mem", keep=False).tables
     yield from observations(rows.get("observations", ()))
     titles = {
         row.get("memory_session_id"): text(row.get("custom_title"))
@@ -70,8 +70,8 @@ def observations(rows: Sequence[Row]) -> Iterator[Draft]:
     """Yields the rows of the table `observations`."""
     for row in rows:
         kind = text(row.get("type")) or ""
-        rest = {name: data(value) for name, value in row.items() if name not in _OBSERVATION}
-        extra, prose = divided({"claude_mem_type": kind or None, **rest}, "claude_mem")
+        columns = {name: data(value) for name, value in row.items() if name not in _OBSERVATION}
+        extra, prose = divided({"claude_mem_type": kind or None, **columns}, "claude_mem")
         content = joined(
             text(row.get("subtitle")),
             text(row.get("narrative")) or text(row.get("text")),
@@ -93,7 +93,7 @@ def observations(rows: Sequence[Row]) -> Iterator[Draft]:
             project=text(row.get("project")),
             skipped=None if content or title else "the row is empty",
             extra=extra,
-            private=is_marked(rest),
+            private=is_marked(columns),
         )
 
 
@@ -108,8 +108,8 @@ def summaries(rows: Sequence[Row], titles: Mapping[Any, str | None]) -> Iterator
             for name in _PARTS
             if (words := text(row.get(name)))
         ]
-        rest = {name: data(value) for name, value in row.items() if name not in _SUMMARY}
-        extra, prose = divided(rest, "claude_mem")
+        columns = {name: data(value) for name, value in row.items() if name not in _SUMMARY}
+        extra, prose = divided(columns, "claude_mem")
         created = moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
         session, request = row.get("memory_session_id"), text(row.get("request"))
         yield Draft(
@@ -138,8 +138,8 @@ _SIMILAR = "related"
 
 def mcp_memory_service(source: Source) -> Iterator[Draft]:
     """Yields the memories of a database of mcp-memory-service."""
-    wanted = ("memories", "memory_graph")
-    rows = database.snapshot(source.path, wanted, of="mcp-memory-service", keep=False).tables
+    tables = ("memories", "memory_graph")
+    rows = database.snapshot(source.path, tables, of="mcp-memory-service", keep=False).tables
     yield from service_memories(rows.get("memories", ()), rows.get("memory_graph", ()))
 
 
@@ -147,10 +147,10 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
     """Yields the rows of the table `memories`, with the links that are not mere similarity."""
     links: defaultdict[str, dict[Link, None]] = defaultdict(dict)
     for edge in edges:
-        given = text(edge.get("relationship_type")) or _SIMILAR
+        relation = text(edge.get("relationship_type")) or _SIMILAR
         start, end = text(edge.get("source_hash")), text(edge.get("target_hash"))
-        if given != _SIMILAR and start and end:
-            links[start][link_of(given, end, unit(edge.get("similarity")))] = None
+        if relation != _SIMILAR and start and end:
+            links[start][link_of(relation, end, unit(edge.get("similarity")))] = None
     for row in rows:
         if newer := text(row.get("superseded_by")):
             links[newer][Link(to=text(row.get("content_hash")) or "", type=SUPERSEDES)] = None
@@ -160,10 +160,10 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
         reason = "it was deleted there" if row.get("deleted_at") else None
         kind = text(row.get("memory_type"))
         metadata = data(row.get("metadata"))
-        rest = {name: data(value) for name, value in row.items() if name not in _SERVICE}
+        columns = {name: data(value) for name, value in row.items() if name not in _SERVICE}
         # A source in the metadata is that tool's own, and not where the memory comes from here.
         more = metadata if isinstance(metadata, dict) else {"metadata": metadata}
-        extra, prose = divided({"memory_type": kind, **more, **rest}, "mcp")
+        extra, prose = divided({"memory_type": kind, **more, **columns}, "mcp")
         confidence = unit(row.get("confidence"))
         yield Draft(
             key=key,
@@ -178,5 +178,5 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
             links=tuple(links.get(key, ())),
             skipped=reason or (None if content else "the row is empty"),
             extra=extra,
-            private=is_marked({**rest, "metadata": metadata}),
+            private=is_marked({**columns, "metadata": metadata}),
         )

@@ -287,9 +287,9 @@ def sandbox_of(call: Call) -> Sandbox:
     If SANDBOX_DIR is set, it limits both.
     """
     root, by_agent = call.mind.project.root, call.author is not None
-    given = call.mind.environ.get("SANDBOX_DIR")
-    if given:
-        limit = disk.expanded(given).absolute()
+    setting = call.mind.environ.get("SANDBOX_DIR")
+    if setting:
+        limit = disk.expanded(setting).absolute()
         return Sandbox(limit, limit if by_agent and not root.is_relative_to(limit) else _base(call))
     return Sandbox(root if by_agent else None, _base(call))
 
@@ -320,13 +320,13 @@ def _ingest_all(
     call: Call, sandbox: Sandbox, names: Sequence[str], options: Options
 ) -> list[FileReport]:
     matches, refused = _matches(call, sandbox, names)
-    last = {} if options.force else ingested_files(call).read()
+    previous = {} if options.force else ingested_files(call).read()
     waiting = _Waiting(call)
     done: dict[Path, FileReport] = {}
     with _recorded(call) as record:
         try:
             for number, target in enumerate(matches.values(), 1):
-                report = _unchanged(call, target, options, last)
+                report = _unchanged(call, target, options, previous)
                 if report is None:
                     report = _ingest_or_refuse(call, sandbox, target, options, waiting)
                 elif not options.dry_run:
@@ -366,7 +366,7 @@ def _matches(
 
 
 def _unchanged(
-    call: Call, target: Target, options: Options, last: Mapping[str, Seen]
+    call: Call, target: Target, options: Options, previous: Mapping[str, Seen]
 ) -> FileReport | None:
     """Returns the report of a file that has not changed since it was ingested, without reading it.
 
@@ -376,7 +376,7 @@ def _unchanged(
     if target.problem or not options.chunking.is_auto or call.mind.config["include"]:
         return None
     path = relative(call, target.path)
-    seen = last.get(path)
+    seen = previous.get(path)
     if seen is None or not seen.strategy:
         return None
     try:
@@ -437,11 +437,11 @@ def _recorded(call: Call) -> Iterator[Callable[[FileReport], None]]:
         if report.file and not report.is_known:
             written.add(report.file)
         if report.file and report.seen and (report.is_known or report.digest):
-            kept = report.digest or call.mind.store.digest(report.file)
-            seen[report.path] = Seen(*report.seen, kept, report.strategy.value)
+            file_digest = report.digest or call.mind.store.digest(report.file)
+            seen[report.path] = Seen(*report.seen, file_digest, report.strategy.value)
 
     refresh.refresh(call)
-    with approving(call, wanted=call.agent is None):
+    with approving(call, enabled=call.agent is None):
         yield record
     if seen:
         with suppress(MindError):  # Without the list, files are compared by their digests.
@@ -453,8 +453,8 @@ def _recorded(call: Call) -> Iterator[Callable[[FileReport], None]]:
 def _is_named(call: Call, source: freshness.Checked, names: Sequence[str]) -> bool:
     place = freshness.place_of(call, source.path)
     for name in names:
-        wanted = Path(os.path.realpath(_base(call) / disk.expanded(name)))
-        if place.is_relative_to(wanted) or fnmatchcase(str(place), str(wanted)):
+        named_path = Path(os.path.realpath(_base(call) / disk.expanded(name)))
+        if place.is_relative_to(named_path) or fnmatchcase(str(place), str(named_path)):
             return True
         if source.path == name:
             return True
@@ -535,30 +535,30 @@ def _ingest_once(
     text = _text_of(data, path, mind.project.root)
     check_secrets(call, {"path": path})  # A file of a folder has a path that was no argument.
     check_secrets(call, {"path": text}, file=path)
-    before = _earlier_chunks(call, path)
+    earlier = _earlier_chunks(call, path)
     report = FileReport(
         path=path,
         size=len(data),
-        source_id=before[0].parent if before and before[0].parent else source_id(path),
-        replaced=len(before),
+        source_id=earlier[0].parent if earlier and earlier[0].parent else source_id(path),
+        replaced=len(earlier),
         seen=(status.st_size, status.st_mtime_ns) if status else None,
     )
     sha256 = digest(data)
-    stored = mind.store.source(before[0].place) if before else None
-    is_published = options.private and bool(before) and not before[0].place.private
+    stored = mind.store.source(earlier[0].place) if earlier else None
+    is_published = options.private and bool(earlier) and not earlier[0].place.private
     if stored and stored.sha256 == sha256 and not (options.force or is_published):
         asked = options.chunking
         if asked.is_auto or resolved(asked, stored.path) == stored.chunking:
-            report = _as_known(report, call, before)
+            report = _as_known(report, call, earlier)
             if not options.dry_run:
                 return report
     # What a person ingests is approved, which another author's keys must not be.
-    keeps = before and (call.agent or mind.trust.trusted(mind.store.digest(before[0].place.path)))
-    last = stored if keeps else None
-    options = options.with_last(last) if last else options
+    keeps = earlier and (call.agent or mind.trust.trusted(mind.store.digest(earlier[0].place.path)))
+    old_source = stored if keeps else None
+    options = options.with_last(old_source) if old_source else options
     chunking = resolved(options.chunking, target.path.name)
-    made = _chunks(call, text, chunking, target.path.name)
-    report = replace(report, strategy=chunking.strategy, chunks=made)
+    new_chunks = _chunks(call, text, chunking, target.path.name)
+    report = replace(report, strategy=chunking.strategy, chunks=new_chunks)
     if options.dry_run:
         return report
     source = Source(
@@ -573,13 +573,13 @@ def _ingest_once(
         importance=options.importance,
         by=call.author,
         metadata=options.metadata,
-        others=last.others if last else {},
+        others=old_source.others if old_source else {},
     )
-    if waiting and not before and report.chunks:
+    if waiting and not earlier and report.chunks:
         new, records = rendered_source(source, report.chunks, private=options.private)
         if waiting.add(new, target):
             return _written(report, records)
-    return _write(call, report, source, before, private=options.private)
+    return _write(call, report, source, earlier, private=options.private)
 
 
 def _check_place(call: Call, place: Path, path: str) -> None:
@@ -647,34 +647,34 @@ def _earlier_chunks(call: Call, path: str) -> tuple[Record, ...]:
     return ()
 
 
-def _as_known(report: FileReport, call: Call, before: Sequence[Record]) -> FileReport:
-    source = call.mind.store.source(before[0].place)
+def _as_known(report: FileReport, call: Call, earlier: Sequence[Record]) -> FileReport:
+    source = call.mind.store.source(earlier[0].place)
     return replace(
         report,
         is_known=True,
         replaced=0,
         strategy=source.chunking.strategy if source else report.strategy,
-        file=before[0].place.path,
-        ids=tuple(record.memory.id for record in before),
+        file=earlier[0].place.path,
+        ids=tuple(record.memory.id for record in earlier),
     )
 
 
 def _chunks(call: Call, text: str, chunking: Chunking, name: str) -> list[Chunk]:
-    made, most = chunks(text, chunking, name), call.mind.config["ingest.max_chunks"]
-    if len(made) > most:
+    pieces, limit = chunks(text, chunking, name), call.mind.config["ingest.max_chunks"]
+    if len(pieces) > limit:
         raise TooManyChunks(
-            f"File would create too many chunks: {len(made):,} (max: {most:,})",
+            f"File would create too many chunks: {len(pieces):,} (max: {limit:,})",
             hint="use a larger `chunk_size`, or raise the setting `ingest.max_chunks`",
-            details={"chunks": len(made), "max": most},
+            details={"chunks": len(pieces), "max": limit},
         )
-    return made
+    return pieces
 
 
 def _write(
-    call: Call, report: FileReport, source: Source, before: Sequence[Record], *, private: bool
+    call: Call, report: FileReport, source: Source, earlier: Sequence[Record], *, private: bool
 ) -> FileReport:
     """Writes a source in place of its earlier version."""
-    old = before[0].place if before else None
+    old = earlier[0].place if earlier else None
     if not report.chunks:
         if old:
             call.mind.store.delete_source(old)

@@ -253,8 +253,8 @@ def _one(result: Ingested, screen: Screen) -> None:
         screen.line(good("✓ "), f"already ingested, {chunks}", dim("  (--force ingests it again)"))
     elif result.ids:
         old = f", {result.replaced:,} older replaced" if result.replaced else ""
-        made = count(result.chunks_created, "chunk")
-        screen.line(good("✓ "), strong(made), f" by {result.strategy_used}{old}")
+        total = count(result.chunks_created, "chunk")
+        screen.line(good("✓ "), strong(total), f" by {result.strategy_used}{old}")
     else:
         removed = f"; {count(result.replaced, 'older chunk')} removed" if result.replaced else ""
         screen.line(warn(f"no chunks: no part of it has ten characters{removed}"))
@@ -281,8 +281,8 @@ def _file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
         if file.hint:
             screen.line(dim("hint: "), with_handles(file.hint), indent=2)
     elif not file.already_ingested and not dry_run:
-        made = count(file.chunks_created, "chunk")
-        screen.line(accent(file.path), dim(f"  {made}, {file.strategy_used}"))
+        total = count(file.chunks_created, "chunk")
+        screen.line(accent(file.path), dim(f"  {total}, {file.strategy_used}"))
 
 
 def _chunk(chunk: ChunkRow, screen: Screen) -> None:

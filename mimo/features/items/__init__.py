@@ -135,36 +135,36 @@ def _value(content: str) -> dict[str, Any]:
     return {"content": content}
 
 
-def matches(value: Any, wanted: Any) -> bool:
+def matches(value: Any, condition: Any) -> bool:
     """Returns whether a value meets a filter: equal, or by the operators `$eq` to `$lte`.
 
     A value that can't be compared with that of an operator does not meet it. Raises `Invalid` for
     an unknown operator.
     """
-    if isinstance(wanted, Mapping):
-        if any(name.startswith("$") for name in wanted):
-            return all(_compared(value, name, other) for name, other in wanted.items())
+    if isinstance(condition, Mapping):
+        if any(name.startswith("$") for name in condition):
+            return all(_compared(value, name, operand) for name, operand in condition.items())
         return isinstance(value, Mapping) and all(
-            matches(value.get(name), other) for name, other in wanted.items()
+            matches(value.get(name), operand) for name, operand in condition.items()
         )
-    if isinstance(wanted, list | tuple):
+    if isinstance(condition, list | tuple):
         return (
             isinstance(value, list)
-            and len(value) == len(wanted)
-            and all(map(matches, value, wanted))
+            and len(value) == len(condition)
+            and all(map(matches, value, condition))
         )
-    return bool(value == wanted)
+    return bool(value == condition)
 
 
-def _compared(value: Any, operator: str, other: Any) -> bool:
+def _compared(value: Any, operator: str, operand: Any) -> bool:
     if operator in ("$eq", "$ne"):
-        return (value == other) is (operator == "$eq")
+        return (value == operand) is (operator == "$eq")
     if operator not in ("$gt", "$gte", "$lt", "$lte"):
         raise Invalid(f"`{operator}` is not an operator of filters")
     try:
-        value, other = float(value), float(other)
+        value, operand = float(value), float(operand)
     except (TypeError, ValueError, OverflowError):
         return False
-    if value == other:
+    if value == operand:
         return operator in ("$gte", "$lte")
-    return (value > other) is operator.startswith("$gt")
+    return (value > operand) is operator.startswith("$gt")

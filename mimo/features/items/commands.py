@@ -203,8 +203,8 @@ def _newest(call: Call) -> list[tuple[Item, float | None]]:
 def _matching(call: Call, query: str) -> list[tuple[Item, float | None]]:
     """Returns the items that match a query, the best first."""
     current = {(item.namespace, item.key): item for item, _ in _newest(call) if item.is_searched}
-    most = finding.listing(call, finding.Options(filter=_FILTER, limit=1)).total
-    options = finding.Options(filter=_FILTER, limit=max(1, most), threshold=0.0)
+    total = finding.listing(call, finding.Options(filter=_FILTER, limit=1)).total
+    options = finding.Options(filter=_FILTER, limit=max(1, total), threshold=0.0)
     hits = finding.search(call, query, options).hits
     best: dict[_Name, tuple[Item, float | None]] = {}
     for hit in hits:

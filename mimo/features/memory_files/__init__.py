@@ -57,9 +57,9 @@ _PRIVATE = "private"
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 
 
-def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+def shortened(text: str, limit: int = MOST_CHARACTERS) -> str:
     """Returns at most so many characters of a text, and `…` if there are more."""
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def missing(path: str) -> str:
@@ -160,22 +160,22 @@ def listing(folder: str, sizes: Mapping[str, int], span: tuple[int, int] | None)
     lines, or without `span` only the folders, if that suffices.
     """
     folder = folder.rstrip("/")
-    every = _rows(folder, sizes)
-    first, last = span or (1, len(every))
-    rows, notice = every[first - 1 : last], ""
+    all_rows = _rows(folder, sizes)
+    start, end = span or (1, len(all_rows))
+    rows, notice = all_rows[start - 1 : end], ""
     if _length(rows) > MOST_CHARACTERS:
         nested = any(path.count("/") > folder.count("/") + 1 for _, path in rows)
         brief = [row for row in rows if row[1].rstrip("/").count("/") <= folder.count("/") + 1]
         if not span and nested and _length(brief) <= MOST_CHARACTERS:
             notice, rows = "\n[Files in folders are left out: view a folder to list them]", brief
         else:
-            kept = _fitting(_length([row]) for row in rows)
-            after = first + kept
+            count = _fitting(_length([row]) for row in rows)
+            after = start + count
             notice = (
-                f"\n[{kept:,} of {len(every):,} rows; "
-                f"view_range [{after}, {min(len(every), after + kept - 1)}] lists the next]"
+                f"\n[{count:,} of {len(all_rows):,} rows; "
+                f"view_range [{after}, {min(len(all_rows), after + count - 1)}] lists the next]"
             )
-            rows = rows[:kept]
+            rows = rows[:count]
     total = sum(sizes[path] for path in below(folder, sizes))
     lines = [f"{_size(total)}\t{folder}", *(f"{size}\t{path}" for size, path in rows)]
     header = (
@@ -235,19 +235,19 @@ def numbered(path: str, text: str, span: tuple[int, int] | None) -> str:
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
         raise Invalid(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
-    first, last = span or (1, len(lines))
-    chosen = lines[first - 1 : last]
-    kept, notice = _fitting(len(line) + _WIDTH + 2 for line in chosen), ""
-    if chosen and not kept:
+    start, end = span or (1, len(lines))
+    chosen = lines[start - 1 : end]
+    count, notice = _fitting(len(line) + _WIDTH + 2 for line in chosen), ""
+    if chosen and not count:
         room = MOST_CHARACTERS - _WIDTH - 2
-        notice = f"\n[Line {first} has {len(chosen[0]):,} characters; only {room:,} are shown]"
-        chosen[0], kept = chosen[0][:room], 1
-    if kept < len(chosen):
-        after = first + kept
+        notice = f"\n[Line {start} has {len(chosen[0]):,} characters; only {room:,} are shown]"
+        chosen[0], count = chosen[0][:room], 1
+    if count < len(chosen):
+        after = start + count
         notice += f"\n[Truncated: {len(lines):,} lines; view_range [{after}, -1] shows the rest]"
-        chosen = chosen[:kept]
+        chosen = chosen[:count]
     return (
-        f"Here's the content of {path} with line numbers:\n{_with_numbers(chosen, first)}{notice}"
+        f"Here's the content of {path} with line numbers:\n{_with_numbers(chosen, start)}{notice}"
     )
 
 
@@ -256,8 +256,8 @@ def _fitting(lengths: Iterable[int]) -> int:
     return sum(1 for _ in takewhile(lambda end: end <= MOST_CHARACTERS, accumulate(lengths)))
 
 
-def _with_numbers(lines: Iterable[str], first: int) -> str:
-    return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
+def _with_numbers(lines: Iterable[str], start: int) -> str:
+    return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, start))
 
 
 def replaced(path: str, text: str, old: str, new: str) -> tuple[str, str]:

@@ -357,7 +357,7 @@ def _check_case(call: Call, path: str, place: str, moved: str = "") -> None:
             names += (kind.folder for kind in Kind)
         if folder == STORE:
             names += ("MEMORY.md", "README.md")
-        same = [other for other in names if other.casefold() == name.casefold()]
+        same = [candidate for candidate in names if candidate.casefold() == name.casefold()]
         if same and name not in same and f"{folder}/{same[0]}" != moved:
             raise Invalid(
                 f"`{path}` can't be used: `{name}` differs from `{same[0]}` only in case",
@@ -373,25 +373,25 @@ def _draft(call: Call, path: str, place: str, text: str) -> Memory:
     except Unreadable as error:
         line = f"line {error.line}: " if error.line else ""
         raise Invalid(f"{line}{error.reason}", hint="nothing was written") from None
-    given = {key: value for key, value in header.items() if key.lower() not in _OF_MIND}
-    kind = _kind(path, place, given.pop("type", None))
-    header = {"id": "new", "type": kind.value, **given}
+    fields = {key: value for key, value in header.items() if key.lower() not in _OF_MIND}
+    kind = _kind(path, place, fields.pop("type", None))
+    header = {"id": "new", "type": kind.value, **fields}
     body = document.body if document else ""
-    whole = f"---\n{front_matter.emitted_lines(header)}---\n{body}".encode("utf-8", "replace")
-    parsed = codec.parse(whole, path=place, modified=call.mind.now())
+    content = f"---\n{front_matter.emitted_lines(header)}---\n{body}".encode("utf-8", "replace")
+    parsed = codec.parse(content, path=place, modified=call.mind.now())
     if isinstance(parsed, Problem):
         raise Invalid(parsed.reason, hint="nothing was written")
-    saving.check_file(call, whole, place)
+    saving.check_file(call, content, place)
     memory = parsed.memory
     name = path.rpartition("/")[2].rpartition(".")[0]
     words = " ".join(name.replace("_", " ").replace("-", " ").split())
     return replace(memory, title=memory.title or words or None)
 
 
-def _kind(path: str, place: str, given: Any) -> Kind:
+def _kind(path: str, place: str, value: Any) -> Kind:
     """Returns the type of a new file: that of its folder, or else the given one, or a fact."""
     folder = folder_kind(place)
-    named = kind_of(given) if isinstance(given, str) else None
+    named = kind_of(value) if isinstance(value, str) else None
     if folder and named and folder is not named:
         raise Invalid(
             f"`type` is {named.value}, but {path} is in the folder of type {folder.value}",
@@ -412,8 +412,8 @@ def _changed(
         tries -= 1
         record = _record(call, path, missing)
         try:
-            text, answer = change(_with_lf(whole := saving.file_text(call, record)))
-            end = "\r\n" if whole.partition("\n")[0].endswith("\r") else "\n"
+            text, answer = change(_with_lf(original := saving.file_text(call, record)))
+            end = "\r\n" if original.partition("\n")[0].endswith("\r") else "\n"
             return saving.rewrite(call, record, text.replace("\n", end)), answer
         except Conflict:
             if not tries:

@@ -69,7 +69,7 @@ class Manifest:
 def parse(text: bytes | str) -> Manifest:
     """Returns the manifest in a file's text. Raises `Invalid`."""
     try:
-        data = loads(text, most=_MOST_BYTES)
+        data = loads(text, limit=_MOST_BYTES)
     except DataError as error:
         raise Invalid(f"the manifest can't be read as JSON: {error}") from None
     if not isinstance(data, dict):
@@ -165,27 +165,27 @@ def install(root: Path, *, force: bool = False) -> InstalledModule:
     folder = f"{MODULES}/{module}"
     paths = sorted(PACKAGED.rglob("*"))
     names = [path.relative_to(PACKAGED).as_posix() for path in paths if path.is_file()]
-    wanted = {name: disk.read(PACKAGED / name) for name in names if "__pycache__" not in name}
-    present = {name: files.content(files.safe_path(root, f"{folder}/{name}")) for name in wanted}
-    changed = [name for name, data in wanted.items() if present[name] not in (None, data)]
+    contents = {name: disk.read(PACKAGED / name) for name in names if "__pycache__" not in name}
+    present = {name: files.content(files.safe_path(root, f"{folder}/{name}")) for name in contents}
+    changed = [name for name, data in contents.items() if present[name] not in (None, data)]
     if changed and not force:
         raise Conflict(
             f"`{root / folder}` holds files that differ: {', '.join(changed)}",
             hint="nothing was written; `--force` replaces them",
         )
-    written = [name for name, data in wanted.items() if present[name] != data]
+    written = [name for name, data in contents.items() if present[name] != data]
     for name in written:
         old = present[name]
         path = files.safe_path(root, f"{folder}/{name}")
         if old is None:
-            files.write_new(path, wanted[name])
+            files.write_new(path, contents[name])
         else:
-            files.replace(path, wanted[name], expect=files.digest(old))
+            files.replace(path, contents[name], expect=files.digest(old))
     return InstalledModule(
         id=module,
         folder=str(root / folder),
         written=tuple(written),
-        unchanged=tuple(name for name in wanted if name not in written),
+        unchanged=tuple(name for name in contents if name not in written),
     )
 
 

@@ -161,15 +161,15 @@ def edit(
         tags = saving.clean_tags(() if tags == ("",) else tags)
     # Secrets that the memory has already may stay in these texts.
     compared = {"content": content, "title": title}
-    saving.check_secrets(call, compared, before="\n".join(texts_of(record.memory)))
-    given = {
+    saving.check_secrets(call, compared, previous="\n".join(texts_of(record.memory)))
+    fields = {
         **compared,
         "topic": topic,
         "tags": tags,
         "importance": importance,
         "status": status,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in fields.items() if value is not None}
     if bool(changes) == (file_text is not None):
         raise Invalid(
             "`file_text` excludes other changes" if changes else "nothing to change",
@@ -193,8 +193,8 @@ def _retagged(
         listed = f"its tags are {', '.join(tags)}" if tags else "it has no tags"
         raise Invalid(f"`{missing[0]}` is not a tag of the memory", hint=listed)
     removed = {tag_key(tag) for tag in dropped}
-    kept = [tag for tag in tags if tag_key(tag) not in removed]
-    return (*kept, *(tag for tag in added if tag_key(tag) not in present - removed))
+    retained_tags = [tag for tag in tags if tag_key(tag) not in removed]
+    return (*retained_tags, *(tag for tag in added if tag_key(tag) not in present - removed))
 
 
 def _written(call: Call, stored: Stored) -> Written:
@@ -275,9 +275,9 @@ def _same_id(call: Call, id: str) -> str | None:
 def _(result: Written, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    before = "  stored before" if result.already else ""
+    remark = "  stored before" if result.already else ""
     title = titled(result.title)
-    screen.line(good("✓ "), ident(result.id), "  ", title, before, *row_labels(result))
+    screen.line(good("✓ "), ident(result.id), "  ", title, remark, *row_labels(result))
 
 
 @render.register

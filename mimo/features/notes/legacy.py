@@ -203,7 +203,7 @@ def ask_mimo(call: Call, query: Annotated[str, Arg("A question")]) -> Answer:
 @command(
     "knowledge",
     effect=Effect.WRITE,
-    any_format=lambda given: given["operation"] is KnowledgeOperation.QUERY,
+    any_format=lambda arguments: arguments["operation"] is KnowledgeOperation.QUERY,
     toolset="legacy",
     errors=(Invalid, SecretDetected, StorageFailed),
     instead="memory with operation `search` or `store`",
@@ -228,10 +228,10 @@ def knowledge(
             raise Invalid("`teach` needs a text, or a subject, a predicate and an object")
         stored = memory_store(call, statement)
         return Knowledge(status="learned", id=stored.id, triples_created=int(not text))
-    wanted = query or " ".join(part for part in (entity, predicate) if part)
-    if not wanted:
+    question = query or " ".join(part for part in (entity, predicate) if part)
+    if not question:
         raise Invalid("`query` needs a query or an entity")
-    rows = _recalled(call, wanted, Store.SEMANTIC, limit=limit)
+    rows = _recalled(call, question, Store.SEMANTIC, limit=limit)
     return Knowledge(results=rows, count=len(rows))
 
 

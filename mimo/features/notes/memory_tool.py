@@ -309,17 +309,17 @@ def _(result: MemorySearch, screen: Screen) -> None:
         screen.note(result.notice)
     for row in result.results:
         weak = (dim("  weak"),) if row.weak else ()
-        first, _, rest = row.content.strip().partition("\n")
+        head, _, tail = row.content.strip().partition("\n")
         when = dim(f"  {age(row.created_at, screen)}")
-        screen.line(ident(row.id), "  ", strong(first), when, *weak, *row_labels(row))
+        screen.line(ident(row.id), "  ", strong(head), when, *weak, *row_labels(row))
         if screen.setting.details:
             facts = f"{row.score:.2f}  {row.category}  {tagged(row.tags)}"
             screen.line(fitted(dim(facts)), indent=BELOW)
             screen.line(path(f"{row.file}:{row.line}"), indent=BELOW)
         for warning in filter(None, (row.warning, row.stale)):
             screen.line(bad(with_handles(warning)), indent=BELOW)
-        if rest.strip():
-            screen.text(first_lines(rest.strip()), indent=BELOW)
+        if tail.strip():
+            screen.text(first_lines(tail.strip()), indent=BELOW)
     searched = count(result.total_searched, "memory", "memories")
     screen.line(dim(f"{count(len(result.results), 'result')} in {searched}"))
 
@@ -329,12 +329,12 @@ def _(result: MemoryList, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for row in result.memories:
-        first = next((line for line in row.content.splitlines() if line.strip()), "")
-        title = fitted(first, LEAST_OF_A_TITLE)
+        head = next((line for line in row.content.splitlines() if line.strip()), "")
+        title = fitted(head, LEAST_OF_A_TITLE)
         start = lead(row.id, row.created_at, f"{row.category:<11}", screen)
         screen.line(*start, title, *row_labels(row, brief=True), trailing(row.tags))
         if screen.setting.details:
             facts = f"importance {row.importance:g}  strength {row.decay_score:.2f}"
             screen.line(dim(facts), indent=BELOW)
-    shown = len(result.memories)
-    screen.line(dim(paged(shown, result.total, result.offset, "memory", "memories")))
+    row_count = len(result.memories)
+    screen.line(dim(paged(row_count, result.total, result.offset, "memory", "memories")))

@@ -178,9 +178,9 @@ def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
     """Returns an ingested file as a memory whose content is an outline of its chunks."""
     from mimo.operations import lookup
 
-    first = parts[0]
-    digest = _to_approve(call, first)
-    head, extra = call.mind.store.source(first.place), first.memory.extra
+    top_part = parts[0]
+    digest = _to_approve(call, top_part)
+    head, extra = call.mind.store.source(top_part.place), top_part.memory.extra
     details: dict[str, Json] = {"strategy": extra["strategy"], "chunks": len(parts)}
     if head:
         details |= {"sha256": head.sha256} | dict(head.metadata)
@@ -188,20 +188,20 @@ def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
         f"- `{part.memory.id}` lines {part.memory.extra['lines']}: {part.memory.heading}"
         for part in parts
     ]
-    return facts(call, [first], MemoryDetails)[0].row(
+    return facts(call, [top_part], MemoryDetails)[0].row(
         MemoryDetails,
-        id=first.parent or "",
-        title=first.origin,
+        id=top_part.parent or "",
+        title=top_part.origin,
         content="\n".join(lines),
         outcome=None,
         status=None,
-        source=first.origin,
+        source=top_part.origin,
         sections={},
         links=(),
         warning=None,
         superseded_by=None,
         extra=details,
-        private=first.place.private or call.mind.is_users,
+        private=top_part.place.private or call.mind.is_users,
         line=1,
         digest=digest,
         others=tuple(lookup.written(part.memory) for part in parts) if digest else None,
@@ -310,16 +310,16 @@ def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool)
     from mimo.operations import across, finding
     from mimo.operations.disclosure import hides_private
 
-    last = min(options.offset + options.limit, sys.maxsize)
-    first = replace(options, offset=0, limit=last)
+    end = min(options.offset + options.limit, sys.maxsize)
+    base = replace(options, offset=0, limit=end)
     filtered = replace(options.filter, private=private)  # `mind` may be the user's own memory.
-    shared = replace(first, filter=replace(filtered, shared=True))
+    shared = replace(base, filter=replace(filtered, shared=True))
 
-    def listed(other: Call, here: bool) -> tuple[finding.Page, list[MemoryRow]]:
+    def listed(target: Call, here: bool) -> tuple[finding.Page, list[MemoryRow]]:
         is_hidden = hides_private(call, is_here=here, is_asked=private)
-        wanted = first if here else shared if is_hidden else replace(first, filter=filtered)
-        page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
-        rows = facts(other, page.records, MemoryRow, shared=is_hidden)
+        request = base if here else shared if is_hidden else replace(base, filter=filtered)
+        page = finding.listing(target, request) if chunks else finding.folded(target, request)
+        rows = facts(target, page.records, MemoryRow, shared=is_hidden)
         return page, list(_rows(page, rows))
 
     answers, skipped = across.ask_each(call, "mind_list", listed)
@@ -392,13 +392,13 @@ def _facts(result: MemoryDetails, screen: Screen) -> None:
         ("importance", f"{result.importance:g}"),
         ("confidence", None if result.confidence is None else f"{result.confidence:g}"),
     ]
-    shown = "  ".join(f"{name} {value}" for name, value in rows if value)
-    screen.line(fit(dim(shown)), indent=2)
+    summary = "  ".join(f"{name} {value}" for name, value in rows if value)
+    screen.line(fit(dim(summary)), indent=2)
     screen.line(path(f"{result.file}:{result.line}"), indent=2)
     for link in result.links:
         title = fit(f"  {link.title}") if link.title else warn("  missing")
-        other = ident(link.to) if link.title else link.to
-        screen.line(dim(f"{link.type} "), other, title, indent=2)
+        target = ident(link.to) if link.title else link.to
+        screen.line(dim(f"{link.type} "), target, title, indent=2)
 
 
 @render.register
@@ -415,11 +415,11 @@ def _(result: MemoryRows, screen: Screen) -> None:
         return
     for row in result.memories:
         _write(row, screen)
-    shown = len(result.memories)
+    row_count = len(result.memories)
     are_folded = any(row.chunks for row in result.memories)
     chunks = count(result.chunks, "chunk") if result.chunks else ""
     folded = f" with {chunks}, which `--chunks` lists" if are_folded else ""
-    part = paged(shown, result.total, result.offset, "memory", "memories")
+    part = paged(row_count, result.total, result.offset, "memory", "memories")
     screen.line(dim(f"{part}{folded}"))
 
 

@@ -55,7 +55,7 @@ class Undone:
     "mind_undo",
     cli="undo",
     effect=Effect.DESTROY,
-    any_format=lambda given: given["list_"],
+    any_format=lambda arguments: arguments["list_"],
     toolset="extra",
     of_user=True,
     owner=undoing.owner_of_last,
@@ -102,7 +102,7 @@ def undo(
     if list_:
         # The list begins with the change that `mind undo` reverts.
         user = call.user() if call.agent is None else None
-        last = call.mind.trash.last
+        last_id = call.mind.trash.last
         changes = [
             _change(
                 change.entry,
@@ -112,7 +112,7 @@ def undo(
             )
             for owner in filter(None, (call, user))
             for change in undoing.changes(owner, limit)
-            if owner is call or change.entry.id > last
+            if owner is call or change.entry.id > last_id
         ]
         changes.sort(key=lambda change: change.id, reverse=True)
         return Undone(changes=tuple(changes[:limit]))

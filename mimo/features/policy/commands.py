@@ -145,7 +145,7 @@ def policy_show(call: Call) -> PolicyShown:
     """
     policies = _valid(call)
     tools = named_tools()
-    last = policies.policies[-1]
+    base = policies.policies[-1]
     # An untrusted policy applies beside the default one, and may have the same rules.
     rules = dict.fromkeys(
         PolicyRule(
@@ -163,8 +163,8 @@ def policy_show(call: Call) -> PolicyShown:
         file=FILE if policies.digest else None,
         trusted=policies.trusted,
         rules=tuple(rules),
-        tool_limits=tuple(_limit(tools.get(key, key), it) for key, it in last.tool_limits.items()),
-        namespace_limits=tuple(_limit(key, it) for key, it in last.namespace_limits.items()),
+        tool_limits=tuple(_limit(tools.get(key, key), it) for key, it in base.tool_limits.items()),
+        namespace_limits=tuple(_limit(key, it) for key, it in base.namespace_limits.items()),
         pii_on_write=call.mind.guard.on_write,
     )
 
@@ -223,8 +223,8 @@ def policy_explain(
     """
     policies = _valid(call)
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
-    others = {**REQUESTS, **HOOKS}
-    requests = {folded(name): name for name in others}
+    likes = {**REQUESTS, **HOOKS}
+    requests = {folded(name): name for name in likes}
     if folded(tool) not in tools | requests:
         names = {key: spec.name for key, spec in tools.items()} | requests
         near = nearest(folded(tool), list(names))
@@ -242,7 +242,7 @@ def policy_explain(
             at=call.mind.now(),
             namespace=check_namespace(namespace) if namespace else None,
         )
-        for like in ((spec.like, spec.needs.also or spec.like) if spec else others[name])
+        for like in ((spec.like, spec.needs.also or spec.like) if spec else likes[name])
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
     verdicts = [(policies.judge(request), request) for request in calls]
@@ -306,7 +306,7 @@ def _(result: PolicyShown, screen: Screen) -> None:
     screen.table(("TOOL", "MAY", "WHERE", "MAX TTL", "SOURCE"), rows)
     screen.blank()
     for limit in (*result.tool_limits, *result.namespace_limits):
-        screen.line(_shown(limit))
+        screen.line(_limit_line(limit))
     screen.line(dim(f"personal data in a value that is put: {result.pii_on_write}"))
 
 
@@ -331,8 +331,8 @@ def _(result: PolicyVerdict, screen: Screen) -> None:
     screen.line(mark, "  ", strong(result.tool), f" {result.operation}{where}")
     screen.line(dim(result.reason), indent=2)
     for limit in result.limits:
-        screen.line(dim(_shown(limit)), indent=2)
+        screen.line(dim(_limit_line(limit)), indent=2)
 
 
-def _shown(limit: PolicyLimit) -> str:
+def _limit_line(limit: PolicyLimit) -> str:
     return f"{limit.limits}: {limit.sustained:g} a second, {limit.burst:,} at once"

@@ -44,7 +44,7 @@ _PASSING = (StorageFailed, IndexNotReady, SearchFailed, RateLimited)
 
 MOST_OUTPUT = 64 * 1024
 """Bytes of each output stream that are kept; the rest is read and dropped."""
-_KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SHELL")
+_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SHELL")
 
 
 class Stopped(Exception):
@@ -155,9 +155,9 @@ def perform(action: Action, scope: Scope) -> Outcome:
     Raises `Stopped` and `Expired` if the run can't continue.
     """
     run = scope.run
-    own = {"id": scope.id, "name": run.procedure.name, "state": run.state, "error": run.error}
+    facts = {"id": scope.id, "name": run.procedure.name, "state": run.state, "error": run.error}
     try:
-        values = {**run.context, OWN: own}
+        values = {**run.context, OWN: facts}
         if action.module is Module.SHELL:
             outcome = _run_program(action, filled(list(action.args), values), scope)
         elif action.module is Module.COMMAND:
@@ -263,11 +263,11 @@ def scrubbed(environ: Mapping[str, str], allowed: Iterable[str]) -> dict[str, st
 
     Relative folders are dropped from PATH: a clone could put a program of its own there.
     """
-    names = {*_KEPT, *allowed, *(name for name in environ if name.startswith("LC_"))}
-    kept = {name: environ[name] for name in names if name in environ}
-    folders = [f for f in kept.get("PATH", "").split(os.pathsep) if Path(f).is_absolute()]
-    kept["PATH"] = os.pathsep.join(folders) or os.defpath
-    return kept
+    names = {*_INHERITED, *allowed, *(name for name in environ if name.startswith("LC_"))}
+    variables = {name: environ[name] for name in names if name in environ}
+    folders = [f for f in variables.get("PATH", "").split(os.pathsep) if Path(f).is_absolute()]
+    variables["PATH"] = os.pathsep.join(folders) or os.defpath
+    return variables
 
 
 def run_program(
@@ -306,15 +306,15 @@ def _outputs(process: "subprocess.Popen[bytes]", check: Callable[[], None]) -> t
     """Returns both outputs up to the end of a program; its children may keep them open."""
     import selectors
 
-    kept: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    buffers: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     with selectors.DefaultSelector() as selector:
-        for stream in kept:
+        for stream in buffers:
             selector.register(stream, selectors.EVENT_READ)
 
         def read(seconds: float) -> None:
             for key, _ in selector.select(seconds):
                 if data := os.read(key.fd, MOST_OUTPUT):
-                    kept[key.fileobj] += data[: MOST_OUTPUT - len(kept[key.fileobj])]
+                    buffers[key.fileobj] += data[: MOST_OUTPUT - len(buffers[key.fileobj])]
                 else:
                     selector.unregister(key.fileobj)
 
@@ -322,5 +322,5 @@ def _outputs(process: "subprocess.Popen[bytes]", check: Callable[[], None]) -> t
             read(SLICE)
             check()
         read(0)  # The rest, in a single read: a child that goes on writing has no end.
-    out, err = (bytes(data).decode("utf-8", "replace") for data in kept.values())
+    out, err = (bytes(data).decode("utf-8", "replace") for data in buffers.values())
     return out, err

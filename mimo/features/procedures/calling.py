@@ -41,10 +41,10 @@ def _argument_fault(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> str 
     accepted = {word for param in params for word in (param.name, *param.aliases)}
     if specs[0].operation:
         accepted.add(OPERATION)
-    for given in arguments:
-        if given not in accepted:
+    for argument in arguments:
+        if argument not in accepted:
             takes = f"it takes {', '.join(sorted(accepted))}" if accepted else "it takes none"
-            return f"`{name}` takes no argument `{given}`; {takes}"
+            return f"`{name}` takes no argument `{argument}`; {takes}"
     for param in params if len(specs) == 1 else ():
         if param.required and not {param.name, *param.aliases} & {*arguments}:
             return f"`{name}` needs the argument `{param.name}`"
@@ -58,14 +58,14 @@ def run_command(call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str
     """
     if reason := fault(name, arguments):
         raise Denied(reason)
-    spec, rest = choose(called(all_commands().tools(), name) or (), arguments)
-    decode(spec, rest, Surface.MCP)  # arguments of the command line alone are for people
+    spec, values = choose(called(all_commands().tools(), name) or (), arguments)
+    decode(spec, values, Surface.MCP)  # arguments of the command line alone are for people
     is_person = call.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
     caller = Caller(surface=surface, name=call.author, agent=call.agent, member=call.member)
     nested = call.by(caller)
     with nullcontext() if spec.effect is Effect.READ else call.console.committing():
-        answer = to_json(invoke(spec, nested, rest))
+        answer = to_json(invoke(spec, nested, values))
     call.notices.update(nested.notices)  # The caller of the run may show them.
     if not isinstance(answer, dict):
         raise Invalid(f"the result of `{name}` is not an object")
@@ -93,7 +93,7 @@ def for_caller(call: Call, recorded: Sequence[Mapping[str, str | None]]) -> Call
     rights of a user of a team are those of the token now. Raises `Denied` if another user of the
     team continues the run, or if the token is not valid for the project any more.
     """
-    author, agent, user, tokens = map(_last(recorded).get, ("author", "agent", "user", "tokens"))
+    author, agent, user, tokens = map(_caller(recorded).get, ("author", "agent", "user", "tokens"))
     member = call.member
     if user is not None and member is None:
         member = _member(call, user, tokens)
@@ -106,14 +106,14 @@ def for_caller(call: Call, recorded: Sequence[Mapping[str, str | None]]) -> Call
 
 def check_user(call: Call, recorded: Sequence[Mapping[str, str | None]]) -> None:
     """Raises `Denied` if a user of a team would act on a run that is not that user's."""
-    if call.member is not None and call.member.name != _last(recorded).get("user"):
+    if call.member is not None and call.member.name != _caller(recorded).get("user"):
         raise Denied(
             "another user began or continued the run",
             hint="only that user can continue it: run the procedure again",
         )
 
 
-def _last(recorded: Sequence[Mapping[str, str | None]]) -> Mapping[str, str | None]:
+def _caller(recorded: Sequence[Mapping[str, str | None]]) -> Mapping[str, str | None]:
     """Returns the last agent of recorded callers; nothing if none was an agent."""
     return next((each for each in reversed(recorded) if each.get("agent")), {})
 

@@ -481,8 +481,8 @@ def _answered(report: Report) -> str | None:
 
 def sending(execution_id: str, event: str) -> Command:
     """Returns the command that sends an event; `EVENT` for one that no line can show."""
-    shown = event if event.isprintable() and "`" not in event else "EVENT"
-    return Command("procedure send", execution_id, shown)
+    word = event if event.isprintable() and "`" not in event else "EVENT"
+    return Command("procedure send", execution_id, word)
 
 
 def _progress(report: Report) -> Progress:
@@ -670,8 +670,8 @@ def check(
         path = disk.expanded(name)
         file = ProcedureFile(path=name, data=library.given(path))
         if call.agent is not None and path.resolve().is_relative_to(call.mind.folder):
-            own = path.resolve().relative_to(call.mind.project.root).as_posix()
-            checked = [(file, library.checked(call, replace(file, path=own), calls=True))]
+            own_path = path.resolve().relative_to(call.mind.project.root).as_posix()
+            checked = [(file, library.checked(call, replace(file, path=own_path), calls=True))]
         else:
             checked = [(file, library.check(file, calls=True))]
     faults = tuple(row for file, result in checked for row in _rows(file, result.faults))

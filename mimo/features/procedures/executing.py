@@ -319,8 +319,8 @@ def _opened(call: Call, execution: Execution) -> tuple[Call, list[Record], Run]:
 
 def _callers(records: list[Record]) -> list[Mapping[str, Any]]:
     """Returns the callers that began and continued a run."""
-    first = records[0].get(CALLER, calling.UNKNOWN)
-    return [first, *(record[CALLER] for record in records[1:] if CALLER in record)]
+    head = records[0].get(CALLER, calling.UNKNOWN)
+    return [head, *(record[CALLER] for record in records[1:] if CALLER in record)]
 
 
 def _check_user(call: Call, execution: Execution) -> None:
@@ -368,11 +368,11 @@ def _continue(call: Call, execution: Execution, records: list[Record], run: Run)
 
 def _loaded(execution: Execution) -> tuple[list[Record], Run]:
     """Returns all records of an execution, of which the first holds its text, and the run."""
-    start, *rest = records = execution.records()
+    start, *tail = records = execution.records()
     procedure = _parsed(str(start.get("text", "")))
     try:
         run = Run(procedure, start.get("context") or {})
-        for record in rest:
+        for record in tail:
             run.apply({**record, "at": index(record["at"])})
         packed(run.context)
     except (KeyError, ValueError, TypeError, Invalid):
@@ -433,13 +433,13 @@ def send(call: Call, execution: Execution, event: str) -> Report:
     interrupted while it waited takes the event when it is resumed.
     """
     _check_user(call, execution)
-    before = report(call, execution)
-    run = before.run
-    if not run.accepts and before.status is not Status.RUNNING:
+    progress = report(call, execution)
+    run = progress.run
+    if not run.accepts and progress.status is not Status.RUNNING:
         hint = Hint("resume it with ", Command("procedure resume", execution.id))
         raise Conflict(
-            f"`{execution.id}` is {before.status}: it takes no events",
-            hint=hint if before.status is Status.INTERRUPTED else "",
+            f"`{execution.id}` is {progress.status}: it takes no events",
+            hint=hint if progress.status is Status.INTERRUPTED else "",
         )
     events = run.accepts or run.early
     if event not in events:
@@ -459,11 +459,11 @@ def send(call: Call, execution: Execution, event: str) -> Report:
         )
     if (pending := machine.pending(run, execution.sent(), event)) is not None:
         wait = "the run takes it first"
-        if before.status is not Status.RUNNING:
+        if progress.status is not Status.RUNNING:
             wait = Hint(Command("procedure resume", execution.id), " continues the run with it")
         raise Conflict(f"`{pending}` was already sent to `{run.state}`", hint=wait)
     execution.send(event, turn=run.turn if run.accepts else None)
-    return before
+    return progress
 
 
 def cancel(call: Call, execution: Execution, reason: str) -> tuple[Report, bool]:
@@ -472,9 +472,9 @@ def cancel(call: Call, execution: Execution, reason: str) -> tuple[Report, bool]
     One that was not running is not changed. Raises `Denied` for a run of another user of the team.
     """
     _check_user(call, execution)
-    before = report(call, execution)
-    if before.status is not Status.RUNNING:
-        return before, False
+    progress = report(call, execution)
+    if progress.status is not Status.RUNNING:
+        return progress, False
     execution.cancel(f"cancelled: {reason}" if reason else "cancelled")
     deadline = call.mind.timer.monotonic() + _CANCEL_SECONDS
     while execution.is_running and call.mind.timer.monotonic() < deadline:
@@ -539,9 +539,9 @@ def _signals_interrupt() -> Iterator[None]:
     def interrupt(number: int, _: Any) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, interrupt) for number in _ENDING}
+    handlers = {number: signal.signal(number, interrupt) for number in _ENDING}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

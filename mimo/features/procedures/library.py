@@ -119,7 +119,7 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
 
 def every(call: Call, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
     """Returns all procedure files, checked: by name, the newest version first."""
-    ordered = _newest_first(listed(call.mind.project.root))
+    ordered = _sort_by_version(listed(call.mind.project.root))
     return [(file, checked(call, file, calls=calls)) for file in ordered]
 
 
@@ -133,7 +133,7 @@ def checked(call: Call, file: ProcedureFile, *, calls: bool = False) -> Reading:
     return replace(result, faults=faults, warnings=warnings)
 
 
-def _newest_first(procedures: list[ProcedureFile]) -> list[ProcedureFile]:
+def _sort_by_version(procedures: list[ProcedureFile]) -> list[ProcedureFile]:
     """Returns files by the names of their procedures, of each the highest version first."""
     parts = {file.path: file.stem.partition("@") for file in procedures}
     newest = sorted(procedures, key=lambda file: version_key(parts[file.path][2]), reverse=True)
@@ -167,10 +167,10 @@ def candidates(call: Call, name: str, version: str) -> list[ProcedureFile]:
     """Returns the files that may hold a procedure, the highest version first."""
     named = []
     for file in listed(call.mind.project.root):
-        of_file, _, given = file.stem.partition("@")
-        if of_file == name and version in (given, LATEST) and is_version(given):
+        of_file, _, file_version = file.stem.partition("@")
+        if of_file == name and version in (file_version, LATEST) and is_version(file_version):
             named.append(file)
-    return _newest_first(named)
+    return _sort_by_version(named)
 
 
 def missing(call: Call, name: str, version: str) -> NotFound:
@@ -222,7 +222,7 @@ def added(call: Call, data: bytes) -> tuple[ProcedureFile, Reading]:
     procedure = valid(draft, result)
     file = ProcedureFile(path=path_of(procedure.key), data=data)
     target = files.safe_path(call.mind.project.root, file.path)
-    with approving(call, wanted=not procedure.runs_programs):
+    with approving(call, enabled=not procedure.runs_programs):
         try:
             files.write_new(target, data)
         except Conflict:

@@ -199,9 +199,9 @@ def pending(run: Run, sent: Sequence[Sent], event: str) -> str | None:
     if run.accepts:
         place = chosen(run, sent)
         return None if place is None else sent[place].event
-    kept = [sent[place] for place in run.kept if 0 <= place < len(sent)]
+    stored_events = [sent[place] for place in run.kept if 0 <= place < len(sent)]
     again = Sent(event=event, early=True)
-    return event if again in (*kept, *sent[run.events :]) else None
+    return event if again in (*stored_events, *sent[run.events :]) else None
 
 
 def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
@@ -211,8 +211,8 @@ def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
     """
     events = len(sent) if place is None else max(run.events, place + 1)
     early = (number for number in range(run.events, events) if sent[number].early)
-    kept = [number for number in (*run.kept, *early) if number != place]
-    return {"events": events} | ({"kept": kept} if kept != list(run.kept) else {})
+    places = [number for number in (*run.kept, *early) if number != place]
+    return {"events": events} | ({"kept": places} if places != list(run.kept) else {})
 
 
 def ended(status: Status, at: int, error: str | None = None) -> Record:

@@ -150,14 +150,14 @@ def version_key(version: str) -> tuple[object, ...]:
     """
     if not is_version(version):
         return ((),)
-    numbers, _, before = version.partition("+")[0].partition("-")
+    numbers, _, prerelease = version.partition("+")[0].partition("-")
     parts = tuple(int(number) for number in numbers.split("."))
     words = tuple(
         (False, int(word), "") if word.isdecimal() else (True, 0, word)
-        for word in before.split(".")
+        for word in prerelease.split(".")
         if word
     )
-    return (*parts, 0)[:3], not before, words
+    return (*parts, 0)[:3], not prerelease, words
 
 
 def split_reference(text: str) -> tuple[str, str] | None:
@@ -198,8 +198,8 @@ def filled(value: Any, context: Mapping[str, Any]) -> Any:
     for an unknown name.
     """
     if isinstance(value, str):
-        if whole := _PLACEHOLDER.fullmatch(value.strip()):
-            return lookup(whole[1], context)
+        if match := _PLACEHOLDER.fullmatch(value.strip()):
+            return lookup(match[1], context)
         return _PLACEHOLDER.sub(lambda place: as_text(lookup(place[1], context)), value)
     if isinstance(value, dict):
         return {key: filled(item, context) for key, item in value.items()}
@@ -275,8 +275,8 @@ def tree(definition: Mapping[str, Any]) -> list[str]:
         end, work = "" if below else " ■", f"  {describe(action)}" if action else ""
         lines.append(f"{lead}{name}{end}{work}")
         for event, target in reversed(below):
-            last = (event, target) == below[-1]
-            branch, trunk = ("└─", "   ") if last else ("├─", "│  ")
+            is_final = (event, target) == below[-1]
+            branch, trunk = ("└─", "   ") if is_final else ("├─", "│  ")
             below_it = f"{indent}{trunk}" if len(indent) < _WIDEST_INDENT else indent
             stack.append((target, f"{indent}{branch} {event} → ", below_it))
     return lines

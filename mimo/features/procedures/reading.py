@@ -50,7 +50,7 @@ _BLOCK = re.compile(
 _STATES = re.compile(r"^[ \t{\"]*(?:states|initial_state)\"?[ \t]*:", re.MULTILINE)
 
 
-def _whole(low: int, high: int) -> steps.Check:
+def _integer_check(low: int, high: int) -> steps.Check:
     test = range(low, high + 1).__contains__
     return must(lambda n: type(n) is int and test(n), f"be a whole number from {low} to {high}")
 
@@ -65,8 +65,8 @@ _HEADER: dict[str, steps.Check] = {
     ),
     "description": must(is_text, "be text in quotes"),
     "active": must(lambda active: isinstance(active, bool), "be true or false"),
-    "timeout_ms": _whole(1, LONGEST_MS),
-    "max_retries": _whole(0, MOST_RETRIES),
+    "timeout_ms": _integer_check(1, LONGEST_MS),
+    "max_retries": _integer_check(0, MOST_RETRIES),
     "rollback_procedure": lambda _: (
         "is not supported any more; let the transition on `error` of a state lead to states that "
         "undo its work"
@@ -78,7 +78,7 @@ _ACTION: dict[str, steps.Check] = {
     "module": must(is_text, "be text"),
     "function": must(is_text, "be text"),
     "args": must(lambda args: isinstance(args, dict | list), "be a list or a mapping"),
-    "timeout": _whole(1, LONGEST_MS),
+    "timeout": _integer_check(1, LONGEST_MS),
     "result": must(is_text, "be a name"),
 }
 
@@ -131,15 +131,15 @@ def _header(parts: document.Document) -> Located:
 def _procedure(
     header: Mapping[str, Any], definition: Mapping[str, Any], states: Mapping[str, State]
 ) -> Procedure:
-    given = {key: value for key, value in header.items() if value is not None}
+    fields = {key: value for key, value in header.items() if value is not None}
     return Procedure(
-        name=given["name"],
-        version=_version(given["version"]),
-        description=given.get("description", ""),
-        active=given.get("active", True),
-        timeout_ms=given.get("timeout_ms", TIMEOUT_MS),
-        max_retries=given.get("max_retries", MAX_RETRIES),
-        context_schema=given.get("context_schema", {}),
+        name=fields["name"],
+        version=_version(fields["version"]),
+        description=fields.get("description", ""),
+        active=fields.get("active", True),
+        timeout_ms=fields.get("timeout_ms", TIMEOUT_MS),
+        max_retries=fields.get("max_retries", MAX_RETRIES),
+        context_schema=fields.get("context_schema", {}),
         initial_state=definition["initial_state"],
         states=states,
         definition={key: definition[key] for key in ("initial_state", "states")},
@@ -158,8 +158,8 @@ def _states_block(body: str, first_line: int) -> tuple[str, int]:
     if not blocks:
         raise Unreadable("no states: there is no block fenced by ```yaml", first_line)
     if len(blocks) > 1:
-        first = blocks[0][1] - 1
-        raise Unreadable(f"states a second time: the first are on line {first}", blocks[1][1] - 1)
+        line = blocks[0][1] - 1
+        raise Unreadable(f"states a second time: the first are on line {line}", blocks[1][1] - 1)
     return blocks[0]
 
 
@@ -294,7 +294,7 @@ class _DefinitionReader:
         if not isinstance(item, dict):
             self._fault(place, f"{where} must be a mapping with `event` and `target`")
             return False
-        before = len(self.faults)
+        fault_count = len(self.faults)
         for key in item:
             if key not in ("event", "target"):
                 self._fault((*place, key), f"{where} has no `{key}`")
@@ -307,7 +307,7 @@ class _DefinitionReader:
                 self._fault((*place, key), reason)
             elif key == "target" and value not in self._definition["states"]:
                 self._fault((*place, key), f"{where} leads to `{value}`, which is not a state")
-        return len(self.faults) == before
+        return len(self.faults) == fault_count
 
     def _action(self, state: Place, action: Any) -> Action | None:
         """Returns an action, or None if it has a fault."""
@@ -315,14 +315,14 @@ class _DefinitionReader:
         if not isinstance(action, dict):
             self._fault(place, f"{where} `action` must be a mapping")
             return None
-        before = len(self.faults)
+        fault_count = len(self.faults)
         unknown = f"is not a part of an action, which has {', '.join(_ACTION)}"
         for key, reason in steps.faults(action, _ACTION, unknown, nulls=True):
             self._fault((*place, key), f"{where} {reason}")
         for key in ("module", "function"):
             if action.get(key) is None:
                 self._fault(place, f"{where} `{key}` is missing")
-        if len(self.faults) > before:
+        if len(self.faults) > fault_count:
             return None
         target = _called(action["module"], action["function"])
         if isinstance(target, str):
@@ -332,9 +332,9 @@ class _DefinitionReader:
         if module is Module.STEP and "result" in action:
             reason = "`result` is only for commands and programs"
             self._fault((*place, "result"), f"{where} {reason}")
-        given = action.get("args")
-        args = () if given is None else (given,) if isinstance(given, dict) else tuple(given)
-        inside = (*place, "args") if isinstance(given, dict) else (*place, "args", 0)
+        value = action.get("args")
+        args = () if value is None else (value,) if isinstance(value, dict) else tuple(value)
+        inside = (*place, "args") if isinstance(value, dict) else (*place, "args", 0)
         for below, reason in self._argument_faults(module, function, args):
             at = (*inside, *below) if below else (*place, "args")
             self._fault(at, f"{where} {reason}")

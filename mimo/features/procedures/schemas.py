@@ -61,7 +61,7 @@ regular expressions (`patternProperties`, `format`), compares each item with eac
 """
 _OPERANDS = {"minimum": "number", "maximum": "number", "pattern": "string"}
 """The type of the values that a constraint is meant for."""
-_MOST = 100
+_LIMIT = 100
 """The most violations that are reported."""
 _LONGEST = 200
 
@@ -70,11 +70,11 @@ def pattern_fault(pattern: Any) -> str | None:
     """Returns why a regular expression can't be used, or None."""
     if not isinstance(pattern, str):
         return "must be text"
-    made = patterns.compiled_exactly(pattern)
-    if not isinstance(made, Unusable):
+    regex = patterns.compiled_exactly(pattern)
+    if not isinstance(regex, Unusable):
         return None
     syntax = "the syntax is RE2's, without look-around and back-references"
-    return f"must be a usable regular expression, not `{pattern}`: {made.reason} ({syntax})"
+    return f"must be a usable regular expression, not `{pattern}`: {regex.reason} ({syntax})"
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -82,11 +82,11 @@ def matches(pattern: str, text: str) -> bool:
 
     `$` matches at the end of the text, and before a line end there.
     """
-    made = patterns.compiled_exactly(pattern)
-    if isinstance(made, Unusable):
-        raise Refused(f"`{pattern}` is not a usable regular expression: {made.reason}")
+    regex = patterns.compiled_exactly(pattern)
+    if isinstance(regex, Unusable):
+        raise Refused(f"`{pattern}` is not a usable regular expression: {regex.reason}")
     data = text.encode("utf-8", "replace")
-    return bool(made.search(data) or made.search(data.removesuffix(b"\n")))
+    return bool(regex.search(data) or regex.search(data.removesuffix(b"\n")))
 
 
 def faults(schema: Mapping[str, Any], *, by_standard: bool = True) -> list[tuple[Place, str]]:
@@ -105,7 +105,7 @@ def faults(schema: Mapping[str, Any], *, by_standard: bool = True) -> list[tuple
         return own_faults
     from jsonschema import Draft202012Validator as Standard
 
-    errors = islice(Standard(Standard.META_SCHEMA).iter_errors(_standard(schema)), _MOST)
+    errors = islice(Standard(Standard.META_SCHEMA).iter_errors(_standard(schema)), _LIMIT)
     return list(dict.fromkeys((tuple(e.absolute_path), _message(e)) for e in errors))
 
 
@@ -115,7 +115,7 @@ def violations(schema: Mapping[str, Any], context: Mapping[str, Any]) -> list[st
         return []
     present = {name: value for name, value in context.items() if value is not None}
     errors = _validator(schema).iter_errors(present)
-    return [_message(error) for error in islice(errors, _MOST)]
+    return [_message(error) for error in islice(errors, _LIMIT)]
 
 
 def violation(word: str, limit: Any, value: Any) -> str | None:
@@ -175,8 +175,8 @@ def _message(error: Any) -> str:
     subject = f"`{name}`" if name else "the context"
     limit = error.validator_value
     if form := _REQUIREMENTS.get(error.validator):
-        shown = ", ".join(map(str, limit)) if isinstance(limit, list) else limit
-        return f"{subject} {form.format(shown)}"
+        text = ", ".join(map(str, limit)) if isinstance(limit, list) else limit
+        return f"{subject} {form.format(text)}"
     return f"{subject}: {error.message[:_LONGEST]}"
 
 

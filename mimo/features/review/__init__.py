@@ -101,14 +101,14 @@ class Item:
     @property
     def ids(self) -> tuple[str, ...]:
         """Returns the ids of all memories that it is about."""
-        others = (choice.record.memory.id for choice in self.choices if choice.record)
-        return tuple(dict.fromkeys([*([self.id] if self.id else []), *others]))
+        choice_ids = (choice.record.memory.id for choice in self.choices if choice.record)
+        return tuple(dict.fromkeys([*([self.id] if self.id else []), *choice_ids]))
 
     @property
     def against(self) -> str | None:
         """Returns the id of the other memory of a pair."""
-        other = self.choices[-1].record if self.kind in PAIRS else None
-        return other.memory.id if other else None
+        counterpart = self.choices[-1].record if self.kind in PAIRS else None
+        return counterpart.memory.id if counterpart else None
 
     @property
     def key(self) -> str:
@@ -120,34 +120,34 @@ class Item:
 
 
 def waiting(
-    call: Call, kinds: Iterable[Waiting] = Waiting, *, kept: bool = False
+    call: Call, kinds: Iterable[Waiting] = Waiting, *, with_hidden: bool = False
 ) -> tuple[Item, ...]:
     """Returns the items that need a decision, most urgent first.
 
-    Items that were hidden on this machine are included only with `kept`.
+    Items that were hidden on this machine are included only with `with_hidden`.
     """
-    return first(call, kinds, None, kept=kept)[0]
+    return first(call, kinds, None, with_hidden=with_hidden)[0]
 
 
 def first(
-    call: Call, kinds: Iterable[Waiting], most: int | None, *, kept: bool = False
+    call: Call, kinds: Iterable[Waiting], limit: int | None, *, with_hidden: bool = False
 ) -> tuple[tuple[Item, ...], dict[Waiting, int]]:
     """Returns at most that many items, most urgent first, and the number of all of each kind.
 
-    Items that were hidden on this machine are included only with `kept`.
+    Items that were hidden on this machine are included only with `with_hidden`.
     """
-    wanted = frozenset(kinds)
-    keys = frozenset[str]() if kept else hidden(call)
+    requested_kinds = frozenset(kinds)
+    keys = frozenset[str]() if with_hidden else hidden(call)
     refresh.refresh(call)
     items: list[Item] = []
     numbers: dict[Waiting, int] = {}
-    for kind in (kind for kind in Waiting if kind in wanted):
-        every = _FINDERS[kind](call)
-        left = None if most is None else max(0, most - len(items))
-        if keys or not isinstance(every, Sized):
-            every = [item for item in _heeding(call, every) if item.key not in keys]
-        numbers[kind] = len(every)
-        items += _heeding(call, islice(every, left))
+    for kind in (kind for kind in Waiting if kind in requested_kinds):
+        candidates = _FINDERS[kind](call)
+        left = None if limit is None else max(0, limit - len(items))
+        if keys or not isinstance(candidates, Sized):
+            candidates = [item for item in _heeding(call, candidates) if item.key not in keys]
+        numbers[kind] = len(candidates)
+        items += _heeding(call, islice(candidates, left))
     return tuple(items), numbers
 
 
@@ -220,7 +220,7 @@ class Resolved:
 
 def settle(
     call: Call,
-    wanted: str,
+    reference: str,
     take: str,
     *,
     against: str | None = None,
@@ -239,50 +239,50 @@ def settle(
             hint=Hint(Command("review", kind=kind.value), " lists the possible commands"),
         )
     with saving.in_turn(call):  # Two processes may choose differently.
-        return _settled(call, wanted, take, against=against, kind=kind, field=field)
+        return _settled(call, reference, take, against=against, kind=kind, field=field)
 
 
 def _settled(
     call: Call,
-    wanted: str,
+    reference: str,
     take: str,
     *,
     against: str | None,
     kind: Waiting | None,
     field: str | None,
 ) -> Resolved:
-    matches = _about(call, waiting(call, (kind,) if kind else BY_CHOICE), wanted)
+    matches = _about(call, waiting(call, (kind,) if kind else BY_CHOICE), reference)
     if against is not None:
         matches = _about(call, matches, against)
-    every = [part for item in matches for part in (item, *item.others)]
-    items = [item for item in every if field in (None, item.field)]
+    candidates = [part for item in matches for part in (item, *item.others)]
+    items = [item for item in candidates if field in (None, item.field)]
     if not items:
-        raise _nothing(wanted, "to resolve")
+        raise _nothing(reference, "to resolve")
     kinds = sorted({item.kind.value for item in items})
     if len(kinds) > 1 or (len(items) > 1 and items[0].kind is not Waiting.VERSIONS):
         hint = Hint("choose one with ", Option(kind=True), f": {', '.join(kinds)}")
         if len(kinds) == 1:
             ids = [set(item.ids) for item in items]
-            others = sorted(ids[0].union(*ids) - ids[0].intersection(*ids))
+            other_ids = sorted(ids[0].union(*ids) - ids[0].intersection(*ids))
             hint = Hint(
-                "name the other memory with ", Option(against=True), f": {', '.join(others)}"
+                "name the other memory with ", Option(against=True), f": {', '.join(other_ids)}"
             )
-        raise AmbiguousId(f"`{wanted}` is in {len(items)} items", hint=hint)
+        raise AmbiguousId(f"`{reference}` is in {len(items)} items", hint=hint)
     if items[0].kind is Waiting.VERSIONS:
         return _choose_version(call, items, take)
     return _choose_memory(call, items[0], take)
 
 
-def keep(call: Call, wanted: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:
+def keep(call: Call, reference: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:
     """Hides items until they change; with `off`, shows them again.
 
     Raises `NotFound` if the memory has no such items, and `Invalid` for items that can't be hidden.
     """
     keys = hidden(call)
-    every = waiting(call, (kind,) if kind else Waiting, kept=True)
-    items = [item for item in _about(call, every, wanted) if (item.key in keys) == off]
+    candidates = waiting(call, (kind,) if kind else Waiting, with_hidden=True)
+    items = [item for item in _about(call, candidates, reference) if (item.key in keys) == off]
     if not items:
-        raise _nothing(wanted, "hidden" if off else "to review")
+        raise _nothing(reference, "hidden" if off else "to review")
     if not off and (stuck := [item for item in items if item.kind is Waiting.VERSIONS]):
         raise Invalid(
             f"both versions of {stuck[0].field} would stay in {stuck[0].file}",
@@ -290,24 +290,24 @@ def keep(call: Call, wanted: str, *, kind: Waiting | None = None, off: bool = Fa
         )
     weak = [item.id for item in items if item.kind is Waiting.FADING and item.id and not off]
     changed = [overview.keep(call, id, keep=True).place.path for id in weak]
-    if others := [item.key for item in items if off or item.kind is not Waiting.FADING]:
-        _hide(call, others, off=off)
+    if item_keys := [item.key for item in items if off or item.kind is not Waiting.FADING]:
+        _hide(call, item_keys, off=off)
     message = "is shown again" if off else "is hidden until it changes"
     return Resolved(items=tuple(items), message=message, files=tuple(changed))
 
 
-def _about(call: Call, items: Sequence[Item], wanted: str) -> list[Item]:
+def _about(call: Call, items: Sequence[Item], reference: str) -> list[Item]:
     """Returns the items about the memory, the ingested file or the unreadable file of that name."""
-    if by_file := [item for item in items if item.record is None and item.file == wanted]:
+    if by_file := [item for item in items if item.record is None and item.file == reference]:
         return by_file
-    parts = lookup.source(call, wanted)
-    id = parts[0].parent if parts else lookup.one(call, wanted, surely=True).memory.id
+    parts = lookup.source(call, reference)
+    id = parts[0].parent if parts else lookup.one(call, reference, surely=True).memory.id
     return [item for item in items if id in item.ids]
 
 
-def _nothing(wanted: str, rest: str) -> NotFound:
+def _nothing(reference: str, purpose: str) -> NotFound:
     return NotFound(
-        f"`{wanted}` has nothing {rest}",
+        f"`{reference}` has nothing {purpose}",
         hint=Hint(
             Command("review"), " lists the items, with ", Option(all=True), " the hidden ones too"
         ),
@@ -363,16 +363,16 @@ def _choose_memory(call: Call, item: Item, take: str) -> Resolved:
     winner = chosen.record
     if winner is None or chosen.obstacle:
         raise Invalid(chosen.obstacle or f"{take} is not a memory", hint=f"take another, or {BOTH}")
-    others = [c.record.memory for c in item.choices if c.record and c.record is not winner]
-    names = {name for other in others for name in (other.id, other.title)}
+    losers = [c.record.memory for c in item.choices if c.record and c.record is not winner]
+    names = {name for loser in losers for name in (loser.id, loser.title)}
     links = [
         link
         for link in winner.memory.links
         if not (link.type in (Relation.CONTRADICTS, SUPERSEDES) and link.to in names)
     ]
-    links += [Link(to=other.id, type=SUPERSEDES, confidence=1.0) for other in others]
+    links += [Link(to=loser.id, type=SUPERSEDES, confidence=1.0) for loser in losers]
     changed = saving.edit(call, winner, links=tuple(links))
-    superseded = ", ".join(other.heading for other in others)
+    superseded = ", ".join(loser.heading for loser in losers)
     message = f"{winner.memory.heading} is current; it supersedes {superseded}"
     return Resolved(items=(item,), message=message, files=(changed.place.path,))
 
@@ -429,8 +429,8 @@ def _versions(call: Call) -> Iterator[Item]:
             choices = tuple(Choice(text=text) for text in texts)
             why = f"the branches disagree on {enumerated(fields)}"
             items.append(_item(Waiting.VERSIONS, record, why, field=field, choices=choices))
-        first, *others = items
-        yield replace(first, others=tuple(others))
+        head, *tail = items
+        yield replace(head, others=tuple(tail))
 
 
 def _decisions(call: Call) -> Iterator[Item]:
@@ -450,15 +450,15 @@ def _contradictions(call: Call) -> Iterator[Item]:
     pairs: dict[frozenset[str], tuple[Record, Record]] = {}
     for record in call.index.ask(survey.contradicting):
         for link in record.memory.links:
-            other = call.index.named(link.to) if link.type == Relation.CONTRADICTS else None
-            if other and other.memory.id != record.memory.id:
-                pairs.setdefault(frozenset((record.memory.id, other.memory.id)), (record, other))
+            rival = call.index.named(link.to) if link.type == Relation.CONTRADICTS else None
+            if rival and rival.memory.id != record.memory.id:
+                pairs.setdefault(frozenset((record.memory.id, rival.memory.id)), (record, rival))
     newer = call.index.superseded_by(list({id for pair in pairs for id in pair}))
-    for pair, (record, other) in pairs.items():
-        failed = Outcome.FAILED in (record.memory.outcome, other.memory.outcome)
+    for pair, (record, rival) in pairs.items():
+        failed = Outcome.FAILED in (record.memory.outcome, rival.memory.outcome)
         if not failed and not pair & newer.keys():
-            why = f"it contradicts {other.memory.heading}"
-            yield _between(Waiting.CONTRADICTION, (record, other), why)
+            why = f"it contradicts {rival.memory.heading}"
+            yield _between(Waiting.CONTRADICTION, (record, rival), why)
 
 
 class _Untrusted:
@@ -514,16 +514,16 @@ def _stale(call: Call) -> Iterator[Item]:
 
 def _doubles(call: Call) -> Iterator[Item]:
     seen: set[frozenset[str]] = set()
-    for record, other in derived.doubles(call.index, _COMPARED):
-        pair = frozenset((record.memory.id, other.memory.id))
+    for record, twin in derived.doubles(call.index, _COMPARED):
+        pair = frozenset((record.memory.id, twin.memory.id))
         if pair in seen:
             continue
         seen.add(pair)
-        ends = ((record, other), (other, record))
+        ends = ((record, twin), (twin, record))
         if not any(
             saving.leads_to(call, link, end) for start, end in ends for link in start.memory.links
         ):
-            yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
+            yield _between(Waiting.DOUBLE, (record, twin), "the two memories are near-duplicates")
 
 
 class _Fading:

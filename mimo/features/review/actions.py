@@ -95,16 +95,16 @@ def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
         return
     memory = {"id": item.id}
     everywhere = {"user": True} if item.scope else {}
-    kept = memory | {"kind": item.kind.value}
+    arguments = memory | {"kind": item.kind.value}
     if item.kind is Waiting.UNTRUSTED:
         ids = {"ids": [item.id]}
         yield "t", Action(label="trust", path="trust", arguments=ids, approves=item.id or "")
         where = "for all projects" if item.scope else "in this project"
         question = f"approve everything {where} for the agents on this machine?"
         yield "a", Action(label="trust all", path="trust", arguments=everywhere, asks=question)
-        yield "k", Action(label="leave", path="review keep", arguments=kept)
+        yield "k", Action(label="leave", path="review keep", arguments=arguments)
     if item.kind in (Waiting.STALE, Waiting.OUTDATED):
-        yield "k", Action(label="still true", path="review keep", arguments=kept)
+        yield "k", Action(label="still true", path="review keep", arguments=arguments)
     if item.kind is Waiting.FADING:
         yield "k", Action(label="keep", path="keep", arguments=memory)
     yield "v", Action(label="view", path="show", arguments=memory)

@@ -164,7 +164,7 @@ def review(
     asks about them one by one; nothing is changed without an answer. Fading memories are counted;
     the kind `fading` lists them.
     """
-    items, counts = reviewing.first(call, kinds or LISTED, limit, kept=all)
+    items, counts = reviewing.first(call, kinds or LISTED, limit, with_hidden=all)
     untrusted = counts.get(Waiting.UNTRUSTED, 0) > 0
     return Review(
         items=tuple(_row(call, item) for item in items),
@@ -248,8 +248,8 @@ def _row(call: Call, item: Item) -> ReviewItem:
         against=item.against,
         choices=_choices(call, item),
         others=tuple(
-            ReviewField(field=other.field or "", choices=_choices(call, other))
-            for other in item.others
+            ReviewField(field=part.field or "", choices=_choices(call, part))
+            for part in item.others
         )
         or None,
         actions=_actions(item),
@@ -264,8 +264,8 @@ def _trust(call: Call, item: Item) -> TrustLabel | None:
     """Returns the label of an item, which may name each of its memories; None without one."""
     if item.record is None:
         return None
-    others = [choice.record for choice in item.choices if choice.record]
-    return untrusted(call, item.record, *others) or TrustLabel.TRUSTED
+    records = [choice.record for choice in item.choices if choice.record]
+    return untrusted(call, item.record, *records) or TrustLabel.TRUSTED
 
 
 def _why(call: Call, item: Item) -> str:
@@ -319,7 +319,7 @@ def _actions(item: Item) -> tuple[str, ...]:
             )
             for take in takes
         ]
-        settle += [line for other in item.others for line in _actions(other)[:-1]]
+        settle += [line for part in item.others for line in _actions(part)[:-1]]
         return (*settle, edit) if kind is Waiting.VERSIONS else tuple(settle)
     actions: dict[Waiting, list[str]] = {
         Waiting.UNREADABLE: [f"repair {item.file} in an editor"],
@@ -332,14 +332,14 @@ def _actions(item: Item) -> tuple[str, ...]:
 
 
 def _settled(call: Call, done: Resolved) -> SettledRow:
-    first = done.items[0]
+    settled_item = done.items[0]
     items = reviewing.waiting(call, CHEAP)
     return SettledRow(
-        id=first.id,
-        title=first.record.memory.heading if first.record else None,
+        id=settled_item.id,
+        title=settled_item.record.memory.heading if settled_item.record else None,
         message=done.message,
         files=tuple(file_of(call, path) for path in done.files),
-        left=sum(bool(set(item.ids) & set(first.ids)) for item in items),
+        left=sum(bool(set(item.ids) & set(settled_item.ids)) for item in items),
         notice=call.notice,
     )
 
@@ -443,8 +443,8 @@ def _(result: Review, screen: Screen) -> None:
             screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
         screen.blank()
     cut = len(result.items) < result.total
-    shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
-    screen.line(dim(f"to review: {tally(result.counts)}{shown}"))
+    suffix = f"; the most urgent {len(result.items):,} are shown" if cut else ""
+    screen.line(dim(f"to review: {tally(result.counts)}{suffix}"))
     _show_fading(result, screen)
 
 
@@ -497,10 +497,10 @@ def _show_choice(choice: ReviewChoice, screen: Screen) -> None:
     number = strong(f"{choice.number}. ")
     if choice.id:
         by = f" by {choice.by}" if choice.by else ""
-        made = f"  {day(choice.created_at)}{by}" if choice.created_at else ""
+        origin = f"  {day(choice.created_at)}{by}" if choice.created_at else ""
         marks = labels(trust=choice.trust or TrustLabel.TRUSTED)
         title = strong(short(choice.title or ""))
-        screen.line(number, ident(choice.id), "  ", title, dim(short(made)), *marks, indent=2)
+        screen.line(number, ident(choice.id), "  ", title, dim(short(origin)), *marks, indent=2)
         return
     lines = (choice.text or "(nothing)").splitlines()
     screen.line(number, lines[0], indent=2)

@@ -53,10 +53,10 @@ def citations(text: str) -> tuple[Citation, ...]:
     cited: dict[Citation, None] = {}
     for match in _CITATION.finditer(_URL.sub(" ", text)):
         path, symbol = match[1].removeprefix("./"), match[6] or ""
-        first = 0 if symbol else int(match[2] or match[4])
-        last = 0 if symbol else int(match[3] or match[5] or first)
-        if _is_file(path) and (symbol or 0 < first <= last):
-            cited[Citation(path=path, first=first, last=last, symbol=symbol)] = None
+        start = 0 if symbol else int(match[2] or match[4])
+        end = 0 if symbol else int(match[3] or match[5] or start)
+        if _is_file(path) and (symbol or 0 < start <= end):
+            cited[Citation(path=path, first=start, last=end, symbol=symbol)] = None
             if len(cited) == MOST:
                 break
     return tuple(cited)
@@ -86,16 +86,16 @@ def changed(citation: Citation, then: str, now: str | None) -> str | None:
         if now is None:
             return f"{citation.path} is missing"
         return None if _names(now, citation) else f"{citation.symbol} is not in {citation.path}"
-    every = _lines(then)
-    cited = every[citation.first - 1 : citation.last]
-    if citation.last > len(every) or not any(_WORD.search(line) for line in cited):
+    all_lines = _lines(then)
+    cited = all_lines[citation.first - 1 : citation.last]
+    if citation.last > len(all_lines) or not any(_WORD.search(line) for line in cited):
         return None
     if now is None:
         return f"{citation.path} is missing"
-    if _times(cited, _lines(now)) >= _times(cited, every):
+    if _times(cited, _lines(now)) >= _times(cited, all_lines):
         return None
-    first, last = citation.first, citation.last
-    lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    start, end = citation.first, citation.last
+    lines = f"line {start}" if start == end else f"lines {start}-{end}"
     return f"{lines} of {citation.path} changed"
 
 
@@ -105,8 +105,8 @@ def _lines(text: str) -> list[str]:
 
 def _times(block: Sequence[str], lines: Sequence[str]) -> int:
     """Returns the number of occurrences of a block of lines in a text."""
-    whole, part = ("".join(f"\n{line}\r" for line in text) for text in (lines, block))
-    return whole.count(part)
+    haystack, part = ("".join(f"\n{line}\r" for line in text) for text in (lines, block))
+    return haystack.count(part)
 
 
 def _names(text: str, citation: Citation) -> bool:
@@ -118,8 +118,8 @@ def _names(text: str, citation: Citation) -> bool:
         return False
     for title in _HEADING.findall(text):
         # The anchor as forges make it.
-        kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
-        if kept.strip().replace(" ", "-") == citation.symbol.lower():
+        anchor = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
+        if anchor.strip().replace(" ", "-") == citation.symbol.lower():
             return True
     return False
 
@@ -159,8 +159,8 @@ def stale(call: Call, records: Iterable[Record]) -> tuple[Stale, ...]:
     file. There are none without git, and in a partial clone without the contents of its history.
     An ingested text is a copy of another author's, whose citations mean other files.
     """
-    own = (record for record in records if record.parent is None)
-    citing = {r.memory.id: (r, cited) for r in own if (cited := citations(r.memory.text))}
+    own_records = (record for record in records if record.parent is None)
+    citing = {r.memory.id: (r, cited) for r in own_records if (cited := citations(r.memory.text))}
     root = call.mind.project.root
     if not citing or not git.has_repository(root):
         return ()
@@ -172,16 +172,16 @@ def stale(call: Call, records: Iterable[Record]) -> tuple[Stale, ...]:
         return ()
     current = {path: _look(call, path) for _, path in contents}
     results = []
-    for id, last in right.items():
+    for id, known in right.items():
         record, cited = citing[id]
         for citation in cited:
-            then, file = contents.get((last.at.id, citation.path)), current.get(citation.path)
+            then, file = contents.get((known.at.id, citation.path)), current.get(citation.path)
             if then is None or file is None:
                 continue
-            if last.written and file.modified and file.modified <= last.written:
+            if known.written and file.modified and file.modified <= known.written:
                 continue
             if reason := changed(citation, then.decode("utf-8", "replace"), file.text):
-                results.append(Stale(record=record, reason=reason, since=last.at))
+                results.append(Stale(record=record, reason=reason, since=known.at))
     return tuple(results)
 
 
@@ -199,20 +199,20 @@ def _last_right(call: Call, records: Sequence[Record]) -> dict[str, _Known]:
     written: dict[str, datetime] = {}
     for record in records:
         id, path = record.memory.id, record.place.path
-        first: Commit | None = None
+        earliest: Commit | None = None
         for commit in committed.get(path, ()):
             data = contents.get((commit.id, path))
             if data is None or not _has_text(data, record):
                 break
-            first = commit
-        if first:
-            right[id] = _Known(at=first)
+            earliest = commit
+        if earliest:
+            right[id] = _Known(at=earliest)
         elif stamp := call.mind.store.stamp(path):
             written[id] = _moment(stamp.mtime_ns)
-    before = revisions.commits_before(root, written.values())
+    commits = revisions.commits_before(root, written.values())
     for id, moment in written.items():
-        if last := before[moment]:
-            right[id] = _Known(at=last, written=moment)
+        if newest := commits[moment]:
+            right[id] = _Known(at=newest, written=moment)
     return right
 
 
@@ -225,8 +225,8 @@ def _has_text(data: bytes, record: Record) -> bool:
 
 
 def _claims(memory: Memory) -> tuple[str, ...]:
-    others = [text for name, text in memory.sections.items() if name is not Section.OUTCOME]
-    return (memory.content, *others)
+    texts = [text for name, text in memory.sections.items() if name is not Section.OUTCOME]
+    return (memory.content, *texts)
 
 
 def _look(call: Call, path: str) -> _File | None:

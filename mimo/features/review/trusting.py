@@ -24,7 +24,7 @@ from mimo.store import files, git, revisions
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
 
-_MOST = 5
+_LIMIT = 5
 """Memories, and entries of a list, that a summary shows."""
 _LONGEST = 200
 """Characters that are shown of a title or a name: a longer one would hide the text around it."""
@@ -36,10 +36,10 @@ def digests(call: Call) -> tuple[str, ...]:
     These are the files with memories, values or a procedure, the policy, and the messages of
     commits.
     """
-    return (*refresh.up_to_date(call).ask(survey.digests), *_others(call))
+    return (*refresh.up_to_date(call).ask(survey.digests), *_other_digests(call))
 
 
-def _others(call: Call) -> tuple[str, ...]:
+def _other_digests(call: Call) -> tuple[str, ...]:
     """Returns the digests of the texts that are not memories."""
     return (*_procedures(call).values(), *values.digests(call).values(), *call.mind.guard.digests())
 
@@ -50,16 +50,16 @@ def describe(call: Call) -> str:
     state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    others, trusted = _others(call), call.mind.trust.checker()
+    texts, trusted = _other_digests(call), call.mind.trust.checker()
     memories = refresh.up_to_date(call).kept(survey.approved, trusted)
-    every, approved = len(others) + memories.digests, sum(map(trusted, others)) + memories.approved
-    many = f"{approved:,} of {every:,} files are trusted"
+    total, approved = len(texts) + memories.digests, sum(map(trusted, texts)) + memories.approved
+    many = f"{approved:,} of {total:,} files are trusted"
     parts = [
-        many if every else "nothing to approve yet",
-        *_followed(call, state, is_incomplete=approved < every),
+        many if total else "nothing to approve yet",
+        *_followed(call, state, is_incomplete=approved < total),
     ]
     with suppress(MindError):
-        if approved < every and git.boundary(call.mind.project.root):
+        if approved < total and git.boundary(call.mind.project.root):
             parts.append(
                 "this clone is shallow, so the authors of its oldest files are unknown: "
                 "`git fetch --unshallow` gets the history"
@@ -102,8 +102,8 @@ def approve_all(call: Call, *, follow: bool, digest: str | None = None) -> None:
     Raises `Conflict` if a digest is given and the texts that are not approved have another one.
     """
     _repair(call)
-    every = digests(call)
-    if digest not in (None, _unapproved(call, every)):
+    all_digests = digests(call)
+    if digest not in (None, _unapproved(call, all_digests)):
         raise Conflict(
             "the texts that are not approved have changed since they were shown",
             hint="read them again, then approve them",
@@ -112,15 +112,15 @@ def approve_all(call: Call, *, follow: bool, digest: str | None = None) -> None:
     paths |= {digest: path for path, digest in values.digests(call).items()}
     paths |= {digest: _procedure(name) for name, digest in _procedures(call).items()}
     paths |= dict.fromkeys(call.mind.guard.digests(), FILE)
-    _approve_new(call, filter(call.mind.trust.admitted(), every), paths)
+    _approve_new(call, filter(call.mind.trust.admitted(), all_digests), paths)
     if follow:
         call.mind.trust.follow(follow)
 
 
 def _approve_new(call: Call, texts: Iterable[str], paths: Mapping[str, str]) -> None:
     """Approves texts; the user has reviewed those that were not trusted before."""
-    every, trusted = tuple(texts), call.mind.trust.checker()
-    _approve(call, every, [digest for digest in every if not trusted(digest)], paths)
+    all_digests, trusted = tuple(texts), call.mind.trust.checker()
+    _approve(call, all_digests, [digest for digest in all_digests if not trusted(digest)], paths)
 
 
 def _approve(
@@ -143,12 +143,12 @@ def approve_own(call: Call) -> None:
     Anyone can write that address into a commit: procedures and the policy are not approved. Raises
     `Invalid` outside git, without an address, and if the repository's settings name the address.
     """
-    own = call.mind.trust.by_own_address()
+    own_digests = call.mind.trust.by_own_address()
     stored = values.digests(call)
     paths = {text.digest: text.path for text in call.index.ask(survey.unapproved)}
     paths |= {digest: path for path, digest in stored.items()}
-    every = (*_memories(call), *stored.values())
-    _approve_new(call, (digest for digest in every if digest in own), paths)
+    all_digests = (*_memories(call), *stored.values())
+    _approve_new(call, (digest for digest in all_digests if digest in own_digests), paths)
 
 
 def _memories(call: Call) -> tuple[str, ...]:
@@ -159,25 +159,25 @@ def _memories(call: Call) -> tuple[str, ...]:
     return refresh.up_to_date(call).ask(survey.digests, shadowed=True)
 
 
-def approve(call: Call, wanted: Sequence[str], *, digest: str | None = None) -> None:
+def approve(call: Call, references: Sequence[str], *, digest: str | None = None) -> None:
     """Approves the files of these memories, or ingested files.
 
     Raises `Conflict` if a digest is given and a text has another one: it changed since it was read.
     """
     _repair(call)
-    paths = {record.place.digest: record.place.path for record in _named(call, wanted)}
+    paths = {record.place.digest: record.place.path for record in _named(call, references)}
     named = list(paths)
-    if digest is not None and any(other != digest for other in named):
-        names = ", ".join(f"`{name}`" for name in wanted)
+    if digest is not None and any(current != digest for current in named):
+        names = ", ".join(f"`{name}`" for name in references)
         raise Conflict(
             f"{names} has changed since it was shown", hint="read it again, then approve it"
         )
     _approve(call, named, named, paths)
 
 
-def revoke(call: Call, wanted: Iterable[str]) -> None:
+def revoke(call: Call, references: Iterable[str]) -> None:
     """Revokes the approval of these memories, or of none: raises `Invalid` if one is followed."""
-    records = _named(call, wanted)
+    records = _named(call, references)
     for record in records:
         if call.mind.trust.follows(record.place.digest):
             raise Invalid(
@@ -194,9 +194,9 @@ def revoke(call: Call, wanted: Iterable[str]) -> None:
     call.mind.trust.revoke([*texts, *claims])
 
 
-def _named(call: Call, wanted: Iterable[str]) -> tuple[Record, ...]:
+def _named(call: Call, references: Iterable[str]) -> tuple[Record, ...]:
     """Returns the memories of all these ids. Raises before any of them is changed."""
-    return tuple((lookup.source(call, name) or (lookup.one(call, name),))[0] for name in wanted)
+    return tuple((lookup.source(call, name) or (lookup.one(call, name),))[0] for name in references)
 
 
 # The summary of files that are not approved yet.
@@ -248,11 +248,11 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
     if not (texts or runnable or has_policy or stored):
         return None
     paths = {text.path for text in texts}
-    newest = [text.key for text in texts[:_MOST]]
+    newest = [text.key for text in texts[:_LIMIT]]
     records = call.index.ask(survey.records, newest)
-    own = frozenset[str]()
+    own_digests = frozenset[str]()
     with suppress(Invalid):
-        own = call.mind.trust.by_own_address().intersection(_memories(call))
+        own_digests = call.mind.trust.by_own_address().intersection(_memories(call))
     return FirstLook(
         memories=len(texts),
         files=len(paths),
@@ -263,15 +263,15 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
         policy=has_policy,
         programs=tuple(name for name in runnable if _runs_programs(call, name)),
         values=len(stored),
-        yours=len(own) - sum(map(call.mind.trust.checker(), own)),
+        yours=len(own_digests) - sum(map(call.mind.trust.checker(), own_digests)),
         digest=_unapproved(call, digests(call)),
         paths=(*dict.fromkeys(text.path for text in texts), *stored) if listed else None,
     )
 
 
-def _unapproved(call: Call, every: Iterable[str]) -> str:
-    """Returns the digest of those texts that are not approved, of which `every` are digests."""
-    left = {digest for digest in every if not call.mind.trust.approved(digest)}
+def _unapproved(call: Call, all_digests: Iterable[str]) -> str:
+    """Returns the digest of the texts of `all_digests` that are not approved."""
+    left = {digest for digest in all_digests if not call.mind.trust.approved(digest)}
     return files.digest("\n".join(sorted(left)).encode())
 
 
@@ -307,8 +307,8 @@ def _authors(call: Call, paths: Iterable[str]) -> dict[str, int]:
         boundary = git.boundary(root) if commits else ()
     except MindError:
         return {}
-    last = [commits[path][0] for path in paths if path in commits]
-    authors = Counter(commit.author for commit in last if commit.id not in boundary)
+    newest = [commits[path][0] for path in paths if path in commits]
+    authors = Counter(commit.author for commit in newest if commit.id not in boundary)
     return dict(sorted(authors.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
@@ -355,6 +355,6 @@ def short(text: str) -> str:
 
 
 def _listed(numbers: dict[str, int]) -> str:
-    first = [f"{short(name)} {number:,}" for name, number in list(numbers.items())[:_MOST]]
-    rest = len(numbers) - _MOST
-    return ", ".join([*first, *([f"and {rest:,} more"] if rest > 0 else [])])
+    head = [f"{short(name)} {number:,}" for name, number in list(numbers.items())[:_LIMIT]]
+    remainder = len(numbers) - _LIMIT
+    return ", ".join([*head, *([f"and {remainder:,} more"] if remainder > 0 else [])])

@@ -141,11 +141,11 @@ def _scan_files(call: Call, names: Sequence[str]) -> Scanned:
         else:
             secrets += _in(data, relative(call, path))
         call.advance("Scanning", number, len(files))
-    kept = 0
+    trash_count = 0
     for id_, name, text in () if names else _in_trash(call.mind.trash, unread):
-        kept += 1
+        trash_count += 1
         secrets += _in(text, name, trash=id_)
-    return _scanned(secrets, len(files) + kept, unread)
+    return _scanned(secrets, len(files) + trash_count, unread)
 
 
 def _in_trash(trash: Trash, unread: list[str]) -> Iterator[tuple[str, str, bytes]]:
@@ -255,9 +255,9 @@ def _scan_versions(call: Call, root: Path, versions: Sequence[Version]) -> Scann
     if versions:
         with git.running(root, "cat-file", "--batch") as process:
             for number, version in enumerate(versions, 1):
-                before = _read(process, version.before) if version.before else b""
+                old_data = _read(process, version.before) if version.before else b""
                 data = _read(process, version.blob)
-                for row in _in(data, version.path, commit=version.commit, before=before):
+                for row in _in(data, version.path, commit=version.commit, previous=old_data):
                     # Later commits of a file contain its secrets as well.
                     secrets.setdefault((row.file, row.kind, row.excerpt), row)
                 call.advance("Scanning", number, len(versions))
@@ -278,13 +278,13 @@ def _read(process: "Popen[bytes]", blob: str) -> bytes:
     head = answer.readline().split()
     if len(head) != 3:
         raise Invalid(f"git does not have the content `{blob}`", hint=git.PARTIAL)
-    left, kept = int(head[2]), b""
+    left, content = int(head[2]), b""
     if left <= _LONGEST:
-        kept, left = answer.read(left), 0
+        content, left = answer.read(left), 0
     while left:
         left -= len(answer.read(min(left, 1 << 20))) or left
     answer.read(1)
-    return kept
+    return content
 
 
 def _in(
@@ -293,7 +293,7 @@ def _in(
     *,
     commit: str | None = None,
     trash: str | None = None,
-    before: bytes = b"",
+    previous: bytes = b"",
 ) -> list[SecretRow]:
     """Returns the secrets in a file's name, and those in its content that were not there before.
 
@@ -302,7 +302,7 @@ def _in(
     is_ours = f"/{STORE}/" in f"/{path}"
     text, old = (
         text_of(each) if is_ours or "\0" not in text_of(each[:8_192]) else ""
-        for each in (data, before)
+        for each in (data, previous)
     )
     spans = secrets_in_file(path, text)
     # The text alone does not suffice: `- admin` may only now belong to a list of passwords.

@@ -114,7 +114,7 @@ def by_topic(
         total=len(records),
         current=tuple(record.memory.id for record in current),
         results=remembered(call, records),
-        links=links_in(call, chain, given=False),
+        links=links_in(call, chain, with_words=False),
         notice=notice,
     )
 
@@ -147,7 +147,7 @@ def by_context(
     matches = finding.search(call, query, options)
     records = [hit.record for hit in matches.hits]
     ids = [record.memory.id for record in records]
-    around = finding.linked(call, ids, depth=MAX_DEPTH, most=len(ids) + MOST_RELATED)
+    around = finding.linked(call, ids, depth=MAX_DEPTH, limit=len(ids) + MOST_RELATED)
     return InContext(
         query=query,
         total=len(records),
@@ -190,12 +190,12 @@ def recent(
         to_date=to_date,
     )
     page = finding.folded(call, finding.Options(filter=conditions, limit=limit))
-    results = tuple(map(_whole, page.records, remembered(call, page.records)))
+    results = tuple(map(_fold_row, page.records, remembered(call, page.records)))
     reason = NONE_PASSES if not results and conditions != Filter() else None
     return Recent(total=page.total, results=results, notice=join_texts(call.notice, reason))
 
 
-def _whole(record: Record, row: Remembered) -> Remembered:
+def _fold_row(record: Record, row: Remembered) -> Remembered:
     """Returns the row of a memory; the first chunk of an ingested file represents the file."""
     if record.parent is None:
         return row
@@ -214,16 +214,16 @@ def _(result: Evolution, screen: Screen) -> None:
         conflict = f"{len(result.current)} decisions on this topic compete"
         screen.line(warn(f"{conflict}; save a decision that supersedes them"))
         screen.blank()
-    last = len(result.results) - 1
+    end = len(result.results) - 1
     for number, row in enumerate(result.results):
         mark = good("●") if row.id in result.current else dim("○")
-        bar = " " if number == last else "│"
+        bar = " " if number == end else "│"
         about = dim(f"  {day(row.created_at)}  ")
         screen.line(mark, " ", ident(row.id), about, strong(row.title), *row_labels(row))
         because = f"because {row.reasoning.strip().splitlines()[0]}" if row.reasoning else None
         for line in row_warnings(row, because):
             screen.line(dim(f"{bar}  "), with_handles(line))
-        if number != last:
+        if number != end:
             screen.line(dim(bar))
 
 
@@ -239,9 +239,9 @@ def _(result: InContext, screen: Screen) -> None:
         show(match.memory, screen, weak=bool(match.weak))
     if result.related:
         screen.line(strong("Linked with these"))
-    for other in result.related:
-        title = fitted(other.title, LEAST_OF_A_TITLE)
-        screen.line(ident(other.id), "  ", title, *row_labels(other, brief=True), indent=2)
+    for neighbour in result.related:
+        title = fitted(neighbour.title, LEAST_OF_A_TITLE)
+        screen.line(ident(neighbour.id), "  ", title, *row_labels(neighbour, brief=True), indent=2)
     screen.line(dim(count(result.total, "result")))
 
 
@@ -258,5 +258,5 @@ def _(result: Recent, screen: Screen) -> None:
         start = lead(row.id, row.created_at, type_mark(row.type), screen)
         title = fitted(row.title, LEAST_OF_A_TITLE)
         screen.line(*start, title, *row_labels(row, brief=True), trailing(row.tags))
-    shown = len(result.results)
-    screen.line(dim(f"{shown:,} of {count(result.total, 'memory', 'memories')}, newest first"))
+    row_count = len(result.results)
+    screen.line(dim(f"{row_count:,} of {count(result.total, 'memory', 'memories')}, newest first"))

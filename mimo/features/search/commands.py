@@ -242,25 +242,25 @@ def _of_organisation(
         )
     sharing.server_of(call)
     if call.mind.has_project and understood(query, call.mind.local_now()).way is not Way.SEARCH:
-        own, answer = finding.search_with_user(call, query, options)
-        return _rows(own, types), join_texts(answer.notice, _ONLY_HERE)
+        hits, answer = finding.search_with_user(call, query, options)
+        return _rows(hits, types), join_texts(answer.notice, _ONLY_HERE)
     try:
-        others, projects, notice = organisation.search_others(call, query, options)
+        shared_hits, projects, notice = organisation.search_others(call, query, options)
     except StorageFailed as error:
         matches, notice = across.search_projects(call, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
         return _rows(matches, types), join_texts(instead, notice)
-    own = []
+    hits = []
     if call.mind.has_project:
-        own, answer = finding.search_with_user(call, query, options)
-        if answer.listed and all(finding.is_weak(match.hit) for match in others):
-            return _rows(own, types), join_texts(answer.notice, notice)
-        own = [] if answer.listed else own
-    ids = {hit.record.memory.id for _, hit in own}  # A shallow clone does not know its project.
-    others = [match for match in others if match.hit.record.memory.id not in ids]
-    scored = list(zip(finding.places(own), _rows(own, types), strict=True))
+        hits, answer = finding.search_with_user(call, query, options)
+        if answer.listed and all(finding.is_weak(match.hit) for match in shared_hits):
+            return _rows(hits, types), join_texts(answer.notice, notice)
+        hits = [] if answer.listed else hits
+    ids = {hit.record.memory.id for _, hit in hits}  # A shallow clone does not know its project.
+    shared_hits = [match for match in shared_hits if match.hit.record.memory.id not in ids]
+    scored = list(zip(finding.places(hits), _rows(hits, types), strict=True))
     names = _names(types)
-    scored += [((match.hit.score, True), _shared_row(match, names)) for match in others]
+    scored += [((match.hit.score, True), _shared_row(match, names)) for match in shared_hits]
     scored.sort(key=itemgetter(0), reverse=True)
     rows, remark = finding.sure_or_nearest(
         [row for _, row in scored], options, lambda row: row.weak
@@ -273,9 +273,9 @@ def _of_organisation(
 
 def _names(types: Sequence[str]) -> dict[Kind, str]:
     """Returns the names that the caller used for types: `learning`."""
-    given = [word.strip().lower() for word in types]
+    words = [word.strip().lower() for word in types]
     aliases = KIND_ALIASES.items()
-    return {kind: word for word, kind in aliases if word in given and kind.value not in given}
+    return {kind: word for word, kind in aliases if word in words and kind.value not in words}
 
 
 def _rows(matches: Sequence[tuple[Call, Hit]], types: Sequence[str]) -> list[SearchResult]:
@@ -334,10 +334,10 @@ def _(result: SearchResults, screen: Screen) -> None:
             indent = BELOW
         for row in rows:
             _write(row, screen, result.query, project=several, indent=indent)
-    shown = count(result.total, "result")
+    summary = count(result.total, "result")
     if result.limited:
-        shown = "the first result" if result.total == 1 else f"the first {shown}"
-    screen.line(dim(shown))
+        summary = "the first result" if result.total == 1 else f"the first {summary}"
+    screen.line(dim(summary))
     if result.notice:
         screen.note(result.notice)
 
@@ -375,6 +375,6 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, inde
     if because and because not in body and (screen.setting.details or not body):
         body = f"{body}\nbecause {because}".strip()
     if body:
-        most = MOST_CONTENT if screen.setting.details else _PASSAGE
-        passage = first_lines(excerpt(body, query, most))
+        limit = MOST_CONTENT if screen.setting.details else _PASSAGE
+        passage = first_lines(excerpt(body, query, limit))
         screen.text(passage, terms=matching_words(passage, query), indent=indent + below)

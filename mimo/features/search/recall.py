@@ -122,18 +122,18 @@ def unable(error: MindError) -> Recollection:
 
 def _best(call: Call, query: str) -> Recollection:
     options = finding.Options(limit=MOST_CANDIDATES)
-    every, matches = finding.search_with_user(call, query, options, counted=False)
-    hits = [(owner, hit) for owner, hit in every if _is_trusted(owner, hit.record)]
-    if len(hits) < min(MOST_NOTES, len(every)):
+    all_hits, matches = finding.search_with_user(call, query, options, counted=False)
+    hits = [(owner, hit) for owner, hit in all_hits if _is_trusted(owner, hit.record)]
+    if len(hits) < min(MOST_NOTES, len(all_hits)):
         # Any number of unapproved memories must not displace approved ones.
         approved = replace(options, filter=Filter(approved=True))
         hits, _ = finding.search_with_user(call, query, approved, counted=False)
-    untrusted = sum(not _is_trusted(owner, hit.record) for owner, hit in every)
+    untrusted = sum(not _is_trusted(owner, hit.record) for owner, hit in all_hits)
     remark = f"({matches.notice[0].upper()}{matches.notice[1:]}.)" if matches.notice else ""
     notes = (_left_out(untrusted), remark)
     if not hits:
-        first = UNAPPROVED if every else _nothing(call, matches.considered)
-        return Recollection(summary=_lines(first, *notes))
+        message = UNAPPROVED if all_hits else _nothing(call, matches.considered)
+        return Recollection(summary=_lines(message, *notes))
     best = hits[: MOST_LISTED if matches.listed else MOST_NOTES]
     records = [(owner, hit.record) for owner, hit in best]
     is_weak = finding.is_weak(best[0][1])
@@ -141,7 +141,7 @@ def _best(call: Call, query: str) -> Recollection:
         finding.note(owner, [record])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     if matches.listed and len(hits) > len(best):
-        more = " or more" if len(every) == MOST_CANDIDATES else ""
+        more = " or more" if len(all_hits) == MOST_CANDIDATES else ""
         opening = f"{len(best)} of {len(hits)}{more} notes"
     opening = f"{opening} (weak)" if is_weak else opening
     texts = [
@@ -160,11 +160,11 @@ def _newest(call: Call) -> Recollection:
     from mimo.features import decisions
 
     resumed = decisions.latest_checkpoint(call)
-    every = finding.newest(call, Filter(), MOST_CANDIDATES)
+    all_records = finding.newest(call, Filter(), MOST_CANDIDATES)
     approved = finding.newest(call, Filter(approved=True), MOST_NOTES)
     candidates = (resumed.record, *approved) if resumed else approved
     trusted = {record.memory.id: record for record in candidates if _is_trusted(call, record)}
-    note = _left_out(sum(not _is_trusted(call, record) for record in every))
+    note = _left_out(sum(not _is_trusted(call, record) for record in all_records))
     newest = [*trusted.values()][:MOST_NOTES]
     if not newest:
         return Recollection(summary=_lines(UNAPPROVED, note) if note else _nothing(call, 0))
@@ -220,7 +220,7 @@ def _numbered(records: Sequence[tuple[Call, Record]], texts: Iterable[str]) -> l
     stale = {
         (owner, check.part.place.path): check.message
         for owner in dict.fromkeys(owner for owner, _ in records)
-        for check in freshness.checked(owner, [r for other, r in records if other is owner])
+        for check in freshness.checked(owner, [r for holder, r in records if holder is owner])
     }
     # Without the remedy: agents and hosts read this text, and each has another way to it.
     notes = (stale.get((owner, record.place.path)) for owner, record in records)
@@ -236,13 +236,13 @@ def _text(
     """Returns a memory on one line, with the titles and ids of those that replace or contest it."""
 
     def named(id: str) -> str:
-        other = call.index.get(id)
-        if other is None:
+        record = call.index.get(id)
+        if record is None:
             return id
-        if not _is_trusted(call, other):
+        if not _is_trusted(call, record):
             return f"{handle_of(id)}, whose text has changed and is not approved here"
-        failed = ", which FAILED" if other.memory.outcome is Outcome.FAILED else ""
-        return f"{quoted(other.memory.heading)} ({id}){failed}"
+        failed = ", which FAILED" if record.memory.outcome is Outcome.FAILED else ""
+        return f"{quoted(record.memory.heading)} ({id}){failed}"
 
     text = text_of(
         record.memory,
@@ -295,13 +295,13 @@ def text_of(
 
 def heading(memory: Memory, zone: tzinfo) -> str:
     """Returns type, topic, date, outcome and title: `FAILED decision on auth of 2026-11-20`."""
-    made = f"{memory.created.astimezone(zone):%Y-%m-%d}"
+    day = f"{memory.created.astimezone(zone):%Y-%m-%d}"
     failed = memory.outcome is Outcome.FAILED
     kind = f"FAILED {memory.type.value}" if failed else memory.type.value.capitalize()
     outcome = f" ({memory.outcome.value})" if memory.outcome and not failed else ""
     title = quoted(memory.title or "")
     topic = f" on {cut(one_line(memory.topic), TITLE_LENGTH)}" if memory.topic else ""
-    return f"{kind}{topic} of {made}{outcome}{f', {title}' if title else ''}"
+    return f"{kind}{topic} of {day}{outcome}{f', {title}' if title else ''}"
 
 
 def quoted(title: str) -> str:
@@ -337,12 +337,12 @@ def one_line(text: str) -> str:
 
 def _around(memory: Memory, part: str, passage: str, limit: int) -> str:
     """Returns `part` on one line; if it is too long, from the passage on."""
-    whole = one_line(without_title(part, memory.title or ""))
-    if len(whole) <= limit:
-        return whole
+    line = one_line(without_title(part, memory.title or ""))
+    if len(line) <= limit:
+        return line
     start = memory.text.find(passage) - memory.text.find(part)
     if not 0 < start < len(part):
-        return cut(whole, limit)
+        return cut(line, limit)
     return f"… {cut(one_line(part[start:]), limit)}"
 
 

@@ -186,8 +186,8 @@ def _check_person(call: Call) -> None:
         raise Denied("only a person may change tokens", hint="run the command in a terminal")
 
 
-def _file(call: Call, given: str | None) -> Path:
-    return disk.expanded(given).absolute() if given else call.mind.home / tokens.FILE
+def _file(call: Call, text: str | None) -> Path:
+    return disk.expanded(text).absolute() if text else call.mind.home / tokens.FILE
 
 
 @render.register

@@ -163,7 +163,7 @@ def _projects(call: Call) -> Iterator[Check]:
 
 def _modes(call: Call) -> Iterator[Check]:
     if exposed := list(_exposed(call)):
-        message = f"private files that other users can read or change: {_first(exposed)}"
+        message = f"private files that other users can read or change: {_list_paths(exposed)}"
         yield _warning("modes", message, Hint(Command("doctor", fix=True), " closes them"))
     else:
         yield _ok("modes", "private files are closed to other users")
@@ -182,7 +182,7 @@ def _exposed(call: Call) -> Iterator[Path]:
             yield from disk.exposed_below(folder)
 
 
-def _first(paths: Sequence[object]) -> str:
+def _list_paths(paths: Sequence[object]) -> str:
     """Returns the first three paths, and the number of others."""
     more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
     return ", ".join(map(str, paths[:3])) + more
@@ -208,8 +208,8 @@ def _project(call: Call) -> Iterator[Check]:
         yield _ok("project", str(call.mind.project.root))
     except MindError as error:
         yield _warning("project", error.message, error.hint)
-    own = [call.mind.home] if call.member is None else []
-    for folder in (*own, *([call.mind.folder] if call.mind.has_project else [])):
+    own_folders = [call.mind.home] if call.member is None else []
+    for folder in (*own_folders, *([call.mind.folder] if call.mind.has_project else [])):
         if folder.exists() and not os.access(folder, os.W_OK):
             message = f"`{folder}` is read-only: nothing can be stored in it"
             yield _warning("project", message, "make it writable, unless that is intended")
@@ -270,9 +270,9 @@ def _files(call: Call) -> Iterator[Check]:
         )
     if len(misread) > _MOST_NAMED:
         yield _warning("files", f"and {len(misread) - _MOST_NAMED:,} more such files")
-    if others := call.mind.store.walk().others:
+    if stray_paths := call.mind.store.walk().others:
         # An agent would read names in a sentence of mind's as mind's own words.
-        named = _first(others) if call.agent is None else f"{len(others):,}"
+        named = _list_paths(stray_paths) if call.agent is None else f"{len(stray_paths):,}"
         message = f"files under .mind/ that are not Markdown, and not read: {named}"
         yield _ok("files", message)
 
@@ -342,20 +342,20 @@ def _links(call: Call) -> Iterator[Check]:
         hint = "git may still have it: `git log --all -- .mind`"
         yield _warning("links", message, hint)
     by_title = call.index.ask(survey.named_by_title)[:_MOST_NAMED]
-    for source, title, other, digest in by_title:
+    for source, title, target_id, digest in by_title:
         message = f"{source} supersedes `{title}` by its title, which has no effect"
-        hint = f"write the id in its file: `to: {other}`"
+        hint = f"write the id in its file: `to: {target_id}`"
         if not disclosure.may_quote(call, digest):
             message = f"{handle_of(source)} supersedes a title, which has no effect"
             hint = "write an id in its file"
         yield _warning("links", message, hint)
     circles = call.index.ask(survey.circles)[:_MOST_NAMED]
     for circle in circles:
-        first, second, *_ = names = (
+        start, second, *_ = names = (
             circle if call.agent is None else disclosure.names_of(call, circle)
         )
         message = f"{', '.join(names)} supersede each other, so none of them is current"
-        hint = Hint(Command("link", second, first, type="supersedes", remove=True), " ends it")
+        hint = Hint(Command("link", second, start, type="supersedes", remove=True), " ends it")
         yield _warning("links", message, hint)
     if not (dangling or by_title or circles):
         yield _ok("links", "every link leads to a memory")
@@ -415,12 +415,12 @@ def _user(call: Call) -> Iterator[Check]:
 
 
 def _edges(call: Call) -> Iterator[Check]:
-    every = sources.everything(call)
-    problems = list(sources.problems(call, every))
+    edges = sources.everything(call)
+    problems = list(sources.problems(call, edges))
     for problem in problems:
         yield _warning("edges", problem.reason, file=problem.path, line=problem.line)
     if not problems:
-        yield _ok("edges", f"{len(every):,} known, all of them usable" if every else "none yet")
+        yield _ok("edges", f"{len(edges):,} known, all of them usable" if edges else "none yet")
 
 
 def _private(call: Call) -> Iterator[Check]:

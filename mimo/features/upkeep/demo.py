@@ -180,9 +180,9 @@ def _home(scratch: Path) -> Path:
 
 def _environment(scratch: Path) -> dict[str, str]:
     """Returns an environment in which the demo leaves no trace in the user's own home."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MIND_")}
-    own = {"MIND_HOME": str(_home(scratch)), "MIND_BACKGROUND": "off", "COLUMNS": _COLUMNS}
-    return kept | own
+    base = {name: value for name, value in os.environ.items() if not name.startswith("MIND_")}
+    changes = {"MIND_HOME": str(_home(scratch)), "MIND_BACKGROUND": "off", "COLUMNS": _COLUMNS}
+    return base | changes
 
 
 @render.register

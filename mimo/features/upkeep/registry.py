@@ -61,9 +61,9 @@ def list_(call: Call) -> ProjectRows:
     """
     counts: dict[Path, int] = {}
 
-    def counted(other: Call, here: bool) -> int:
+    def counted(target: Call, here: bool) -> int:
         return finding.total(
-            other,
+            target,
             shared=disclosure.hides_private(call, is_here=here, is_asked=True),
             roughly=not here,
         )
@@ -123,18 +123,18 @@ def forget(
     )
 
 
-def _one(entries: tuple[Registered, ...], wanted: str) -> Registered:
+def _one(entries: tuple[Registered, ...], name: str) -> Registered:
     """Returns the project with that name or path. Raises `NotFound` and `AmbiguousId`."""
-    path = disk.expanded(wanted).absolute()
-    by_path = [entry for entry in entries if wanted and entry.path in (path, path.resolve())]
-    chosen = by_path or [entry for entry in entries if entry.name == wanted]
+    path = disk.expanded(name).absolute()
+    by_path = [entry for entry in entries if name and entry.path in (path, path.resolve())]
+    chosen = by_path or [entry for entry in entries if entry.name == name]
     if not chosen:
         raise NotFound(
-            f"no project `{wanted}` is registered", hint=Hint(Command("projects"), " lists them")
+            f"no project `{name}` is registered", hint=Hint(Command("projects"), " lists them")
         )
     if len(chosen) > 1:
         raise AmbiguousId(
-            f"{len(chosen)} projects have the name `{wanted}`",
+            f"{len(chosen)} projects have the name `{name}`",
             hint=f"name the path: {', '.join(str(entry.path) for entry in chosen)}",
             details={"candidates": [str(entry.path) for entry in chosen]},
         )

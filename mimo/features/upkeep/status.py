@@ -23,7 +23,7 @@ from mimo.rendering.results import count, day, minute, render, tally
 from mimo.text.clean import one_line
 
 _LONGEST_WARNING = 300
-_SHOWN = 5
+_MAX_FILES = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
 
 
@@ -294,9 +294,9 @@ def _(result: Status, screen: Screen) -> None:
     else:
         screen.line("no project here; ", accent("`mind init`"), " makes one")
     screen.blank()
-    if own := result.user_memory:
-        proposed = f", {own.proposed:,} proposed (`mind review --user`)" if own.proposed else ""
-        memories = count(own.memories, "memory", "memories")
+    if user := result.user_memory:
+        proposed = f", {user.proposed:,} proposed (`mind review --user`)" if user.proposed else ""
+        memories = count(user.memories, "memory", "memories")
         screen.line(dim(f"{memories} for all projects{proposed}"))
     total = result.global_stats
     if total.projects_registered > (1 if result.current_project else 0):
@@ -335,11 +335,11 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     if project.shared:
         rows.append(("shared index", _shared_row(project.shared)))
     screen.pairs(rows, indent=2)
-    for unread in project.unreadable[:_SHOWN]:
+    for unread in project.unreadable[:_MAX_FILES]:
         line = f":{unread.line}" if unread.line else ""
         screen.line(warn(f"unreadable: {unread.file}{line}"), dim(f"  {unread.reason}"), indent=2)
-    if len(project.unreadable) > _SHOWN:
-        more = len(project.unreadable) - _SHOWN
+    if len(project.unreadable) > _MAX_FILES:
+        more = len(project.unreadable) - _MAX_FILES
         screen.line(warn(f"and {more:,} more; `mind doctor` lists them"), indent=2)
 
 

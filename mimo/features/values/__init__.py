@@ -62,7 +62,7 @@ def put(call: Call, namespace: str, key: str, value: Any, ttl_seconds: int | Non
     with _errors(call, key), approving(call):
         stored = call.mind.values.put(namespace, key, value, ttl_seconds, call.mind.now())
     refresh.commit_soon(call)
-    return _shown(stored, key)
+    return _mask_file(stored, key)
 
 
 def get(call: Call, namespace: str, key: str, level: Consistency) -> Found:
@@ -105,21 +105,21 @@ def page(
     check_prefix(prefix)
     position = _position(call, cursor, namespace, prefix) if cursor else ""
     with _waited(call, level):
-        every = call.mind.values.keys(namespace, call.mind.now())
-        after = _key_at(call, position, every)
-        wanted = [key for key in every if key.startswith(prefix) and key > after]
-        shown = wanted[:limit]
+        all_keys = call.mind.values.keys(namespace, call.mind.now())
+        after = _key_at(call, position, all_keys)
+        matches = [key for key in all_keys if key.startswith(prefix) and key > after]
+        keys = matches[:limit]
         problems = {}
-        for key in shown:
+        for key in keys:
             try:
                 _get(call, namespace, key)
             except StorageFailed as error:
                 problems[key] = error.message
-    more = len(wanted) > len(shown)
+    more = len(matches) > len(keys)
     return Page(
-        keys=tuple(key for key in shown if key not in problems),
-        cursor=_cursor(call, shown[-1], namespace, prefix) if more else None,
-        total=len(every),
+        keys=tuple(key for key in keys if key not in problems),
+        cursor=_cursor(call, keys[-1], namespace, prefix) if more else None,
+        total=len(all_keys),
         problems=tuple(problems.values()),
     )
 
@@ -137,11 +137,11 @@ def broken(call: Call) -> Iterator[Problem]:
 
 def digests(call: Call) -> dict[str, str]:
     """Returns the digest of each file that holds a value, by its path."""
-    every = ValueFiles(call.mind.project.root).everything()
+    entries = ValueFiles(call.mind.project.root).everything()
     return {
-        kept.file: kept.digest
-        for kept in every
-        if isinstance(kept, Found) and kept.file and kept.digest
+        entry.file: entry.digest
+        for entry in entries
+        if isinstance(entry, Found) and entry.file and entry.digest
     }
 
 
@@ -159,10 +159,10 @@ def _get(call: Call, namespace: str, key: str) -> Found | None:
     """Returns a value with the path of its file masked. Raises `StorageFailed`, masked too."""
     with _errors(call, key):
         value = call.mind.values.get(namespace, key, call.mind.now())
-    return _shown(value, key) if value else None
+    return _mask_file(value, key) if value else None
 
 
-def _shown(value: Found, key: str) -> Found:
+def _mask_file(value: Found, key: str) -> Found:
     return replace(value, file=masked(value.file, key)) if value.file else value
 
 

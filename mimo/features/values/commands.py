@@ -200,8 +200,8 @@ def remove_value(call: Call, namespace: Namespace, key: Key) -> ValueRemoved:
     return ValueRemoved(success=True)
 
 
-def _level(call: Call, given: Consistency | None) -> Consistency:
-    return given or Consistency(call.mind.config["values.consistency"])
+def _level(call: Call, level: Consistency | None) -> Consistency:
+    return level or Consistency(call.mind.config["values.consistency"])
 
 
 # How the results print.
@@ -213,9 +213,9 @@ def _(result: ValueKeys, screen: Screen) -> None:
         screen.note(problem)
     for key in result.keys:
         screen.line(key)
-    shown = f"{len(result.keys):,} of {count(result.total, 'key')}"
+    summary = f"{len(result.keys):,} of {count(result.total, 'key')}"
     more = f"; next page: --cursor {result.cursor}" if result.cursor else ""
-    screen.note(shown + more)
+    screen.note(summary + more)
 
 
 @render.register

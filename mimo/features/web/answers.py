@@ -251,9 +251,9 @@ def list_(
     offset: Offset = 0,
 ) -> Rows:
     """Return one page of the memories, newest first"""
-    wanted = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
-    wanted = _trusted(wanted, trust)
-    page = finding.listing(call, finding.Options(filter=wanted, limit=limit, offset=offset))
+    conditions = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    conditions = _trusted(conditions, trust)
+    page = finding.listing(call, finding.Options(filter=conditions, limit=limit, offset=offset))
     return Rows(memories=_rows(call, page.records), total=page.total, offset=offset)
 
 
@@ -270,18 +270,18 @@ def search(
     limit: Limit = 30,
 ) -> Matches:
     """Return the memories that match a query, best first"""
-    wanted = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
-    wanted = _trusted(wanted, trust)
-    options = finding.Options(filter=wanted, limit=limit)
+    conditions = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    conditions = _trusted(conditions, trust)
+    options = finding.Options(filter=conditions, limit=limit)
     hits, answer = finding.search_with_user(call, query, options, counted=False)
-    shown = {
+    rows = {
         (owner, row.id): row
         for owner in {owner for owner, _ in hits}
-        for row in _rows(owner, [hit.record for other, hit in hits if other is owner])
+        for row in _rows(owner, [hit.record for holder, hit in hits if holder is owner])
     }
     matches = tuple(
         Match(
-            memory=shown[owner, hit.record.memory.id],
+            memory=rows[owner, hit.record.memory.id],
             passage=hit.passage[:_PASSAGE],
             relevance=round(hit.score, 4),
             weak=finding.is_weak(hit),
@@ -308,25 +308,25 @@ def page(call: Call, id: Id) -> Page:
     if parts := lookup.source(call, id):
         return _outline(call, parts)
     record = index.named(id) or lookup.one(call, id)
-    own = record.memory.id
-    around = finding.linked(call, (own,), depth=1, most=MOST_LINKS)
-    chain = finding.linked(call, (own,), depth=MAX_DEPTH, types=(SUPERSEDES,))
-    every = [node.record for node in around.nodes]
+    own_id = record.memory.id
+    around = finding.linked(call, (own_id,), depth=1, limit=MOST_LINKS)
+    chain = finding.linked(call, (own_id,), depth=MAX_DEPTH, types=(SUPERSEDES,))
+    neighbours = [node.record for node in around.nodes]
     versions = chain.newest_first() if len(chain.nodes) > 1 else []
-    records = [record, *every, *versions]
+    records = [record, *neighbours, *versions]
     memories = facts(call, records, Row)
-    shown = {row.id: row for row in map(_row, records, memories)}
+    rows = {row.id: row for row in map(_row, records, memories)}
     incoming = [
-        Neighbour(id=edge.source, type=edge.type, incoming=True, memory=shown.get(edge.source))
+        Neighbour(id=edge.source, type=edge.type, incoming=True, memory=rows.get(edge.source))
         for edge in around.edges
-        if edge.target == own and edge.source != own
+        if edge.target == own_id and edge.source != own_id
     ]
-    outgoing = [_outgoing(call, link.to, link.type, shown) for link in record.memory.links]
+    outgoing = [_outgoing(call, link.to, link.type, rows) for link in record.memory.links]
     return _page(
         memories[0],
-        shown[own],
+        rows[own_id],
         links=(*outgoing, *incoming),
-        versions=tuple(shown[version.memory.id] for version in versions),
+        versions=tuple(rows[version.memory.id] for version in versions),
         digest=record.place.digest,
         others=None
         if call.mind.trust.trusted(record.place.digest)
@@ -343,8 +343,8 @@ def chains(
     offset: Offset = 0,
 ) -> Chains:
     """Return the decisions by topic, with what supersedes what"""
-    wanted = Filter(types=frozenset({Kind.DECISION}))
-    decisions = finding.listing(call, finding.Options(filter=wanted)).records
+    conditions = Filter(types=frozenset({Kind.DECISION}))
+    decisions = finding.listing(call, finding.Options(filter=conditions)).records
     words = text.casefold()
     listed = [
         group
@@ -352,9 +352,9 @@ def chains(
         if any(words in _named(record).casefold() for record in group)
     ]
     some = listed[offset : offset + limit]
-    shown = {row.id: row for row in _rows(call, [record for group in some for record in group])}
+    rows = {row.id: row for row in _rows(call, [record for group in some for record in group])}
     return Chains(
-        chains=tuple(_chain(group, shown) for group in some), total=len(listed), offset=offset
+        chains=tuple(_chain(group, rows) for group in some), total=len(listed), offset=offset
     )
 
 
@@ -371,7 +371,7 @@ def graph(
         walk = index.ask(links.newest, (), MOST_NODES)
     else:
         start = (index.named(id) or lookup.one(call, id)).memory.id
-        walk = finding.linked(call, (start,), depth=depth, most=MOST_NODES)
+        walk = finding.linked(call, (start,), depth=depth, limit=MOST_NODES)
     return Graph(
         start=walk.start,
         nodes=linked_memories(call, walk.nodes),
@@ -386,10 +386,10 @@ def graph(
 @_answer("web_pitfalls", needs=_like("mind_edges"), needs_project=False)
 def pitfalls(call: Call) -> Pitfalls:
     """Return all pitfalls, and the problems with their files"""
-    every = sources.everything(call)
+    edges = sources.everything(call)
     return Pitfalls(
-        pitfalls=tuple(edge_row(edge, Pitfall) for edge in sorted(every, key=_severe)),
-        problems=edge_problems(call, every),
+        pitfalls=tuple(edge_row(edge, Pitfall) for edge in sorted(edges, key=_severe)),
+        problems=edge_problems(call, edges),
     )
 
 
@@ -401,21 +401,21 @@ def contents(
     private: Annotated[bool, Arg("Also private memories")] = False,
 ) -> Contents:
     """Return every memory for a report"""
-    wanted = Filter(approved=not untrusted, shared=not private)
-    records = finding.listing(call, finding.Options(filter=wanted)).records
+    conditions = Filter(approved=not untrusted, shared=not private)
+    records = finding.listing(call, finding.Options(filter=conditions)).records
     ordered = sorted(records, key=lambda record: record.memory.id)
     ordered.sort(key=lambda record: record.memory.created, reverse=True)
     memories = facts(call, ordered, Row, shared=not private)
     # A report that leaves unapproved memories out names none of them.
-    shown = {
+    by_id = {
         record.memory.id: replace(_row(record, memory), warning=outcomes.warning(record.memory))
         for record, memory in zip(ordered, memories, strict=True)
     }
     pages = tuple(
         _page(
             memory,
-            shown[memory.id],
-            links=tuple(_links_within(call, record, shown, shared=not private)),
+            by_id[memory.id],
+            links=tuple(_links_within(call, record, by_id, shared=not private)),
         )
         for record, memory in zip(ordered, memories, strict=True)
     )
@@ -461,9 +461,9 @@ def _outline(call: Call, parts: Sequence[Record]) -> Page:
     """Returns an ingested file as a page with its text, which lists its parts."""
     memories = facts(call, parts, Row)
     listed = tuple(map(_row, parts, memories))
-    first = listed[0]
-    id, title = first.parent or "", first.origin or ""
-    row = replace(first, id=id, handle=handle_of(id), title=title, line=1, parent=None)
+    head = listed[0]
+    id, title = head.parent or "", head.origin or ""
+    row = replace(head, id=id, handle=handle_of(id), title=title, line=1, parent=None)
     text = "\n\n".join(part.memory.content for part in parts)
     return _page(
         memories[0],
@@ -477,26 +477,26 @@ def _outline(call: Call, parts: Sequence[Record]) -> Page:
 
 
 def _outgoing(
-    call: Call, target: str, type: str, shown: dict[str, Row], *, shared: bool = False
+    call: Call, target: str, type: str, rows: dict[str, Row], *, shared: bool = False
 ) -> Neighbour:
-    if target in shown:
-        return Neighbour(id=target, type=type, incoming=False, memory=shown[target])
+    if target in rows:
+        return Neighbour(id=target, type=type, incoming=False, memory=rows[target])
     record = call.index.named(target, shared=shared)
-    row = shown.get(record.memory.id) if record else None
+    row = rows.get(record.memory.id) if record else None
     return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
 
 
 def _links_within(
-    call: Call, record: Record, shown: dict[str, Row], *, shared: bool
+    call: Call, record: Record, rows: dict[str, Row], *, shared: bool
 ) -> Iterator[Neighbour]:
     """Yields the links of a memory in a report, without those to memories that it leaves out.
 
     An id contains words of the topic or the title. A link to no memory stays.
     """
     for link in record.memory.links:
-        other = _outgoing(call, link.to, link.type, shown, shared=shared)
-        if other.memory or call.index.named(link.to) is None:
-            yield other
+        neighbour = _outgoing(call, link.to, link.type, rows, shared=shared)
+        if neighbour.memory or call.index.named(link.to) is None:
+            yield neighbour
 
 
 def _named(record: Record) -> str:
@@ -528,11 +528,11 @@ def _newest(record: Record) -> tuple[datetime, str]:
     return record.memory.created, record.memory.id
 
 
-def _chain(group: Sequence[Record], shown: dict[str, Row]) -> Chain:
+def _chain(group: Sequence[Record], rows: dict[str, Row]) -> Chain:
     ids = {record.memory.id for record in group}
     return Chain(
         topic=_topic(group),
-        versions=tuple(shown[record.memory.id] for record in group),
+        versions=tuple(rows[record.memory.id] for record in group),
         links=tuple(_arcs(group, ids)),
     )
 

@@ -141,10 +141,10 @@ class Changes:
                 with suppress(FileNotFoundError):  # One was removed since they were listed.
                     for changed in watch.changes(watched, stop=self._stop, recursive=True):
                         # The system watches a removed folder no more, even if it comes back.
-                        is_other = not changed.isdisjoint(watched) or folders() != watched
-                        if changed or is_other:
+                        is_stale = not changed.isdisjoint(watched) or folders() != watched
+                        if changed or is_stale:
                             self._report("changed")
-                        if is_other:
+                        if is_stale:
                             break
         except (MindError, OSError, RuntimeError):
             self._is_blind = True
@@ -202,40 +202,40 @@ class Viewer:
 
     async def ask(self, request: Request) -> Response:
         """Returns the answer to a query, whose arguments are JSON."""
-        name, given = request.path_params["name"], request.query_params.get("args", "{}")
+        name, text = request.path_params["name"], request.query_params.get("args", "{}")
         spec = spec_of(name)
         if spec is None:
             return JSONResponse({"error": {"message": "no such query"}}, 404)
-        return await self._answered(lambda: shown(self._invoke(spec, read(given))))
+        return await self._answered(lambda: shown(self._invoke(spec, read(text))))
 
     async def decide(self, request: Request) -> Response:
         """Carries out a decision of the review, if the user has seen its current state."""
-        given = (await request.body()).decode("utf-8", "replace")
+        body = (await request.body()).decode("utf-8", "replace")
         async with self._deciding:
-            return await self._answered(lambda: self._decided(read(given)))
+            return await self._answered(lambda: self._decided(read(body)))
 
-    def _decided(self, given: Mapping[str, Any]) -> Any:
-        path, arguments = decision(given)
-        read = None if path == "undo" else self._read_digest(given)
+    def _decided(self, fields: Mapping[str, Any]) -> Any:
+        path, arguments = decision(fields)
+        read = None if path == "undo" else self._read_digest(fields)
         if path == "trust":
             arguments["digest"] = read
         return to_json(self._invoke(all_commands().at(path), arguments))
 
-    def _read_digest(self, given: Mapping[str, Any]) -> str | None:
+    def _read_digest(self, fields: Mapping[str, Any]) -> str | None:
         """Returns the digest of the text if a decision is about the page of a memory.
 
         Raises `Conflict` if the page or the item has changed since it was shown.
         """
         read = None
-        if given.get("action") in ("approve", "remove"):
-            page = self._invoke(declared(answers.page), {"id": given.get("id")})
+        if fields.get("action") in ("approve", "remove"):
+            page = self._invoke(declared(answers.page), {"id": fields.get("id")})
             data = to_json(page)
             current, read = [digest(data)], data.get("digest")
         else:
-            arguments = {"kinds": [given.get("kind")], "limit": 1000}
+            arguments = {"kinds": [fields.get("kind")], "limit": 1000}
             listed = to_json(self._invoke(all_commands().at("review"), arguments))
             current = [digest(item) for item in listed["items"]]
-        if given.get("seen") not in current:
+        if fields.get("seen") not in current:
             raise Conflict(
                 "it has changed since this page showed it", hint="read it again, then decide"
             )
@@ -289,21 +289,21 @@ def read(text: str) -> dict[str, Any]:
     return data
 
 
-def decision(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def decision(fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the command for a decision, and its arguments; raises `Invalid`."""
-    about = given.get("id")
+    about = fields.get("id")
     if not isinstance(about, str) or not about:
         raise Invalid("a decision needs the id of a memory")
-    match given.get("action"):
+    match fields.get("action"):
         case "approve":
             return "trust", {"ids": [about]}
         case "remove":
             return "rm", {"id": about}
         case "hide":
-            return "review keep", {"id": about, "kind": given.get("kind")}
+            return "review keep", {"id": about, "kind": fields.get("kind")}
         case "take":
             names = ("take", "kind", "field", "against")
-            return "review settle", {"id": about, **{name: given.get(name) for name in names}}
+            return "review settle", {"id": about, **{name: fields.get(name) for name in names}}
         case "undo":
             return "undo", {"id": about}
         case other:
@@ -327,8 +327,8 @@ def written(page: dict[str, Any]) -> str:
     An approval is of this text: Markdown that is formatted hides link targets, for example.
     """
     texts = [page["content"], *(f"## {name}\n\n{text}" for name, text in page["sections"].items())]
-    if others := page.get("others"):
-        texts += ["An approval covers these texts of the file, too:", *others]
+    if extra_texts := page.get("others"):
+        texts += ["An approval covers these texts of the file, too:", *extra_texts]
     return clean("\n\n".join(texts))
 
 

@@ -74,14 +74,14 @@ def web(
     _ = call.mind.project
     from mimo.features.web import serving
 
-    with ExitStack() as kept:
+    with ExitStack() as stack:
 
         def started(url: str) -> None:
             opened = False
             if open:
                 import webbrowser
 
-                opened = webbrowser.open(kept.enter_context(serving.leading_to(url)))
+                opened = webbrowser.open(stack.enter_context(serving.leading_to(url)))
             if call.console.partial:
                 call.console.partial(ViewerStarted(url=url, opened=opened))
 
@@ -119,14 +119,14 @@ def report(
     from mimo.guard.privacy import redacted
 
     # Masked here: the text that is written to a file is not part of the answer.
-    shown = redacted(contents(call, untrusted=untrusted, private=private)).value
-    text = reporting.document(shown)
+    content = redacted(contents(call, untrusted=untrusted, private=private)).value
+    text = reporting.document(content)
     if file != "-":
         reporting.write(disk.expanded(file), text, force=force, private=private)
     return ReportWritten(
         file=file,
-        memories=len(shown.pages),
-        pitfalls=len(shown.pitfalls),
+        memories=len(content.pages),
+        pitfalls=len(content.pitfalls),
         bytes=len(text.encode()),
         document=text if file == "-" else None,
         notice=_NOTICE if private and file != "-" else None,

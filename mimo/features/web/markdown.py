@@ -142,8 +142,8 @@ def _single(token: Token) -> list[Node]:
 def _image(attributes: Mapping[str, str | int | float], text: str) -> Node:
     """Returns a link to an image: loading it would show its server who reads the memory."""
     source = str(attributes.get("src", ""))
-    shown = [f"image: {text or source}"]
-    return ["a", {"href": source}, shown] if is_safe(source) else ["span", {"title": source}, shown]
+    label = [f"image: {text or source}"]
+    return ["a", {"href": source}, label] if is_safe(source) else ["span", {"title": source}, label]
 
 
 def _with_references(text: str) -> list[Node]:

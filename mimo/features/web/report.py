@@ -116,7 +116,7 @@ def write(path: Path, text: str, *, force: bool, private: bool) -> None:
     files.check_regular(path)
     if not path.parent.is_dir():
         raise NotFound(f"`{path.parent}` does not exist", hint="make the folder first")
-    if not force and _is_other(path):
+    if not force and _is_foreign(path):
         raise Conflict(
             f"`{path}` exists and is not a report of mind", hint="choose another name, or --force"
         )
@@ -127,7 +127,7 @@ def write(path: Path, text: str, *, force: bool, private: bool) -> None:
         files.replace(path, text.encode())
 
 
-def _is_other(path: Path) -> bool:
+def _is_foreign(path: Path) -> bool:
     """Returns whether a path has a file that is not a report."""
     mark = MARK.encode()
     if not os.path.lexists(path):

@@ -74,19 +74,19 @@ class Encoder:
     def _encoded(self, texts: Sequence[str], side: str) -> list[bytes]:
         texts = list(map(prepared, texts))
         vectors = self.english([readable(text) for text in texts])
-        rest: dict[int, float] = {}
+        shares: dict[int, float] = {}
         for place, text in enumerate(texts):
             if script(text) == "hangul":
                 # The gloss of a Korean text has its terms, and e5 reads its sentences.
-                rest[place] = 1.0
+                shares[place] = 1.0
             elif is_english(text) is None:
-                rest[place] = _DOUBTFUL
+                shares[place] = _DOUBTFUL
             elif not vectors[place].any() and any(map(str.isalnum, text)):
-                rest[place] = 0.0
-        if rest:
-            others = self._others.vectors([texts[place] for place in rest], side)
-            for (place, share), other in zip(rest.items(), others, strict=True):
-                vectors[place] = share * unit(vectors[place : place + 1])[0] + other
+                shares[place] = 0.0
+        if shares:
+            additions = self._others.vectors([texts[place] for place in shares], side)
+            for (place, share), addition in zip(shares.items(), additions, strict=True):
+                vectors[place] = share * unit(vectors[place : place + 1])[0] + addition
         return quantised(vectors)
 
     def english(self, texts: Sequence[str]) -> Array:
@@ -144,11 +144,11 @@ class Others:
         """The tokenizer, with the pieces that were kept."""
         header, arrays = self._weights.header, self._weights.arrays
         scores = arrays["scores"].tolist()
-        first = len(scores) - len(arrays["pieces.ends"])
+        first_id = len(scores) - len(arrays["pieces.ends"])
         text, ends = arrays["pieces"].tobytes(), arrays["pieces.ends"].tolist()
         exceptions = {int(code): text for code, text in header["exceptions"].items()}
         return Unigram(
-            Pieces(text, ends, first, header["longest"]),
+            Pieces(text, ends, first_id, header["longest"]),
             scores,
             exceptions,
             header["normalised"],

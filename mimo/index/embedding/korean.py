@@ -23,7 +23,7 @@ _VOWELS = "ㅏ ㅐ ㅑ ㅒ ㅓ ㅔ ㅣㅓ ㅖ ㅗ ㅗㅏ ㅗㅐ ㅗㅣ ㅛ ㅜ �
 _TAILS = (
     ",ㄱ,ㄲ,ㄱㅅ,ㄴ,ㄴㅈ,ㄴㅎ,ㄷ,ㄹ,ㄹㄱ,ㄹㅁ,ㄹㅂ,ㄹㅅ,ㄹㅌ,ㄹㅍ,ㄹㅎ,ㅁ,ㅂ,ㅂㅅ,ㅅ,ㅆ,ㅇ,ㅈ,ㅊ,ㅋ,ㅌ,ㅍ,ㅎ"
 ).split(",")
-_FIRST, _SYLLABLES = 0xAC00, 11_172
+_FIRST_CODE, _SYLLABLES = 0xAC00, 11_172
 
 _LATIN = str.maketrans(
     dict(
@@ -48,7 +48,7 @@ _IRREGULAR = {
 }
 """Changes at the end of a stem: 빠르 and 빨라, 쓰 and 써, 쉽 and 쉬우, 듣 and 들, 만들 and 만드."""
 
-_WHOLE, _KNOWN, _LEARNED, _SYLLABLE = 0.9, 1.0, 1.1, 1.5
+_WHOLE_WORD, _KNOWN, _LEARNED, _SYLLABLE = 0.9, 1.0, 1.1, 1.5
 """The costs of a listed word that is all of a word, of a part, a learned one, and one syllable."""
 
 _ENDING, _UNKNOWN = 0.4, 1.0
@@ -116,8 +116,8 @@ class Glossary:
             borders[max(borders) + len(_letters(syllable))] = number
         paths = [Path(0.0, 0, ())]
         for end in range(1, len(letters) + 1):
-            last = paths[-1]
-            best = Path(last.cost + _UNKNOWN, last.unknown + 1, last.english)
+            previous = paths[-1]
+            best = Path(previous.cost + _UNKNOWN, previous.unknown + 1, previous.english)
             for start in range(max(0, end - self._longest), end):
                 for english, price in self._readings(word, letters, borders, start, end):
                     path = paths[start]
@@ -138,7 +138,7 @@ class Glossary:
             return
         entry = self._entries.get(form)
         if entry and (entry.is_stem or end in borders):
-            yield entry.english, _WHOLE if end - start == len(letters) else entry.cost
+            yield entry.english, _WHOLE_WORD if end - start == len(letters) else entry.cost
         if end in borders:
             english = self._learned.get(word[borders[start] : borders[end]])
             if english:
@@ -172,10 +172,10 @@ def _letters(word: str) -> str:
     """Returns the jamo of a word's syllables; other characters unchanged."""
     parts = []
     for character in word:
-        code = ord(character) - _FIRST
+        code = ord(character) - _FIRST_CODE
         if 0 <= code < _SYLLABLES:
-            lead, rest = divmod(code, len(_VOWELS) * len(_TAILS))
-            vowel, tail = divmod(rest, len(_TAILS))
+            lead, remainder = divmod(code, len(_VOWELS) * len(_TAILS))
+            vowel, tail = divmod(remainder, len(_TAILS))
             parts += [_LEADS[lead], _VOWELS[vowel], _TAILS[tail]]
         else:
             parts.append(character)
@@ -185,7 +185,7 @@ def _letters(word: str) -> str:
 def _stems(stem: str) -> list[str]:
     """Returns the letters of a verb's stem in all forms that it may take before an ending."""
     letters = _letters(stem)
-    for end, others in _IRREGULAR.items():
+    for end, variants in _IRREGULAR.items():
         if letters.endswith(end):
-            return [letters, *(letters.removesuffix(end) + other for other in others)]
+            return [letters, *(letters.removesuffix(end) + variant for variant in variants)]
     return [letters]

@@ -68,8 +68,8 @@ class Options(NamedTuple):
     @property
     def key(self) -> str:
         """The part of the options that vectors depend on, as a short hash."""
-        kept = repr((self.model, self.query, self.passage, self.dimensions, "spread"))
-        return sha256(kept.encode()).hexdigest()[:12]
+        options = repr((self.model, self.query, self.passage, self.dimensions, "spread"))
+        return sha256(options.encode()).hexdigest()[:12]
 
 
 def spread(rows: Array) -> Array:
@@ -121,7 +121,7 @@ class FolderEncoder:
         self._pooling = self._read(str(paths.get("Pooling")), "config.json")
         if self._config.get("model_type") not in _TYPES or self._config.get("hidden_act") != "gelu":
             raise self._invalid(f"is not one of {', '.join(_TYPES)}")
-        if not (self._is_by_first or self._pooling.get("pooling_mode_mean_tokens")):
+        if not (self._uses_cls_token or self._pooling.get("pooling_mode_mean_tokens")):
             raise self._invalid("has another pooling than the mean or the first token")
         for file in (self._weights / "model.safetensors", self._weights / "tokenizer.json"):
             if not file.is_file():
@@ -150,10 +150,10 @@ class FolderEncoder:
         cut = [without_surrogates(text[:MAX_CHARACTERS]).strip() for text in texts]
         pieces = tokenizer.encode_batch([prefix + text for text in cut])
         rows = [each.ids if text else [] for each, text in zip(pieces, cut, strict=True)]
-        return quantised(spread(network.sums(rows, only_first=self._is_by_first)))
+        return quantised(spread(network.sums(rows, cls_only=self._uses_cls_token)))
 
     @property
-    def _is_by_first(self) -> bool:
+    def _uses_cls_token(self) -> bool:
         return bool(self._pooling.get("pooling_mode_cls_token"))
 
     @cached_property

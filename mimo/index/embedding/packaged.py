@@ -83,8 +83,8 @@ class PackagedModel:
 
         def row(token: int) -> int:
             lanes = bytearray(4 * DIMS)
-            first = start + token * DIMS
-            lanes[::4] = english[first : first + DIMS].translate(_TO_UNSIGNED)
+            offset = start + token * DIMS
+            lanes[::4] = english[offset : offset + DIMS].translate(_TO_UNSIGNED)
             return int.from_bytes(lanes, "little")
 
         return lru_cache(maxsize=4096)(row)

@@ -164,17 +164,17 @@ class Network:
         """The length of a vector."""
         return int(self._positions.shape[1])
 
-    def sums(self, texts: Sequence[Sequence[int]], *, only_first: bool = False) -> Array:
+    def sums(self, texts: Sequence[Sequence[int]], *, cls_only: bool = False) -> Array:
         """Returns the sum of the last layer's vectors of each text's tokens; (texts, width).
 
-        A text is given as ids, with those of both ends. It is zeros for no ids. With `only_first`,
+        A text is given as ids, with those of both ends. It is zeros for no ids. With `cls_only`,
         the vector of the first token takes the place of the sum.
         """
         sums = np.zeros((len(texts), self.width), np.float32)
         for batch in _batches(texts):
             ids = np.array([texts[place] for place in batch], np.intp)
-            last = self._last_layer(ids)
-            sums[batch] = last[:, 0] if only_first else last.sum(axis=1)
+            outputs = self._last_layer(ids)
+            sums[batch] = outputs[:, 0] if cls_only else outputs.sum(axis=1)
         return sums
 
     def _last_layer(self, ids: NDArray[np.intp]) -> Array:
@@ -227,11 +227,11 @@ class Dense:
             result: Array = self._product(numbers.astype(np.int8)).astype(np.float32)
         else:
             # Two rows of bytes: one byte for each number would move some answers by a place.
-            whole = numbers.astype(np.int16)
+            integers = numbers.astype(np.int16)
             count = len(x)
             halves = np.empty((2 * count, x.shape[1]), np.int8)
-            np.right_shift(whole, 7, out=halves[:count], casting="unsafe")
-            np.bitwise_and(whole, 127, out=halves[count:], casting="unsafe")
+            np.right_shift(integers, 7, out=halves[:count], casting="unsafe")
+            np.bitwise_and(integers, 127, out=halves[count:], casting="unsafe")
             products = self._product(halves)
             result = np.multiply(products[:count], _HALF, dtype=np.float32, casting="unsafe")
             np.add(result, products[count:], out=result, dtype=np.float32, casting="unsafe")
@@ -273,10 +273,10 @@ def quantised(rows: Array) -> list[bytes]:
     """Returns each row as signed bytes of length `ENCODED_LENGTH`; empty for a row of zeros."""
     lengths = np.sqrt(np.einsum("tw,tw->t", rows, rows))
     scaled = rows * (ENCODED_LENGTH / np.where(lengths, lengths, 1))[:, None]
-    whole = np.rint(scaled).clip(-127, 127).astype(np.int8)
+    integers = np.rint(scaled).clip(-127, 127).astype(np.int8)
     return [
         row.tobytes() if length else b""
-        for row, length in zip(whole, lengths.tolist(), strict=True)
+        for row, length in zip(integers, lengths.tolist(), strict=True)
     ]
 
 
@@ -302,9 +302,9 @@ def _dots() -> Any:
         return None
     numbers = np.arange(7 * 384, dtype=np.int64) * 7919 % 255 - 127
     rows = numbers.reshape(7, 384).astype(np.int8)
-    made = np.asarray(numkong.dots_packed(rows, numkong.dots_pack(rows[::-1].copy())))
+    product = np.asarray(numkong.dots_packed(rows, numkong.dots_pack(rows[::-1].copy())))
     wide = rows.astype(np.int64)
-    return numkong if np.array_equal(made, wide @ wide[::-1].T) else None
+    return numkong if np.array_equal(product, wide @ wide[::-1].T) else None
 
 
 def _batches(texts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -315,8 +315,8 @@ def _batches(texts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """
     places = sorted(filter(texts.__getitem__, range(len(texts))), key=lambda n: len(texts[n]))
     for length, group in groupby(places, key=lambda n: len(texts[n])):
-        equal, most = list(group), max(1, BATCH_TOKENS // length)
-        yield from (equal[n : n + most] for n in range(0, len(equal), most))
+        equal, size = list(group), max(1, BATCH_TOKENS // length)
+        yield from (equal[n : n + size] for n in range(0, len(equal), size))
 
 
 def _normalise(x: Array, weight: Array, bias: Array, epsilon: np.float32) -> None:

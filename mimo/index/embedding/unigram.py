@@ -26,13 +26,13 @@ _NEVER = float("-inf")
 class Pieces:
     """The sorted pieces of a vocabulary; the id of a piece is its place, from `first` on."""
 
-    def __init__(self, text: bytes, ends: Sequence[int], first: int, longest: int) -> None:
+    def __init__(self, text: bytes, ends: Sequence[int], first_id: int, longest: int) -> None:
         """Takes all pieces as one text in UTF-8, and the offset at which each one ends.
 
         `longest` is the number of characters of the longest piece.
         """
         self.longest = longest
-        self._text, self._ends, self._first = text, ends, first
+        self._text, self._ends, self._first = text, ends, first_id
         self._searches = 0
 
     def find(self, piece: str) -> int | None:
@@ -40,9 +40,9 @@ class Pieces:
         if self._searches >= _SEARCHES:
             return self._table.get(piece)
         self._searches += 1
-        wanted = piece.encode()
-        place = bisect_left(range(len(self._ends)), wanted, key=self._piece)
-        is_there = place < len(self._ends) and self._piece(place) == wanted
+        target = piece.encode()
+        place = bisect_left(range(len(self._ends)), target, key=self._piece)
+        is_there = place < len(self._ends) and self._piece(place) == target
         return self._first + place if is_there else None
 
     def _piece(self, place: int) -> bytes:

@@ -82,8 +82,8 @@ class _Characters(dict[int, str]):
     """The replacements of characters for `str.translate`, computed on first use."""
 
     def __missing__(self, code: int) -> str:
-        made = self[code] = _normalised(code)
-        return made
+        text = self[code] = _normalised(code)
+        return text
 
 
 class WordPiece:
@@ -143,7 +143,7 @@ def _normalised(code: int) -> str:
         return ""
     if code in _RECLASSIFIED:
         return _RECLASSIFIED[code]
-    if any(first <= code <= last for first, last in _CHINESE):
+    if any(low <= code <= high for low, high in _CHINESE):
         return f" {unicodedata.normalize('NFD', character)} "
     category = unicodedata.category(character)
     if category == "Cn" or _is_later(code):

@@ -481,7 +481,7 @@ def nearness(sql: Connection[tuple[Any, ...]], model: str, dims: int) -> Nearnes
         " WHERE extname = 'vector'",
         (name,),
     ).fetchone()
-    version, is_made = row or ("0.0", False)
+    version, is_built = row or ("0.0", False)
     number = tuple(int(part) for part in version.split(".")[:2])
     # Vectors of half the size hold our numbers exactly.
     kind = f"halfvec({dims})" if number >= (0, 7) else f"vector({dims})"
@@ -492,7 +492,7 @@ def nearness(sql: Connection[tuple[Any, ...]], model: str, dims: int) -> Nearnes
         kind=kind,
         # Building it would fail at a vector of another length, which any project may hold.
         condition=f"model = '{quoted}' AND vector_dims(vector) = {dims}",
-        is_made=is_made,
+        is_made=is_built,
         iterates=number >= (0, 8),
     )
 

@@ -41,7 +41,7 @@ _CANDIDATE = (
 )
 _COLUMNS = tuple(name.strip() for name in COLUMNS.split(","))[:17]
 _RECORD = ", ".join(f"m.{name}" for name in _COLUMNS)
-_REST = _COLUMNS.index("rest")
+_REST_INDEX = _COLUMNS.index("rest")
 _KINDS, _OUTCOMES = frozenset(Kind), frozenset(Outcome)
 
 _CURRENT = (
@@ -193,20 +193,20 @@ class SharedSource:
         (words,) = self._rows(
             "SELECT sum(word_tokens)::bigint FROM mind.views WHERE key = ANY (%(views)s)"
         )[0]
-        given = {
+        parameters = {
             "narrowing": self._narrowing(),
             "lexemes": [writing.quoted(term) for term in terms],
             "weights": weights,
             "mean": words / max(units, 1),
         }
-        most = selection.READ
+        limit = selection.READ
         if admitted < self.totals.memories:
-            most = 2 * most * self.totals.memories // max(admitted, 1)
+            limit = 2 * limit * self.totals.memories // max(admitted, 1)
         while True:
             best = self._rows(
                 "SELECT * FROM mind.by_words(%(views)s, %(narrowing)s, %(lexemes)s, %(weights)s,"
                 " %(mean)s, %(most)s)",
-                {**given, "most": most},
+                {**parameters, "most": limit},
             )
             ages = self._ages(filter, {memory for memory, _ in best})
             passing = [pair for pair in best if pair[0] in ages]
@@ -214,10 +214,10 @@ class SharedSource:
             # Some of the units that equal the last one may be missing.
             sure = [memory for memory, weight in passing if weight > best[-1][1]]
             is_enough = len(sure) >= selection.UNITS or len({*sure}) >= selection.DOCUMENTS
-            if len(best) < most or is_enough:
+            if len(best) < limit or is_enough:
                 memories = (memory for memory, _ in passing[: selection.UNITS])
                 return list(dict.fromkeys(memories))[: selection.DOCUMENTS]
-            most *= 8
+            limit *= 8
 
     def by_vector(self, query: bytes, filter: Filter) -> list[int]:
         """Returns the memories whose static vectors are nearest, nearest first."""
@@ -247,13 +247,13 @@ class SharedSource:
         query = encoder.encode(text) if encoder else b""
         if encoder is None or not query:
             return None
-        made, missing, unreadable = self._rows(
+        vectors, missing, unreadable = self._rows(
             "SELECT coalesce(sum(encoded), 0)::bigint, coalesce(sum(missing), 0)::bigint,"
             " coalesce(sum(unreadable), 0)::bigint FROM mind.views"
             " WHERE key = ANY (%(views)s) AND encoder = %(model)s",
             {"model": encoder.model},
         )[0]
-        if not made or made <= READABLE * unreadable:
+        if not vectors or vectors <= READABLE * unreadable:
             return None
         where, values = condition(filter)
 
@@ -278,19 +278,19 @@ class SharedSource:
         Those that this version can't read are left out: a later version, or a project that others
         write, may have any.
         """
-        given = {"keys": list(keys)}
+        parameters = {"keys": list(keys)}
         units: dict[int, list[StoredUnit]] = {}
         for unit in self._rows(
             "SELECT tokens, speakers, vector, line, start, length, memory FROM mind.units"
             " WHERE memory = ANY (%(keys)s) ORDER BY key",
-            given,
+            parameters,
         ):
             units.setdefault(unit[6], []).append(StoredUnit(*unit))
         stored = {}
         for *columns, type, outcome in self._rows(
             f"SELECT {_CANDIDATE}, m.type, m.outcome FROM mind.memories m"
             " WHERE m.key = ANY (%(keys)s)",
-            given,
+            parameters,
         ):
             memory = CandidateRow(*columns)
             if type in _KINDS and (outcome is None or outcome in _OUTCOMES):
@@ -354,8 +354,8 @@ class SharedSource:
 
     def competing(self, ids: Mapping[int, str]) -> Mapping[int, tuple[str, ...]]:
         """Returns, by key, the other current decisions on the topic of each of some."""
-        others: dict[int, tuple[str, ...]] = {}
-        for key, other in self._rows(
+        rivals: dict[int, tuple[str, ...]] = {}
+        for key, rival in self._rows(
             "SELECT m.key, o.id FROM mind.memories m"
             " JOIN mind.entries e ON e.memory = m.key AND e.view = ANY (%(views)s)"
             " JOIN mind.memories o ON o.project = m.project AND o.topic_key = m.topic_key"
@@ -366,12 +366,12 @@ class SharedSource:
             f" ORDER BY {newest_first('o')}",
             {"keys": list(ids)},
         ):
-            others[key] = (*others.get(key, ()), other)
-        return others
+            rivals[key] = (*rivals.get(key, ()), rival)
+        return rivals
 
     def approved(self, hits: Sequence[Hit]) -> set[tuple[int, str]]:
         """Returns the projects and ids of the hits whose text their own project has approved."""
-        given = {
+        parameters = {
             "of": [hit.project for hit in hits],
             "ids": [hit.record.memory.id for hit in hits],
         }
@@ -380,7 +380,7 @@ class SharedSource:
                 f"SELECT m.project, m.id {_MEMORIES} JOIN unnest(%(of)s::int[], %(ids)s::text[])"
                 " AS w (project, id) ON m.project = w.project AND m.id = w.id"
                 " WHERE e.approved AND NOT e.shadowed",
-                given,
+                parameters,
             )
         )
 
@@ -405,7 +405,7 @@ class SharedSource:
         model: str,
         query: bytes,
         select: Callable[[str], list[tuple[Any, ...]]],
-        wanted: int,
+        minimum: int,
     ) -> list[tuple[Any, ...]]:
         """Returns what `select` makes of the nearest vectors, given as a query for them.
 
@@ -424,7 +424,7 @@ class SharedSource:
                     f"SELECT project, name, -({product}) AS product FROM mind.vectors"
                     f" WHERE {scope} AND {index.condition} ORDER BY {product} LIMIT {_EXAMINED}"
                 )
-                if len(nearest) >= wanted:
+                if len(nearest) >= minimum:
                     return nearest
         return select(
             f"SELECT project, name, {_PRODUCT} AS product FROM mind.vectors"
@@ -450,8 +450,8 @@ class SharedSource:
         )
         return {key: age for age, (key,) in enumerate(selected)}
 
-    def _rows(self, query: str, given: Mapping[str, object] | None = None) -> list[Any]:
-        values = {**self._of, **(given or {})}
+    def _rows(self, query: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
+        values = {**self._of, **(parameters or {})}
         return self._sql.execute(query.encode(), values).fetchall()
 
 
@@ -522,7 +522,7 @@ def _record(row: Sequence[Any]) -> Record:
         texts += filter(None, (memory.source, memory.by, memory.category, memory.status))
         if all(isinstance(text, str) for text in texts) and isinstance(memory.extra, dict):
             return record
-    return rows.record((*row[:_REST], "{}", *row[_REST + 1 :]), has_checksum=False)
+    return rows.record((*row[:_REST_INDEX], "{}", *row[_REST_INDEX + 1 :]), has_checksum=False)
 
 
 def _bytes(literal: str | None) -> bytes:

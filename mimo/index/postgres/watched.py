@@ -54,14 +54,14 @@ class Watched(Connection[tuple[Any, ...]]):
         patience = _SILENCE if self.limit is None else self.limit
         due = monotonic() + patience
         try:
-            wanted = next(waiting)
+            request = next(waiting)
             while True:
-                if ready := (yield wanted):
+                if ready := (yield request):
                     due = monotonic() + patience
                 elif monotonic() > due:
                     self._check()
                     due = monotonic() + patience
-                wanted = waiting.send(ready)
+                request = waiting.send(ready)
         except StopIteration as done:
             return done.value
 

@@ -434,16 +434,16 @@ class _Push:
 
     def _local(self) -> Iterator[_Row]:
         """Yields the memories that may be shared."""
-        last = 0
+        last_key = 0
         query = f"{_LOCAL} key > ? ORDER BY key LIMIT ?"
-        while batch := self._sources.sql.execute(query, (last, _BATCH)).fetchall():
+        while batch := self._sources.sql.execute(query, (last_key, _BATCH)).fetchall():
             for values in batch:
                 row = _row(values)
                 if row is None:
                     self._left_out += 1
                 else:
                     yield row
-            last = batch[-1][0]
+            last_key = batch[-1][0]
 
     def _among(self, keys: Sequence[int]) -> Iterator[_Row]:
         for values in self._selected(f"{_LOCAL} key IN ({{}}) ORDER BY key", keys):
@@ -499,9 +499,9 @@ class _Push:
             f" SELECT {columns} FROM mind.{table} WITH NO DATA".encode()
         )
 
-    def _copy_into(self, name: str, given: Iterable[tuple[Any, ...]]) -> None:
+    def _copy_into(self, name: str, new_rows: Iterable[tuple[Any, ...]]) -> None:
         with self._sql.cursor().copy(f"COPY pg_temp.{name} FROM STDIN".encode()) as copy:
-            for row in given:
+            for row in new_rows:
                 copy.write_row(row)
 
 

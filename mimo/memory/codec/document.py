@@ -283,12 +283,12 @@ def _part(
 
 def _extent(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
     """Returns `start` and `end` without blank lines; an empty part is at its `start`."""
-    first, last = start, end
-    while first < last and not lines[first].strip(BLANK):
-        first += 1
-    while last > first and not lines[last - 1].strip(BLANK):
-        last -= 1
-    return (first, last) if first < last else (start, start)
+    top, bottom = start, end
+    while top < bottom and not lines[top].strip(BLANK):
+        top += 1
+    while bottom > top and not lines[bottom - 1].strip(BLANK):
+        bottom -= 1
+    return (top, bottom) if top < bottom else (start, start)
 
 
 # Title and links of Markdown text.
@@ -333,24 +333,24 @@ def conflict_line(text: str) -> int | None:
     if "<<<<<<< " not in text:
         return None
     lines = text.split("\n")
-    for first, line in prose_lines(lines):
+    for number, line in prose_lines(lines):
         if not line.startswith("<<<<<<< "):
             continue
         is_second = False
         # A side may begin a fence, so that the other markers look like code.
-        for other in lines[first + 1 :]:
-            if other.startswith("<<<<<<< "):
+        for later_line in lines[number + 1 :]:
+            if later_line.startswith("<<<<<<< "):
                 break
-            if is_second and other.startswith(">>>>>>> "):
-                return first + 1
-            is_second = is_second or other.rstrip("\r") == "======="
+            if is_second and later_line.startswith(">>>>>>> "):
+                return number + 1
+            is_second = is_second or later_line.rstrip("\r") == "======="
     return None
 
 
 def without_comments(line: str) -> str:
     """Returns a line without the HTML comments that it closes."""
-    closed, mark, rest = line.rpartition("-->")
-    return re.sub(r"<!--.*?-->", "", closed + mark) + rest
+    closed, mark, tail = line.rpartition("-->")
+    return re.sub(r"<!--.*?-->", "", closed + mark) + tail
 
 
 def title(content: str) -> str | None:
@@ -400,13 +400,13 @@ def _without_code(line: str) -> str:
     by_length: dict[int, list[int]] = {}
     for start, end in runs:
         by_length.setdefault(end - start, []).append(start)
-    kept, position = [], 0
+    pieces, position = [], 0
     for start, end in runs:
         if start < position:
             continue
         same = by_length[end - start]
         after = bisect_right(same, start)
         if after < len(same):
-            kept.append(line[position:start])
+            pieces.append(line[position:start])
             position = same[after] + end - start
-    return " ".join([*kept, line[position:]])
+    return " ".join([*pieces, line[position:]])

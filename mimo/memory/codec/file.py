@@ -117,11 +117,11 @@ def render(memory: Memory) -> bytes:
     Raises `Invalid` for text that a file can't hold.
     """
     memory = normal(memory)
-    own = written(memory, header_links(memory))
+    fields = written(memory, header_links(memory))
     if memory.title == title(memory.content):
-        own.pop("title", None)
-    own |= {key: value for key, value in memory.extra.items() if key not in own}
-    lines = front_matter.emitted_lines(own)
+        fields.pop("title", None)
+    fields |= {key: value for key, value in memory.extra.items() if key not in fields}
+    lines = front_matter.emitted_lines(fields)
     body = render_body(memory.content, memory.sections, memory.competing)
     return encoded(f"---\n{lines}---\n{body}", lines)
 
@@ -175,8 +175,8 @@ def normal(memory: Memory) -> Memory:
         links=tuple(dict.fromkeys([*header_links(memory), *body_links(content, sections)])),
     )
     # A key with a value of no meaning is replaced by the field of the same name.
-    own = written(cleaned, header_links(cleaned))
-    extra = {key: value for key, value in memory.extra.items() if key not in own}
+    fields = written(cleaned, header_links(cleaned))
+    extra = {key: value for key, value in memory.extra.items() if key not in fields}
     return replace(cleaned, extra=extra)
 
 
@@ -378,12 +378,12 @@ def _link(item: Any) -> Link:
         return Link(to=wrapped[1].strip() if wrapped else _id(item))
     if not isinstance(item, dict) or not item.keys() <= _LINK_KEYS:
         raise ValueError(item)
-    to, kind, given, by = (item.get(key) for key in ("to", "type", "as", "by"))
+    to, kind, label, by = (item.get(key) for key in ("to", "type", "as", "by"))
     confidence = item.get("confidence")
     return Link(
         to=_text(to),
         type="relates_to" if kind is None else _text(kind),
-        given=None if given is None else _text(given),
+        given=None if label is None else _text(label),
         confidence=None if confidence is None else _unit(confidence),
         by=None if by is None else _text(by),
     )

@@ -496,8 +496,8 @@ def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
             is_array = isinstance(array, list) and (value is GONE or isinstance(value, list))
             if is_array:
                 _edit_array(array, [] if value is GONE else value)
-            is_kept = is_array and key in LISTS and "#" in array.as_string()
-            if value is GONE and not is_kept:
+            keeps_array = is_array and key in LISTS and "#" in array.as_string()
+            if value is GONE and not keeps_array:
                 document.remove(key)
             elif value is not GONE and not is_array:
                 document[key] = _toml(value)
@@ -508,21 +508,21 @@ def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
     return tomlkit.dumps(document)
 
 
-def _edit_array(array: Any, wanted: Sequence[Any]) -> None:
+def _edit_array(array: Any, items: Sequence[Any]) -> None:
     """Gives a TOML array other items; comments beside the others stay. Raises `Invalid`."""
     for position in range(len(array) - 1, -1, -1):
-        if array[position] not in wanted:
+        if array[position] not in items:
             del array[position]
-    if "#" in array.as_string() and list(array) != [item for item in wanted if item in array]:
+    if "#" in array.as_string() and list(array) != [item for item in items if item in array]:
         raise Invalid(
             "a TOML list with comments can't be put into another order", hint="edit it by hand"
         )
-    for position, item in enumerate(wanted):
+    for position, item in enumerate(items):
         if array[position : position + 1] != [item]:
             if item in array:
                 array.remove(item)
             array.insert(position, _toml(item))
-    del array[len(wanted) :]
+    del array[len(items) :]
 
 
 def _toml(value: Any) -> Any:

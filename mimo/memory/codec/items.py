@@ -27,18 +27,18 @@ class _Lines(NamedTuple):
     end: int
 
 
-def list_edits(text: str, entry: Entry, wanted: Sequence[Any]) -> Iterator[Edit]:
+def list_edits(text: str, entry: Entry, items: Sequence[Any]) -> Iterator[Edit]:
     """Yields the edits that give a YAML list other items.
 
     A comment on the line of an item goes with it, and all others stay. Raises `Invalid` for a
     notation with comments that can't be kept.
     """
     value = entry.value
-    old, new = _meanings(entry.key, value.data), _meanings(entry.key, wanted)
+    old, new = _meanings(entry.key, value.data), _meanings(entry.key, items)
     nested = not value.is_block_list
     texts = {
         name: front_matter.flow(item, 3, nested=nested)
-        for name, item in zip(new, wanted, strict=True)
+        for name, item in zip(new, items, strict=True)
     }
     if not value.items:
         yield value.start + 1, value.start + 1, ", ".join(texts.values())
@@ -70,11 +70,11 @@ def emptied(text: str, entry: Entry) -> list[Edit]:
     return [(item.start, item.end, "") for item in lines]
 
 
-def as_written(key: str, old: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
+def as_written(key: str, old: Sequence[Any], items: Sequence[Any]) -> list[Any]:
     """Returns the wanted items of a list, each as `old` has it if the meaning is the same."""
     by_name = dict(zip(_meanings(key, old), old, strict=True))
-    names = _meanings(key, wanted)
-    return [by_name.get(name, item) for name, item in zip(names, wanted, strict=True)]
+    names = _meanings(key, items)
+    return [by_name.get(name, item) for name, item in zip(names, items, strict=True)]
 
 
 def by_hand(entry: Entry) -> Invalid:
@@ -134,19 +134,19 @@ def _line_edits(
     comma = "" if value.is_block_list else ","
     for position, (name, item, lined) in enumerate(zip(old, value.items, lines, strict=True)):
         end = _end(text, item)
-        shown = text[item.start : end]
+        item_text = text[item.start : end]
         if position in changed:
-            if "#" in shown.partition("\n")[2]:
+            if "#" in item_text.partition("\n")[2]:
                 raise by_hand(entry)
-            shown = texts[name]
+            item_text = texts[name]
         if name in staying:
             ends.setdefault(name, lined.end)
             if position in changed:
-                yield item.start, end, shown
+                yield item.start, end, item_text
         elif name in texts:
             is_ended = text[end : lined.end].lstrip().startswith(comma)
             ending = "" if is_ended else comma
-            parts = [text[lined.above : item.start], shown, ending, text[end : lined.end]]
+            parts = [text[lined.above : item.start], item_text, ending, text[end : lined.end]]
             moved[name] += "".join(parts).replace("\r\n", "\n")
             yield lined.above, lined.end, ""
         else:
@@ -158,11 +158,11 @@ def _line_edits(
     if is_open and not text[end:].lstrip().startswith(comma):
         yield end, end, comma
     place = _first_line(text, entry)
-    for name, shown in texts.items():
+    for name, item_text in texts.items():
         if name in staying:
             place = ends[name]
         else:
-            yield place, place, moved.get(name) or f"{indent}{shown}{comma}\n"
+            yield place, place, moved.get(name) or f"{indent}{item_text}{comma}\n"
 
 
 def _flow_list(
@@ -172,11 +172,11 @@ def _flow_list(
     gaps = _gaps(text, value)
     positions = {name: position for position, name in reversed([*enumerate(old)])}
     parts: list[str] = []
-    for name, shown in texts.items():
+    for name, item_text in texts.items():
         position = positions.get(name, 0)
         parts.append(", " if parts and not position else gaps[position] if parts else gaps[0])
         item = value.items[position]
-        parts.append(text[item.start : _end(text, item)] if name in positions else shown)
+        parts.append(text[item.start : _end(text, item)] if name in positions else item_text)
     return "".join([*parts, gaps[-1]]) if parts else "[]"
 
 

@@ -46,8 +46,8 @@ _COMMENT = re.compile(r"([ \t]*)#.*\n")
 _IN_BODY = ("content", "sections", "competing")
 
 
-def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> bytes:
-    """Returns `original`, which reads as `before`, changed so that it reads as `normal(after)`.
+def splice(original: bytes, previous: Memory, after: Memory, *, path: str) -> bytes:
+    """Returns `original`, which reads as `previous`, changed so that it reads as `normal(after)`.
 
     Raises `Invalid` if that would change text that another writer owns.
     """
@@ -56,11 +56,11 @@ def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> byte
     except Unreadable as error:
         raise Invalid(f"`{path}` can't be read: {error.reason}", hint="repair it by hand") from None
     understood, _ = understand(header)
-    changes = _changes(before, after, header, understood)
+    changes = _changes(previous, after, header, understood)
     owned = is_owned(understood, path)
-    body = _body(document, before, after, owned=owned, competing=in_store(path))
+    body = _body(document, previous, after, owned=owned, competing=in_store(path))
     data = _joined(document, changes, body)
-    _verify(data, before, after, changes, path=path)
+    _verify(data, previous, after, changes, path=path)
     return data
 
 
@@ -71,9 +71,9 @@ def identified(original: bytes, memory: Memory) -> bytes:
     """
     document, header = read_document(original)
     understood, _ = understand(header)
-    wanted = {"id": memory.id, "type": memory.type.value}
+    fields = {"id": memory.id, "type": memory.type.value}
     changes: dict[str, Any] = {
-        key: value for key, value in wanted.items() if understood.get(key) != value
+        key: value for key, value in fields.items() if understood.get(key) != value
     }
     if "created" not in understood:
         changes["created"] = memory.created
@@ -93,12 +93,12 @@ def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
 
 
 def _changes(
-    before: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
+    previous: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns the header keys to set, or to remove for the value `GONE`, in writing order."""
     explicit = understood.get("links", ())
     target = normal(after)
-    old = written(before, explicit)
+    old = written(previous, explicit)
     new = written(target, _explicit_links(target, explicit))
     old["title"] = understood.get("title", GONE)
     if clean_title(after.title) is None or (
@@ -106,14 +106,14 @@ def _changes(
     ):
         new["title"] = GONE
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
-    for key in LISTS & changes.keys() & before.extra.keys() & after.extra.keys():
+    for key in LISTS & changes.keys() & previous.extra.keys() & after.extra.keys():
         raise Invalid(
             f"`{key}:` in the header can't be read, and would be lost",
             hint=Hint(f"correct `{key}:` in the file: ", Command("doctor"), " names it"),
         )
-    for key in {**before.extra, **after.extra}:
+    for key in {**previous.extra, **after.extra}:
         value = after.extra.get(key, GONE)
-        if key not in changes and value != before.extra.get(key, GONE):
+        if key not in changes and value != previous.extra.get(key, GONE):
             changes[key] = value
     return {key: value for key, value in changes.items() if value is not GONE or key in header}
 
@@ -121,15 +121,15 @@ def _changes(
 def _explicit_links(memory: Memory, explicit: Sequence[Link]) -> Sequence[Link]:
     """Returns the links for the header; existing ones keep their places."""
     in_body = set(body_links(memory.content, memory.sections))
-    listed, kept = set(explicit), set(memory.links)
-    wanted = [link for link in memory.links if link not in in_body or link in listed]
-    joined = [link for link in explicit if link in kept]
-    joined += [link for link in wanted if link not in listed]
+    listed, link_set = set(explicit), set(memory.links)
+    new_links = [link for link in memory.links if link not in in_body or link in listed]
+    joined = [link for link in explicit if link in link_set]
+    joined += [link for link in new_links if link not in listed]
     # Links that are in the text as well may be anywhere; the others must be in the given order.
     is_in_order = [link for link in joined if link not in in_body] == [
-        link for link in wanted if link not in in_body
+        link for link in new_links if link not in in_body
     ]
-    return joined if is_in_order else wanted
+    return joined if is_in_order else new_links
 
 
 def _header(document: Document, changes: Mapping[str, Any]) -> str:
@@ -151,16 +151,16 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
                 "a header in braces with comments can't be changed", hint="edit it by hand"
             )
         data = {**header.data, **changes}
-        kept = {key: value for key, value in data.items() if value is not GONE}
-        return _with_ends(front_matter.emitted_lines(kept), document.newline)
+        fields = {key: value for key, value in data.items() if value is not GONE}
+        return _with_ends(front_matter.emitted_lines(fields), document.newline)
     text = _applied(document.header, _edits(document.header, header.entries, changes), document)
     is_bare = {entry.key for entry in header.entries} <= changes.keys() and all(
         value is GONE for value in changes.values()
     )
     if is_bare and text.strip() and not front_matter.read(text).entries:
         # A header of comments alone would read as headings between two rules, so a key is kept.
-        kept = {**changes, header.entries[0].key: None}
-        text = _applied(document.header, _edits(document.header, header.entries, kept), document)
+        fields = {**changes, header.entries[0].key: None}
+        text = _applied(document.header, _edits(document.header, header.entries, fields), document)
     return text
 
 
@@ -175,9 +175,9 @@ def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> I
             lines = front_matter.entry(key, value).replace("\n", f"\n{indent}")
             yield place, place, f"{indent}{lines}\n"
         elif value is GONE:
-            whole = _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
+            removal = _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
             # Other keys mean something without a value, too.
-            yield from (key in LISTS and emptied(text, entry)) or [whole]
+            yield from (key in LISTS and emptied(text, entry)) or [removal]
         else:
             yield from _replaced(text, entry, value)
 
@@ -211,17 +211,17 @@ def _place(text: str, existing: Mapping[str, Entry], key: str) -> int:
     """Returns the place of a new key: in the fixed order for keys of mind, else at the end."""
     if key in KEYS:
         position = KEYS.index(key)
-        for other in reversed(KEYS[:position]):
-            if other in existing:
-                entry = existing[other]
+        for neighbour in reversed(KEYS[:position]):
+            if neighbour in existing:
+                entry = existing[neighbour]
                 place = _line_end(text, _value_end(text, entry))
                 # Comments that are indented below a value belong to it.
                 while (match := _COMMENT.match(text, place)) and len(match[1]) > entry.column:
                     place = match.end()
                 return place
-        for other in KEYS[position + 1 :]:
-            if other in existing:
-                place = _line_start(text, existing[other].start)
+        for neighbour in KEYS[position + 1 :]:
+            if neighbour in existing:
+                place = _line_start(text, existing[neighbour].start)
                 while place and _COMMENT.match(text, above := _line_start(text, place - 1)):
                     place = above
                 return place
@@ -256,9 +256,9 @@ def _with_ends(text: str, newline: str) -> str:
 
 
 def _body(
-    document: Document, before: Memory, after: Memory, *, owned: bool, competing: bool
+    document: Document, previous: Memory, after: Memory, *, owned: bool, competing: bool
 ) -> str:
-    source, target = normal(before), normal(after)
+    source, target = normal(previous), normal(after)
     if all(getattr(source, name) == getattr(target, name) for name in _IN_BODY):
         return document.body
     if target.sections and not owned:
@@ -300,14 +300,14 @@ def _version_edits(layout: Layout, target: Memory) -> Iterable[tuple[int, int, l
     """Yields the edits that remove resolved versions and add new ones."""
     left = tuple(version for version in layout.versions if version in target.competing)
     # If the order differs, all are written again.
-    kept = left if left == target.competing[: len(left)] else ()
+    prefix = left if left == target.competing[: len(left)] else ()
     for name, part in layout.competing:
-        if Version(field=name, text=part.text) not in kept and part.heading is not None:
+        if Version(field=name, text=part.text) not in prefix and part.heading is not None:
             end = max(part.end, part.heading + 1)
             while end < len(layout.lines) and not layout.lines[end].strip():
                 end += 1
             yield part.heading, end, []
-    if new := target.competing[len(kept) :]:
+    if new := target.competing[len(prefix) :]:
         end = len(layout.lines)
         yield end, end, ["", *render_body("", {}, new).split("\n")]
 
@@ -335,17 +335,17 @@ def _new_section(layout: Layout, section: Section, target: Memory) -> tuple[int,
     later = [layout.sections[s] for s in order[order.index(section) + 1 :] if s in layout.sections]
     if later and later[0].heading is not None:
         return later[0].heading, later[0].heading, [*lines, ""]
-    last = max([layout.content.end, *(part.end for part in layout.sections.values())])
+    end = max([layout.content.end, *(part.end for part in layout.sections.values())])
     if layout.competing:
-        return last, last, ["", *lines, ""]
-    return last, last, ["", *lines] if last or target.content else lines
+        return end, end, ["", *lines, ""]
+    return end, end, ["", *lines] if end or target.content else lines
 
 
 def _verify(
-    data: bytes, before: Memory, after: Memory, changes: Mapping[str, Any], *, path: str
+    data: bytes, previous: Memory, after: Memory, changes: Mapping[str, Any], *, path: str
 ) -> None:
     """Raises `Invalid` unless `data` reads as `after`: no edit is better than a wrong one."""
-    parsed = parse(data, path=path, modified=before.created)
+    parsed = parse(data, path=path, modified=previous.created)
     if isinstance(parsed, Problem):
         reason = parsed.reason
     elif _foreign(normal(parsed.memory)) == _foreign(normal(after)):

@@ -50,13 +50,13 @@ def packed(value: Any) -> str:
 
 
 def render(
-    namespace: str, key: str, value: Any, other: Mapping[str, Any] = MappingProxyType({})
+    namespace: str, key: str, value: Any, extra: Mapping[str, Any] = MappingProxyType({})
 ) -> bytes:
     """Returns the file of a value that `packed` has accepted.
 
-    `other` are further keys of its header. Raises `Invalid` if they could not be read again.
+    `extra` are further keys of its header. Raises `Invalid` if they could not be read again.
     """
-    header = front_matter.emitted_lines({"namespace": namespace, "key": key, **other})
+    header = front_matter.emitted_lines({"namespace": namespace, "key": key, **extra})
     is_short = len(header.encode()) <= _LONGEST_HEADER
     if is_short and (lines := _as_yaml(value)) is not None:
         data = f"---\n{header}{lines}---\n".encode()
@@ -65,8 +65,8 @@ def render(
         if len(text) > _LONGEST_HEADER:
             text = packed(value)
         data = f"---\n{header}---\n```json\n{text}\n```\n".encode()
-    if other:
-        _check_kept(data, other)
+    if extra:
+        _check_header(data, extra)
     return data
 
 
@@ -98,10 +98,10 @@ def other_keys(data: bytes) -> dict[str, Any]:
     return {key: value for key, value in header.items() if key not in _KEYS}
 
 
-def _check_kept(data: bytes, other: Mapping[str, Any]) -> None:
+def _check_header(data: bytes, extra: Mapping[str, Any]) -> None:
     """Raises `Invalid` unless a file has these other keys: they may be longer than before."""
     try:
-        if other_keys(data) == other:
+        if other_keys(data) == extra:
             return
         reason = "they would be read differently"
     except Unreadable as error:
@@ -112,9 +112,9 @@ def _check_kept(data: bytes, other: Mapping[str, Any]) -> None:
     )
 
 
-def exactly(value: Any, other: Any) -> bool:
+def exactly(value: Any, reference: Any) -> bool:
     """Returns whether two JSON values are the same: `1` is neither `1.0` nor `true`."""
-    return json.dumps(value) == json.dumps(other)
+    return json.dumps(value) == json.dumps(reference)
 
 
 def _as_yaml(value: Any) -> str | None:

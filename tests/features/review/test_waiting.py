@@ -38,7 +38,8 @@ def commit(root, message="more"):
 
 def listed(call, *kinds, kept=False):
     return [
-        (item.kind.value, item.why) for item in review.waiting(call, kinds or Waiting, kept=kept)
+        (item.kind.value, item.why)
+        for item in review.waiting(call, kinds or Waiting, with_hidden=kept)
     ]
 
 

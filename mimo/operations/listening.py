@@ -84,9 +84,10 @@ class Memory:
                 yield user
 
     def root(self) -> Path | None:
-        """Returns the project's folder without opening its parts; None without a project."""
-        mind = self._mind or self._open()
-        return mind.project.root if mind.has_project else None
+        """Returns the project's folder without opening its parts; None if none can be used."""
+        with suppress(MindError):
+            return (self._mind or self._open()).project.root
+        return None
 
     def close(self) -> None:
         """Closes the memory if it was opened, which writes buffered changes."""

@@ -17,7 +17,7 @@ from mimo import disk
 from mimo.data.loads import DataError, loads
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple
-from mimo.store import locks
+from mimo.store import locks, projects
 
 _SUFFIX = ".server"
 
@@ -47,12 +47,13 @@ def _folder(home: Path) -> Path:
 def registered(home: Path, kind: Kind, root: Path | None, now: datetime) -> Iterator[None]:
     """Lists this process as a server of a project while the block runs; None is all projects.
 
-    A home that can't be written does not stop the server.
+    A home that can't be written, or is not mind's own, does not stop the server.
     """
     path, descriptor = _folder(home) / f"{os.getpid()}-{kind.name.lower()}{_SUFFIX}", None
     named = os.fsencode(root).decode("utf-8", "replace") if root else None
     state = {"kind": kind, "pid": os.getpid(), "since": now.isoformat(), "root": named}
     with suppress(MindError, OSError):
+        projects.check_home(home)
         descriptor = locks.hold(path, wait=0)
         if descriptor is not None:
             os.ftruncate(descriptor, 0)  # A process that was killed may have had the same id.

@@ -302,15 +302,6 @@ def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
         assert b"\x1b" not in done.stdout + done.stderr
 
 
-def test_a_command_leaves_no_journal_file_of_the_index(memory: Path) -> None:
-    for words in (["add", "Tea is served at four"], ["list"]):
-        assert call(*words, stdout=subprocess.DEVNULL).returncode == 0
-
-    index = memory.parent.parent / ".index"
-    assert [*index.glob("index-v*.db")]
-    assert not [path for path in index.glob("*-wal") if path.stat().st_size]
-
-
 @pytest.mark.parametrize(
     ("line", "closed"),
     [

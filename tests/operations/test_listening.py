@@ -181,7 +181,7 @@ def test_a_call_goes_on_while_the_settings_change(memory: Memory, call: Call) ->
         change_settings(call.mind.folder, limit)
         view, other = other, use(memory)
         finding.search(Call(other), "tea", finding.Options())
-        opened.append(descriptors())
+        opened.append(descriptors_left())
     assert max(opened[3:]) <= max(opened[:3])
 
 

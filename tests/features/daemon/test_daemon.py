@@ -59,19 +59,25 @@ def test_a_change_is_indexed_at_once(loop: Loop, call: Call) -> None:
     assert count(call) == 1
 
 
+def open_files() -> set[str]:
+    """Returns the paths of the files that this process has open."""
+    return {os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()}
+
+
 def test_its_end_closes_the_index_of_each_memory(call: Call, loop: Loop) -> None:
     user = call.user(make=True)
     assert user
     loop.check()
     opened = [*loop._projects.values(), loop._user]
     folders = [each.index_folder for each in opened if each]
-    journals = [path for folder in folders for path in folder.glob("index*-wal")]
-    assert len(journals) == 2
+    files = {str(path) for folder in folders for path in folder.glob("index*.db")}
+    assert len(files) == 2
+    assert files <= open_files()
 
     loop.end()
     loop.run()
 
-    assert [path.exists() for path in journals] == [False, False]
+    assert not files & open_files()
 
 
 def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, call: Call) -> None:

@@ -163,6 +163,7 @@ class Listener:
         path.unlink(missing_ok=True)  # It is of a process that was killed.
         with socket(AF_UNIX, SOCK_STREAM) as listening:
             listening.bind(str(path))
+            path.chmod(disk.FILE_MODE)
             listening.listen(MOST_CONNECTIONS)
             self._listening = listening
             while not self._ended.is_set():

@@ -13,6 +13,7 @@ from threading import Event, Thread
 
 import pytest
 
+from mimo import disk
 from mimo.cli import asked
 from mimo.mind import Mind
 from mimo.operations import asking, listening
@@ -109,6 +110,11 @@ def test_a_server_whose_code_was_replaced_makes_room_for_another(
 
 
 @pytest.mark.attack(PLANTED)
+def test_only_the_user_can_connect_to_a_server(project: Path, home: Path) -> None:
+    with serving(home, project):
+        assert list(disk.exposed_below(Path(asking.folder_of(str(home))))) == []
+
+
 def test_a_folder_of_sockets_that_others_can_change_is_not_used(project: Path, home: Path) -> None:
     with serving(home, project):
         folder = Path(asking.folder_of(str(home)))

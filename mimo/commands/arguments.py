@@ -16,6 +16,7 @@ from mimo.call import Surface
 from mimo.commands.spec import OPERATION, Param, Shape, Spec, to_json
 from mimo.data.loads import MAX_DEPTH, levels
 from mimo.errors import Invalid
+from mimo.text.tool_names import spelled
 
 NOUNS = {
     "string": "text",
@@ -118,7 +119,7 @@ def _unknown(name: str, spec: Spec, accepted: Iterable[str]) -> Invalid:
     near = nearest(name, names)
     listed = f"arguments are {', '.join(names)}" if names else "it takes no arguments"
     return Invalid(
-        f"`{name}` is not an argument of `{spec.operation or spec.name}`",
+        f"`{name}` is not an argument of `{spec.operation or spelled(spec.name, 'underscore')}`",
         hint=f"did you mean `{near[0]}`?" if near else listed,
         details={"field": name},
     )

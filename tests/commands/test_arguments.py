@@ -129,6 +129,11 @@ def test_a_number_larger_than_any_count_is_refused(number: float) -> None:
         decode(all_commands().at("list"), {"offset": number}, Surface.MCP)
 
 
+def test_the_error_for_an_unknown_argument_names_the_tool_as_it_is_listed() -> None:
+    with pytest.raises(Invalid, match="is not an argument of `search_recent`"):
+        decode(all_commands().at("search recent"), {"days": 3}, Surface.MCP)
+
+
 def test_the_error_for_an_unknown_argument_suggests_the_nearest() -> None:
     assert refused(text="a", colur="red").hint == "did you mean `colour`?"
     assert refused(text="a", zzz=1).hint.startswith("arguments are text, count, ")

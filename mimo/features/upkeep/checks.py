@@ -199,7 +199,7 @@ def _locks(call: Call) -> Iterator[Check]:
 
 
 def _clients(call: Call) -> Iterator[Check]:
-    for doubt in doubts(call):
+    for doubt in dict.fromkeys(doubts(call)):  # Clients share files.
         yield _warning("clients", doubt.message, doubt.hint)
 
 

@@ -1086,5 +1086,5 @@ def test_the_doctor_reports_hooks_that_run_twice(
 
     assert "the plugin mind@mimo and project settings both run mind's hooks" in out
     assert f"Codex has hooks in {user / '.codex/config.toml'} and in hooks.json" in out
-    assert "starts the missing `mind`" in out
+    assert out.count(f"{project / '.mcp.json'} starts the missing `mind`") == 1
     assert "pipx install CHECKOUT" in out

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
+from mimo.cli.main import main
 from mimo.features.upkeep.status import status
 from mimo.operations import running
 from mimo.operations.running import Kind, Server, registered, servers
@@ -50,9 +51,12 @@ def test_a_server_runs_if_it_can_not_be_listed(
         assert servers(home, project) == []
 
 
-def test_the_status_lists_what_runs(call: Call) -> None:
+def test_the_status_lists_what_runs(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     root = call.mind.project.root
     assert status(call).running == ()
     with registered(call.mind.home, Kind.STDIO, root, NOW):
         (row,) = status(call).running
+        main(["status"], open=lambda _: call.mind)
+    printed = capsys.readouterr().out
+    assert f"`mind mcp` runs as process {os.getpid()}, started {NOW:%Y-%m-%d}" in printed
     assert (row.kind, row.pid, row.since) == (Kind.STDIO, os.getpid(), NOW)

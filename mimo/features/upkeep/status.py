@@ -305,8 +305,8 @@ def _(result: Status, screen: Screen) -> None:
             dim(f"{registered}, {count(total.total_memories, 'memory', 'memories')} in all")
         )
     for process in result.running:
-        since = f" since {minute(process.since)}" if process.since else ""
-        screen.line(dim(f"`mind {process.kind}` runs as process {process.pid}{since}"))
+        started = f", started {minute(process.since)}" if process.since else ""
+        screen.line(dim(f"`mind {process.kind}` runs as process {process.pid}{started}"))
     if not result.daemon.running:
         screen.line(dim("the daemon is not running; nothing needs it (start: `mind daemon start`)"))
     for warning in result.warnings:

@@ -92,24 +92,6 @@ class Cache:
         self._thread = _local()
         """The `Transaction` that each thread uses now, if any, as its attribute `transaction`."""
 
-    @classmethod
-    def open_or_rebuild(
-        cls,
-        folder: Path | None,
-        schema: Schema,
-        *,
-        owner: str = "",
-        prepare: Callable[[Connection], object] | None = None,
-    ) -> Cache:
-        """Returns the opened cache of a folder, which is empty if no file there is usable.
-
-        Raises `StorageFailed` if the folder can't be written.
-        """
-        cache = cls(folder, schema, owner=owner, prepare=prepare)
-        cache.check_folder()
-        with cache.begin(reads=False):
-            return cache
-
     def check_folder(self) -> None:
         """Makes a missing folder. Raises `StorageFailed` if it can't be written."""
         if self.path is None:

@@ -127,7 +127,7 @@ class Limits:
         cache = self._caches.get(folder)
         if cache is None:
             owner = self._owner() if folder else ""
-            cache = self._caches[folder] = Cache.open_or_rebuild(folder, _SCHEMA, owner=owner)
+            cache = self._caches[folder] = Cache(folder, _SCHEMA, owner=owner)
         cache.attempt(cache.writing, _take_all, limits, now)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""Facts about every text that only a review needs: whether it cites a place, and near-duplicates.
+"""Near-duplicates, and the memories that may cite a place in a file.
 
-Reading all texts takes long, so a review keeps what it derives from each in the table `derived`,
+Reading all texts takes long, so a review keeps the keys of citing memories in the table `citing`,
 which the first one creates, and reads only new texts the next time. `meta` has the revision and the
 last key of that, and the near-duplicates of the last review.
 """
@@ -9,38 +9,30 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
-from mimo.index import rows, schema, survey, tracking
+from mimo.index import rows, schema, survey, tracking, writing
 from mimo.index.schema import CURRENT, marks, newest_first, portions
 from mimo.memory import duplicates
-from mimo.memory.duplicates import ALIKE, likeness
 from mimo.memory.model import Record
 from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
     from mimo.index.index import Reader
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS derived (
-    memory INTEGER PRIMARY KEY, cites INTEGER NOT NULL, words INTEGER NOT NULL, sketch BLOB NOT NULL
-)
-"""
-
 _BATCH = 1_000
-"""The number of memories whose facts are written in one transaction."""
+"""The number of memories that are read in one transaction."""
 
 _MOST_PAIRS = 5_000
 """The number of pairs that are kept from one review to the next."""
 
-_MOST_CLOSE = 24
-"""The number of near-duplicates of a memory that are kept: the nearest may be superseded later."""
+_MOST_CHANGED = 200
+"""The number of changed memories up to which near-duplicates of the last review are used."""
 
 _LINE, _AFTER_DIGIT, _LINE_AFTER_DIGIT = r':(?<=[^\s"\d]:)\d', r":(?<=\d:)\d", r"\.[A-Za-z]\w*:\d"
 _NAME = r"#[^ #]"
@@ -48,17 +40,6 @@ _NAME = r"#[^ #]"
 
 All but the third begin with a certain character, which is found quickly.
 """
-
-
-class Facts(NamedTuple):
-    """The facts about the text of a memory."""
-
-    key: int
-    cites: bool
-    """True if it may cite a place in a file."""
-    words: int
-    """The number of its distinct words."""
-    sketch: bytes
 
 
 def may_cite(text: str) -> bool:
@@ -70,77 +51,12 @@ def may_cite(text: str) -> bool:
     return compiled(_LINE_AFTER_DIGIT).search(text) is not None
 
 
-# Sketches.
-
-
-def sketch(words: Collection[str]) -> int:
-    """Returns a number whose bits are the parities of the words by their hashes.
-
-    Two sketches of one width differ in at most as many bits as there are words in only one text.
-    Words that are evenly spread over four times as many bits rarely hide each other.
-    """
-    mask, bits = width(len(words)) - 1, 0
-    for word in words:
-        bits ^= 1 << (_hash(word) & mask)
-    return bits
-
-
-@lru_cache(maxsize=20_000)
-def _hash(word: str) -> int:
-    return crc32(word.encode())
-
-
-def width(words: int) -> int:
-    """Returns the number of bits in the sketch of so many words, a power of two."""
-    return max(64, 1 << (4 * words - 1).bit_length())
-
-
-def narrowed(bits: int, width: int, narrow: int) -> int:
-    """Returns the sketch of the same words with fewer bits."""
-    while width > narrow:
-        width //= 2
-        bits = (bits >> width) ^ (bits & ((1 << width) - 1))
-    return bits
-
-
-_APART = (1 - ALIKE) / (1 + ALIKE) + 1e-9
-"""The largest share of the words of two near-duplicates that only one of them has."""
-
-
-def _finder(texts: Iterable[_Text]) -> Callable[[int, int], Iterator[int]]:
-    """Returns a function that yields the texts that may be near-duplicates of another one.
-
-    It takes the number of the other's words, and their sketch. If two texts share a part `ALIKE` of
-    all their words, the words in only one of them are at most (1 - ALIKE) / (1 + ALIKE) of the
-    words of one plus the other.
-    """
-    entries = [(text.key, len(text.words), sketch(text.words)) for text in texts if text.words]
-
-    @cache
-    def comparable(words: int) -> tuple[tuple[int, list[tuple[int, int, int]]], ...]:
-        """Returns the texts of about as many words, by their width."""
-        widths: dict[int, list[tuple[int, int, int]]] = {}
-        for key, size, bits in entries:
-            if min(size, words) >= ALIKE * max(size, words):
-                common = min(width(size), width(words))
-                same = narrowed(bits, width(size), common)
-                widths.setdefault(common, []).append((key, same, int(_APART * (size + words))))
-        return tuple(widths.items())
-
-    def near(words: int, bits: int) -> Iterator[int]:
-        for common, some in comparable(words):
-            target = narrowed(bits, width(words), common)
-            yield from [key for key, value, limit in some if (value ^ target).bit_count() <= limit]
-
-    return near
-
-
-# The facts of all memories.
+# Memories that may cite a place.
 
 
 def _stored(sql: sqlite3.Connection) -> tuple[int, set[int]]:
-    """Returns the last key with stored facts, 0 for none, and the keys that changed since."""
-    noted = sql.execute("SELECT value FROM meta WHERE name = 'derived'").fetchone()
+    """Returns the last key that was read, 0 for none, and the keys that changed since."""
+    noted = sql.execute("SELECT value FROM meta WHERE name = 'citing'").fetchone()
     if noted:
         revision, last_key = rows.from_json(noted[0])
         changed = tracking.changed_since(sql, revision)
@@ -155,19 +71,8 @@ def citing(reader: Reader) -> tuple[Record, ...]:
     return reader.ask(_citing)
 
 
-def doubles(reader: Reader, limit: int) -> tuple[tuple[Record, Record], ...]:
-    """Returns near-duplicates among the newest `limit` memories, each with the nearest."""
-    _learn_all(reader)
-    identity, pairs, now = reader.ask(lambda sql: (sql.identity, *_doubles(sql, limit)))
-    if now:
-        with suppress(StorageFailed), reader.index.writing() as sql:
-            if sql.identity == identity:
-                _keep(sql, now)
-    return pairs
-
-
 def _learn_all(reader: Reader) -> None:
-    """Stores the facts that a review derives from new texts, if the index can be written."""
+    """Stores which of the new texts may cite a place, if the index can be written."""
     is_behind = reader.ask(_is_behind)
     reader.end()
     with suppress(StorageFailed):
@@ -177,92 +82,75 @@ def _learn_all(reader: Reader) -> None:
 
 
 def _is_behind(sql: sqlite3.Connection) -> bool:
-    """Returns whether the facts of some memories are not stored yet."""
+    """Returns whether some memories were not read yet."""
     last, changed = _stored(sql)
     newer = "SELECT 1 FROM memories WHERE key > ? LIMIT 1"
     return bool(changed or sql.execute(newer, (last,)).fetchone())
 
 
 def _learn(sql: sqlite3.Connection) -> bool:
-    """Stores the facts of more memories in an open transaction, and returns whether some lack."""
+    """Reads more memories in an open transaction, and returns whether some are left."""
     last, changed = _stored(sql)
     if not last:
-        sql.execute(_TABLE)
-        sql.execute("DELETE FROM derived")
-    facts = [*_again(sql, changed, last), *_after(sql, last)]
-    sql.executemany("DELETE FROM derived WHERE memory = ?", [(key,) for key in changed])
-    sql.executemany(f"INSERT INTO derived VALUES ({marks(range(4))})", facts)
-    last = max([last, *(fact.key for fact in facts)])
-    noted = "INSERT OR REPLACE INTO meta SELECT 'derived', '[' || revision || ', ' || ? || ']'"
+        sql.execute("CREATE TABLE IF NOT EXISTS citing (memory INTEGER PRIMARY KEY)")
+        sql.execute("DELETE FROM citing")
+    read = [*_again(sql, changed, last), *_after(sql, last)]
+    sql.executemany("DELETE FROM citing WHERE memory = ?", [(key,) for key in changed])
+    sql.executemany("INSERT INTO citing VALUES (?)", [(key,) for key, cites in read if cites])
+    last = max([last, *(key for key, _ in read)])
+    noted = "INSERT OR REPLACE INTO meta SELECT 'citing', '[' || revision || ', ' || ? || ']'"
     sql.execute(f"{noted} FROM totals", (last,))
     return _is_behind(sql)
 
 
-def _facts(sql: sqlite3.Connection) -> Iterator[Facts]:
-    """Yields the facts of all memories, of those that are not stored yet, too."""
+def _citing_keys(sql: sqlite3.Connection) -> Iterator[int]:
+    """Yields the memories that may cite a place, of those that were not read yet, too."""
     last_key, changed = _stored(sql)
     if last_key:
-        stored = sql.execute("SELECT memory, cites, words, sketch FROM derived")
-        yield from (Facts(*row) for row in stored if row[0] not in changed)
-    yield from _again(sql, changed, last_key)
+        yield from (
+            key for (key,) in sql.execute("SELECT memory FROM citing") if key not in changed
+        )
+    yield from (key for key, cites in _again(sql, changed, last_key) if cites)
     while batch := list(_after(sql, last_key)):
-        yield from batch
-        last_key = batch[-1].key
+        yield from (key for key, cites in batch if cites)
+        last_key = batch[-1][0]
 
 
-def _again(sql: sqlite3.Connection, changed: Collection[int], last_key: int) -> Iterator[Facts]:
-    """Yields the facts of changed memories up to the last key with stored facts."""
+def _again(
+    sql: sqlite3.Connection, changed: Collection[int], last_key: int
+) -> Iterator[tuple[int, bool]]:
+    """Yields changed memories up to the last key that was read, as `_read`."""
     for keys in portions([key for key in changed if key <= last_key]):
-        yield from _derived(sql, f"WHERE m.key IN ({marks(keys)}) GROUP BY m.key", keys)
+        yield from _read(sql, f"WHERE m.key IN ({marks(keys)})", keys)
 
 
-def _after(sql: sqlite3.Connection, last_key: int) -> Iterator[Facts]:
-    """Yields the facts of the next memories by key."""
-    clauses = "WHERE m.key > ? GROUP BY m.key ORDER BY m.key LIMIT ?"
-    return _derived(sql, clauses, (last_key, _BATCH))
+def _after(sql: sqlite3.Connection, last_key: int) -> Iterator[tuple[int, bool]]:
+    """Yields the next memories by key, as `_read`."""
+    return _read(sql, "WHERE m.key > ? ORDER BY m.key LIMIT ?", (last_key, _BATCH))
 
 
-def _derived(sql: sqlite3.Connection, clauses: str, values: Sequence[int]) -> Iterator[Facts]:
-    """Yields the facts of some memories, from their texts."""
+def _read(
+    sql: sqlite3.Connection, clauses: str, values: Sequence[int]
+) -> Iterator[tuple[int, bool]]:
+    """Yields the keys of some memories, and whether their texts may cite a place in a file."""
     # The parts of an ingested text cite places that its author had.
     template = "CASE WHEN m.parent IS NULL THEN {} END"
-    selected = sql.execute(
-        f"SELECT m.key, {template.format('m.rest')}, {template.format('m.title')},"
-        f" {template.format('unpacked(m.content)')}, {_TOKENS}"
-        f" FROM memories m LEFT JOIN units u ON u.memory = m.key {clauses}",
-        values,
-    )
-    for key, *texts, tokens in selected:
-        words = duplicates.words_of(tokens)
-        bits = sketch(words).to_bytes(width(len(words)) // 8, "little")
-        yield Facts(key, may_cite("\n".join(filter(None, texts))), len(words), bits)
-
-
-_TOKENS = "m.title_tokens || ' ' || coalesce(group_concat(u.tokens, ' '), '')"
+    texts = (template.format(column) for column in ("m.rest", "m.title", "unpacked(m.content)"))
+    for key, *parts in sql.execute(
+        f"SELECT m.key, {', '.join(texts)} FROM memories m {clauses}", values
+    ):
+        yield key, may_cite("\n".join(filter(None, parts)))
 
 
 def _citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns the memories that may cite a place in a file, newest first."""
     records: list[Record] = []
-    for keys in portions([facts.key for facts in _facts(sql) if facts.cites]):
+    for keys in portions(list(_citing_keys(sql))):
         records += rows.select(sql, f"WHERE m.key IN ({marks(keys)}) AND +m.shadowed = 0", keys)
     return tuple(sorted(records, key=rows.newest_first))
 
 
 # Near-duplicates.
-
-
-class _Text(NamedTuple):
-    """A memory as it is compared with others."""
-
-    key: int
-    words: frozenset[str]
-    age: tuple[int, str]
-    """Its creation and its id."""
-
-
-_Alike = tuple[float, tuple[int, str], int]
-"""A text that is alike another one: the negative likeness, its age and its key."""
 
 
 class Doubles(NamedTuple):
@@ -272,6 +160,17 @@ class Doubles(NamedTuple):
     compared: list[int]
     pairs: list[tuple[int, int, float]]
     """Those of the compared memories, another one each, and how much they are alike."""
+
+
+def doubles(reader: Reader, limit: int) -> tuple[tuple[Record, Record], ...]:
+    """Returns near-duplicates among the newest `limit` memories, each with the nearest."""
+    identity, pairs, now = reader.ask(lambda sql: (sql.identity, *_doubles(sql, limit)))
+    if now:
+        reader.end()
+        with suppress(StorageFailed), reader.index.writing() as sql:
+            if sql.identity == identity:
+                _keep(sql, now)
+    return pairs
 
 
 def _doubles(
@@ -324,56 +223,25 @@ def _stored_doubles(sql: sqlite3.Connection) -> tuple[Doubles, set[int]]:
     if noted:
         stored = Doubles(*rows.from_json(noted[0]))
         changed = tracking.changed_since(sql, stored.revision)
-        if changed is not None:
+        if changed is not None and len(changed) <= _MOST_CHANGED:
             return stored, set(changed)
     return Doubles(0, [], []), set()
 
 
 def _compared(
-    sql: sqlite3.Connection,
-    fresh: Sequence[int],
-    old: Collection[int],
-    changed: Collection[int],
+    sql: sqlite3.Connection, fresh: Sequence[int], old: Collection[int], changed: Collection[int]
 ) -> list[tuple[int, int, float]]:
     """Returns the near-duplicates of fresh memories, and those of old ones that have changed."""
-    texts = {text.key: text for text in _texts(sql, [*fresh, *old])}
-    of_fresh = _finder(texts[key] for key in fresh if key in texts)
-    of_old = _finder(texts[key] for key in old if key in texts)
-    near: dict[int, list[int]] = {}
-    for key, _, words, data in _facts(sql) if fresh else _again(sql, changed, max(changed)):
-        bits = int.from_bytes(data, "little")
-        ones = [*of_fresh(words, bits), *(of_old(words, bits) if key in changed else ())]
-        if ones and ones != [key]:
-            near[key] = ones
-    close: dict[int, list[_Alike]] = {}
-    for keys in portions(list(near)):
-        for twin in _texts(sql, keys, " AND m.type <> 'checkpoint'"):
-            for key in near[twin.key]:
-                if key != twin.key and (alike := likeness(texts[key].words, twin.words)) >= ALIKE:
-                    _keep_closest(close.setdefault(key, []), (-alike, twin.age, twin.key))
-    return [
-        (key, twin, -distance)
-        for key, some in close.items()
-        for distance, _, twin in sorted(some)[:_MOST_CLOSE]
-    ]
-
-
-def _keep_closest(some: list[_Alike], text: _Alike) -> None:
-    """Adds a text to those that share the most words with another, the older ones of equal ones."""
-    some.append(text)
-    if len(some) > 4 * _MOST_CLOSE:
-        some.sort()
-        del some[_MOST_CLOSE:]
-
-
-def _texts(sql: sqlite3.Connection, keys: Sequence[int], condition: str = "") -> Iterator[_Text]:
-    """Yields the memories with these keys that pass a condition."""
-    for some in portions(keys):
-        selected = sql.execute(
-            f"SELECT m.key, {_TOKENS}, m.created, m.id FROM memories m"
-            f" LEFT JOIN units u ON u.memory = m.key WHERE m.key IN ({marks(some)}){condition}"
-            " GROUP BY m.key",
-            some,
-        )
-        for key, tokens, *age in selected:
-            yield _Text(key, duplicates.words_of(tokens), (age[0], age[1]))
+    pairs: list[tuple[int, int, float]] = []
+    query = (
+        f"SELECT m.key, {writing.TOKENS} FROM memories m LEFT JOIN units u ON u.memory = m.key"
+        " WHERE m.key IN ({}) GROUP BY m.key"
+    )
+    frequency = cache(partial(schema.frequency, sql))  # Counting a common word takes long.
+    for keys in portions(list({*fresh, *changed})):
+        for key, tokens in sql.execute(query.format(marks(keys)), keys).fetchall():
+            words = duplicates.words_of(tokens)
+            for twin, alike in writing.near_duplicates(sql, words, frequency, "m.key <> ?", key):
+                pairs += [(key, twin, alike)] if key in fresh else []
+                pairs += [(twin, key, alike)] if key in changed and twin in old else []
+    return pairs

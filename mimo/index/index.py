@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Concatenate, cast
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
 from mimo.disk import WAIT_SECONDS
 from mimo.errors import Misread, StorageFailed
-from mimo.index import names, rows, schema, tracking
+from mimo.index import names, rows, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
 from mimo.index.schema import Approvals
 from mimo.index.vectors import State, Vectors, purge_vectors
-from mimo.memory.model import Filter
+from mimo.memory.model import Filter, Problem
 from mimo.sqlite import Connection
 
 if TYPE_CHECKING:
@@ -192,6 +192,10 @@ class Reader(Queries):
             return cast("Answer", kept)
 
         return self.ask(answer)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Returns the files that could not be read when they were indexed, with the reasons."""
+        return self.kept(selection.problems)
 
     def ask(
         self,

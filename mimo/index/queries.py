@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from mimo.index import names, schema, selection, tracking
-from mimo.memory.model import Memory, Problem, Record
+from mimo.memory.model import Memory, Record
 from mimo.sqlite import Connection
 
 Answer = TypeVar("Answer")
@@ -40,10 +40,6 @@ class Queries:
         """Returns the result of a query over the tables."""
         raise NotImplementedError
 
-    def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
-        """Returns the result of a query, which is kept until the index or an argument changes."""
-        raise NotImplementedError
-
     stamps = _query(tracking.stamps)
     paths = _query(tracking.paths_of_files)
     file_count = _query(tracking.count_files)
@@ -72,10 +68,6 @@ class Queries:
     latest = _query(tracking.latest)
     changes_since = _query(tracking.changes_since)
     fingerprint = _query(tracking.fingerprint)
-
-    def problems(self) -> tuple[Problem, ...]:
-        """Returns the files that could not be read when they were indexed, with the reasons."""
-        return self.kept(selection.problems)
 
     def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
         """Returns the superseded ones among these ids, each with the newest memory that does so."""

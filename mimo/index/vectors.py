@@ -455,8 +455,7 @@ def purge_vectors(folder: Path, keep: Collection[bytes], owner: str = "") -> Non
 
     The usearch files are removed, too; the next search makes them again. Raises `StorageFailed`.
     """
-    cache = Cache.open_or_rebuild(folder, SCHEMA, owner=owner)
-    with closing(cache):
+    with closing(Cache(folder, SCHEMA, owner=owner)) as cache:
         cache.attempt(cache.writing, _prune, frozenset(keep), keeps_files=False)
         _sweep(folder, cache, after_seconds=0)
         cache.compact()

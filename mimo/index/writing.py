@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 
 from mimo.index import rows, schema, selection, tracking
 from mimo.index.documents import Document, is_chat, statement_of
@@ -28,7 +29,7 @@ from mimo.index.schema import (
 from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, tag_key, topic_key
+from mimo.memory.model import Filter, Memory, Place, Problem, Record, tag_key, topic_key
 
 Batch = tuple[list[Change], list[Document]]
 """Changes, and the documents in them."""
@@ -40,10 +41,14 @@ _BATCH_CHARACTERS = 4_000_000
 """A batch ends earlier at this much text: a file may hold many memories, or a very long one."""
 
 _COMPARED = 20
-"""The number of memories that words find, best first, and that a new one is compared with."""
+"""The number of memories that words find, best first, and that a memory is compared with."""
 
 _MOST_TOUCHED = 1_000
 """The number of names in `touched`. More changes, such as a first index, empty the table."""
+
+
+TOKENS = "m.title_tokens || ' ' || coalesce(group_concat(u.tokens, ' '), '')"
+"""The words of a memory, in a query over `memories m` and `units u`, grouped by memory."""
 
 
 def prepared(changes: Iterable[Change]) -> Iterator[Batch]:
@@ -376,7 +381,25 @@ def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
     Of equally near ones, it is the oldest.
     """
     words = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
-    frequencies = {term: schema.frequency(sql, term) for term in duplicates.sample(words)}
+    condition = f"m.id <> ? AND m.shadowed = 0 AND {CURRENT.format('m')}"
+    near = near_duplicates(
+        sql, words, partial(schema.frequency, sql), condition, draft.record.memory.id
+    )
+    return rows.by_key(sql, [near[0][0]])[near[0][0]] if near else None
+
+
+def near_duplicates(
+    sql: sqlite3.Connection,
+    words: frozenset[str],
+    frequency: Callable[[str], int],
+    condition: str,
+    value: str | int,
+) -> list[tuple[int, float]]:
+    """Returns the near-duplicates of a text that pass a condition, and how much they are alike.
+
+    The nearest is the first; of equally near ones, it is the oldest.
+    """
+    frequencies = {term: frequency(term) for term in duplicates.sample(words)}
     terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
     memories = schema.totals(sql).memories
     matches = sum(frequencies[term] for term in terms)
@@ -384,15 +407,14 @@ def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
         sql, terms, Filter(), memories=memories, admitted=memories, matches=matches
     )[:_COMPARED]
     texts = sql.execute(
-        "SELECT m.key, m.title_tokens || ' ' || group_concat(u.tokens, ' '), m.created, m.id"
-        " FROM memories m JOIN units u ON u.memory = m.key"
-        f" WHERE m.key IN ({marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
-        f" AND {CURRENT.format('m')} GROUP BY m.key",
-        (*keys, Kind.CHECKPOINT.value, draft.record.memory.id),
+        f"SELECT m.key, {TOKENS}, m.created, m.id FROM memories m"
+        " LEFT JOIN units u ON u.memory = m.key"
+        f" WHERE m.key IN ({marks(keys)}) AND m.type <> 'checkpoint' AND {condition}"
+        " GROUP BY m.key",
+        (*keys, value),
     ).fetchall()
-    scored = [
+    scored = sorted(
         (-duplicates.likeness(words, duplicates.words_of(tokens)), created, id, key)
         for key, tokens, created, id in texts
-    ]
-    distance, *_, best = min(scored, default=(0.0, 0, "", 0))
-    return rows.by_key(sql, [best])[best] if -distance >= duplicates.ALIKE else None
+    )
+    return [(key, -distance) for distance, *_, key in scored if -distance >= duplicates.ALIKE]

@@ -83,10 +83,6 @@ def _fetch(call: Call) -> None:
         sharing.fetch_vectors(call)
 
 
-def _unseen(done: int, total: int) -> None:
-    """Takes the progress of a thread, which no user sees."""
-
-
 class Encoding:
     """A thread of a server that makes missing vectors while no call runs.
 
@@ -145,7 +141,7 @@ class Encoding:
                 turn = partial(self._turn, _lock_file(mind))
                 with turn():
                     _fetch(Call(mind))
-                mind.index.make_meanings(_unseen, turn)
+                mind.index.make_meanings(lambda *_: None, turn)  # No user sees its progress.
         except Cancelled:
             raise
         except FAILURES as error:  # The next call tries again.

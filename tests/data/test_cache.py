@@ -27,7 +27,10 @@ SCHEMA = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length I
 
 
 def opened(folder: Path | None, owner: str = "me", schema: Schema = SCHEMA) -> Cache:
-    return Cache.open_or_rebuild(folder, schema, owner=owner)
+    cache = Cache(folder, schema, owner=owner)
+    cache.check_folder()
+    with cache.begin(reads=False):
+        return cache
 
 
 def put(cache: Cache, *words: str) -> None:
@@ -341,7 +344,7 @@ def test_error_of_a_function_in_sql_is_no_damage(folder: Path) -> None:
     def failing(_: str) -> bool:
         raise StorageFailed("approvals can't be read")
 
-    cache = Cache.open_or_rebuild(
+    cache = Cache(
         folder, SCHEMA, owner="me", prepare=lambda sql: sql.add_function("approved", 1, failing)
     )
     with pytest.raises(StorageFailed, match="approvals"), cache.reading() as sql:
@@ -416,7 +419,7 @@ PROGRAM = """
     from mimo.data.cache import Cache
 
     schema = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER)")
-    cache = Cache.open_or_rebuild(Path(sys.argv[1]), schema, owner="me")
+    cache = Cache(Path(sys.argv[1]), schema, owner="me")
     for number in range(30):
         word = f"{sys.argv[2]}-{number}"
         insert = "INSERT INTO words VALUES (?, 1)"

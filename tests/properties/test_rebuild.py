@@ -186,7 +186,7 @@ def small() -> Iterator[None]:
     limits = {
         "index.selection": {"UNITS": 3, "READ": 4, "DOCUMENTS": 2, "NEAR": 2, "_MANY": 2},
         "features.hooks.related": {"_UNITS": 2, "_MARGIN": 1},
-        "index.derived": {"_MOST_CLOSE": 1},
+        "index.writing": {"_COMPARED": 1},
     }
     with pytest.MonkeyPatch.context() as patch:
         for module, values in limits.items():

@@ -565,14 +565,15 @@ class Index(Reader):
     ) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 
-        `advance` is called with the number of memories done and of all, and may raise to stop.
-        With `turn`, a few texts at a time are read in a context that it returns.
+        Before each batch, `advance` is called with the number of memories done and of all, and may
+        raise to stop. With `turn`, a few texts at a time are read in a context that it returns.
         """
         if self.meanings is None:
             return 0
         with self.reading() as sql:
             keys = self.meanings.missing(sql)
         for start in range(0, len(keys), _MEANINGS_BATCH):
+            advance(start, len(keys))
             # A transaction for each batch: a long one would keep the log from being shortened.
             with self.reading() as sql:
                 texts = self.meanings.texts(sql, keys[start : start + _MEANINGS_BATCH])
@@ -580,7 +581,6 @@ class Index(Reader):
             for first in range(0, len(texts), size):
                 with turn() if turn else nullcontext():
                     self.meanings.of(texts[first : first + size])
-            advance(min(start + _MEANINGS_BATCH, len(keys)), len(keys))
         return len(keys)
 
     @contextmanager

@@ -129,16 +129,21 @@ def test_vectors_are_made_once(index):
     assert index.make_meanings(lambda done, of: None) == 1
 
 
-def test_making_vectors_can_be_stopped_and_goes_on_later(index):
+def test_making_vectors_can_be_stopped_and_goes_on_later(index, monkeypatch):
+    monkeypatch.setattr("mimo.index.index._MEANINGS_BATCH", 1)
+    reported = []
+
     def stop(done, of):
-        raise KeyboardInterrupt
+        reported.append((done, of))
+        if done:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         index.make_meanings(stop)
 
-    assert (
-        index.make_meanings(lambda done, of: None) == 0
-    )  # One batch was stored before it stopped.
+    total = reported[0][1]
+    assert reported == [(0, total), (1, total)]
+    assert index.make_meanings(lambda done, of: None) == total - 1
 
 
 def test_vectors_survive_the_process(index, tmp_path):

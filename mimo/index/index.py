@@ -577,7 +577,7 @@ class Index(Reader):
             # A transaction for each batch: a long one would keep the log from being shortened.
             with self.reading() as sql:
                 texts = self.meanings.texts(sql, keys[start : start + _MEANINGS_BATCH])
-            size = _TEXTS_OF_TURN if turn else len(texts)
+            size = _TEXTS_OF_TURN if turn else len(texts) or 1
             for first in range(0, len(texts), size):
                 with turn() if turn else nullcontext():
                     self.meanings.of(texts[first : first + size])

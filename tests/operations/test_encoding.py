@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from sqlite3 import Connection
 
 import pytest
 
 from mimo.call import Call
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.indexing import index
+from mimo.index.meanings import Meanings
 from mimo.operations import encoding, finding
 from mimo.operations.encoding import Encoding
 from mimo.store.locks import holding
@@ -62,6 +64,21 @@ def test_a_second_index_command_leaves_the_work_to_the_first(
 
     assert result.encoded == 0
     assert "another process is reading the memories" in (result.notice or "")
+
+
+def test_the_index_command_succeeds_if_another_process_makes_its_vectors_meanwhile(
+    filled: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = Meanings.missing
+
+    def make_after(meanings: Meanings, sql: Connection) -> list[int]:
+        keys = missing(meanings, sql)
+        meanings.of(meanings.texts(sql, keys))
+        return keys
+
+    monkeypatch.setattr(Meanings, "missing", make_after)
+    index(filled)
+    assert made(filled) == len(TEXTS)
 
 
 def test_a_search_reads_a_limited_amount_of_text_and_states_the_rest(

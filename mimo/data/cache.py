@@ -23,6 +23,7 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from mimo import disk, sqlite
 from mimo.data import Schema
 from mimo.errors import Misread, StorageFailed
+from mimo.failures import failure
 from mimo.sqlite import Connection, is_busy
 
 TYPE_CHECKING = False
@@ -100,12 +101,9 @@ class Cache:
         try:
             disk.make_folder(folder)
             if not os.access(folder, os.W_OK):
-                raise PermissionError
+                raise PermissionError(errno.EACCES, "not writable")
         except OSError as error:
-            raise StorageFailed(
-                f"the index folder `{folder}` can't be written",
-                hint="give yourself write permission, or move away the file in its place",
-            ) from error
+            raise failure("write to", folder, error) from error
 
     @property
     def exists(self) -> bool:

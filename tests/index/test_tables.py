@@ -197,7 +197,7 @@ def test_a_long_lived_process_notices_that_the_index_was_deleted(
 def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
 
-    with pytest.raises(StorageFailed, match="can't be written"):
+    with pytest.raises(StorageFailed, match="can't write to"):
         Index.open(tmp_path / "file" / ".index", None)
 
 

@@ -114,7 +114,13 @@ def ended(
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Returns the files that only a process that died would leave; an empty journal is none."""
+    """Returns the files that only a process that died would leave; an empty journal is none.
+
+    Caches keep their write-ahead logs.
+    """
     names = (".tmp", "-wal", "-shm", "-journal", ".new")
     paths = [path for path in folder.rglob("*") if path.name.endswith(names)]
-    return [str(path.relative_to(folder)) for path in paths if path.stat().st_size]
+    kept = {path for path in paths if path.name.endswith(names[1:3]) and ".index" in path.parts}
+    return [
+        str(path.relative_to(folder)) for path in paths if path not in kept and path.stat().st_size
+    ]

@@ -209,7 +209,7 @@ def _list_all(call: Call) -> str:
         return Hint(
             Command("list", at=call.mind.store.commit.short), " shows the memories at that revision"
         )
-    return Hint(Command("list"), " shows all memories")
+    return Hint(Command("search"), " and ", Command("list"), " show ids")
 
 
 def _listed(call: Call, candidates: Sequence[str]) -> str:

@@ -85,6 +85,13 @@ def test_a_missing_project_still_names_the_ways_to_one() -> None:
     assert reworded(NotFound("none", hint=Hint("see ", Command("log")))).hint == "see `mind_log`"
 
 
+def test_a_missing_memory_leads_to_a_tool_that_each_client_lists(call: Call) -> None:
+    with pytest.raises(NotFound) as missing:
+        show(call, "nope")
+
+    assert reworded(missing.value).hint == "`mind_search` and `mind_list` show ids"
+
+
 def test_bad_calls_are_answered_without_commands(call: Call) -> None:
     add(call, "Tea is green, says `mind list --all`", type="decision", topic="tea")
     app = App(

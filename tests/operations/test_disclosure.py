@@ -94,6 +94,7 @@ def test_a_drawing_and_a_report_leave_private_memories_out(
     report = to_json(contents(call))
 
     assert (ids[state] in drawing) == (state != "private")
+    assert drawing.count(", untrusted") == 1
     pages = [page["memory"] for page in report["pages"]]
     expected = None if state in ("private", "unapproved") else LABELS[state]
     assert labels(pages, ids[state]) == expected

@@ -305,8 +305,8 @@ def named(type: str, words: str | None) -> str:
 
 
 def _box(node: LinkedMemory) -> Box:
-    about = [node.type.value, f"{node.created_at:%Y-%m-%d}"]
-    mark = Mark.NONE
+    mark, label = Mark.NONE, [node.trust.value] if node.trust is TrustLabel.UNTRUSTED else []
+    about = [node.type.value, f"{node.created_at:%Y-%m-%d}", *label]
     if node.superseded_by:
         mark = Mark.SUPERSEDED
         about.append("superseded")

@@ -124,10 +124,6 @@ class Call:
         """Returns a call of another caller on the same memory and surface."""
         return self._like(self.mind, caller, self.console)
 
-    def unattended(self) -> Call:
-        """Returns the call alone: it can't be cancelled, reports no progress, has no snapshot."""
-        return Call(self.mind, self.caller)
-
     # The caller.
 
     @property

@@ -27,6 +27,13 @@ _LONGEST_WORD = 80
 _USERS = frozenset({"user", "human"})
 _ASSISTANTS = frozenset({"assistant", "ai"})
 
+_LINE, _AFTER_DIGIT, _LINE_AFTER_DIGIT = r':(?<=[^\s"\d]:)\d', r":(?<=\d:)\d", r"\.[A-Za-z]\w*:\d"
+_NAME = r"#[^ #]"
+"""A place in a file, such as `a.py:3` or `a.py#name`; no colon of JSON, and no time.
+
+All but the third begin with a certain character, which is found quickly.
+"""
+
 _TALK = (("me my", 0.001), ("you your", 0.005))
 """Words with which people speak of themselves and to each other, and their least share of a chat.
 
@@ -265,6 +272,13 @@ class Document:
     """Empty if they equal the units."""
 
     @property
+    def may_cite(self) -> bool:
+        """True if it may cite a place in a file; an ingested text cites places of its author."""
+        memory, fields = self.record.memory, self.row[-3]
+        text = f"{fields}\n{memory.title or ''}\n{memory.content}"
+        return self.record.parent is None and may_cite(text)
+
+    @property
     def heading(self) -> str:
         """Returns the tokens that the first unit has beside its own."""
         return f"{self.title} {self.topic}".strip()
@@ -298,6 +312,15 @@ def is_chat(times: Counter[str]) -> bool:
     """
     total = times.total()
     return all(sum(times[word] for word in words.split()) > share * total for words, share in _TALK)
+
+
+def may_cite(text: str) -> bool:
+    """Returns whether a text may name a place in a file."""
+    if compiled(_NAME).search(text) or compiled(_LINE).search(text):
+        return True
+    if not compiled(_AFTER_DIGIT).search(text):
+        return False
+    return compiled(_LINE_AFTER_DIGIT).search(text) is not None
 
 
 def name_of(text: str) -> bytes:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 16
+FORMAT = 17
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = r"index(?:-[0-9]+)?\.db(?:-wal|-shm|-journal|-sums)?|draft-.*"
@@ -132,7 +132,8 @@ CREATE TABLE memories (
     title_tokens TEXT NOT NULL,
     topic_tokens TEXT NOT NULL,
     passages TEXT,
-    statement BLOB NOT NULL
+    statement BLOB NOT NULL,
+    cites INTEGER NOT NULL
 );
 CREATE INDEX memories_id ON memories (id, shadowed);
 CREATE INDEX memories_important ON memories (importance, created)
@@ -185,6 +186,7 @@ CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_statement ON memories (statement);
+CREATE INDEX memories_citing ON memories (created) WHERE cites = 1;
 CREATE INDEX memories_digest ON memories (shadowed, digest, path);
 CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
 CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');

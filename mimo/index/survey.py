@@ -359,6 +359,11 @@ def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
                 yield record, keys
 
 
+def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns the memories that may cite a place in a file, newest first."""
+    return _selected(sql, "m.cites = 1")
+
+
 def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:
     clause = f"WHERE +m.shadowed = 0 AND {condition} ORDER BY {newest_first('m')}"
     return tuple(rows.select(sql, clause))

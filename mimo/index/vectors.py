@@ -20,7 +20,7 @@ import sys
 import time
 from _thread import RLock
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -230,8 +230,9 @@ class Vectors:
 
     def note_complete(self, of: str) -> None:
         """Notes the state of an index in which no text lacks a vector, unless a process writes."""
-        with suppress(StorageFailed):
-            self.cache.attempt(self._at_once, self._record_complete, of)
+        with suppress(StorageFailed), self.cache.writing(0.0) as sql:
+            if (state := self._state(sql)).full:
+                _record(sql, self._kind, state._replace(complete=of))
 
     def prune(self, keep: Collection[bytes]) -> None:
         """Removes the vectors of all names but `keep`, those of every kind."""
@@ -255,14 +256,6 @@ class Vectors:
         new = _counted(sql, self._kind, new, after=state.newest)
         _record(sql, self._kind, new)
         return new
-
-    def _at_once(self) -> AbstractContextManager[Connection]:
-        """Begins a change, unless another process is writing."""
-        return self.cache.writing(0.0)
-
-    def _record_complete(self, sql: Connection, of: str) -> None:
-        if (state := self._state(sql)).full:
-            _record(sql, self._kind, state._replace(complete=of))
 
     def _replace_model(self, sql: Connection) -> None:
         stored = _stored(sql, self._kind)
@@ -404,14 +397,10 @@ class Vectors:
             return None
         self._file = (f"{state.file} {stamp}", index)
         if stamp != state.stamp:  # It was copied, or the folder was moved.
-            with suppress(StorageFailed):
-                self.cache.attempt(self._at_once, self._record_stamp, state, stamp)
+            with suppress(StorageFailed), self.cache.writing(0.0) as sql:
+                if (stored := self._state(sql)).file == state.file:
+                    _record(sql, self._kind, stored._replace(stamp=stamp))
         return index
-
-    def _record_stamp(self, sql: Connection, previous: State, stamp: str) -> None:
-        state = self._state(sql)
-        if state.file == previous.file:
-            _record(sql, self._kind, state._replace(stamp=stamp))
 
     def _save(self, folder: Path, state: State, source: _Fresh) -> None:
         """Writes a file of all vectors, and removes the one before, unless a process was faster."""

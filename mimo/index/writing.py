@@ -114,7 +114,7 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
 
 
 _MEMORY = f"INSERT INTO memories (key, {COLUMNS}, handle, topic_key, title_tokens, \
-topic_tokens, passages, statement) VALUES ({marks(range(25))})"
+topic_tokens, passages, statement, cites) VALUES ({marks(range(26))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, tokens) VALUES (?, ?)"
 _DELETE_WORDS = "INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)"
@@ -237,6 +237,7 @@ class Writer:
                     document.topic,
                     rows.to_passages(document.passages, texts),
                     statement_of(record.memory),
+                    document.may_cite,
                 )
             )
             tags += [(key, tag_key(tag)) for tag in record.memory.tags]

@@ -233,7 +233,7 @@ def _use_memory(call: Call, reason: str) -> None:
 
 def _update(call: Call, pending: Pending | None = None) -> Refreshed:
     # Later calls use it, too, which the caller of this one can't cancel.
-    call.mind.index.repair = lambda: _scan(call.unattended())
+    call.mind.index.repair = lambda: _scan(Call(call.mind, call.caller))
     if pending and pending.paths == () and call.index.is_compared:
         return Refreshed()
     if pending and pending.paths and call.mind.watched:

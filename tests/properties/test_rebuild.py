@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mimo.disk import Stamp
 from mimo.features.hooks.related import related as related_to
-from mimo.index import derived
+from mimo.index import doubles
 from mimo.index.catalog import Catalog
 from mimo.index.index import Index
 from mimo.index.rows import Change
@@ -127,7 +127,7 @@ def answers(index: Index) -> dict[str, Any]:
         "ids": [index.get(id) for id in IDS],
         "links": (index.superseded_by(IDS), index.dangling()),
         "totals": (stats.memories, stats.units, len(index._vectors.known(names)), stats.files),
-        "doubles": derived.doubles(index, 3),
+        "doubles": doubles.near_duplicates(index, 3),
         "alike": [index.much_like(record.memory) for record in index.records(Filter())],
         "related": [index.ask(related, query) for query in queries],
         "found": [

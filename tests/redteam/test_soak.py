@@ -175,8 +175,8 @@ def test_growth_is_noticed(last: Part, fault: str) -> None:
 
 def test_usage_separates_the_files_of_the_index(tmp_path: Path) -> None:
     sizes = {
-        "shop/.mind/.index/index-v16.db": 11,
-        "shop/.mind/.index/index-v16.db-wal": 200,
+        "shop/.mind/.index/index-v17.db": 11,
+        "shop/.mind/.index/index-v17.db-wal": 200,
         "shop/.mind/.index/vectors.db": 3_000,
         "shop/.mind/.index/vectors-12.rows": 4_000,
         "shop/.mind/.index/vectors.db-wal": 100,

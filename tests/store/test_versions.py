@@ -142,7 +142,7 @@ def test_caches_of_a_released_version_are_removed(
     for folder in ("shop/.mind/.index", "home/.mind/memories/.mind/.index"):
         names = {path.name for path in (top / folder).iterdir()} - {".gitignore"}
         names = {name.removesuffix("-wal").removesuffix("-shm") for name in names}
-        assert {KEY.sub("", name) for name in names} == {"index-v16", "vectors-v1"}, folder
+        assert {KEY.sub("", name) for name in names} == {"index-v17", "vectors-v1"}, folder
     assert [path.name for path in cache.glob("edges*")] == [Path(storage.CACHE).name]
 
 

@@ -14,7 +14,7 @@ from mimo import disk
 from mimo.call import Call
 from mimo.errors import AmbiguousId, Command, Hint, Invalid, NotFound, Option
 from mimo.frozen import frozen, replace
-from mimo.index import derived, survey
+from mimo.index import doubles, survey
 from mimo.index.schema import portions
 from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
@@ -500,7 +500,7 @@ def _stale(call: Call) -> Iterator[Item]:
     from mimo.features.review.stale import Stale, stale
 
     by_id: dict[str, list[Stale]] = {}
-    for citation in stale(call, derived.citing(call.index)):
+    for citation in stale(call, call.index.ask(survey.citing)):
         by_id.setdefault(citation.record.memory.id, []).append(citation)
     newer = call.index.superseded_by(list(by_id))
     for citations in [citations for id, citations in by_id.items() if id not in newer]:
@@ -514,7 +514,7 @@ def _stale(call: Call) -> Iterator[Item]:
 
 def _doubles(call: Call) -> Iterator[Item]:
     seen: set[frozenset[str]] = set()
-    for record, twin in derived.doubles(call.index, _COMPARED):
+    for record, twin in doubles.near_duplicates(call.index, _COMPARED):
         pair = frozenset((record.memory.id, twin.memory.id))
         if pair in seen:
             continue

@@ -19,11 +19,8 @@ from mimo.text.tokens import excerpt
 
 Schema: TypeAlias = Mapping[str, Any]
 
-CEILING = 25_000
-"""The most bytes of a result as it is sent, unless the agent asks for more."""
-
 FORM = 12_000
-"""The most bytes of each form of a result."""
+"""The most bytes of each form of a result, unless the agent asks for more."""
 
 BYTES_PER_TOKEN = 3
 """Fewer than of English text, because JSON and other languages have more tokens."""

@@ -13,7 +13,7 @@ from mimo.commands import all_commands
 from mimo.commands.schema import output_schema
 from mimo.commands.spec import Spec
 from mimo.server.answers import formed
-from mimo.server.fitting import BYTES_PER_TOKEN, CEILING, Cut, continued, size
+from mimo.server.fitting import BYTES_PER_TOKEN, Cut, continued, size
 from mimo.server.reading import Reader
 from mimo.server.resources import read
 from tests import sample_procedures
@@ -22,6 +22,8 @@ from tests.conftest import git
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TOOLS = all_commands().tools()
+CEILING = 25_000
+"""The most bytes of both forms of a result with what surrounds them."""
 HOSTILE = 'line "of" text\\ \n\r\t\x00\x1b[31m # ünï 한국어 \u202e \U0001f600 | - untrusted: '
 
 

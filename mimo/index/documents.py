@@ -272,13 +272,6 @@ class Document:
     """Empty if they equal the units."""
 
     @property
-    def may_cite(self) -> bool:
-        """True if it may cite a place in a file; an ingested text cites places of its author."""
-        memory, fields = self.record.memory, self.row[-3]
-        text = f"{fields}\n{memory.title or ''}\n{memory.content}"
-        return self.record.parent is None and may_cite(text)
-
-    @property
     def heading(self) -> str:
         """Returns the tokens that the first unit has beside its own."""
         return f"{self.title} {self.topic}".strip()
@@ -314,8 +307,9 @@ def is_chat(times: Counter[str]) -> bool:
     return all(sum(times[word] for word in words.split()) > share * total for words, share in _TALK)
 
 
-def may_cite(text: str) -> bool:
-    """Returns whether a text may name a place in a file."""
+def may_cite(*texts: str | None) -> bool:
+    """Returns whether one of the texts may name a place in a file."""
+    text = "\n".join(filter(None, texts))
     if compiled(_NAME).search(text) or compiled(_LINE).search(text):
         return True
     if not compiled(_AFTER_DIGIT).search(text):

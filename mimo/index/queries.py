@@ -83,7 +83,7 @@ class Queries:
         """Returns the current memory that is a near-duplicate of a new one, if there is one."""
         from mimo.index import writing
 
-        return self.ask(writing.alike, writing.draft_of(memory))
+        return self.ask(writing.alike, memory)
 
     def changed_at(self) -> datetime | None:
         """Returns the time of the last change, UTC; None if the index was never written."""

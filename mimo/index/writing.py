@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from mimo.index import rows, schema, selection, tracking
-from mimo.index.documents import Document, is_chat, statement_of
+from mimo.index.documents import Document, is_chat, may_cite, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
 from mimo.index.names import outdated, precedence
@@ -227,6 +227,7 @@ class Writer:
             self._ids.add(record.memory.id)
             topic = topic_key(record.memory.topic) if record.memory.topic else None
             texts = [unit.tokens for unit in document.units]
+            cites = may_cite(document.row[-3], record.memory.title, record.memory.content)
             memories.append(
                 (
                     key,
@@ -237,7 +238,8 @@ class Writer:
                     document.topic,
                     rows.to_passages(document.passages, texts),
                     statement_of(record.memory),
-                    document.may_cite,
+                    # The parts of an ingested text cite places that its author had.
+                    cites and record.parent is None,
                 )
             )
             tags += [(key, tag_key(tag)) for tag in record.memory.tags]
@@ -363,11 +365,6 @@ def _forget_changes(sql: sqlite3.Connection) -> None:
     sql.execute("UPDATE totals SET touched_after = revision")
 
 
-def draft_of(memory: Memory) -> Document:
-    """Returns a memory without a file, as the index would store it."""
-    return document_of(Record(memory=memory, place=Place(path="", line=1, digest="")))
-
-
 def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
     """Returns the current memories with the same statement, oldest first."""
     # The plus keeps SQLite from scanning `memories_created` to avoid sorting.
@@ -376,16 +373,15 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
     return tuple(rows.select(sql, clause, (statement_of(memory),)))
 
 
-def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
+def alike(sql: sqlite3.Connection, memory: Memory) -> Record | None:
     """Returns the current memory that is the nearest duplicate of a draft, if there is one.
 
     Of equally near ones, it is the oldest.
     """
+    draft = document_of(Record(memory=memory, place=Place(path="", line=1, digest="")))
     words = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
     condition = f"m.id <> ? AND m.shadowed = 0 AND {CURRENT.format('m')}"
-    near = near_duplicates(
-        sql, words, partial(schema.frequency, sql), condition, draft.record.memory.id
-    )
+    near = near_duplicates(sql, words, partial(schema.frequency, sql), condition, memory.id)
     return rows.by_key(sql, [near[0][0]])[near[0][0]] if near else None
 
 

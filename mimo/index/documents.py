@@ -307,9 +307,9 @@ def is_chat(times: Counter[str]) -> bool:
     return all(sum(times[word] for word in words.split()) > share * total for words, share in _TALK)
 
 
-def may_cite(*texts: str | None) -> bool:
+def may_cite(*texts: object) -> bool:
     """Returns whether one of the texts may name a place in a file."""
-    text = "\n".join(filter(None, texts))
+    text = "\n".join(map(str, filter(None, texts)))
     if compiled(_NAME).search(text) or compiled(_LINE).search(text):
         return True
     if not compiled(_AFTER_DIGIT).search(text):

@@ -238,8 +238,7 @@ class Writer:
                     document.topic,
                     rows.to_passages(document.passages, texts),
                     statement_of(record.memory),
-                    # The parts of an ingested text cite places that its author had.
-                    cites and record.parent is None,
+                    cites and record.parent is None,  # Ingested text cites files of its author.
                 )
             )
             tags += [(key, tag_key(tag)) for tag in record.memory.tags]

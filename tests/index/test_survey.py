@@ -190,8 +190,8 @@ def test_a_second_review_compares_only_changed_texts(filled: Call, monkeypatch):
     assert not read
 
     record = saving.store(filled, saving.draft(Kind.FACT, "See c.py:7"))
-    found = filled.mind.index.ask(survey.citing)
-    assert {r.memory.id for r in found} == {"notes", record.memory.id}
+    citing = filled.mind.index.ask(survey.citing)
+    assert {r.memory.id for r in citing} == {"notes", record.memory.id}
     assert doubles.near_duplicates(filled.mind.index, 20)
     assert len(read) < 10
 

@@ -477,6 +477,8 @@ def _translated(path: Path | None) -> Iterator[None]:
             raise disk.busy(path) from error
         if _is_damage(error):
             raise _damaged(path, error) from error
+        if path and isinstance(error, OSError):
+            raise failure("use", path, error) from error
         raise StorageFailed(
             f"{_named(path)} can't be used ({error})",
             hint="check the disk's free space and the folder's permissions",

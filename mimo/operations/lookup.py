@@ -59,14 +59,13 @@ def meant(call: Call, reference: str, *, alone: bool = False) -> Record:
     A short topic is rather meant than the beginning of a handle. Raises `NotFound` and
     `AmbiguousId`; with `alone`, the latter also if decisions on the topic compete.
     """
-    index = refresh.up_to_date(call)
-    on_topic = index.current(reference) if len(reference) < SURE_LENGTH else ()
+    is_short = len(reference) < SURE_LENGTH
+    on_topic = refresh.up_to_date(call).current(reference) if is_short else ()
     if not on_topic:
         try:
             return one(call, reference)
         except NotFound as error:
-            on_topic = index.current(reference)
-            if not on_topic:
+            if not (on_topic := call.index.current(reference)):
                 if not error.details["nearest"] and (near := like_topic(call, reference)):
                     error.hint = near
                 raise

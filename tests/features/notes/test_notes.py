@@ -1,5 +1,6 @@
 """`mind add`, `show`, `edit`, `rm` and `list`."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -178,6 +179,14 @@ class TestEdit:
         changed = path.read_text(encoding="utf-8").splitlines()
         changed.remove("importance: 0.9")
         assert changed == text.splitlines()
+
+    def test_an_edit_compares_the_files_with_the_index_once(self, call, monkeypatch):
+        written, walk, count = add(call, "tea is hot"), call.mind.store.walk, itertools.count()
+        monkeypatch.setattr(call.mind.store, "walk", lambda: (next(count), walk())[1])
+
+        edit(call, handle_of(written.id), importance=0.9)
+
+        assert next(count) == 1
 
     def test_new_content_is_found_at_once(self, call):
         written = add(call, "tea is hot")

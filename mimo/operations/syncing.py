@@ -124,7 +124,7 @@ def sync(
         message = changes.unreviewed(message)
     done = Sync(
         commit=None,
-        branch=commits.branch(root),
+        branch=git.branch(root),
         message=message,
         pending=pending,
         left_out=tuple(unfit),
@@ -148,7 +148,7 @@ def sync(
             error.hint = join_texts(*remarks, error.hint) or ""
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
-    return replace(done, pushed=push, branch=commits.branch(root))
+    return replace(done, pushed=push, branch=git.branch(root))
 
 
 def _is_fit(root: Path, entry: Change) -> bool:

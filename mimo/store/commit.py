@@ -76,7 +76,7 @@ def check_unattended(root: Path) -> None:
     On a detached HEAD, it would be on no branch. While the editor of `git commit` is open, git
     locks nothing, and refuses the user's commit if HEAD has moved.
     """
-    if branch(root) is None:
+    if git.branch(root) is None:
         raise Conflict(
             "HEAD is detached, so a commit would be on no branch",
             hint="switch to a branch, or make one with `git switch -c NAME`",
@@ -398,12 +398,6 @@ def _names(paths: Iterable[str]) -> bytes:
     return b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
 
 
-def branch(root: Path) -> str | None:
-    """Returns the name of the branch; None on a detached head."""
-    name = git.run(root, "symbolic-ref", "--quiet", "--short", "HEAD").stdout
-    return os.fsdecode(name).strip() or None
-
-
 def pull(root: Path) -> str:
     """Fetches and merges the upstream's commits, and returns the output of git.
 
@@ -412,7 +406,7 @@ def pull(root: Path) -> str:
     """
     # The commits that were checked: without a name, `git pull` would fetch again.
     names = (".", upstream) if (upstream := fetch(root)) else ()
-    keys = (f"branch.{branch(root)}.rebase", "pull.rebase", "pull.ff")
+    keys = (f"branch.{git.branch(root)}.rebase", "pull.rebase", "pull.ff")
     settings = [git.run(root, "config", "--get", key).stdout for key in keys]
     try:
         options = [] if any(settings) else ["--no-rebase"]
@@ -519,7 +513,7 @@ def _is_folder(path: Path) -> bool:
 
 def push(root: Path) -> str:
     """Pushes the branch to its upstream, and returns the output of git."""
-    if branch(root) is None:
+    if git.branch(root) is None:
         raise Invalid(
             "HEAD is detached, so no branch can be pushed", hint="run `git switch -c NAME`"
         )
@@ -580,8 +574,7 @@ def merge_upstream(root: Path) -> None:
 
 def publish(root: Path) -> None:
     """Pushes the branch to the remote `origin`, and never by force. Raises `StorageFailed`."""
-    name = branch(root)
-    _push(root, "--set-upstream", "origin", f"HEAD:refs/heads/{name}")
+    _push(root, "--set-upstream", "origin", f"HEAD:refs/heads/{git.branch(root)}")
 
 
 def _do(

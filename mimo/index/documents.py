@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import accumulate, pairwise
 
 from mimo import disk
@@ -23,6 +22,9 @@ PASSAGE_WORDS = 200
 
 _LONGEST_WORD = 80
 """Characters; longer text without a space (an address, encoded data) counts as several words."""
+_WORD = rf"\S{{1,{_LONGEST_WORD}}}\s*"
+_UNSPACED = f"[{UNSPACED}]"
+_PREFIX = r"\s*([^\W\d_][\w .'-]{0,30}?)\s*:(?=\s)"
 
 _USERS = frozenset({"user", "human"})
 _ASSISTANTS = frozenset({"assistant", "ai"})
@@ -140,7 +142,7 @@ def _tokens_in(part: str, chunks: _Chunks | None, span: tuple[int, int]) -> str:
 
 def _speaker(line: str) -> str:
     """Returns the name before the colon at the beginning of a line, or an empty string."""
-    match = _prefix().match(line)
+    match = compiled(_PREFIX).match(line)
     return match[1].lower() if match else ""
 
 
@@ -155,11 +157,11 @@ def _words(text: str) -> int:
     """Returns the number of words that a part of a text counts as."""
     spaced = len(text.split())
     if len(text) > _LONGEST_WORD * spaced:
-        spaced = len(_word().findall(text))
+        spaced = len(compiled(_WORD).findall(text))
     if text.isascii():
         return spaced
     # In a script without spaces, a pair of characters is a word, as in the tokens.
-    return max(spaced, len(_unspaced().findall(text)) // 2)
+    return max(spaced, len(compiled(_UNSPACED).findall(text)) // 2)
 
 
 def _packed(text: str, lines: Iterable[_Piece], limit: int) -> Iterator[list[_Piece]]:
@@ -192,7 +194,7 @@ def _cut(text: str, line: _Piece, limit: int) -> Iterator[_Piece]:
 
 
 def _sentence(text: str, start: int, end: int, line: int, limit: int) -> Iterator[_Piece]:
-    words = _word().finditer(text, start, end)
+    words = compiled(_WORD).finditer(text, start, end)
     if text[start:end].isascii():  # Each counts as one.
         starts = [match.start() for match in words]
         for position in range(limit, len(starts), limit):
@@ -234,21 +236,6 @@ def _joined(text: str, group: list[_Piece]) -> str:
         between = "\n" if piece.line != previous.line else ""
         parts.append(between + text[piece.start : piece.end])
     return "".join(parts)
-
-
-@cache
-def _word() -> re.Pattern[str]:
-    return re.compile(rf"\S{{1,{_LONGEST_WORD}}}\s*")
-
-
-@cache
-def _unspaced() -> re.Pattern[str]:
-    return re.compile(f"[{UNSPACED}]")
-
-
-@cache
-def _prefix() -> re.Pattern[str]:
-    return re.compile(r"\s*([^\W\d_][\w .'-]{0,30}?)\s*:(?=\s)")
 
 
 @frozen

@@ -202,7 +202,7 @@ def opened(
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise _not_regular(path)
-    if is_foreign(status) and is_in_home(Path(path)):
+    if is_foreign(status) and any(f"{path}".startswith(home) for home in _homes):
         os.close(descriptor)
         raise OSError(errno.EPERM, "it belongs to another user", str(path))
     return descriptor
@@ -319,11 +319,6 @@ def is_in_store(path: Path) -> bool:
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
     parts = (*absolute.parts, *Path(os.path.realpath(absolute.parent)).parts)
     return STORE in (part.casefold() for part in parts)
-
-
-def is_in_home(path: Path) -> bool:
-    """Returns whether a path is in a $MIND_HOME."""
-    return any(f"{path}".startswith(home) for home in _homes)
 
 
 def not_of_home(home: Path) -> str | None:

@@ -385,11 +385,9 @@ class Database:
                 details={"path": str(self.path)},
             )
         is_held = isinstance(error, sqlite3.Error) and is_busy(error)
-        return disk.busy(self.path) if is_held else _unusable(self.path, error)
-
-
-def _unusable(path: Path, error: Exception) -> StorageFailed:
-    return StorageFailed(
-        f"`{path}` can't be used: {error}",
-        hint="check the disk's free space and the folder's permissions",
-    )
+        if is_held:
+            return disk.busy(self.path)
+        return StorageFailed(
+            f"`{self.path}` can't be used: {error}",
+            hint="check the disk's free space and the folder's permissions",
+        )

@@ -474,12 +474,6 @@ class ActivePolicies:
     trusted: bool = True
     """True if the user approved the file; an unapproved file can only restrict further."""
 
-    @property
-    def first_fault(self) -> str:
-        """Returns the first error of the file, with its place."""
-        line, reason = self.faults[0]
-        return f"{FILE}:{line}: {reason}"
-
     def refusal(self, agent: str | None) -> Denied:
         """Returns the error for every call while the file is invalid.
 
@@ -488,7 +482,7 @@ class ActivePolicies:
         quotes = self.trusted or agent is None
         line, reason = self.faults[0]
         more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
-        location = self.first_fault if quotes else f"{FILE}:{line}"
+        location = f"{FILE}:{line}: {reason}" if quotes else f"{FILE}:{line}"
         error = Denied(
             f"the policy is invalid, so no tool may be used: {location}{more}",
             hint=Hint("correct the file; ", Command("policy check"), " lists all errors"),

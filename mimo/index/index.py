@@ -483,7 +483,7 @@ class Index(Reader):
                 late |= write(wait)
             except CacheBusy:
                 # The first index is waited for longer: without it, there is nothing to read.
-                if not self._tables.attempt(self._tables.reading, tracking.is_empty):
+                if self._tables.attempt(self._tables.reading, tracking.count_files):
                     raise
                 late |= write(WAIT_SECONDS)
         return late

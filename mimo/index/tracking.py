@@ -144,11 +144,6 @@ def count_files(sql: sqlite3.Connection) -> int:
     return int(files)
 
 
-def is_empty(sql: sqlite3.Connection) -> bool:
-    """Returns whether no file is indexed."""
-    return sql.execute("SELECT 1 FROM files LIMIT 1").fetchone() is None
-
-
 def compared(sql: sqlite3.Connection) -> tuple[int, ComparedFiles | None]:
     """Returns the revision, and the files that were last compared; None if all must be."""
     revision = totals(sql).revision

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from mimo.call import Call
 from mimo.errors import join_texts
 from mimo.frozen import NamedTuple, replace
-from mimo.guard import policy
 from mimo.guard import policy as policies
 from mimo.guard.policy import ActivePolicies, Operation
 from mimo.index.rows import Hit, Request, least
@@ -99,7 +98,7 @@ def _reason_to_skip(call: Call, view: View) -> str | None:
     """Returns the reason for which this caller may not search a project; None if it may."""
     if view.policy is None:
         return None
-    request = policy.Request(
+    request = policies.Request(
         tool="mind_search", operation=Operation.READ, agent=call.agent, at=call.mind.now()
     )
     try:

@@ -134,7 +134,7 @@ class Repository:
         try:
             for attempt in range(_TRIES):
                 commits.fetch(self.root)
-                ahead, behind = _apart(self.root) or (1, 0)
+                ahead, behind = _apart(self.root)
                 if behind:
                     commits.merge_upstream(self.root)
                     ahead += 1
@@ -145,7 +145,7 @@ class Repository:
                     break
                 except MindError:
                     commits.fetch(self.root)
-                    _, behind = _apart(self.root) or (1, 0)
+                    _, behind = _apart(self.root)
                     refusals += not behind
                     if refusals == _REFUSALS or attempt == _TRIES - 1:
                         raise
@@ -185,7 +185,12 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
         raise Invalid(f"`{bare}` has no name", hint="rename it to NAME.git")
     if not (root / ".git").exists():
         disk.make_folder(root.parent)
-        _clone(bare, root)
+        cloned = git.clone(bare, root)
+        if cloned.returncode:
+            raise StorageFailed(
+                f"`{bare}` can't be cloned: {git.complaint(cloned.stderr)}",
+                hint="`git clone` shows the same error; it must be readable by this user",
+            )
     elif _origin(root) != str(bare):
         raise Conflict(
             f"`{root}` is the working copy of `{_origin(root)}`",
@@ -200,28 +205,15 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
     return projects.explicit(root, home).root
 
 
-def _clone(source: Path, root: Path) -> None:
-    """Clones a bare repository of this machine. Raises `StorageFailed`."""
-    result = git.clone(source, root)
-    if result.returncode:
-        raise StorageFailed(
-            f"`{source}` can't be cloned: {git.complaint(result.stderr)}",
-            hint="`git clone` shows the same error; it must be readable by this user",
-        )
-
-
 def _origin(root: Path) -> str:
     """Returns the URL of the remote `origin`; empty without one."""
     return os.fsdecode(git.run(root, "config", "--get", "remote.origin.url").stdout).strip()
 
 
-def _apart(root: Path) -> tuple[int, int] | None:
-    """Returns the numbers of commits that only HEAD and only its upstream have.
-
-    None if the upstream has no such branch yet.
-    """
+def _apart(root: Path) -> tuple[int, int]:
+    """Returns the numbers of commits that only HEAD, by default 1, and only its upstream have."""
     counted = git.run(root, "rev-list", "--left-right", "--count", "HEAD...@{upstream}", "--")
     if counted.returncode:
-        return None
+        return 1, 0
     ahead, behind = map(int, counted.stdout.split())
     return ahead, behind

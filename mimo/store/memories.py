@@ -420,11 +420,8 @@ class MemoryStore:
         except OSError:
             return None
 
-    def delete(self, record: Record) -> str | None:
-        """Removes a memory's file, or a chunk in a file; returns the digest of the rest.
-
-        Raises `Conflict` if the file has changed, and `StorageFailed`.
-        """
+    def delete(self, record: Record) -> None:
+        """Removes a memory's file, or a chunk in a file. Raises `Conflict` and `StorageFailed`."""
         target = files.safe_path(self.root, record.place.path)
         with self.locked():
             remainder = None
@@ -434,9 +431,8 @@ class MemoryStore:
                 remainder = without(self.raw(record), record.position + 1)
             if remainder is None:
                 files.remove(target, expect=record.place.digest)
-                return None
-            files.replace(target, remainder, expect=record.place.digest)
-            return files.digest(remainder)
+            else:
+                files.replace(target, remainder, expect=record.place.digest)
 
     def delete_files(self, records: Sequence[Record]) -> None:
         """Removes the files of memories, or none of them if one has changed.

@@ -415,7 +415,9 @@ def called(tools: Tools, name: str) -> Sequence[Spec] | None:
     return next((specs for tool, specs in tools.items() if folded(tool) == key), None)
 
 
-def near(tools: Tools, name: str, naming: str) -> list[str]:
-    """Returns the names with the spelling nearest to an unknown one."""
+def near(tools: Tools, name: str, naming: str) -> str:
+    """Returns what an unknown name may mean: the user's command of that name, or similar tools."""
+    paths = [spec.path for spec in all_commands().all() if folded(spec.name) == folded(name)]
     names = [spelled(tool, naming) for tool, specs in tools.items() if not specs[0].instead]
-    return nearest(folded(name), names)
+    meant = [f"the user's command `mind {path}`" for path in paths] or nearest(folded(name), names)
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""

@@ -248,9 +248,8 @@ class App:
         """Returns the result of a tool; an unknown tool is an error of the protocol."""
         specs = called(self._tools, params.name)
         if specs is None:
-            nearest = near(self._tools, params.name, self._naming)
-            hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
             message = one_line(redacted(f"Unknown tool: {params.name}").value)
+            hint = near(self._tools, params.name, self._naming)
             raise MCPError(INVALID_PARAMS, f"{message}{hint}")
         if specs[0].instead:
             log.warning(

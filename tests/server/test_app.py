@@ -283,16 +283,26 @@ def test_a_missing_or_unknown_operation_is_answered_with_the_valid_ones(
     assert "open, shut" in result.content[0].text
 
 
-def test_an_unknown_tool_is_an_error_of_the_protocol_with_the_nearest_names(era: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("save_decison", "save_decision"),
+        ("mind_trust", "the user's command `mind trust`"),
+        ("mind/config", "the user's command `mind config`"),
+    ],
+)
+def test_an_unknown_tool_is_an_error_of_the_protocol_with_what_it_may_mean(
+    era: Any, name: str, meant: str
+) -> None:
     async def refused(client: Client) -> MCPError:
         with pytest.raises(MCPError) as caught:
-            await client.call_tool("save_decison", {})
+            await client.call_tool(name, {})
         return caught.value
 
     error = asked(app(), era, refused)
 
     assert error.code == INVALID_PARAMS
-    assert error.message == "Unknown tool: save_decison; did you mean save_decision?"
+    assert error.message == f"Unknown tool: {name}; did you mean {meant}?"
 
 
 @pytest.mark.req("000-60")

@@ -27,9 +27,7 @@ def fault(name: str, arguments: Mapping[str, Any]) -> str | None:
     tools = all_commands().tools()
     specs = called(tools, name)
     if specs is None:
-        nearest = near(tools, name, "slash")
-        hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        return f"there is no command `{name}`{hint}"
+        return f"there is no command `{name}`{near(tools, name, 'slash')}"
     if specs[0].toolset == TOOLSET:
         return f"a procedure can't call `{name}`: procedures don't run procedures"
     return _argument_fault(specs, arguments)

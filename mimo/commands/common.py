@@ -437,11 +437,9 @@ class LinkedMemory(Facts):
     depth: Annotated[int, Out("Number of links from the start")]
 
 
-def linked_memories(
-    call: Call, nodes: Sequence["Node"], *, shared: bool = False
-) -> tuple[LinkedMemory, ...]:
+def linked_memories(call: Call, nodes: Sequence["Node"]) -> tuple[LinkedMemory, ...]:
     """Returns the rows of the memories of a graph."""
-    memories = facts(call, [node.record for node in nodes], LinkedMemory, shared=shared)
+    memories = facts(call, [node.record for node in nodes], LinkedMemory)
     return tuple(
         memory.row(LinkedMemory, depth=node.depth)
         for node, memory in zip(nodes, memories, strict=True)

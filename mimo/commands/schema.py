@@ -108,10 +108,6 @@ _ENOUGH = 100
 """The list of tools leaves out larger limits of counts, which an error names if they matter."""
 
 
-def _brief_help(param: Param) -> str:
-    return param.arg.help if param.arg.agents is None else param.arg.agents
-
-
 class _View(NamedTuple):
     """The parameters of a command as one reader sees them."""
 
@@ -123,7 +119,10 @@ class _View(NamedTuple):
 
 _FULL = _View(published, parameter_schema, lambda param: param.arg.help, "What to do")
 _BRIEF = _View(
-    lambda spec: [param for param in published(spec) if param.arg.listed], _brief, _brief_help, ""
+    lambda spec: [param for param in published(spec) if param.arg.listed],
+    _brief,
+    lambda param: param.arg.help if param.arg.agents is None else param.arg.agents,
+    "",
 )
 
 

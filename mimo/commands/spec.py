@@ -390,7 +390,7 @@ def command(
             effect=effect,
             idempotent=effect is Effect.READ if idempotent is None else idempotent,
             toolset=toolset,
-            needs=needs or _needs(effect),
+            needs=needs or Needs(Operation.READ if effect is Effect.READ else Operation.WRITE),
             errors=tuple(errors),
             needs_project=needs_project,
             surfaces=surfaces or (Surface.MCP if instead else Surface.BOTH),
@@ -419,10 +419,6 @@ for_people = partial(
     needs=Needs(Operation.WRITE, person=True),
 )
 """Declares a command that only a person may use, also outside of a project."""
-
-
-def _needs(effect: Effect) -> Needs:
-    return Needs(Operation.READ if effect is Effect.READ else Operation.WRITE)
 
 
 def _path(name: str, operation: str | None) -> str:

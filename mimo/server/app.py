@@ -268,7 +268,9 @@ class App:
         )
         started, result = time.monotonic(), "CANCELLED"
         try:
-            with continued({} if _is_traced(ctx) else getattr(ctx.request, "headers", {})):
+            # The SDK continues a trace that the request itself names.
+            is_traced = "traceparent" in (getattr(ctx, "meta", None) or {})
+            with continued({} if is_traced else getattr(ctx.request, "headers", {})):
                 waits = _may_wait(specs, params.arguments or {})
                 done = await self._in_thread(work, self._waiting if waits else self._calls)
             result = (done.meta or {}).get("mind/error", {}).get("error", {}).get("code", "ok")
@@ -414,11 +416,6 @@ class App:
         except Exception as error:
             log.exception("a request failed")
             raise _protocol_error(fault()) from error
-
-
-def _is_traced(ctx: Context) -> bool:
-    """Returns whether the request itself names the trace of its client, which the SDK continues."""
-    return "traceparent" in (getattr(ctx, "meta", None) or {})
 
 
 def _writes(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> bool:

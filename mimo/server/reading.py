@@ -71,7 +71,7 @@ class Reader:
 
     def _field(self, name: str, value: Any, schema: Schema, indent: str) -> Iterator[str]:
         start = f"{indent}{name}:"
-        if isinstance(value, str) and not _is_stored(schema):
+        if isinstance(value, str) and schema.keys() - {"description"}:  # Else JSON as stored.
             lines = clean(value).splitlines() or [""]
             if len(lines) == 1:
                 yield f"{start} {lines[0].strip()}".rstrip()
@@ -220,11 +220,6 @@ def _has_texts(value: Mapping[str, Any], schema: Schema) -> bool:
     """Returns whether an object has fields of ours, or texts under headings of ours."""
     default = schema.get("additionalProperties") or {}
     return "properties" in schema or ("type" in default and all(map(_HEADING.fullmatch, value)))
-
-
-def _is_stored(schema: Schema) -> bool:
-    """Returns whether a value is JSON as it was stored, not a field of ours."""
-    return not schema or schema.keys() <= {"description"}
 
 
 def _is_plain(value: Any) -> bool:

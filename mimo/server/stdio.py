@@ -194,7 +194,8 @@ class Lines:
                 problem = _problem(error)
             except DataError as error:
                 problem = ErrorData(code=PARSE_ERROR, message=f"not valid JSON: {error}")
-            await self._reply(SessionMessage(_refusal(text, problem)))
+            refusal = JSONRPCError(jsonrpc="2.0", id=_id_of(text), error=problem)
+            await self._reply(SessionMessage(refusal))
         await self._finish()
         raise StopAsyncIteration
 
@@ -310,10 +311,6 @@ def _problem(error: ValidationError) -> ErrorData:
         if problem["type"] == "json_invalid":
             return ErrorData(code=PARSE_ERROR, message=f"not valid JSON: {problem['ctx']['error']}")
     return ErrorData(code=INVALID_REQUEST, message="not a JSON-RPC message")
-
-
-def _refusal(line: str, problem: ErrorData) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=problem)
 
 
 # Each match must be JSON: other digits, a zero before others and control characters are not.

@@ -198,7 +198,7 @@ class Browser(App[None]):
     def _show_page(
         self, place: Place, page: Page, *, afresh: bool = False, again: bool = False
     ) -> None:
-        if not place.is_same_list(self.place):
+        if replace(place, cursor=0) != replace(self.place, cursor=0):
             return
         chosen = self.rows.chosen if again else None
         previous = Listed() if afresh or again else self.rows.listed

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from mimo.frozen import field, frozen, replace
+from mimo.frozen import field, frozen
 from mimo.rendering import Part
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def labels_within(width: int) -> list[Label]:
     named = [key for key in KEYS if key.label]
     chosen = [key for key in named if key.action in _FIXED_ACTIONS]
     for key in named:
-        if key not in chosen and _width([*chosen, key]) <= width:
+        if key not in chosen and sum(len(text_of(k)) + 2 for k in [*chosen, key]) <= width:
             chosen.append(key)
     start, labels = 1, []
     for key in sorted(chosen, key=KEYS.index):
@@ -107,10 +107,6 @@ def labels_within(width: int) -> list[Label]:
 def text_of(key: Key) -> str:
     """Returns a key with its label, such as `g graph`."""
     return f"{key.shown.split()[0]} {key.label}"
-
-
-def _width(keys: Sequence[Key]) -> int:
-    return sum(len(text_of(key)) + 2 for key in keys)
 
 
 # The places, and the rows of their lists.
@@ -153,10 +149,6 @@ class Place:
     about: Row | None = None
     """The memory whose links are listed."""
     cursor: int = 0
-
-    def is_same_list(self, place: Place) -> bool:
-        """Returns whether two places show the same list."""
-        return replace(self, cursor=0) == replace(place, cursor=0)
 
 
 @frozen

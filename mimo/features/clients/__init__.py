@@ -29,7 +29,6 @@ from mimo.features.clients.table import (
     SERVER,
     Client,
     ClientName,
-    Hooks,
     Places,
     Scope,
     client,
@@ -619,17 +618,13 @@ def _silent_hooks(here: Machine) -> Iterator[Doubt]:
             data = _data(file, here)
             items = editing.at(data, ("hooks", event)) or ()
             does_not_wait = any(map(editing.is_async, items))
-            if does_not_wait or (_runs_hooks(hooks, data) and not items):
+            has_others = any(editing.has_hook(data, ("hooks", other)) for other in hooks.events)
+            if does_not_wait or (has_others and not items):
                 yield Doubt(
                     f"`hook.capture` is on, but {candidate.title} has no hook in "
                     f"{place_of(file, here)} that waits for the request to the agent",
                     f"mind install {candidate.name} --scope {scope}",
                 )
-
-
-def _runs_hooks(hooks: Hooks, data: Any) -> bool:
-    """Returns whether a file has other hooks of ours."""
-    return any(editing.has_hook(data, ("hooks", event)) for event in hooks.events)
 
 
 def _hook_files(name: str) -> list[tuple[Scope, Places]]:

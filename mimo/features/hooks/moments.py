@@ -429,7 +429,8 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     hits = sorted(hit_by_edge.values(), key=lambda hit: hit.edge.severity.rank)[:MAX_EDGES]
     names = [hit.edge.id for hit in hits]
     scene.log(f"edges apply: {', '.join(names)}")
-    texts = [f"{_label(hit.edge)}: {_described(hit)}" for hit in hits]
+    labels = ["Known edge" if hit.edge.type == "edge" else "Failed decision" for hit in hits]
+    texts = [f"{label}: {_described(hit)}" for label, hit in zip(labels, hits, strict=True)]
     critical = [_described(hit) for hit in hits if hit.edge.severity.rank == 0]
     # All of them count as reported, and a question has no other text beside it.
     suffix = "".join(f"; also: {text}" for text in texts[len(critical) :])
@@ -479,10 +480,6 @@ def _edge(note: Note) -> Edge:
     title = heading(note.title, note.text, note.topic or note.id)
     edge = edge_of(note.id, title, note.text, note.extra)
     return edge._replace(of_project=True, type=note.kind)
-
-
-def _label(edge: Edge) -> str:
-    return "Known edge" if edge.type == "edge" else "Failed decision"
 
 
 def _described(hit: Hit) -> str:

@@ -112,7 +112,8 @@ def _draft(source: Source, note: Note) -> Draft:
     extra, prose = divided(properties, "adr")
     number = _NUMBERED.match(note.stem)
     names = (*((number[1].lstrip("0"),) if number else ()), note.stem, title)
-    links = _statements(source, note, status or "")
+    links = _statements(source, note, status or "")  # With those of the status.
+    plain = [x for x in file_links(source, note) if x.to.rpartition("/")[2] not in (status or "")]
     state = _first_line(status)
     # A reader of the text alone must not take a rejected proposal for a decision.
     remark = None if state is None or state.lower().startswith("accepted") else f"Status: {state}"
@@ -127,16 +128,11 @@ def _draft(source: Source, note: Note) -> Draft:
         tags=own_tags,
         status=state,
         sections={Section.REASONING: joined(*parts, *prose)},
-        links=tuple(dict.fromkeys([*links, *_plain(file_links(source, note), status)])),
+        links=tuple(dict.fromkeys([*links, *plain])),
         names=tuple(filter(None, names)),
         extra=extra,
         private=is_private(source, note),
     )
-
-
-def _plain(links: tuple[Link, ...], status: str | None) -> tuple[Link, ...]:
-    """Returns links in the text; those in the status have a relation of their own."""
-    return tuple(link for link in links if link.to.rpartition("/")[2] not in (status or ""))
 
 
 def _first_line(status: str | None) -> str | None:

@@ -77,7 +77,8 @@ def view(
         return FileAnswer(text=_log(call, path, span))
     record = _record(call, path, missing_text(path))
     finding.note(call, [record])
-    text = memory_files.numbered(path, _text(call, record), span)
+    content = call.mind.store.raw(record).decode("utf-8", "replace").removeprefix("\ufeff")
+    text = memory_files.numbered(path, _with_lf(content), span)
     return FileAnswer(text=_marked(call, record, text))
 
 
@@ -291,10 +292,6 @@ def _check_links(call: Call, path: str, place: str) -> None:
         files.safe_name(call.mind.project.root, place)
     except StorageFailed:
         raise Invalid(f"`{path}` leads through a symbolic link, which mind never follows") from None
-
-
-def _text(call: Call, record: Record) -> str:
-    return _with_lf(call.mind.store.raw(record).decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _with_lf(text: str) -> str:

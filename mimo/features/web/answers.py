@@ -349,7 +349,7 @@ def chains(
     listed = [
         group
         for group in _groups(decisions)
-        if any(words in _named(record).casefold() for record in group)
+        if any(words in f"{r.memory.topic or ''} {r.memory.heading}".casefold() for r in group)
     ]
     some = listed[offset : offset + limit]
     rows = {row.id: row for row in _rows(call, [record for group in some for record in group])}
@@ -497,10 +497,6 @@ def _links_within(
         neighbour = _outgoing(call, link.to, link.type, rows, shared=shared)
         if neighbour.memory or call.index.named(link.to) is None:
             yield neighbour
-
-
-def _named(record: Record) -> str:
-    return f"{record.memory.topic or ''} {record.memory.heading}"
 
 
 def _groups(decisions: Iterable[Record]) -> list[list[Record]]:

@@ -79,7 +79,7 @@ def parameter_schema(param: Param) -> Schema:
     schema = {"type": "object"} if param.arg.object else _shape(param.shape)
     limits = {"minimum": param.arg.ge, "maximum": param.arg.le}
     schema |= {name: limit for name, limit in limits.items() if limit is not None}
-    return schema | _default(param)
+    return schema if param.default in (None, ()) else schema | {"default": to_json(param.default)}
 
 
 def _shape(shape: Shape) -> Schema:
@@ -159,10 +159,6 @@ def _phrases(uses: list[tuple[str, Param]], view: _View, has_default: bool) -> l
         help = view.help(param)
         groups.setdefault((f": {help}" if help else "") + note, []).append(operation)
     return [f"{', '.join(operations)}{help}" for help, operations in groups.items()]
-
-
-def _default(param: Param) -> Schema:
-    return {} if param.default in (None, ()) else {"default": to_json(param.default)}
 
 
 def output_schema(specs: Sequence[Spec]) -> Schema:

@@ -85,7 +85,8 @@ def check(edges: Iterable[Edge], added: Iterable[Added], stack: Sequence[str]) -
     ready = [probe for edge in edges if (probe := _probe(edge, stack)) is not None]
     for file in added:
         about = [probe for probe in ready if _is_about(probe, file.path)]
-        stems = _stems(file) if any(map(_needs_words, about)) else []
+        hunks = file.hunks if any(map(_needs_words, about)) else ()
+        stems = [[frozenset(tokenize(line)) for line in hunk.lines] for hunk in hunks]
         hits = [hit for probe in about for hit in _hits(probe, file, stems)]
         # Sorting is stable: the hits of one line stay in the order of the edges.
         yield from sorted(hits, key=lambda hit: hit.line)
@@ -117,11 +118,6 @@ def _is_about(probe: _Probe, path: str) -> bool:
 def _needs_words(probe: _Probe) -> bool:
     """Returns whether an edge may apply to lines by the words of its title."""
     return not probe.patterns and len(probe.words) >= _FEWEST_WORDS
-
-
-def _stems(file: Added) -> list[list[frozenset[str]]]:
-    """Returns the stems of each line, by hunk."""
-    return [[frozenset(tokenize(line)) for line in hunk.lines] for hunk in file.hunks]
 
 
 def _hits(probe: _Probe, file: Added, stems: Sequence[Sequence[frozenset[str]]]) -> list[Hit]:

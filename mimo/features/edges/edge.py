@@ -118,11 +118,6 @@ class Edge(NamedTuple):
         spans = (span.strip() for span in _CODE_SPAN.findall(self.title))
         return tuple((span, True) for span in spans if len(span) >= _SHORTEST_SPAN)
 
-    @property
-    def stack_words(self) -> tuple[str, ...]:
-        """Returns the words to compare with a stack."""
-        return tuple(dict.fromkeys((*self.stack_tags, *self.detection.context)))
-
 
 def edge_of(id: str, title: str, content: str, extra: Mapping[str, Any]) -> Edge:
     """Returns the edge in a memory with these fields; malformed ones are ignored."""

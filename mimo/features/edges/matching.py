@@ -193,11 +193,12 @@ def _evidence(
     detection = edge.detection
     texts = (edge.title, *detection.intent, *detection.tasks, *detection.context)
     shared = (words & subject("\n".join(texts))) - named
+    stack_words = dict.fromkeys((*edge.stack_tags, *detection.context))
     phrases = [*_titles(edge), *_sentences(edge)] if likeness else []
     phrase = max(phrases, key=lambda text: (likeness or {})[text], default="")
     return _Evidence(
         edge=edge,
-        context=tuple(word for word in edge.stack_words if tech(word) in stack),
+        context=tuple(word for word in stack_words if tech(word) in stack),
         keywords=tuple(word for word in detection.intent if _has(task.intent, words, word)),
         words=tuple(sorted(shared)),
         names=_names(edge, task.intent, words),

@@ -288,7 +288,7 @@ def text_of(
     for name in _SECTIONS:
         section = memory.sections.get(name)
         text = _around(memory, section, passage, SECTION_LENGTH) if section else ""
-        if text and not _states(content, text.rstrip(".")):
+        if text and not re.search(rf"(?<!\w){re.escape(text.rstrip('.'))}(?!\w)", content):
             parts.append(f"{name}: {_ended(text)}")
     return f"{heading(memory, zone)}{': ' if parts else '.'}{' '.join(parts)}"
 
@@ -344,11 +344,6 @@ def _around(memory: Memory, part: str, passage: str, limit: int) -> str:
     if not 0 < start < len(part):
         return cut(line, limit)
     return f"… {cut(one_line(part[start:]), limit)}"
-
-
-def _states(content: str, text: str) -> bool:
-    """Returns whether a text is part of the content, and not only of its words."""
-    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", content) is not None
 
 
 def _ended(text: str) -> str:

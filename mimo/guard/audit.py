@@ -204,9 +204,9 @@ def _safe_name(text: str) -> str:
 
 
 def _shown_key(key: str) -> str:
-    from mimo.guard.privacy import key_for_log
+    from mimo.privacy.values import screened_key
 
-    return key_for_log(key)
+    return screened_key(key, personal=True)
 
 
 class Head(NamedTuple):

@@ -237,13 +237,6 @@ def redact_error(error: MindError, *, personal: bool = False, key: str | None = 
     error.args = (error.message,)
 
 
-def key_for_log(key: str) -> str:
-    """Returns a key or a namespace for a log, redacted as in answers."""
-    from mimo.privacy.values import screened_key
-
-    return screened_key(key, personal=True)
-
-
 def for_log(text: str) -> str:
     """Returns a text for a log, without secrets and personal data."""
     from mimo.privacy.values import screened

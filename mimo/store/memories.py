@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo import disk
-from mimo.disk import STORE, WAIT_SECONDS, Stamp
+from mimo.disk import STORE, Stamp
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError
 from mimo.failures import failure
 from mimo.frozen import NamedTuple, replace
@@ -156,14 +156,12 @@ class MemoryStore:
         *,
         comments: Sequence[str] = (),
         commits: int = 0,
-        wait: float = WAIT_SECONDS,
     ) -> None:
-        """Takes the folder, globs, the number of commits to read, and the wait for the lock."""
+        """Takes the folder, globs, and the number of commits to read."""
         self.root = root
         self.include = tuple(include)
         self.comments = tuple(comments)
         self.commits = commits
-        self._wait = wait
         self._problems: tuple[Problem, ...] | None = None
 
     def walk(self) -> Walk:
@@ -454,7 +452,7 @@ class MemoryStore:
 
     def locked(self) -> AbstractContextManager[None]:
         """Locks out other writers of memories. Raises `StorageFailed`."""
-        return lock(files.local(self.root, "lock"), wait=self._wait)
+        return lock(files.local(self.root, "lock"))
 
 
 def rendered(memory: Memory, *, private: bool = False) -> NewFile:

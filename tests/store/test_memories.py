@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.memory.codec.file import normal
 from mimo.memory.model import Kind, Memory, Outcome, Problem
@@ -281,7 +282,7 @@ def test_writing_never_goes_through_a_link(root, tmp_path_factory):
     assert list(outside.iterdir()) == []
 
 
-def test_a_write_waits_no_longer_than_its_limit(root):
-    store = MemoryStore(root, wait=0)
-    with lock(root / ".mind" / ".local" / "lock"), pytest.raises(StorageFailed):
-        store.create(MEMORY)
+def test_a_write_waits_no_longer_than_the_command_may(root):
+    held = lock(root / ".mind" / ".local" / "lock")
+    with held, disk.shared(0), pytest.raises(StorageFailed):
+        MemoryStore(root).create(MEMORY)

@@ -511,17 +511,12 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def push(root: Path) -> str:
-    """Pushes the branch to its upstream, and returns the output of git."""
+def push(root: Path, *words: str) -> str:
+    """Pushes the branch, unless a commit that no remote has contains a private file."""
     if git.branch(root) is None:
         raise Invalid(
             "HEAD is detached, so no branch can be pushed", hint="run `git switch -c NAME`"
         )
-    return _push(root)
-
-
-def _push(root: Path, *words: str) -> str:
-    """Pushes, unless a commit that no remote has contains a private file."""
     if private := _private_since(root, "HEAD", "--not", "--remotes")[1]:
         raise Invalid(
             f"the commits to push contain the private file `{private[0]}`",
@@ -574,7 +569,7 @@ def merge_upstream(root: Path) -> None:
 
 def publish(root: Path) -> None:
     """Pushes the branch to the remote `origin`, and never by force. Raises `StorageFailed`."""
-    _push(root, "--set-upstream", "origin", f"HEAD:refs/heads/{git.branch(root)}")
+    push(root, "--set-upstream", "origin", f"HEAD:refs/heads/{git.branch(root)}")
 
 
 def _do(

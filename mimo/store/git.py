@@ -103,7 +103,7 @@ _REBASE = r"rebase(?: .*)?|(?!commit |cherry-pick |revert ).* \([a-z]+\)"
 """An action of a rebase; that of `git pull --rebase` begins with the words of the command."""
 _LEAVES = r"moving from [0-9a-f]{40,64} to (?![0-9a-f]{40,64}$).*"
 """The text of a checkout of a branch on a detached HEAD, on which a rebase runs."""
-_BRANCH = r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})"
+_BRANCH = r"ref: refs/heads/([^\x00-\x1f\x7f]+)"
 _IN_REFTABLE = ".invalid"
 """The branch in the file HEAD if git stores the real one in a reftable."""
 

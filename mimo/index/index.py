@@ -110,7 +110,7 @@ class Reader(Queries):
         Raises errors as `Index.apply` does.
         """
         checker = self.index.approvals.checker
-        if self.totals().shadowed and self.kept(names.outdated, checker()):
+        if self.totals().shadowed and self.cached(names.outdated, checker()):
             self.end()
             self.index.write((), 0, none_is, {}, wait)
 
@@ -180,22 +180,22 @@ class Reader(Queries):
         with self.reading() as sql:
             return sql.identity
 
-    def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
-        """Returns the result of a query, which is kept until the index or an argument changes."""
+    def cached(self, query: Callable[..., Answer], /, *args: object) -> Answer:
+        """Returns the result of a query, which is cached until the index or an argument changes."""
 
         def answer(sql: Connection) -> Answer:
             caches, state = self.index.caches_of(sql), (schema.totals(sql).revision, args)
-            before, kept = caches.answers.get(query, (None, None))
-            if before != state:
-                kept = query(sql, *args)
-                caches.answers[query] = state, kept
-            return cast("Answer", kept)
+            cached_state, result = caches.answers.get(query, (None, None))
+            if cached_state != state:
+                result = query(sql, *args)
+                caches.answers[query] = state, result
+            return cast("Answer", result)
 
         return self.ask(answer)
 
     def problems(self) -> tuple[Problem, ...]:
         """Returns the files that could not be read when they were indexed, with the reasons."""
-        return self.kept(selection.problems)
+        return self.cached(selection.problems)
 
     def ask(
         self,

@@ -44,10 +44,10 @@ def hides_private(call: Call, *, is_here: bool, is_asked: bool) -> bool:
 def title_of(call: Call, id: str) -> str | None:
     """Returns the title of a memory or ingested file for a hint; None if it is not approved."""
     record = call.mind.index.get(id)
-    first = record or next(iter(call.mind.index.parts(id)), None)
-    if first is None or not call.mind.trust.trusted(first.place.digest):
+    source = record or next(iter(call.mind.index.parts(id)), None)
+    if source is None or not call.mind.trust.trusted(source.place.digest):
         return None
-    return record.memory.heading if record else first.origin
+    return record.memory.heading if record else source.origin
 
 
 def names_of(call: Call, ids: Sequence[str]) -> list[str]:
@@ -79,6 +79,6 @@ def of_settings(call: Call) -> tuple[str, ...]:
     if call.agent is None or not call.mind.has_project:
         return warnings
     place = f"{call.mind.folder / CONFIG}: "
-    kept = tuple(warning for warning in warnings if not warning.startswith(place))
-    hidden = len(warnings) - len(kept)
-    return (*kept, f"{place}problems that only people see: {hidden:,}") if hidden else kept
+    visible = tuple(warning for warning in warnings if not warning.startswith(place))
+    hidden = len(warnings) - len(visible)
+    return (*visible, f"{place}problems that only people see: {hidden:,}") if hidden else visible

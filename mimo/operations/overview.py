@@ -74,12 +74,12 @@ def overview(call: Call) -> Overview:
     newest = index.latest(to_number(call.mind.now()))
     issues = index.records(Filter(types=frozenset({Kind.ISSUE})))
     return Overview(
-        by_type=index.kept(survey.by_type),
+        by_type=index.cached(survey.by_type),
         issues_resolved=sum((r.memory.status or "").lower() in _RESOLVED for r in issues),
-        sessions=index.kept(survey.sessions, _SESSION_GAP),
+        sessions=index.cached(survey.sessions, _SESSION_GAP),
         oldest=None if oldest is None else to_time(oldest),
         newest=None if newest is None else to_time(newest),
-        origins=index.kept(survey.origins, SUFFIXES),
+        origins=index.cached(survey.origins, SUFFIXES),
     )
 
 

@@ -9,7 +9,7 @@ from mimo.call import Call
 from mimo.commands.spec import Arg, Needs
 from mimo.errors import Denied, NotFound
 from mimo.features import context, decisions
-from mimo.features.context.files import ContextShown, shown
+from mimo.features.context.files import ContextShown, notes_for_agents
 from mimo.features.hooks.events import fenced
 from mimo.guard.policy import Operation, Request
 from mimo.index.catalog import Catalog
@@ -112,7 +112,7 @@ def _notes(call: Call) -> ContextShown | None:
         call.mind.guard.authorise(asked)
     except Denied:
         return None
-    return shown(call)
+    return notes_for_agents(call)
 
 
 def _message(prompt: Prompt, text: str) -> GetPromptResult:

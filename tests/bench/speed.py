@@ -58,7 +58,7 @@ def cold(size: int, targets: dict[str, str]) -> Iterator[Row]:
     with store(size) as (root, environ):
         rebuilt, _ = run([*MIND, "index"], root, environ)
         yield Row(f"first index of {size:,}", f"{rebuilt:.2f} s", targets.get("index", ""))
-        # Without the server that commands start in a large project.
+        # No server makes vectors meanwhile.
         alone = environ | {"MIND_BACKGROUND": "off"}
         again, _ = least([*MIND, "index"], root, alone, 5)
         yield Row(f"index of {size:,}, unchanged", f"{again:.2f} s", targets.get("again", ""))

@@ -70,7 +70,7 @@ def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Call
     every = {r.place.digest for r in finding.listing(filled).records}
     for some in ((), unknown[:3], unknown):
         filled.mind.trust.approve(r.place.digest for r in some)
-        counted = filled.mind.index.kept(survey.approved, filled.mind.trust.checker())
+        counted = filled.mind.index.cached(survey.approved, filled.mind.trust.checker())
         left = [r for r in unknown if r not in some]
         assert counted == (len(every), len(every) - len(left), len(left))
 
@@ -83,7 +83,7 @@ def test_an_answer_is_kept_until_the_index_or_the_approvals_change(filled: Call)
         return len(asked)
 
     def kept() -> int:
-        return filled.mind.index.kept(query, filled.mind.trust.checker())
+        return filled.mind.index.cached(query, filled.mind.trust.checker())
 
     finding.listing(filled)
     assert (kept(), kept()) == (1, 1)

@@ -88,7 +88,7 @@ def resuming(call: Call) -> str:
 def injected(call: Call) -> dict[str, str]:
     """Returns all that an agent is given unasked, by where it stands."""
     return {
-        "block": files.shown(call).text,
+        "block": files.notes_for_agents(call).text,
         "start": hooked(call, "SessionStart", source="startup"),
         "prompt": hooked(call, "UserPromptSubmit", prompt="Which web tokens do we use for auth?"),
         "resuming": resuming(call),
@@ -367,7 +367,7 @@ def test_a_pulled_file_takes_the_id_of_no_approved_one(call, folder):
     mine = decided(call)
     pulled(call.mind.project.root, mine, "decision", "Use no tokens", "topic: auth\n", folder)
     assert "JSON" in lookup.one(call, mine).memory.content
-    assert "JSON" in files.shown(call).text
+    assert "JSON" in files.notes_for_agents(call).text
     call.mind.index.discard()
     assert "JSON" in lookup.one(call, mine).memory.content
 

@@ -287,8 +287,8 @@ def test_a_missing_or_unknown_operation_is_answered_with_the_valid_ones(
     ("name", "meant"),
     [
         ("save_decison", "save_decision"),
-        ("mind_trust", "the user's command `mind trust`"),
-        ("mind/config", "the user's command `mind config`"),
+        ("mind_trust", "the user's command `trust`"),
+        ("mind/config", "the user's command `config`"),
     ],
 )
 def test_an_unknown_tool_is_an_error_of_the_protocol_with_what_it_may_mean(

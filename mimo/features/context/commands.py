@@ -46,7 +46,7 @@ def show(call: Call, *, budget: Budget = None) -> context.ContextShown:
     checkpoint, of memories that are approved and not private. If not all of it fits, the most
     important notes are kept.
     """
-    return context.shown(call, budget)
+    return context.notes_for_agents(call, budget)
 
 
 @command(

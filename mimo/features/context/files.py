@@ -50,7 +50,7 @@ class ContextFile:
     changed: Annotated[bool, Out("False if it was up to date")]
 
 
-def shown(call: Call, budget: int | None = None) -> ContextShown:
+def notes_for_agents(call: Call, budget: int | None = None) -> ContextShown:
     """Returns the notes within a budget of characters (default: the setting).
 
     They depend on the memories alone, not on the clock, the machine or the branch.
@@ -75,7 +75,7 @@ def shown_to_client(call: Call) -> str:
 
     The user's are private: no file of a project gets them.
     """
-    text = shown(call).text
+    text = notes_for_agents(call).text
     user = call.user()
     if user is None:
         return text
@@ -95,7 +95,7 @@ def write(
     is. Raises `Conflict` if a block was changed by hand (unless `force`), and `Invalid`.
     """
     paths = {name: _path(call.mind.project.root, name) for name in names}
-    block = shown(call, budget)
+    block = notes_for_agents(call, budget)
     done: dict[str, ContextFile | None] = dict.fromkeys(paths)
     with lock(files.local(call.mind.project.root, "context.lock")):
         originals = {name: _content(path) for name, path in paths.items()}

@@ -512,7 +512,7 @@ def _progress(report: Report) -> Progress:
 )
 def list_(call: Call) -> Procedures:
     """List the procedures of this project"""
-    checked = library.every(call)
+    checked = library.read_files(call)
     rows = tuple(
         Row(
             name=procedure.name,
@@ -660,7 +660,7 @@ def check(
     """Check procedures, and list every fault with its line"""
     reference = split_reference(name) if name else None
     if name is None:
-        checked = library.every(call, calls=True)
+        checked = library.read_files(call, calls=True)
     elif reference and not Path(name).is_file():
         candidates = library.candidates(call, *reference)
         if not candidates:

@@ -117,7 +117,7 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
     return replace(result, faults=result.faults[:MOST_FAULTS])
 
 
-def every(call: Call, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
+def read_files(call: Call, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
     """Returns all procedure files, checked: by name, the newest version first."""
     ordered = _sort_by_version(listed(call.mind.project.root))
     return [(file, checked(call, file, calls=calls)) for file in ordered]
@@ -180,7 +180,7 @@ def missing(call: Call, name: str, version: str) -> NotFound:
     """
     active = [
         procedure
-        for file, result in every(call)
+        for file, result in read_files(call)
         if (procedure := result.procedure) is not None
         and procedure.active
         and (call.agent is None or is_approved(call, file.data, procedure))

@@ -170,7 +170,7 @@ def count(call: Call) -> dict[str, int]:
         kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
     _, numbers = first(call, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
-        counted = call.index.kept(survey.approved, call.mind.trust.checker())
+        counted = call.index.cached(survey.approved, call.mind.trust.checker())
         numbers[Waiting.UNTRUSTED] = counted.unapproved
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
@@ -434,7 +434,7 @@ def _versions(call: Call) -> Iterator[Item]:
 
 
 def _decisions(call: Call) -> Iterator[Item]:
-    rivals = call.index.ask(survey.rivals, call.index.kept(survey.contested))
+    rivals = call.index.ask(survey.rivals, call.index.cached(survey.contested))
     by_id = {record.memory.id: record for record in rivals}
     topics: dict[str, list[Record]] = {}
     for ids in portions(list(by_id)):
@@ -467,7 +467,7 @@ class _Untrusted:
     def __init__(self, call: Call) -> None:
         self._call = call
         # Most often all are: finding that out takes a fifth of the time of listing them.
-        unapproved = call.index.kept(survey.approved, call.mind.trust.checker()).unapproved
+        unapproved = call.index.cached(survey.approved, call.mind.trust.checker()).unapproved
         texts = call.index.ask(survey.unapproved) if unapproved else []
         # The messages of commits share a path, and each has its own digest.
         keys: dict[tuple[str, str], int] = {}

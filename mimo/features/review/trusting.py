@@ -51,7 +51,7 @@ def describe(call: Call) -> str:
     if state.problem:
         return f"nothing is trusted: {state.problem}"
     texts, trusted = _other_digests(call), call.mind.trust.checker()
-    memories = refresh.up_to_date(call).kept(survey.approved, trusted)
+    memories = refresh.up_to_date(call).cached(survey.approved, trusted)
     total, approved = len(texts) + memories.digests, sum(map(trusted, texts)) + memories.approved
     many = f"{approved:,} of {total:,} files are trusted"
     parts = [

@@ -458,7 +458,7 @@ def _autocommit(call: Call) -> Iterator[Check]:
 def _procedures(call: Call) -> Iterator[Check]:
     from mimo.features.procedures import library
 
-    for file, result in library.every(call):
+    for file, result in library.read_files(call):
         for fault in result.faults:
             hint = Hint("see ", Command("procedure check"))
             yield _fault("procedures", fault.reason, hint, file=file.path, line=fault.line)

@@ -9,7 +9,7 @@ from mimo.call import Call
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.context import files
 from mimo.features.context.commands import show, write
-from mimo.features.context.files import shown
+from mimo.features.context.files import notes_for_agents
 from mimo.features.daemon.process import Loop
 from mimo.features.notes.commands import add
 from mimo.memory.model import Kind
@@ -88,7 +88,7 @@ def test_a_project_of_facts_has_the_most_important_and_the_newest(call: Call, cl
     config = call.mind.folder / "config.toml"
     config.write_text(config.read_text("utf-8") + 'include = ["docs/**/*.md"]\n', "utf-8")
 
-    text = shown(Call(call.mind.reopened())).text
+    text = notes_for_agents(Call(call.mind.reopened())).text
 
     lines = [line for line in text.splitlines() if line.startswith("- ")]
     assert [line[10] for line in lines] == ["2", "6", "5", "4", "3"]

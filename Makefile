@@ -65,8 +65,8 @@ test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 w
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
 	$(RUN) -m tests.real_clients $(or $(CLIENTS),--write docs/clients.md)
 
-test-protocol: setup ## Run the conformance suite of MCP and the Inspector (from npm) against the server, and write docs/conformance.md
-	$(RUN) -m tests.protocol --write docs/conformance.md
+test-protocol: setup ## Run the conformance suite of MCP and the Inspector (from npm) against the server, and write docs/lab/conformance.md
+	$(RUN) -m tests.protocol --write docs/lab/conformance.md
 
 coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
 	$(RUN) -m coverage erase
@@ -215,7 +215,7 @@ transcripts: setup ## Run the commands on the docs pages, and write their output
 screens: setup  ## Take the pictures of the README and of docs/screens.md again, from real runs
 	$(RUN) -m scripts.screens
 
-tasks: setup    ## Count the keystrokes and lines of ten tasks again, for docs/ten-tasks.md
+tasks: setup    ## Count the keystrokes and lines of ten tasks again, for docs/lab/ten-tasks.md
 	$(RUN) -m scripts.ten_tasks
 
 generate: setup ## Write man pages, completions and the reference again
@@ -234,23 +234,23 @@ redteam: setup  ## Run the attacks, and count by kind how many got through
 
 TORTURE = $(RUN) -m tests.bench.torture --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/torture $(if $(WRITE),--write $(WRITE))
 
-torture: setup  ## Let calls of writing commands fail, then the power, and check what is left (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/reliability.md); goes on where it stopped
+torture: setup  ## Let calls of writing commands fail, then the power, and check what is left (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/lab/reliability.md); goes on where it stopped
 	$(TORTURE) --minutes $(or $(MINUTES),60)
 	$(TORTURE) --minutes $(or $(MINUTES),60) --power
 
-concurrent: setup ## Let processes of all kinds work on one project, and check the history (PROCESSES=8 OPERATIONS=10000 SEED=1 MINUTES=600 WRITE=docs/reliability.md)
+concurrent: setup ## Let processes of all kinds work on one project, and check the history (PROCESSES=8 OPERATIONS=10000 SEED=1 MINUTES=600 WRITE=docs/lab/reliability.md)
 	$(RUN) -m tests.bench.concurrent --processes $(or $(PROCESSES),8) --operations $(or $(OPERATIONS),10000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),600) $(if $(WRITE),--write $(WRITE))
 
-stopped: setup  ## Stop commands at each lock, and run others meanwhile (MINUTES=60 WRITE=docs/reliability.md; ALL=1 for each lock of each command)
+stopped: setup  ## Stop commands at each lock, and run others meanwhile (MINUTES=60 WRITE=docs/lab/reliability.md; ALL=1 for each lock of each command)
 	$(RUN) -m tests.bench.concurrent.stopped --minutes $(or $(MINUTES),60) $(if $(ALL),--all) $(if $(WRITE),--write $(WRITE))
 
-histories: setup ## Merge, rebase, pick and revert in random git histories, and check that no text is lost (HISTORIES=1000 SEED=1 JOBS=2 MINUTES=60 WRITE=docs/reliability.md)
+histories: setup ## Merge, rebase, pick and revert in random git histories, and check that no text is lost (HISTORIES=1000 SEED=1 JOBS=2 MINUTES=60 WRITE=docs/lab/reliability.md)
 	$(RUN) -m tests.bench.histories --histories $(or $(HISTORIES),1000) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))
 
-dependencies: setup ## Write the table of docs/dependencies.md again
+dependencies: setup ## Write the table of docs/lab/dependencies.md again
 	$(RUN) -m scripts.dependencies
 
-fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TARGET="memory merge", SEED=1, JOBS=1, KEEP=1 for the corpus and the sums, WRITE=docs/reliability.md)
+fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TARGET="memory merge", SEED=1, JOBS=1, KEEP=1 for the corpus and the sums, WRITE=docs/lab/reliability.md)
 	$(BIN)/python scripts/groups.py fuzz > $(VENV)/fuzz-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/fuzz-requirements.txt
 	$(RUN) -m tests.fuzz $(TARGET) --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) $(if $(KEEP),--keep) $(if $(WRITE),--write $(WRITE))
@@ -258,7 +258,7 @@ fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TAR
 bench: setup    ## Measure speed as ratios (MARKDOWN=FOLDER for real notes, LARGEST=1000000, ONLY=table|growth|peers)
 	$(BIN)/python scripts/groups.py bench > $(VENV)/bench-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/bench-requirements.txt
-	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(if $(LARGEST),--largest $(LARGEST)) $(if $(ONLY),--only $(ONLY)) --write docs
+	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(if $(LARGEST),--largest $(LARGEST)) $(if $(ONLY),--only $(ONLY)) --write docs/lab
 
 bench-peers:    ## Install the tools that `make bench` compares with: ripgrep comes from your system
 	npm install --silent --prefix .peers node@22 @tobilu/qmd@2.8.3 @modelcontextprotocol/server-memory
@@ -280,10 +280,10 @@ bench-scale: setup ## Measure the local index and PostgreSQL by size and clients
 bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
 	$(RUN) -m tests.bench.killed_runs $(or $(TIMES),200)
 
-bench-soak: setup ## Let servers answer many requests and the daemon see many changes; fails if something grows (REQUESTS=1000000 BURSTS=100000 MINUTES= ONLY="stdio http daemon" WRITE=docs/reliability.md)
+bench-soak: setup ## Let servers answer many requests and the daemon see many changes; fails if something grows (REQUESTS=1000000 BURSTS=100000 MINUTES= ONLY="stdio http daemon" WRITE=docs/lab/reliability.md)
 	$(RUN) -m tests.bench.soak $(ONLY) --requests $(or $(REQUESTS),1000000) --bursts $(or $(BURSTS),100000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))
 
-bench-limits: setup ## Measure large stores, notes, numbers of links and of projects (ONLY="note links" MEMORIES=1000000 WRITE=docs/reliability.md)
+bench-limits: setup ## Measure large stores, notes, numbers of links and of projects (ONLY="note links" MEMORIES=1000000 WRITE=docs/lab/reliability.md)
 	$(RUN) -m tests.bench.limits $(ONLY) --memories $(or $(MEMORIES),1000000) $(if $(WRITE),--write $(WRITE))
 
 model: setup    ## Make the packaged models again, byte for byte (needs 5 GB for the tools of the static one, and npm)

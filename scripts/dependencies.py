@@ -1,4 +1,4 @@
-"""Writes the table of docs/dependencies.md: each package, its reason, licence and size.
+"""Writes the table of docs/lab/dependencies.md: each package, its reason, licence and size.
 
     python -m scripts.dependencies
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from scripts.marked import write_part
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "dependencies.md"
+PAGE = ROOT / "docs" / "lab" / "dependencies.md"
 
 REASONS = {
     "click": ("Command lines", "read arguments"),

@@ -27,7 +27,7 @@ from mimo.text.tool_names import spelled
 
 ROOT = Path(__file__).parent.parent
 WHOLLY_OURS = ("man", "docs/reference", "completions")
-"""Folders in which nothing else may stand."""
+"""Folders in which no other file may be; `docs/reference/rules/` is written by hand."""
 
 Files = dict[str, str]
 
@@ -368,7 +368,7 @@ def _outputs(schema: dict[str, Any], prefix: str) -> Iterator[str]:
 def stale(files: Files) -> list[str]:
     """Returns the paths whose text is not what it should be, and those that should not be there."""
     wrong = [name for name, text in files.items() if _current(ROOT / name) != text]
-    present = (path for folder in WHOLLY_OURS for path in sorted((ROOT / folder).rglob("*")))
+    present = (path for folder in WHOLLY_OURS for path in sorted((ROOT / folder).glob("*")))
     extra = [path.relative_to(ROOT).as_posix() for path in present if path.is_file()]
     return [*wrong, *(name for name in extra if name not in files)]
 

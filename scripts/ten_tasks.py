@@ -1,4 +1,4 @@
-"""Writes docs/ten-tasks.md: ten tasks in mind and in other tools, in keystrokes and lines.
+"""Writes docs/lab/ten-tasks.md: ten tasks in mind and in other tools, in keystrokes and lines.
 
 mind's lines are run, in the project of `scripts/screens.py`, and what they print is counted. The
 lines of basic-memory are run with the same notes if `BASIC_MEMORY` names its program. The lines of
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scripts.screens import ROOT, STORY, on_terminal, surroundings, write_story
 
-PAGE = ROOT / "docs" / "ten-tasks.md"
+PAGE = ROOT / "docs" / "lab" / "ten-tasks.md"
 
 TEXT = "Send mails through a queue"
 

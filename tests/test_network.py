@@ -51,7 +51,7 @@ OF_THE_SDK = {
     "http.client", "httpcore2", "httpx2", "mcp", "socketserver", "sse_starlette", "ssl",
     "starlette", "urllib.request", "uvicorn",
 }  # fmt: skip
-"""Those that `import mcp` imports for its other transports. docs/dependencies.md lists them."""
+"""Those that `import mcp` imports for its other transports. docs/lab/dependencies.md lists them."""
 
 ISOLATED = ("unshare", "-rn")
 """Runs a program without any network, which covers git and libraries in C too."""

@@ -1,4 +1,4 @@
-"""The order and the scores of search results; docs/retrieval.md explains the method.
+"""The order and the scores of search results; docs/lab/retrieval.md explains the method.
 
 One line ranks notes and documents: the cosine of the nearest unit, and the cube of the mean of BM25
 and the share of the query that the best unit contains, so that words that are shared by chance

@@ -2,7 +2,7 @@
 
 It is a logistic function of evidence that is comparable between stores: how far the match is ahead
 of the next ones in the order, and how surprising the shared words are against their frequency in
-general. docs/retrieval.md has the figures.
+general. docs/lab/retrieval.md has the figures.
 """
 
 from __future__ import annotations

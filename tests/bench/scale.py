@@ -1,6 +1,6 @@
 """`make bench-scale`: the local index and PostgreSQL, by size and number of clients.
 
-Writes the tables of docs/scale.md. SIZES=1000,100000 chooses the numbers of passages; STEPS=run
+Writes the tables of docs/lab/scale.md. SIZES=1000,100000 chooses the numbers of passages; STEPS=run
 searches the indexes that an earlier run left in the folder SCRATCH, beside its figures.
 
 The encoder is left out of both: its vectors of a million notes take hours to make, and a search
@@ -43,7 +43,7 @@ QUERIES = 40
 PASSAGES = 2.338
 """Those of a note, in the mean."""
 
-PAGE = Path("docs/scale.md")
+PAGE = Path("docs/lab/scale.md")
 NAMES = {"local": "SQLite", "postgres": "PostgreSQL"}
 
 

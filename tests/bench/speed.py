@@ -383,8 +383,8 @@ def main() -> None:
         curves = growth.measured(sizes)
         lines = list(growth.table(curves))
         print("\n".join(lines), flush=True)
-        if args.write and growth.draw(curves, args.write / "images" / "growth.svg"):
-            lines = ["![Curves of growth](images/growth.svg)", "", *lines]
+        if args.write and growth.draw(curves, args.write.parent / "images" / "growth.svg"):
+            lines = ["![Curves of growth](../images/growth.svg)", "", *lines]
         _write(args.write, "benchmarks-growth.md", "Growth", growth.__doc__, [first, "", *lines])
 
 

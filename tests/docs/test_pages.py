@@ -24,9 +24,15 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+LAB = sorted((ROOT / "docs" / "lab").glob("*.md"))
+RULES = sorted((ROOT / "docs" / "reference" / "rules").glob("*.md"))
+LARGEST = 9_000
+"""Bytes of a page for users: two screens."""
 WITH_LINKS = [
     *sorted((ROOT / "docs").glob("*.md")),
     *GUIDES,
+    *LAB,
+    *RULES,
     *DECISIONS,
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY")),
 ]
@@ -57,22 +63,51 @@ def test_the_commands_of_the_readme_work(
     assert "Use JWT with refresh tokens" in printed["sync"].splitlines()[-1]
 
 
+def headings(page: Path) -> set[str]:
+    """Returns the anchors of a page's headings, as forges make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("page", WITH_LINKS, ids=lambda page: page.stem)
 def test_links_and_code_paths_of_a_page_exist(page: Path) -> None:
     text = page.read_text("utf-8")
-    links = re.findall(r"\]\(([^)#:]+)[)#]", text)
-    code = re.findall(r"`((?:mimo|tests|scripts)/[\w/.-]+)`", text)
+    links = re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text)
+    code = re.findall(r"`((?:mimo|tests|scripts|bench|fuzz|clients)/[\w/.-]+)`", text)
 
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    assert [link for link, _ in links if not (page.parent / link).exists()] == []
+    places = [(page.parent / link if link else page, anchor) for link, anchor in links if anchor]
+    assert [anchor for place, anchor in places if anchor not in headings(place)] == []
     assert [path for path in code if not (ROOT / path).exists()] == []
 
 
 def test_the_index_lists_every_page() -> None:
-    links = set(re.findall(r"\]\((\w[\w-]*)\.md\)", PAGES["README"]))
+    index = ROOT / "docs" / "README.md"
+    links = {(index.parent / link).resolve() for link in linked(PAGES["README"])}
+    pages = {*(ROOT / "docs").glob("*.md"), *GUIDES, *LAB}
 
-    assert links == PAGES.keys() - {"README"}
-    guides = re.findall(r"\]\(guides/([\w-]+)\.md\)", PAGES["README"])
-    assert sorted(guides) == [guide.stem for guide in GUIDES]
+    assert {page.name for page in pages - links - {index}} == set()
+
+
+def linked(text: str) -> list[str]:
+    return re.findall(r"\]\(([^)#:]+\.md)\)", text)
+
+
+def test_the_index_begins_with_fifteen_pages() -> None:
+    first = PAGES["README"].partition("\n## ")[0]
+
+    assert len(linked(first)) == 15
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(f"guides/{guide.stem}" for guide in GUIDES)])
+def test_a_page_fits_on_two_screens(page: str) -> None:
+    if page in STILL_LONG:
+        pytest.skip("is being divided")
+    assert (ROOT / "docs" / f"{page}.md").stat().st_size <= LARGEST
+
+
+STILL_LONG = {"install", "team-server", "policy", "git", "procedures", "trust", "time"}
 
 
 def test_each_guide_is_in_the_readme_and_short() -> None:

@@ -1,6 +1,6 @@
 """Runs the conformance suite of MCP and the Inspector against mind, and writes a report.
 
-    python -m tests.protocol [--write docs/conformance.md]
+    python -m tests.protocol [--write docs/lab/conformance.md]
 
 Both programs and a Node.js that they accept come from npm into `.clients/protocol/`. Exits with 1
 if a scenario that concerns mind fails.

@@ -3,7 +3,7 @@
 An edge is considered if its stack is that of the project, or if the task names a technology of it.
 Its strength is the cosine of the task with the most similar phrase of the edge, and a little for
 each rare word that both contain. The strongest edges apply. The constants are measured: see
-docs/retrieval.md.
+docs/lab/retrieval.md.
 """
 
 from __future__ import annotations

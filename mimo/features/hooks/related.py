@@ -1,8 +1,8 @@
 """The memories that are related to a prompt so clearly that an agent gets them unasked.
 
 It compares words, in natural logarithms: a word that occurs in one of a thousand stretches of text
-is worth 6.9. If a server has compared the prompt by meaning, that counts as well. docs/retrieval.md
-has the origin of the constants.
+is worth 6.9. If a server has compared the prompt by meaning, that counts as well. See
+docs/lab/retrieval.md for the origin of the constants.
 """
 
 from __future__ import annotations

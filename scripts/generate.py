@@ -305,7 +305,14 @@ def _index_page(commands: CommandTable, every: list[Page]) -> str:
         parts.append(f"## {section}\n\n" + "\n".join(titles[path] for path in [*table, *also]))
     parts[-1] += "\n- [MCP tools](mcp-tools.md)"
     parts.append("## Both\n\n- [Errors](errors.md)\n- [Settings](settings.md)")
+    rules = sorted((ROOT / "docs" / "reference" / "rules").glob("*.md"))
+    links = (f"- [{_title(page)}](rules/{page.name})" for page in rules)
+    parts.append("## Exact rules\n\n" + "\n".join(links))
     return "\n\n".join(parts) + "\n"
+
+
+def _title(page: Path) -> str:
+    return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def _bullets(title: str, rows: list[tuple[str, str]]) -> str:

@@ -2,7 +2,7 @@
 
 The first line describes the file, each other one is a memory, and the last one has their number,
 so that a file that was cut is noticed. The keys of a memory are those of its header on disk, beside
-its texts. docs/exporting.md describes the format.
+its texts. docs/reference/rules/export.md describes the format.
 """
 
 from __future__ import annotations

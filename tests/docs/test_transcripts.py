@@ -125,7 +125,7 @@ def audit(stage: Stage) -> None:
     stage.call.mind.timer = Timer(monotonic=lambda: next(steps) * 0.0021)
 
 
-def edges(stage: Stage) -> None:
+def pitfalls(stage: Stage) -> None:
     stage.write(".mind/MEMORY.md", stage.block("markdown"))
     stage.write("orders.ts", "const one = await api.get(url)\n")
 
@@ -348,13 +348,13 @@ PAGES: dict[str, Callable[[Stage], None]] = GUIDES | {
     "audit": audit,
     "context": lambda _: None,
     "duplicates": lambda _: None,
-    "edges": edges,
     "fading": fading,
     "filling": filling,
     "git": git,
     "ingest": ingest,
     "install": install,
     "migrating-from-mama": migrating,
+    "pitfalls": pitfalls,
     "policy": policy,
     "privacy": privacy,
     "procedures": procedures,

@@ -1,4 +1,4 @@
-"""Expressions in docs/time.md, in helps and in examples mean what these say."""
+"""Expressions in docs/time.md, in its rules, in helps and in examples mean what these say."""
 
 import re
 from datetime import datetime, timedelta
@@ -11,7 +11,8 @@ from mimo.commands import all_commands
 from tests.conftest import NOW
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "time.md").read_text(encoding="utf-8")
+PAGES = (ROOT / "docs" / "time.md", ROOT / "docs" / "reference" / "rules" / "time.md")
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 ROWS = re.findall(r"^\| (`.+?`) \| .*? \| (\S.*?) → (.*?) \|$", PAGE, re.MULTILINE)
 
 

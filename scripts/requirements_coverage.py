@@ -1,7 +1,7 @@
 """List the numbered requirements that no test carries, given the file that numbers them.
 
-Tests carry numbers as `@pytest.mark.req("003-14")`. Without a file, the numbers that tests carry
-are listed instead.
+Tests carry numbers as `@pytest.mark.req("003-14")`, transcripts as `req 003-14`. Without a
+file, the numbers that tests carry are listed instead.
 """
 
 import ast
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _NUMBER = re.compile(r"^- \*\*(\d{3}-\d{2,3})\*\*", re.MULTILINE)
+_MARKED = re.compile(r"^req (.+)", re.MULTILINE)
 
 
 def _carried(path: Path) -> Iterator[str]:
@@ -21,6 +22,9 @@ def _carried(path: Path) -> Iterator[str]:
 
 def main() -> int:
     carried = {n for path in Path("tests").rglob("test_*.py") for n in _carried(path)}
+    for path in Path("tests").rglob("*.transcript"):
+        for numbers in _MARKED.findall(path.read_text(encoding="utf-8")):
+            carried.update(numbers.split())
     if len(sys.argv) < 2:
         print("\n".join(sorted(carried)))
         return 0

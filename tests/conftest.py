@@ -285,14 +285,22 @@ def _counting() -> Callable[[int], bytes]:
 
 
 @pytest.fixture
-def call(project: Path, home: Path, clock: Clock) -> Iterator[Call]:
+def randomness() -> Callable[[int], bytes]:
+    """A source of ids that are the same in each run."""
+    return _counting()
+
+
+@pytest.fixture
+def call(
+    project: Path, home: Path, clock: Clock, randomness: Callable[[int], bytes]
+) -> Iterator[Call]:
     """An opened memory with nothing in it."""
     opened = Call(
         Mind(
             home=home,
             project=projects.explicit(project, home),
             clock=clock,
-            randomness=_counting(),
+            randomness=randomness,
             environ={},
         )
     )

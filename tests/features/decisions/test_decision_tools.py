@@ -7,10 +7,7 @@ import pytest
 from mimo import __version__
 from mimo.call import Call
 from mimo.commands import all_commands
-from mimo.commands.spec import to_json
-from mimo.config import FORMAT
 from mimo.features.decisions.commands import decision
-from mimo.features.decisions.loading import context
 from mimo.features.search.commands import search
 from mimo.server.tools import described
 
@@ -50,30 +47,6 @@ def test_each_description_names_uses_and_alternatives(name: str) -> None:
     assert use.strip()
     instead = {word.rstrip(".,;)") for word in avoid.split() if "/" in word}
     assert instead & (TOOLS - {name}), avoid
-
-
-@pytest.mark.req("004-19")
-@pytest.mark.req("004-20")
-def test_a_memory_has_the_fields_of_the_unified_schema(call: Call) -> None:
-    first = decision(call, "auth", "Use JWT", "Stateless")
-    second = decision(call, "auth", "Use sessions", "Revocable")
-    row = to_json(context(call, second.id))["memory"]
-    assert (row["id"], row["type"], row["content"], row["topic"]) == (
-        second.id,
-        "decision",
-        "Use sessions",
-        "auth",
-    )
-    assert row["related_to"] == [first.id]
-    assert row["created_at"] == "2026-11-20T15:30:00Z"
-    assert (row["reasoning"], row["confidence"]) == ("Revocable", 0.7)
-
-
-@pytest.mark.req("004-24")
-def test_the_store_has_the_version_of_its_layout(call: Call) -> None:
-    assert f"format = {FORMAT}\n" in (call.mind.folder / "config.toml").read_text(encoding="utf-8")
-    saved = decision(call, "auth", "Use JWT", "Stateless")
-    assert "schema_version" not in (call.mind.project.root / saved.file).read_text(encoding="utf-8")
 
 
 DECISIONS = {

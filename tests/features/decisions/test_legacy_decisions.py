@@ -34,42 +34,6 @@ def answer(call: Call, name: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.req("004-67")
-@pytest.mark.req("004-69")
-def test_all_old_tools_work_together(call: Call, clock: Any) -> None:
-    saved = answer(
-        call,
-        "save_decision",
-        topic="auth_strategy",
-        decision="Use JWT",
-        reasoning=WHY,
-        confidence=0.5,
-        type="user_decision",
-        outcome="pending",
-    )
-    clock.forward(hours=1)
-    newer = answer(
-        call, "save_decision", topic="auth_strategy", decision="Use sessions", reasoning=WHY
-    )
-    history = answer(call, "recall_decision", topic="auth_strategy")
-    assert [row["id"] for row in history["history"]] == [newer["id"], saved["id"]]
-    listed = answer(call, "list_decisions")
-    assert [row["id"] for row in listed["list"]] == [newer["id"]]
-    asked = answer(call, "suggest_decision", userQuestion="sessions?", recencyWeight=0.3)
-    assert asked["suggestions"][0]["id"] == newer["id"]
-    updated = answer(
-        call, "update_outcome", decisionId=newer["id"], outcome="failure", failure_reason="Slow"
-    )
-    assert updated["evolved"]["outcome"] == "FAILED"
-    answer(call, "save_checkpoint", summary="Half done", open_files=["a.py"], next_steps="Test it")
-    loaded = answer(call, "load_checkpoint")
-    assert (loaded["summary"], loaded["open_files"], loaded["next_steps"]) == (
-        "Half done",
-        ["a.py"],
-        "Test it",
-    )
-
-
-@pytest.mark.req("004-67")
 @pytest.mark.parametrize(
     ("word", "stored"),
     [
@@ -90,32 +54,6 @@ def test_an_outcome_is_accepted_in_both_vocabularies_by_id_or_by_topic(
     name = {by: "auth" if by == "topic" else saved.id}
     evolved = answer(call, "update_outcome", **name, outcome=word, failure_reason="Slow")
     assert evolved["evolved"]["outcome"] == stored
-
-
-@pytest.mark.parametrize("key", ["failure_reason", "limitation"])
-def test_a_failed_decision_is_saved_with_a_reason_in_either_vocabulary(
-    call: Call, key: str
-) -> None:
-    given = {"topic": "auth", "decision": "Use JWT", "reasoning": WHY, "outcome": "failure"}
-    assert call_tool(call, "save_decision", given).is_error
-    saved = answer(call, "save_decision", **given, **{key: "Slow"})
-    (row,) = answer(call, "recall_decision", topic="auth")["history"]
-    assert (row["id"], row["outcome"]) == (saved["id"], "FAILED")
-    assert row["warning"] == "FAILED, do not repeat it: Slow"
-
-
-def test_recall_decision_falls_back_to_a_topic_with_the_same_first_word(call: Call) -> None:
-    saved = decision(call, "auth_strategy", "Use JWT", WHY)
-    history = answer(call, "recall_decision", topic="auth_method")
-    assert [row["id"] for row in history["history"]] == [saved.id]
-    assert answer(call, "recall_decision", topic="cache")["history"] == []
-
-
-def test_an_unknown_decision_is_an_error_and_not_a_success(call: Call) -> None:
-    result = call_tool(
-        call, "update_outcome", {"decisionId": "decision_nope", "outcome": "SUCCESS"}
-    )
-    assert result.is_error
 
 
 @pytest.mark.req("004-68")

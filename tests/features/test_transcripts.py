@@ -1,0 +1,40 @@
+"""The transcripts beside the tests of features: each scenario prints what its file shows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.transcripts import Scenario, Stage, check, marks_of, scenarios, stage
+
+__all__ = ["stage"]
+
+HERE = Path(__file__).parent
+
+
+def _all() -> Iterator[Any]:
+    for path in sorted(HERE.rglob("*.transcript")):
+        for scenario in scenarios(path.read_text(encoding="utf-8")):
+            name = f"{path.parent.name}/{path.stem}: {scenario.title}"
+            yield pytest.param(path, scenario, id=name, marks=list(marks_of(scenario)))
+
+
+@pytest.mark.parametrize(("path", "scenario"), list(_all()))
+def test_a_scenario_prints_what_its_file_shows(
+    path: Path, scenario: Scenario, stage: Stage
+) -> None:
+    check(path, scenario, stage)
+
+
+def test_another_output_status_or_input_is_noticed(stage: Stage) -> None:
+    (scenario,) = scenarios(
+        "Two\nreq 000-31\n  $ mind add -\n  > tea\n  > hot\n  ✓ pxhaaa  tea\n  hot"
+    )
+    assert [command.input for command in scenario.commands] == ["tea\nhot\n"]
+    assert [mark.mark.args for mark in marks_of(scenario)] == [("000-31",)]
+    assert stage.play(scenario) != scenario.text
+
+    (failing,) = scenarios("One\n  $ false\n  [1]")
+    assert stage.play(failing) == failing.text
+    assert stage.play(failing._replace(commands=())) != failing.text

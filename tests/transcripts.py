@@ -1,0 +1,239 @@
+"""Transcripts: commands with what they print, one scenario after another in a text file.
+
+    A topic finds its current decision
+    req 004-13
+      $ mind save decision auth 'Use JWT' --because Stateless
+      ✓ rdkaaa  Use JWT
+
+A line that is not indented begins a scenario, or gives it a mark: `req` with requirements, `attack`
+with a kind. Each scenario has a project of its own, at a fixed time, with fixed ids. These commands
+are known; the shell runs any other.
+
+- `mind …`: a command line, with a memory opened for it. After `|`, the shell gets its output.
+- `tool NAME JSON`: the call of an agent that is connected over MCP.
+- `later 2 days`: moves the clock.
+- `cat > PATH`: writes a file at the time of the clock, and makes its folder.
+
+Lines with `>` below a command are its input. A status other than 0 follows the output as `[1]`.
+`make transcripts` writes the outputs again.
+"""
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from mimo.call import Call, Caller, Surface
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.invoke import invoke
+from mimo.commands.spec import to_json
+from mimo.errors import MindError
+from mimo.mind import Mind
+from mimo.surroundings import Timer
+from mimo.text.tool_names import folded
+from tests.conftest import NOW, Clock
+
+RECORDING = "MIND_RECORD"
+"""Set by `make transcripts`: outputs are written instead of being compared."""
+
+_TOOLS = all_commands().tools()
+_AGENT = Caller(surface=Surface.MCP, name="tester")
+_MARK = re.compile(r"(req|attack) (.+)")
+_ASSIGNMENT = re.compile(r"([A-Z_]+)=(\S*) ")
+_DIGEST = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}\b")
+
+
+class Command(NamedTuple):
+    """A command line, and the lines of its input; None without any."""
+
+    line: str
+    input: str | None
+
+
+class Scenario(NamedTuple):
+    """A scenario of a transcript, with its title, marks and commands."""
+
+    title: str
+    marks: tuple[str, ...]
+    commands: tuple[Command, ...]
+    text: str
+    """All its lines as they are in the file."""
+
+
+def scenarios(text: str) -> Iterator[Scenario]:
+    """Yields the scenarios of a transcript."""
+    for block in re.split(r"\n+(?=[^\s])(?!(?:req|attack) )", text.strip("\n")):
+        title, *lines = block.splitlines()
+        marks = tuple(line for line in lines if line and not line.startswith(" "))
+        commands: list[Command] = []
+        for line, before in zip(lines, [title, *lines], strict=False):
+            if line.startswith("  $ "):
+                commands.append(Command(line[4:], None))
+            elif line.startswith("  >") and before.startswith(("  $ ", "  >")):
+                commands[-1] = Command(commands[-1].line, f"{commands[-1].input or ''}{line[4:]}\n")
+        yield Scenario(title, marks, tuple(commands), block)
+
+
+def marks_of(scenario: Scenario) -> Iterator[pytest.MarkDecorator]:
+    """Yields the marks of pytest that a scenario carries."""
+    for mark in scenario.marks:
+        matched = _MARK.fullmatch(mark)
+        assert matched, f"`{mark}` is not a mark"
+        name, value = matched.groups()
+        yield from (
+            [pytest.mark.attack(value)] if name == "attack" else [pytest.mark.req(*value.split())]
+        )
+
+
+class Stage:
+    """A project in which commands run in this process, at a fixed time and with fixed ids."""
+
+    def __init__(self, root: Path, clock: Clock, randomness: Callable[[int], bytes]) -> None:
+        """Takes the root of the project, the clock that `later` moves, and a source of ids."""
+        self.clock, self.randomness = clock, randomness
+        self.places = [(str(root.parent), "~"), (str(root.parent.resolve()), "~")]
+        self.steps = count()
+
+    def open(self, project: Path | None = None) -> Mind:
+        """Returns the memory around the working directory, or of the named project."""
+        mind = Mind.open(Path.cwd(), project=project, clock=self.clock)
+        mind.randomness = self.randomness
+        mind.timer = Timer(monotonic=lambda: next(self.steps) * 1e-6)
+        return mind
+
+    def play(self, scenario: Scenario) -> str:
+        """Returns the scenario with the output of its commands."""
+        lines = [scenario.title, *scenario.marks]
+        for command in scenario.commands:
+            status, printed = self.run(command)
+            lines.append(f"  $ {command.line}")
+            lines += [f"  > {line}".rstrip() for line in (command.input or "").splitlines()]
+            lines += [f"  {line}".rstrip() for line in self._masked(printed).splitlines()]
+            lines += [f"  [{status}]"] if status else []
+        return "\n".join(lines).rstrip("\n")
+
+    def run(self, command: Command) -> tuple[int, str]:
+        """Returns the status of a command, and everything that it prints."""
+        line, environ = command.line, dict[str, str]()
+        while matched := _ASSIGNMENT.match(line):
+            environ[matched[1]], line = matched[2], line[matched.end() :]
+        own, _, rest = line.partition(" | ")
+        name, _, given = own.partition(" ")
+        builtins: Mapping[str, Callable[[str, str | None], tuple[int, str]]] = {
+            "mind": self._mind,
+            "tool": self._tool,
+            "later": self._later,
+            "cat": self._cat,
+        }
+        if name not in builtins:
+            return _shell(line, command.input or "")
+        with pytest.MonkeyPatch.context() as patch:
+            for variable, value in environ.items():
+                patch.setenv(variable, value)
+            status, printed = builtins[name](given, command.input)
+        return (status, _shell(rest, printed)[1]) if rest else (status, printed)
+
+    def _mind(self, words: str, given: str | None) -> tuple[int, str]:
+        stdin, terminal = io.TextIOWrapper(io.BytesIO((given or "").encode())), io.StringIO()
+        if given is None:
+            stdin.isatty = lambda: True  # type: ignore[method-assign]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdin", stdin)
+            with redirect_stdout(terminal), redirect_stderr(terminal):
+                status = main(shlex.split(words), open=self.open)
+        return status, terminal.getvalue()
+
+    def _tool(self, words: str, given: str | None) -> tuple[int, str]:
+        name, _, arguments = words.partition(" ")
+        call, fields = Call(self.open()).by(_AGENT), json.loads(arguments or "{}")
+        specs = next(specs for tool, specs in _TOOLS.items() if folded(tool) == folded(name))
+        spec = next((s for s in specs if s.operation == fields.get("operation")), specs[0])
+        if spec.operation:
+            del fields["operation"]
+        try:
+            answer: Any = to_json(invoke(spec, call, fields))
+        except MindError as error:
+            hint = f"hint: {error.hint}\n" if error.hint else ""
+            return 1, f"{error.code}: {error.message}\n{hint}"
+        finally:
+            call.mind.close()
+        return 0, "".join(f"{line}\n" for key in answer for line in _field(key, answer[key]))
+
+    def _later(self, words: str, given: str | None) -> tuple[int, str]:
+        number, unit = words.split()
+        self.clock.forward(**{f"{unit.rstrip('s')}s": float(number)})
+        return 0, ""
+
+    def _cat(self, words: str, given: str | None) -> tuple[int, str]:
+        if not words.startswith("> "):
+            return _shell(f"cat {words}", given or "")
+        path = Path(words[2:])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(given or "", encoding="utf-8")
+        os.utime(path, (self.clock().timestamp(),) * 2)
+        return 0, ""
+
+    def _masked(self, printed: str) -> str:
+        for place, shown in self.places:
+            printed = printed.replace(place, shown)
+        return _DIGEST.sub("DIGEST", printed)
+
+
+def _field(key: str, value: object) -> Iterator[str]:
+    """Yields the lines of a field of an answer: each row of a list has its own."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        yield f"{key}:"
+        for row in value:
+            yield f"- {json.dumps(row, ensure_ascii=False)}"
+    else:
+        yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _shell(line: str, given: str) -> tuple[int, str]:
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        input=given,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def stage(
+    project: Path,
+    clock: Clock,
+    randomness: Callable[[int], bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Stage:
+    """A stage in the project, in which git works as Ann at a fixed time."""
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(Path(__file__).with_name("gitconfig")))
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ann@example.com")
+        monkeypatch.setenv(f"GIT_{role}_DATE", NOW.isoformat())
+    return Stage(project, clock, randomness)
+
+
+def check(path: Path, scenario: Scenario, stage: Stage) -> None:
+    """Fails if a scenario prints something else; in a recording, writes it into the file."""
+    played = stage.play(scenario)
+    if os.environ.get(RECORDING):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(scenario.text, played), encoding="utf-8")
+    else:
+        assert played == scenario.text

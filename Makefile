@@ -224,7 +224,7 @@ generate: setup ## Write man pages, completions and the reference again
 coverage-of-requirements: setup ## List the numbered requirements that no test carries (REQUIREMENTS=FILE)
 	$(RUN) scripts/requirements_coverage.py $(REQUIREMENTS)
 
-tools: setup    ## Count the tokens of the list of tools, and measure how well its texts separate them, for docs/tools.md
+tools: setup    ## Count the tokens of the list of tools, and measure how well its texts separate them, for docs/tools.md and docs/lab/tools.md
 	$(BIN)/python scripts/groups.py tokens > $(VENV)/tokens-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/tokens-requirements.txt
 	$(RUN) -m scripts.tool_list

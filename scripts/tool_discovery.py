@@ -112,7 +112,7 @@ def share(ordered: Iterable[tuple[str, str, list[str]]], most: int) -> str:
 
 
 def measured(tools: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the tables of docs/tools.md."""
+    """Returns the tables of docs/lab/tools.md."""
     lines = [
         (
             "| texts | by words: first | first three | by meaning: first | first three"

@@ -1,4 +1,5 @@
-"""Writes docs/tools.md: the cost of the list of tools, and how well its texts separate them.
+"""Writes the cost of the list of tools to docs/tools.md, and how well its texts separate them to
+docs/lab/tools.md.
 
 bpe-openai ships the vocabulary of o200k_base, so nothing is downloaded. The models of others have
 vocabularies of their own: their counts differ, and mostly in the same proportion.
@@ -14,7 +15,7 @@ from mimo.server.tools import described
 from scripts.marked import write_part
 from scripts.tool_discovery import measured
 
-PAGE = Path(__file__).parent.parent / "docs" / "tools.md"
+DOCS = Path(__file__).parent.parent / "docs"
 TOOLSETS = ((), ("core",), ("all",))
 ASKED = ("name", "description", "inputSchema")
 """The parts of a tool that clients give to the model."""
@@ -67,8 +68,8 @@ def costs() -> str:
 
 
 def main() -> None:
-    write_part(PAGE, "cost", costs())
-    write_part(PAGE, "discovery", measured(tools(())))
+    write_part(DOCS / "tools.md", "cost", costs())
+    write_part(DOCS / "lab" / "tools.md", "discovery", measured(tools(())))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ picture: setup  ## Draw the picture of `mind browse` on its docs page again
 	$(RUN) scripts/browse_picture.py
 
 picture-web: setup ## Take the pictures of `mind web` on its docs page again (needs what test-browser installs)
-	$(RUN) -m tests.features.web.pictures docs/images
+	$(RUN) -m tests.extensions.web.pictures docs/images
 
 test-browser: setup ## Test the viewer in Chromium, which is installed if it is missing (as root, with apt-get)
 	@command -v chromedriver > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
@@ -38,7 +38,7 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 		{ echo "install Chromium and its driver first"; exit 1; }
 	$(BIN)/python scripts/groups.py browser > $(VENV)/browser-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
-	$(RUN) -m pytest -q tests/features/web/test_browser.py
+	$(RUN) -m pytest -q tests/extensions/web/test_browser.py
 
 ADAPTERS := $(VENV)/.adapters$(if $(RESOLUTION),-$(RESOLUTION))
 
@@ -53,7 +53,7 @@ $(ADAPTERS)/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	@touch $@
 
 # As root also where the system refuses namespaces to others.
-ROOT_TESTS := tests/redteam/test_two_users.py tests/store/test_watch_limits.py tests/test_network.py
+ROOT_TESTS := tests/redteam/test_two_users.py tests/project/test_watch_limits.py tests/test_network.py
 
 test-root: setup ## Run the tests that need root or namespaces, with sudo; fails if one is skipped
 	@$(if $(filter-out 0,$(shell id -u)),sudo) $(RUN) -m pytest -q -p no:cacheprovider $(ROOT_TESTS) > $(VENV)/root.txt; \
@@ -63,7 +63,7 @@ test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 w
 	$(RUN) -m pytest -q -n auto tests/postgres
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
-	$(RUN) -m tests.real_clients $(or $(CLIENTS),--write docs/clients.md)
+	$(RUN) -m clients $(or $(CLIENTS),--write docs/clients.md)
 
 test-protocol: setup ## Run the conformance suite of MCP and the Inspector (from npm) against the server, and write docs/lab/conformance.md
 	$(RUN) -m tests.protocol --write docs/lab/conformance.md
@@ -79,8 +79,8 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	cli/test_command_line.py cli/test_help.py cli/test_asking.py \
 	$(addprefix cli/test_guided_review.py::test_, \
 		each_version_is_chosen_by_one_key editing_opens_the_editor quitting_changes_nothing) \
-	features/browse/test_screen.py features/clients/test_clients.py \
-	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py \
+	extensions/browse/test_screen.py features/clients/test_clients.py \
+	features/clients/test_client_formats.py features/edges/test_matching.py extensions/web/test_gate.py \
 	index/test_cosine.py index/test_embedding_languages.py index/test_embedding_encoder.py \
 	index/test_embedding_packaged.py index/test_vectors.py \
 	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \
@@ -101,7 +101,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	$(addprefix server/test_team.py::test_, \
 		a_revoked_token_ends_open_sessions_and_streams \
 		the_server_is_ready_and_says_so_without_a_token) \
-	store/test_log_memories.py store/test_watch.py \
+	project/test_log_memories.py project/test_watch.py \
 	text/test_patterns.py text/test_tokens.py) \
 	-k 'not (linear or long_to_cut or too_large or thousands or killed_server or no_client_out or signal)'
 
@@ -171,7 +171,7 @@ sizes:          ## Check that modules and functions stay small, and commands ent
 	$(RUN) scripts/sizes.py
 
 spelling:       ## Check the spelling, and texts and names against the list of words
-	$(BIN)/codespell mimo tests scripts docs README.md CONTRIBUTING.md CHANGELOG.md ARCHITECTURE.md
+	$(BIN)/codespell mimo tests bench fuzz clients scripts docs README.md CONTRIBUTING.md CHANGELOG.md ARCHITECTURE.md
 	$(RUN) scripts/words.py
 
 fix:            ## Format, and mend what can be mended
@@ -232,20 +232,20 @@ tools: setup    ## Count the tokens of the list of tools, and measure how well i
 redteam: setup  ## Run the attacks, and count by kind how many got through
 	$(RUN) scripts/redteam.py -n auto
 
-TORTURE = $(RUN) -m tests.bench.torture --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/torture $(if $(WRITE),--write $(WRITE))
+TORTURE = $(RUN) -m bench.torture --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/torture $(if $(WRITE),--write $(WRITE))
 
 torture: setup  ## Let calls of writing commands fail, then the power, and check what is left (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/lab/reliability.md); goes on where it stopped
 	$(TORTURE) --minutes $(or $(MINUTES),60)
 	$(TORTURE) --minutes $(or $(MINUTES),60) --power
 
 concurrent: setup ## Let processes of all kinds work on one project, and check the history (PROCESSES=8 OPERATIONS=10000 SEED=1 MINUTES=600 WRITE=docs/lab/reliability.md)
-	$(RUN) -m tests.bench.concurrent --processes $(or $(PROCESSES),8) --operations $(or $(OPERATIONS),10000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),600) $(if $(WRITE),--write $(WRITE))
+	$(RUN) -m bench.concurrent --processes $(or $(PROCESSES),8) --operations $(or $(OPERATIONS),10000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),600) $(if $(WRITE),--write $(WRITE))
 
 stopped: setup  ## Stop commands at each lock, and run others meanwhile (MINUTES=60 WRITE=docs/lab/reliability.md; ALL=1 for each lock of each command)
-	$(RUN) -m tests.bench.concurrent.stopped --minutes $(or $(MINUTES),60) $(if $(ALL),--all) $(if $(WRITE),--write $(WRITE))
+	$(RUN) -m bench.concurrent.stopped --minutes $(or $(MINUTES),60) $(if $(ALL),--all) $(if $(WRITE),--write $(WRITE))
 
 histories: setup ## Merge, rebase, pick and revert in random git histories, and check that no text is lost (HISTORIES=1000 SEED=1 JOBS=2 MINUTES=60 WRITE=docs/lab/reliability.md)
-	$(RUN) -m tests.bench.histories --histories $(or $(HISTORIES),1000) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))
+	$(RUN) -m bench.histories --histories $(or $(HISTORIES),1000) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))
 
 dependencies: setup ## Write the table of docs/lab/dependencies.md again
 	$(RUN) -m scripts.dependencies
@@ -253,12 +253,12 @@ dependencies: setup ## Write the table of docs/lab/dependencies.md again
 fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TARGET="memory merge", SEED=1, JOBS=1, KEEP=1 for the corpus and the sums, WRITE=docs/lab/reliability.md)
 	$(BIN)/python scripts/groups.py fuzz > $(VENV)/fuzz-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/fuzz-requirements.txt
-	$(RUN) -m tests.fuzz $(TARGET) --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) $(if $(KEEP),--keep) $(if $(WRITE),--write $(WRITE))
+	$(RUN) -m fuzz $(TARGET) --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) $(if $(KEEP),--keep) $(if $(WRITE),--write $(WRITE))
 
 bench: setup    ## Measure speed as ratios (MARKDOWN=FOLDER for real notes, LARGEST=1000000, ONLY=table|growth|peers)
 	$(BIN)/python scripts/groups.py bench > $(VENV)/bench-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/bench-requirements.txt
-	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(if $(LARGEST),--largest $(LARGEST)) $(if $(ONLY),--only $(ONLY)) --write docs/lab
+	$(RUN) -m bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(if $(LARGEST),--largest $(LARGEST)) $(if $(ONLY),--only $(ONLY)) --write docs/lab
 
 bench-peers:    ## Install the tools that `make bench` compares with: ripgrep comes from your system
 	npm install --silent --prefix .peers node@22 @tobilu/qmd@2.8.3 @modelcontextprotocol/server-memory
@@ -266,25 +266,25 @@ bench-peers:    ## Install the tools that `make bench` compares with: ripgrep co
 	.peers/venv/bin/python -m pip install --quiet basic-memory || echo "basic-memory does not install here"
 
 bench-asks: setup ## Measure finding, the score and speaking unasked on stores such as teams keep (STORES=NAMES)
-	$(RUN) -m tests.bench.asks $(STORES)
+	$(RUN) -m bench.asks $(STORES)
 
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
-	$(RUN) -m tests.bench.retrieval --bench $(BENCH)
+	$(RUN) -m bench.retrieval --bench $(BENCH)
 
 mutants: setup  ## Change the code in 40 ways, and list those that no test notices
-	$(RUN) -m tests.bench.mutants
+	$(RUN) -m bench.mutants
 
 bench-scale: setup ## Measure the local index and PostgreSQL by size and clients (SIZES=1000,100000,1000000)
-	$(RUN) -m tests.bench.scale
+	$(RUN) -m bench.scale
 
 bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
-	$(RUN) -m tests.bench.killed_runs $(or $(TIMES),200)
+	$(RUN) -m bench.killed_runs $(or $(TIMES),200)
 
 bench-soak: setup ## Let servers answer many requests and the daemon see many changes; fails if something grows (REQUESTS=1000000 BURSTS=100000 MINUTES= ONLY="stdio http daemon" WRITE=docs/lab/reliability.md)
-	$(RUN) -m tests.bench.soak $(ONLY) --requests $(or $(REQUESTS),1000000) --bursts $(or $(BURSTS),100000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))
+	$(RUN) -m bench.soak $(ONLY) --requests $(or $(REQUESTS),1000000) --bursts $(or $(BURSTS),100000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))
 
 bench-limits: setup ## Measure large stores, notes, numbers of links and of projects (ONLY="note links" MEMORIES=1000000 WRITE=docs/lab/reliability.md)
-	$(RUN) -m tests.bench.limits $(ONLY) --memories $(or $(MEMORIES),1000000) $(if $(WRITE),--write $(WRITE))
+	$(RUN) -m bench.limits $(ONLY) --memories $(or $(MEMORIES),1000000) $(if $(WRITE),--write $(WRITE))
 
 model: setup    ## Make the packaged models again, byte for byte (needs 5 GB for the tools of the static one, and npm)
 	$(PYTHON) -m venv .venv-model

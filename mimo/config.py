@@ -15,7 +15,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
+from mimo.data import disk
 from mimo.data.loads import DataError, loads
 from mimo.errors import Command, Hint, Invalid, LaterFormat
 from mimo.frozen import NamedTuple, frozen

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-from mimo import BUILD, disk, installed
+from mimo import BUILD, installed
+from mimo.data import disk
 from mimo.errors import Updated
 
 _MANY_FILES = 65_536

@@ -19,16 +19,16 @@ from typing import Any
 
 from mimo import rendering
 from mimo.call import Call, Caller, Surface
-from mimo.commands.arguments import nearest
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import declared
+from mimo.call.arguments import nearest
+from mimo.call.spec import declared
+from mimo.data.disk import working_directory
 from mimo.data.loads import DataError, loads
-from mimo.disk import working_directory
 from mimo.errors import Command, Internal, MindError
 from mimo.features.memory_files import shortened
 from mimo.features.memory_files.commands import COMMANDS, FileAnswer
 from mimo.frozen import NamedTuple
 from mimo.mind import Mind
+from mimo.operations.invoke import invoke
 
 log = logging.getLogger("mind")
 

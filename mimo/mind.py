@@ -10,13 +10,13 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from mimo import disk
 from mimo.config import FORMAT, ZONE, Config, load
+from mimo.data import disk
+from mimo.data.failures import failure
 from mimo.errors import Invalid, MindError, NoProject, StorageFailed, Untrusted
-from mimo.failures import failure
 from mimo.memory.ids import handle_of
-from mimo.store import projects
-from mimo.store.projects import Project, Registered, Registry
+from mimo.project import projects
+from mimo.project.projects import Project, Registered, Registry
 from mimo.surroundings import Clock, Timer
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from mimo.index.index import Index, Reader
     from mimo.index.names import Handle
     from mimo.index.postgres.connection import Server
-    from mimo.store.accesses import Accesses
-    from mimo.store.events import EventLog
-    from mimo.store.memories import MemoryStore
-    from mimo.store.trash import Trash
-    from mimo.store.trust import Trust
-    from mimo.store.values import Values
-    from mimo.store.watch import Watch
+    from mimo.project.accesses import Accesses
+    from mimo.project.events import EventLog
+    from mimo.project.memories import MemoryStore
+    from mimo.project.trash import Trash
+    from mimo.project.trust import Trust
+    from mimo.project.values import Values
+    from mimo.project.watch import Watch
 
 T = TypeVar("T")
 
@@ -277,7 +277,7 @@ class Mind:
         if self.is_users:
             return None
         if make:
-            from mimo.store.init import make_users
+            from mimo.project.init import make_users
 
             make_users(self.home)
         project = projects.of_user(self.home)
@@ -365,7 +365,7 @@ class Mind:
 
     def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
         """Logs an event such as `mimo.ingest.file`. An event that can't be written is dropped."""
-        from mimo.store.events import Event
+        from mimo.project.events import Event
 
         event = Event(name=name, time=self.now(), measurements=measurements, metadata=metadata)
         with suppress(MindError, OSError):
@@ -441,7 +441,7 @@ class Mind:
     @part
     def store(self) -> MemoryStore:
         """The project's files."""
-        from mimo.store.memories import MemoryStore
+        from mimo.project.memories import MemoryStore
 
         config = self.config
         if self.is_users:
@@ -455,7 +455,7 @@ class Mind:
 
     def watch(self) -> None:
         """Subscribes to file changes, so that a long-running process need not scan for them."""
-        from mimo.store.watch import Watch
+        from mimo.project.watch import Watch
 
         folders, watch = self.store.folders(), self.watched
         if folders and (watch is None or watch.is_closed):
@@ -470,7 +470,7 @@ class Mind:
     @part
     def trust(self) -> Trust:
         """The approvals of the project's files on this machine."""
-        from mimo.store.trust import Trust
+        from mimo.project.trust import Trust
 
         config = self.config
         if self.is_users:  # Not even a repository around $MIND_HOME vouches for it.
@@ -481,7 +481,7 @@ class Mind:
     @property
     def trash(self) -> Trash:
         """The text that commands removed or replaced."""
-        from mimo.store.trash import Trash
+        from mimo.project.trash import Trash
 
         return Trash(
             self.project.root,
@@ -494,21 +494,21 @@ class Mind:
     @part
     def accesses(self) -> Accesses:
         """The uses of the memories on this machine."""
-        from mimo.store.accesses import Accesses
+        from mimo.project.accesses import Accesses
 
         return Accesses(self.project.root)
 
     @part
     def events(self) -> EventLog:
         """The project's event log."""
-        from mimo.store.events import EventLog
+        from mimo.project.events import EventLog
 
         return EventLog(self.project.root)
 
     @part
     def values(self) -> Values:
         """The key-value store."""
-        from mimo.store.values import Values
+        from mimo.project.values import Values
 
         owner = projects.index_owner(self.home, self.randomness)
         return Values(self.project.root, owner, is_later=self.config.format > FORMAT)
@@ -570,8 +570,8 @@ class Mind:
     @part
     def index(self) -> Index:
         """The index of the project's files; created if it is missing or damaged."""
+        from mimo.data.locks import holding
         from mimo.index.index import Index
-        from mimo.store.locks import holding
 
         folder, embedder = self.index_folder, self.embedder
         index = Index.open(folder, embedder, projects.index_owner(self.home, self.randomness))

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mimo.call import Call
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.features.browse.app import Browser
+from mimo.call.table import all_commands
+from mimo.extensions.browse.app import Browser
 from mimo.mind import Mind
-from mimo.store.init import init
-from mimo.store.trust import Trust
+from mimo.operations.invoke import invoke
+from mimo.project.init import init
+from mimo.project.trust import Trust
 
 PICTURE = Path(__file__).parent.parent / "docs/images/browse.svg"
 SIZE = (110, 26)

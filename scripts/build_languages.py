@@ -259,7 +259,7 @@ def own_texts(*, is_korean: bool) -> Texts:
 
     The Korean ones are of the labelled stores alone.
     """
-    names = ["tests/bench/asks"] if is_korean else ["README.md", "docs", "mimo", "tests/bench/asks"]
+    names = ["bench/asks"] if is_korean else ["README.md", "docs", "mimo", "bench/asks"]
     git = ["git", "archive", "--format=tar", COMMIT, *names]
     data = subprocess.run(git, check=True, capture_output=True, cwd=PACKAGED.parents[1]).stdout
     queries: set[str] = set()

@@ -22,12 +22,12 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 from mimo.call import Call
+from mimo.call.table import all_commands
 from mimo.cli.main import main as run
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
 from mimo.mind import Mind
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.operations.invoke import invoke
+from mimo.project import projects
+from mimo.project.init import init
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"

@@ -19,7 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 from mimo.cli.main import main as run
-from mimo.disk import working_directory
+from mimo.data.disk import working_directory
 from mimo.mind import Mind
 from tests.sample_procedures import GREET, text
 

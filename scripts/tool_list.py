@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mimo.commands import all_commands, listed
+from mimo.call.table import all_commands, listed
 from mimo.server.tools import described
 from scripts.marked import write_part
 from scripts.tool_discovery import measured

@@ -19,9 +19,9 @@ from mimo.guard.guard import Guard
 from mimo.memory.ids import handle_of
 from mimo.mind import Mind
 from mimo.operations.asking import MARKS, NAMED
-from mimo.store import projects
-from mimo.store.init import init
-from mimo.store.trust import Trust
+from mimo.project import projects
+from mimo.project.init import init
+from mimo.project.trust import Trust
 from mimo.surroundings import Timer
 
 settings.register_profile(
@@ -162,7 +162,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # No test uses TLS, and each client would read the certificates of the system.
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("mimo.disk._homes", {f"{tmp_path / 'home'}/": None})
+    monkeypatch.setattr("mimo.data.disk._homes", {f"{tmp_path / 'home'}/": None})
     for name in ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDE_PROJECT_DIR", "NO_COLOR", "MIND_DEBUG"):
         monkeypatch.delenv(name, raising=False)
     for name in (NAMED, *MARKS, "GIT_CONFIG_GLOBAL"):

@@ -5,10 +5,10 @@ from typing import Any
 from unittest.mock import patch
 
 from mimo.call import Call
+from mimo.data import files
 from mimo.features.procedures import calling, executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.storage import Execution
-from mimo.store import files
 from mimo.surroundings import Timer
 
 GREET = """\

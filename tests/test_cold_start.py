@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands import all_commands
-from mimo.commands.summaries import SUMMARIES
+from mimo.call.summaries import SUMMARIES
+from mimo.call.table import all_commands
 
 ROOT = Path(__file__).parent.parent
 
@@ -72,7 +72,7 @@ def heavy(modules: set[str]) -> set[str]:
 
 def commands_in(modules: set[str]) -> set[str]:
     """Returns the modules of features that declare commands."""
-    declaring = set(all_commands().table.values())
+    declaring = set(all_commands().modules.values())
     files = {name if "." in name else f"{name}.commands" for name in declaring}
     return {name for name in files if f"mimo.features.{name}" in modules}
 
@@ -94,7 +94,7 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
 def test_the_summaries_are_those_of_the_commands() -> None:
     commands = all_commands()
 
-    assert {path: commands.at(path).summary for path in commands.table} == SUMMARIES
+    assert {path: commands.at(path).summary for path in commands.modules} == SUMMARIES
 
 
 @pytest.mark.parametrize(

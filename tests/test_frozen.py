@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from mimo.commands.spec import fields_of
+from mimo.call.spec import fields_of
 from mimo.frozen import NamedTuple, field, frozen, names_of, record, replace
 
 

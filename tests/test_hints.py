@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import mimo
-from mimo.commands import GROUPS, all_commands
+from mimo.call.table import GROUPS, all_commands
 from mimo.errors import Command, Hint, Option, join_texts
 from mimo.guard.privacy import redacted
 from mimo.privacy.model import texts_of
@@ -84,7 +84,7 @@ def fault_of(run: ast.Call) -> str | None:
     if path.value in GROUPS and not words and not run.keywords:
         return None
     commands = all_commands()
-    if path.value not in commands.table:
+    if path.value not in commands.modules:
         return f"there is no command `{path.value}`"
     params = commands.at(path.value).params
     options = {option for param in params for option in param.options}

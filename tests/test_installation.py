@@ -13,11 +13,11 @@ from typing import Any
 
 import mimo
 from mimo.call import Call
+from mimo.data import locks
 from mimo.features import daemon
 from mimo.features.daemon import commands
 from mimo.features.upkeep import checks
 from mimo.operations import asking
-from mimo.store import locks
 
 PACKAGE = Path(mimo.__file__).parent
 

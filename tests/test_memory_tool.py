@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.data import files
 from mimo.features.decisions.commands import decision
 from mimo.features.memory_files import MOST_CHARACTERS
 from mimo.features.notes.commands import add
@@ -21,8 +22,7 @@ from mimo.features.notes.undo import undo
 from mimo.features.review import trusting
 from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
 from mimo.operations import removing, saving
-from mimo.store import files
-from mimo.store.trust import Trust
+from mimo.project.trust import Trust
 from tests.conftest import make_store
 
 HEADER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)

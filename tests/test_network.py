@@ -42,7 +42,7 @@ NETWORK = {
     "httpx", "httpx2", "huggingface_hub", "imaplib", "mcp", "openai", "poplib", "psycopg",
     "requests", "smtplib", "socketserver", "sse_starlette", "ssl", "starlette", "urllib.request",
     "urllib3", "uvicorn", "websockets", "xmlrpc.client",
-    "mimo.features.web.serving", "mimo.operations.loopback", "mimo.server.hosting",
+    "mimo.extensions.web.serving", "mimo.operations.loopback", "mimo.server.hosting",
     "mimo.server.http",
 }  # fmt: skip
 """Modules that can use the network, and those of mind that import them for it."""

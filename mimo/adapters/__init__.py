@@ -14,11 +14,11 @@ from threading import RLock
 from typing import Any
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import declared
-from mimo.disk import working_directory
+from mimo.call.spec import declared
+from mimo.data.disk import working_directory
 from mimo.errors import NoProject
 from mimo.mind import Mind
+from mimo.operations.invoke import invoke
 
 Run = Callable[..., Any]
 """Calls a command by its function, with named arguments."""

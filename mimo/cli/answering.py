@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mimo import rendering
+from mimo.call.spec import Effect
+from mimo.call.table import all_commands
 from mimo.cli.asked import PATHS
 from mimo.cli.options import Line
 from mimo.cli.program import read
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke, notes_beside
-from mimo.commands.spec import Effect
 from mimo.errors import Cancelled, Internal, MindError
+from mimo.operations.invoke import invoke, notes_beside
 from mimo.rendering import PlainScreen, Screen
 from mimo.rendering.results import drawn, setting_of
 

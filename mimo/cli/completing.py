@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo import disk
-from mimo.cli.external import found, program_of
+from mimo.call.spec import Param
+from mimo.call.table import CommandTable
 from mimo.cli.options import (
     COMMON,
     HELP,
@@ -23,8 +23,7 @@ from mimo.cli.options import (
     summary_of,
     takes_rest,
 )
-from mimo.commands import CommandTable
-from mimo.commands.spec import Param
+from mimo.data import disk
 from mimo.frozen import frozen
 from mimo.text.clean import clean, one_line
 
@@ -38,26 +37,19 @@ FILES: Item = (":files", "")
 """Leaves the completion of file names to the shell."""
 
 
-def completions(
-    commands: CommandTable, words: Sequence[str], programs: str | None = None
-) -> list[str]:
-    """Returns the completions of the last word, each as `word<TAB>help`.
-
-    `programs` is the PATH on which other programs are commands, by default that of this process.
-    """
+def completions(commands: CommandTable, words: Sequence[str]) -> list[str]:
+    """Returns the completions of the last word, each as `word<TAB>help`."""
     *head, start = words or [""]
     try:
-        items = _items(commands, head, start, programs)
+        items = _items(commands, head, start)
     except Exception:  # noqa: BLE001 - see above
         return []
     return [f"{word}\t{' '.join(help.split())}".rstrip() for word, help in items]
 
 
-def _items(
-    commands: CommandTable, head: Sequence[str], start: str, programs: str | None
-) -> list[Item]:
+def _items(commands: CommandTable, head: Sequence[str], start: str) -> list[Item]:
     path, tail, project = "", head, None
-    while path not in commands.table:
+    while path not in commands:
         typed = _typed(COMMON, tail, is_start=True)
         project = typed.project or project
         if typed.open:
@@ -65,19 +57,14 @@ def _items(
         if not typed.places and start.startswith("-"):
             return _names([*COMMON, *([] if path else [VERSION]), HELP], typed, start)
         if not typed.places:
-            program_by_word = {} if path else found(commands, programs)
-            return _commands(commands, path, start) + [
-                (word, f"the program {program}")
-                for word, program in program_by_word.items()
-                if word.startswith(start)
-            ]
+            return _commands(commands, path, start)
         path, tail = led(commands, path, typed.places, is_complete=False)
         if path == "help" and not start.startswith("-"):
             return _commands(commands, " ".join(tail), start)
         if not path.partition(" ")[2] and path in PROGRAMS:
             return _after(PROGRAMS[path], (), tail, start, project)
-        if path not in commands.table and not commands.below(path):
-            return [FILES] if program_of(commands, path, programs) else []
+        if path not in commands and not commands.below(path):
+            return []
     spec = commands.at(path)
     positional = [param for param in params_of(spec) if param.positional]
     items = _after(options_of(spec), positional, tail, start, project, of_user=spec.of_user)
@@ -280,7 +267,7 @@ def _executions(project: str | None) -> Iterator[Item]:
 
 
 def _projects(_project: str | None) -> Iterator[Item]:
-    from mimo.store.projects import registered
+    from mimo.project.projects import registered
 
     listed = registered(_opened(None).home).projects
     return ((str(project.path), project.name) for project in listed if project.path.is_dir())
@@ -288,7 +275,7 @@ def _projects(_project: str | None) -> Iterator[Item]:
 
 def _revisions(project: str | None) -> Iterator[Item]:
     """Yields branches and tags, newest first, and the last commits that changed the memory."""
-    from mimo.store import git
+    from mimo.project import git
 
     root = _permitted(project).project.root
     names = ("refs/heads", "refs/tags", "refs/remotes")
@@ -353,7 +340,7 @@ def _ids(query: str, start: str, project: str | None, *, of_user: bool) -> list[
 
     An index that is missing or damaged has none.
     """
-    from mimo.store.projects import index_folder, user_root
+    from mimo.project.projects import index_folder, user_root
 
     mind = _permitted(project)
     items: dict[str, str] = {}
@@ -374,9 +361,9 @@ def _from_index(query: str, start: str, project: str | None) -> list[Item]:
 def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
     from contextlib import closing
 
-    from mimo import sqlite
+    from mimo.data import sqlite
     from mimo.index.schema import SCHEMA
-    from mimo.store.projects import known_owner
+    from mimo.project.projects import known_owner
 
     owner = known_owner(home)
     if owner is None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mimo import disk
-from mimo.commands.spec import Param
+from mimo.call.spec import Param
+from mimo.data import disk
+from mimo.data.failures import failure
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
-from mimo.failures import failure
 from mimo.rendering import complain
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from mimo import rendering
 from mimo.call import Call, Caller, Console, Surface
+from mimo.call.spec import Effect, Param, Spec
+from mimo.call.table import CommandTable, all_commands
 from mimo.cli.asked import COMPLETING
 from mimo.cli.options import Line
-from mimo.commands import CommandTable, all_commands
-from mimo.commands.spec import Effect, Param, Spec
-from mimo.disk import shared, working_directory
-from mimo.errors import UNDECIDED, Invalid, MindError, status_of
+from mimo.data.disk import shared, working_directory
+from mimo.errors import UNDECIDED, MindError, status_of
 from mimo.operations.asking import agent_of
 from mimo.rendering import ask_exactly, complain, is_terminal
 
@@ -31,7 +31,7 @@ Open = Callable[[Path | None], "Mind"]
 EDITED = "mind_edit"
 """The command that opens an editor if only an id is given."""
 
-GUIDED = ("mind_browse", "mind_review", "mind_trust")
+GUIDED = ("mind_review", "mind_trust")
 """The commands that work key by key on a terminal."""
 
 
@@ -83,7 +83,7 @@ def main(
         rendering.give_up_stdout()
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: no unexpected error is shown raw
-        from mimo.commands.invoke import fault
+        from mimo.operations.invoke import fault
 
         unexpected = fault()
         unexpected.__cause__ = error
@@ -91,20 +91,10 @@ def main(
 
 
 def _read(registry: CommandTable, words: Sequence[str]) -> Line | Callable[[], None]:
-    """Returns a line, or what else the words ask for.
-
-    The words of another program replace this process. Raises `Invalid` for all others.
-    """
+    """Returns a line, or what else the words ask for. Raises `Invalid` for others."""
     from mimo.cli.program import Page, read
 
-    try:
-        line = read(registry, words)
-    except Invalid:
-        from mimo.cli import external
-
-        if (program := external.line_of(registry, words)) is not None:
-            external.run(program)
-        raise
+    line = read(registry, words)
     if isinstance(line, Page):
         return partial(rendering.write, f"{line.text}\n")
     if isinstance(line, Line):
@@ -123,7 +113,7 @@ def run_command(
     options: Mapping[str, Any],
 ) -> int:
     """Runs one command, prints its result, and returns the exit status."""
-    from mimo.commands.invoke import invoke, notes_beside
+    from mimo.operations.invoke import invoke, notes_beside
     from mimo.rendering.results import drawn, setting_of
 
     project = options.get("project")
@@ -209,21 +199,20 @@ def _with_user(
     Returns None if the user changed nothing, or a guided command has shown everything itself.
     """
     shows = is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
-    if spec.name not in GUIDED or options.get("json") or not shows:
+    if not (spec.screen or spec.name in GUIDED) or options.get("json") or not shows:
         result = _edited(spec, call, arguments)
         if result is None:
             complain("note: nothing changed")
         return result
-    from mimo.commands.invoke import invoke
+    from mimo.operations.invoke import invoke
 
-    if spec.name == "mind_browse":
-        from mimo.features.browse.commands import opened
+    if spec.screen:
 
         def run(view: Call, path: str, given: Mapping[str, Any]) -> object | None:
             return _edited(registry.at(path), view, given)
 
         colour = not (options.get("no_color") or os.environ.get("NO_COLOR"))
-        return opened(call, run, arguments, colour=colour)
+        return spec.screen(call, run, arguments, colour=colour)
     from mimo.cli import guided
 
     def run_at(path: str, arguments: Mapping[str, Any]) -> object | None:
@@ -242,7 +231,7 @@ def _edited(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object | No
 
     Returns None if the user left the editor without a change.
     """
-    from mimo.commands.invoke import invoke
+    from mimo.operations.invoke import invoke
 
     run = partial(invoke, spec, call)
     if spec.name == EDITED and set(arguments) == {"id"}:

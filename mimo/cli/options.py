@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Surface
-from mimo.commands import CommandTable
-from mimo.commands.spec import Param, Shape, Spec, from_json
+from mimo.call.spec import Param, Shape, Spec, from_json
+from mimo.call.table import CommandTable
 from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
 from mimo.frozen import frozen
@@ -233,9 +233,9 @@ def named(options: Sequence[Option]) -> dict[str, tuple[Option, bool]]:
 
 def summary_of(commands: CommandTable, path: str) -> str:
     """Returns a line on a command, a group of commands, or a program."""
-    if path in commands.table:
+    if path in commands:
         return commands.summary(path)
-    return SUMMARIES.get(path, "") or commands.groups.get(path, "")
+    return SUMMARIES.get(path, "") or commands.group(path)
 
 
 def led(
@@ -253,13 +253,13 @@ def led(
     names = named(COMMON)
     while place < len(rest) and rest[place] in names:
         place += 1 if names[rest[place]][0].is_flag else 2
-    if path in commands.table and place >= len(rest) and is_complete:
+    if path in commands and place >= len(rest) and is_complete:
         return commands.alone.get(path, path), rest
-    if path not in commands.table or place >= len(rest):
+    if path not in commands or place >= len(rest):
         return path, rest
     full = f"{path} {rest[place]}"
     alone = place + 1 == len(rest) or rest[place + 1].startswith("-")
-    if full not in commands.table or (full in commands.lone and not alone):
+    if full not in commands or (full in commands.lone and not alone):
         return path, rest
     return full, rest[:place] + rest[place + 1 :]
 

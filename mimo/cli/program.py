@@ -13,7 +13,9 @@ from typing import Any
 import click
 
 from mimo import __version__
-from mimo.cli.external import found
+from mimo.call.arguments import nearest, shown
+from mimo.call.spec import Param, Spec
+from mimo.call.table import ALONE, CommandTable
 from mimo.cli.options import (
     ALLOW_SECRET,
     COMMON,
@@ -32,12 +34,8 @@ from mimo.cli.options import (
     summary_of,
     takes_rest,
 )
-from mimo.commands import ALONE, CommandTable
-from mimo.commands.arguments import nearest, shown
-from mimo.commands.spec import Param, Spec
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.text.clean import one_line
 
 SETTINGS: dict[str, Any] = {"max_content_width": 100}
 
@@ -305,7 +303,7 @@ class Words(Program, click.Group):
         super().__init__(
             path or "mind",
             params,
-            help=commands.groups.get(path, "") if path else SUMMARY,
+            help=commands.group(path) if path else SUMMARY,
             context_settings={"allow_interspersed_args": False},
             no_args_is_help=False,
             invoke_without_command=True,
@@ -326,7 +324,7 @@ class Words(Program, click.Group):
 
     def at(self, path: str) -> click.Command | None:
         """Returns the command, the group or the program at a path, or None."""
-        if path in self.registry.table:
+        if path in self.registry:
             return Command(self.registry.at(path), self.registry.listed(path))
         if self.registry.below(path):
             return Words(path, self.registry)
@@ -348,7 +346,7 @@ class Words(Program, click.Group):
     def check_path(self, words: Sequence[str]) -> None:
         """Raises `Invalid` for words after those of a command."""
         path, tail = "", list(words)
-        while tail and path not in self.registry.table and path not in PROGRAMS:
+        while tail and path not in self.registry and path not in PROGRAMS:
             path, tail = led(self.registry, path, tail)
         if tail:
             raise Words(path, self.registry).unknown(tail[0])
@@ -360,8 +358,7 @@ class Words(Program, click.Group):
         words = [*self.registry.listed(self.path), *([] if self.path else PROGRAMS)]
         program = f"mind {self.path}".strip()
         meant = self.registry.meant(self.path, word)
-        programs = [] if self.path else found(self.registry)
-        near = nearest(word, [*words, *programs])[:1]
+        near = nearest(word, words)[:1]
         meant = meant or [f"{self.path} {word}".strip() for word in near]
         lines = " or ".join(f"`mind {line}`" for line in meant)
         listed = f"commands are {', '.join(words)}" if self.path else "see `mind help --all`"
@@ -388,11 +385,6 @@ class Words(Program, click.Group):
         else:
             click.Command.format_options(self, ctx, formatter)
             self._write(formatter, self._sections())
-            if not self.path and (programs := found(self.registry)):
-                with formatter.section("Other programs on PATH"):  # paths are not wrapped
-                    width = max(map(len, programs))
-                    for word, path in programs.items():
-                        formatter.write(one_line(f"  {word:<{width}}  {path}") + "\n")
         if not self.path:
             hint = ", `mind help --all` all commands" if is_first_page else ""
             formatter.write_paragraph()

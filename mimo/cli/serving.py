@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mimo import disk, rendering
+from mimo import rendering
 from mimo.cli.answering import reply
 from mimo.cli.program import Start
+from mimo.data import disk
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mimo import disk
+from mimo.data import disk
 from mimo.frozen import NamedTuple
 
 TYPE_CHECKING = False

@@ -20,11 +20,10 @@ import sqlite3
 from _thread import RLock, _local
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 
-from mimo import disk, sqlite
-from mimo.data import Schema
+from mimo.data import Schema, disk, sqlite
+from mimo.data.failures import failure
+from mimo.data.sqlite import Connection, is_busy
 from mimo.errors import Misread, StorageFailed
-from mimo.failures import failure
-from mimo.sqlite import Connection, is_busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

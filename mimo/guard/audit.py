@@ -14,7 +14,9 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from mimo import disk
+from mimo.data import append_log, disk, files
+from mimo.data.locks import lock
+from mimo.data.state import StateFile
 from mimo.errors import (
     Conflict,
     Denied,
@@ -40,10 +42,7 @@ from mimo.guard.chain import (
     mark_of,
     sealed,
 )
-from mimo.store import append_log, files
-from mimo.store.locks import lock
-from mimo.store.projects import own_name
-from mimo.store.state import StateFile
+from mimo.project.projects import own_name
 from mimo.text.calendar import iso_utc
 from mimo.text.clean import compiled
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
-from mimo import disk
+from mimo.data import disk
 from mimo.data.loads import loads
+from mimo.data.state import check_format
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
-from mimo.store.state import check_format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

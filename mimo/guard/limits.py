@@ -13,14 +13,13 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo.data import Schema
+from mimo.data import Schema, files
 from mimo.data.cache import Cache
+from mimo.data.disk import STORE
 from mimo.data.loads import loads
-from mimo.disk import STORE
 from mimo.errors import RateLimited, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import WINDOW_SECONDS, Limit
-from mimo.store import files
 
 if TYPE_CHECKING:
     import sqlite3

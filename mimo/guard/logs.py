@@ -6,7 +6,7 @@ import logging
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
-from mimo import disk
+from mimo.data import disk
 from mimo.guard.privacy import for_log
 from mimo.text.clean import clean, inert
 

@@ -12,12 +12,11 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from mimo import disk
+from mimo.data import disk, files
 from mimo.errors import Command, Denied, Hint, MindError
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard import Operation as Operation
 from mimo.guard import PiiAction as PiiAction
-from mimo.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

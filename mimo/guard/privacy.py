@@ -6,7 +6,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from mimo.disk import STORE
+from mimo.data.disk import STORE
 from mimo.errors import MindError, PiiDetected, SecretDetected
 from mimo.frozen import NamedTuple
 from mimo.guard import PiiAction

@@ -15,13 +15,12 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
+from mimo.data import disk, files
+from mimo.data.failures import failure
+from mimo.data.state import StateFile
 from mimo.errors import Invalid
-from mimo.failures import failure
 from mimo.frozen import frozen
-from mimo.store import files
-from mimo.store.projects import Registered
-from mimo.store.state import StateFile
+from mimo.project.projects import Registered
 
 FILE = "tokens.toml"
 """The name of the file in $MIND_HOME."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from mimo import disk
+from mimo.data import disk
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.memory.duplicates import statement

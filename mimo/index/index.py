@@ -13,7 +13,8 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Concatenate, cast
 
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
-from mimo.disk import WAIT_SECONDS
+from mimo.data.disk import WAIT_SECONDS
+from mimo.data.sqlite import Connection
 from mimo.errors import Misread, StorageFailed
 from mimo.index import names, rows, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
@@ -22,7 +23,6 @@ from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_
 from mimo.index.schema import Approvals
 from mimo.index.vectors import State, Vectors, purge_vectors
 from mimo.memory.model import Filter, Problem
-from mimo.sqlite import Connection
 
 if TYPE_CHECKING:
     from mimo.index.documents import Document

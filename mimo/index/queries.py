@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from mimo.data.sqlite import Connection
 from mimo.index import names, schema, selection, tracking
 from mimo.memory.model import Memory, Record
-from mimo.sqlite import Connection
 
 Answer = TypeVar("Answer")
 P = ParamSpec("P")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.errors import Misread
 from mimo.frozen import NamedTuple, frozen
 from mimo.index.schema import (

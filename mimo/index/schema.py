@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from mimo import disk
-from mimo.data import Schema
+from mimo.data import Schema, disk
 from mimo.errors import Misread
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from mimo.data.cache import Cache
-    from mimo.sqlite import Connection
+    from mimo.data.sqlite import Connection
 
     _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import tzinfo
 from itertools import pairwise
 
-from mimo.disk import STORE
+from mimo.data.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows, schema
 from mimo.index.schema import HOLDS, from_digest, from_sql, marks, newest_first, portions, to_digest

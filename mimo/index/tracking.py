@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.frozen import NamedTuple
 from mimo.index.schema import from_sql, marks, portions, to_sql, totals
 

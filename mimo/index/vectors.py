@@ -25,15 +25,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from mimo import disk
-from mimo.data import Schema
+from mimo.data import Schema, disk
 from mimo.data.cache import Cache
+from mimo.data.sqlite import Connection
 from mimo.errors import Misread, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index.cosine import LENGTH, NUMPY_PAYS, clipped, cosines, first
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.schema import marks, portions
-from mimo.sqlite import Connection
 from mimo.text.clean import compiled
 
 if TYPE_CHECKING:

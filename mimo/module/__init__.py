@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mimo.call import Call, Caller, Console, Surface
-from mimo.commands.invoke import invoke as run
-from mimo.commands.spec import spec_of, to_json
+from mimo.call.spec import spec_of, to_json
 from mimo.errors import Internal, Invalid, MindError, NotFound
 from mimo.features import modules
 from mimo.features.modules import FoundModule, Manifest, ModuleCommand, find
 from mimo.features.search.recall import recall_memory, unable
 from mimo.frozen import frozen
 from mimo.mind import Mind
+from mimo.operations.invoke import invoke as run
 
 log = logging.getLogger("mind")
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mimo import rendering
+from mimo.data.failures import failure
 from mimo.data.loads import loads
 from mimo.errors import Invalid, MindError, StorageFailed
-from mimo.failures import failure
 from mimo.module import invoke
 
 

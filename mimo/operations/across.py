@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from mimo.call import Call
-from mimo.disk import STORE, working_directory
+from mimo.data.disk import STORE, working_directory
+from mimo.data.files import CONFIG
 from mimo.errors import (
     Command,
     Denied,
@@ -39,9 +40,8 @@ from mimo.operations.finding import (
     sure_or_nearest,
     with_room,
 )
-from mimo.store import git
-from mimo.store.files import CONFIG
-from mimo.store.projects import Registered, Registry
+from mimo.project import git
+from mimo.project.projects import Registered, Registry
 
 T = TypeVar("T")
 

@@ -8,13 +8,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk, files
 from mimo.errors import MindError
 from mimo.mind import Mind
 from mimo.operations import sharing, syncing
-from mimo.store import commit as commits
-from mimo.store import files
+from mimo.project import commit as commits
 
 
 def commit_scheduled(root: Path, home: Path) -> None:

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mimo.call import Call
+from mimo.data.files import CONFIG
 from mimo.frozen import replace
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Problem
 from mimo.operations import refresh
-from mimo.store.files import CONFIG
 
 WITHHELD = "it can't be used; since it is not approved here, only people see the reason"
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from threading import Condition, Thread
 
 from mimo.call import Call
+from mimo.data.locks import hold, holding
 from mimo.errors import Cancelled
 from mimo.index.embedding import FAILURES
 from mimo.mind import Mind
-from mimo.store.locks import hold, holding
 
 log = logging.getLogger("mind.encoding")
 

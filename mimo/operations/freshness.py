@@ -8,16 +8,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk, files
+from mimo.data.files import LOCAL, digest
+from mimo.data.locks import lock
+from mimo.data.state import StateFile
 from mimo.errors import Command, Hint, MindError, NotFound
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
-from mimo.store import files
-from mimo.store.files import LOCAL, digest
-from mimo.store.locks import lock
-from mimo.store.projects import index_owner, own_name
-from mimo.store.state import StateFile
+from mimo.project.projects import index_owner, own_name
 
 _LARGEST = 100_000_000
 
@@ -134,7 +133,7 @@ def checked(call: Call, records: Iterable[Record]) -> tuple[Checked, ...]:
             parts.setdefault(record.place.path, record)
     if not parts:
         return ()
-    from mimo.store.revisions import PastStore
+    from mimo.project.revisions import PastStore
 
     if isinstance(call.mind.store, PastStore):  # The files of an earlier revision can't be checked.
         return ()
@@ -156,7 +155,7 @@ def _state(call: Call, part: Record, seen: Mapping[str, Seen]) -> State:
         return State.UNKNOWN
     if entry and entry.is_of(status) and entry.kept == part.place.digest:
         return State.CURRENT
-    from mimo.store.sandbox import Sandbox
+    from mimo.project.sandbox import Sandbox
 
     source = call.mind.store.source(part.place)
     try:

@@ -17,15 +17,16 @@ from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, socket
 from threading import BoundedSemaphore, Event, Lock, Thread
 from typing import Any
 
-from mimo import disk, installation
+from mimo import installation
 from mimo.call import Answers, Call, Caller, Console, Surface
+from mimo.data import disk, locks
 from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.mind import Mind
 from mimo.operations import asking, refresh
 from mimo.operations.encoding import Encoding
 from mimo.operations.publishing import Repository
-from mimo.store import locks, projects
+from mimo.project import projects
 
 log = logging.getLogger("mind.socket")
 

@@ -202,7 +202,7 @@ def _ambiguous(call: Call, reference: str, kinds: str, candidates: Sequence[str]
 
 
 def _list_all(call: Call) -> str:
-    from mimo.store.revisions import PastStore
+    from mimo.project.revisions import PastStore
 
     if isinstance(call.mind.store, PastStore):
         return Hint(

@@ -18,7 +18,7 @@ from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind, Record
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.operations.finding import Page
-from mimo.store.walk import LOG, SUFFIXES
+from mimo.project.walk import LOG, SUFFIXES
 
 _SESSION_GAP = timedelta(minutes=30) // timedelta(microseconds=1)
 """Memories further apart than this belong to different sessions; in microseconds."""

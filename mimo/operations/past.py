@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from mimo.call import Call
 from mimo.errors import Command, Hint, NotFound
 from mimo.frozen import frozen
-from mimo.store import projects
+from mimo.project import projects
 
 if TYPE_CHECKING:
-    from mimo.store.revisions import Commit
+    from mimo.project.revisions import Commit
 
 
 @frozen
@@ -32,8 +32,8 @@ def at(call: Call, revision: str) -> Past:
     """
     from mimo.index.index import Index
     from mimo.operations.syncing import repository
-    from mimo.store import revisions
-    from mimo.store.revisions import PastStore, Uncounted
+    from mimo.project import revisions
+    from mimo.project.revisions import PastStore, Uncounted
 
     root = repository(call)
     commit = revisions.resolve(root, revision, now=call.mind.local_now())

@@ -16,17 +16,17 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import append_log, disk, files
+from mimo.data.disk import STORE
+from mimo.data.files import is_shared
 from mimo.data.loads import loads
-from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
 from mimo.memory import changes
 from mimo.operations import syncing
-from mimo.store import append_log, files, git, projects
-from mimo.store import commit as commits
-from mimo.store.files import is_shared
-from mimo.store.init import init
+from mimo.project import commit as commits
+from mimo.project import git, projects
+from mimo.project.init import init
 
 log = logging.getLogger("mind.http")
 

@@ -12,19 +12,19 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mimo import disk
 from mimo.call import Call
-from mimo.disk import WAIT_SECONDS, Stamp
+from mimo.data import disk, files
+from mimo.data.disk import WAIT_SECONDS, Stamp
 from mimo.errors import IndexNotReady, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Change
 from mimo.memory.model import Place, Problem, Record
-from mimo.store import files, walk
+from mimo.project import walk
 
 if TYPE_CHECKING:
     from mimo.index.index import Reader
     from mimo.index.tracking import ComparedFiles
-    from mimo.store.watch import Pending
+    from mimo.project.watch import Pending
 
 _WAIT_SECONDS = 1.0
 """The time for which a command waits for another process that is writing the index."""

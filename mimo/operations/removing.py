@@ -17,7 +17,7 @@ from mimo.operations.saving import (
     is_private,
     report,
 )
-from mimo.store.memories import check_whole
+from mimo.project.memories import check_whole
 
 _Relinked = tuple[Record, tuple[Link, ...]]
 """A memory that supersedes others, and the links that it will have."""

@@ -13,11 +13,11 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from mimo import disk
+from mimo.data import disk, locks
 from mimo.data.loads import DataError, loads
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple
-from mimo.store import locks, projects
+from mimo.project import projects
 
 _SUFFIX = ".server"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Call
+from mimo.data import files, locks
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, Option, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
@@ -29,10 +30,10 @@ from mimo.memory.model import (
 from mimo.operations import disclosure, refresh
 from mimo.privacy.model import without
 from mimo.privacy.secrets import secrets_in
-from mimo.store import files, locks, memories
-from mimo.store.location import locate
-from mimo.store.memories import check_whole
-from mimo.store.walk import COMMITS
+from mimo.project import memories
+from mimo.project.location import locate
+from mimo.project.memories import check_whole
+from mimo.project.walk import COMMITS
 
 _TRIES = 5
 _AHEAD = timedelta(days=1)
@@ -477,7 +478,7 @@ def report(call: Call, *changes: tuple[Record | None, Record | None]) -> None:
     ids and types, never a text. Also approves that a new text supersedes others, if it is approved,
     and ends these approvals for links that were removed.
     """
-    from mimo.store.events import Event
+    from mimo.project.events import Event
 
     events: list[tuple[str, dict[str, str]]] = []
     for old, new in changes:

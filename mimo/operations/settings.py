@@ -7,15 +7,14 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
 from mimo.call import Call
 from mimo.config import MAX_BYTES, Scope, Setting, check_format
+from mimo.data import disk, files
 from mimo.data.loads import DataError, bounded
+from mimo.data.locks import lock
 from mimo.errors import Hint, Invalid, Option
-from mimo.store import files
-from mimo.store.locks import lock
-from mimo.store.projects import registering
-from mimo.store.trust import Trust
+from mimo.project.projects import registering
+from mimo.project.trust import Trust
 
 
 def change(call: Call, target: Setting, text: str | None, *, user: bool) -> Call:

@@ -7,16 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk, files, locks
+from mimo.data.state import StateFile
 from mimo.errors import Command, Denied, Hint, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
 from mimo.index import schema, tracking
 from mimo.index.schema import portions
 from mimo.operations import refresh
-from mimo.store import files, git, locks, projects, revisions
-from mimo.store.state import StateFile
+from mimo.project import git, projects, revisions
 from mimo.text.clean import one_line
 
 if TYPE_CHECKING:

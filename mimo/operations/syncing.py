@@ -10,19 +10,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mimo import disk
 from mimo.call import Call
-from mimo.disk import STORE
+from mimo.data import disk, files
+from mimo.data.disk import STORE
+from mimo.data.files import unshared_folder
 from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
-from mimo.store import commit as commits
-from mimo.store import files, git, init
-from mimo.store.files import unshared_folder
-from mimo.store.revisions import Change, has_memories, is_memory
-from mimo.store.walk import LOG
+from mimo.project import commit as commits
+from mimo.project import git, init
+from mimo.project.revisions import Change, has_memories, is_memory
+from mimo.project.walk import LOG
 from mimo.text.calendar import iso_utc
 
 PAUSE_SECONDS = 20

@@ -12,9 +12,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from mimo import disk
 from mimo.call import Call
-from mimo.disk import STORE
+from mimo.data import disk, files
+from mimo.data.disk import STORE
+from mimo.data.failures import failure
+from mimo.data.files import LOCAL, PRIVATE, SESSIONS
 from mimo.errors import (
     Command,
     Conflict,
@@ -25,16 +27,14 @@ from mimo.errors import (
     StorageFailed,
     join_texts,
 )
-from mimo.failures import failure
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation, Request
 from mimo.memory.ids import handle_of, of_path
 from mimo.memory.model import Memory, Problem, Record, is_elsewhere
 from mimo.operations import refresh, saving
-from mimo.store import files, trash
-from mimo.store.files import LOCAL, PRIVATE, SESSIONS
-from mimo.store.memories import records_of
-from mimo.store.trash import Entry, Kept, Recorder
+from mimo.project import trash
+from mimo.project.memories import records_of
+from mimo.project.trash import Entry, Kept, Recorder
 from mimo.text.clean import compiled
 
 
@@ -321,7 +321,7 @@ def unstage(call: Call, record: Record) -> str | None:
 
     Returns a notice of that, and of a commit that has the file; None if git never had it.
     """
-    from mimo.store import git
+    from mimo.project import git
 
     path, id_ = record.place.path, record.parent or record.memory.id
     unstaged = _unstage(
@@ -345,7 +345,7 @@ def unstage_quotes(call: Call, names: Collection[str], quoted: Callable[[str], b
 def _unstage(
     call: Call, id_: str, paths: Collection[str], is_of: Callable[[str, bytes], bool]
 ) -> str | None:
-    from mimo.store import commit, git
+    from mimo.project import commit, git
 
     root = call.mind.project.root
     if not git.is_inside(root):
@@ -373,7 +373,7 @@ def _holds(call: Call, id_: str, path: str, text: bytes) -> bool:
 
 def _ids(call: Call, path: str, text: bytes | None) -> set[str]:
     """Returns the id in a text that was kept from this path; for no text, that of the path."""
-    from mimo.store.revisions import is_memory
+    from mimo.project.revisions import is_memory
 
     if text is None:
         return {of_path(path)} if is_memory(path.replace(PRIVATE, f"{STORE}/")) else set()
@@ -382,7 +382,7 @@ def _ids(call: Call, path: str, text: bytes | None) -> set[str]:
 
 def _records(call: Call, path: str, text: bytes) -> Sequence[Record]:
     """Returns the memories in a text that was kept from this path."""
-    from mimo.store.revisions import is_memory
+    from mimo.project.revisions import is_memory
 
     if not is_memory(path.replace(PRIVATE, f"{STORE}/")):
         return ()
@@ -414,7 +414,7 @@ def forget_ids(call: Call, ids: Iterable[str]) -> str | None:
 
 
 def _forget_id(call: Call, id: str) -> None:
-    from mimo.store import append_log
+    from mimo.data import append_log
 
     call.mind.events.replace(id, handle_of(id))
     call.mind.accesses.forget(id)

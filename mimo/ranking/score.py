@@ -15,7 +15,7 @@ BELIEF = 300
 BIAS, AHEAD = -2.95, 16.0
 """The weights of a match that is ahead of the next ones.
 
-`tests/bench/asks/fit.py` fits -3.6 and 21; these are sure from the same distance, and leave the
+`bench/asks/fit.py` fits -3.6 and 21; these are sure from the same distance, and leave the
 nearest memory above `rows.NEAR`. Estimated cosines have the same weights.
 """
 

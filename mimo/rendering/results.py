@@ -23,11 +23,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from mimo import rendering
-from mimo.commands.common import TrustLabel
-from mimo.commands.spec import to_json
-from mimo.disk import system_clock
+from mimo.call.spec import to_json
+from mimo.data.disk import system_clock
 from mimo.memory.model import Kind, Outcome
 from mimo.memory.outcomes import FAILED_BEFORE
+from mimo.operations.rows import TrustLabel
 from mimo.rendering import (
     Part,
     PlainScreen,

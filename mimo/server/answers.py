@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import CallToolResult, TextContent
 
-from mimo.commands.arguments import choose
-from mimo.commands.invoke import fault, invoke
-from mimo.commands.leniency import understood
-from mimo.commands.schema import output_schema
-from mimo.commands.spec import BUDGET, Spec, declared, fields_of, to_json
+from mimo.call.arguments import choose
+from mimo.call.leniency import understood
+from mimo.call.schema import output_schema
+from mimo.call.spec import BUDGET, Spec, declared, fields_of, to_json
 from mimo.errors import Internal, MindError
 from mimo.guard.privacy import redact_error
+from mimo.operations.invoke import fault, invoke
 from mimo.server import fitting
 from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET
 from mimo.server.reading import Reader

@@ -39,17 +39,17 @@ from mcp_types import (
 
 from mimo import __version__
 from mimo.call import Call, Caller, Console, Surface
-from mimo.commands import CommandTable, called, listed, near
-from mimo.commands.arguments import choose
-from mimo.commands.invoke import fault, is_permitted
-from mimo.commands.spec import Effect, Spec
-from mimo.disk import sha256, system_clock
+from mimo.call.arguments import choose
+from mimo.call.spec import Effect, Spec
+from mimo.call.table import CommandTable, called, listed, near
+from mimo.data.disk import sha256, system_clock
 from mimo.errors import Internal, MindError, RateLimited
 from mimo.frozen import replace
 from mimo.guard.audit import Session
 from mimo.guard.guard import continued
 from mimo.guard.privacy import redact_error, redacted
 from mimo.guard.tokens import Member, Scope
+from mimo.operations.invoke import fault, is_permitted
 from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer, refused

@@ -12,7 +12,7 @@ from mcp_types import (
 )
 
 from mimo.call import Call
-from mimo.commands.spec import Arg, Needs
+from mimo.call.spec import Arg, Needs
 from mimo.errors import NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation

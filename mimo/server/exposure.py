@@ -23,7 +23,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp_types import Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mimo import disk
+from mimo.data import disk
 from mimo.errors import MindError
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import SURE, Exposure

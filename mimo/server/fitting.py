@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from mimo.commands.spec import BUDGET, Spec
+from mimo.call.spec import BUDGET, Spec
 from mimo.frozen import NamedTuple
 from mimo.memory.ids import is_id, is_source, uri_of
 from mimo.rendering.results import after_title

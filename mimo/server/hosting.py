@@ -29,20 +29,20 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
 from mimo.call import PERSON, Answers, Call, Console
-from mimo.disk import STORE
+from mimo.data.disk import STORE
+from mimo.data.files import CONFIG
 from mimo.errors import Cancelled, Command, Conflict, Hint, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
 from mimo.mind import Mind
 from mimo.operations import sharing
 from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
+from mimo.project import projects
+from mimo.project.projects import Registered
 from mimo.server import GRACE_SECONDS
 from mimo.server.app import App
 from mimo.server.exposure import Context
 from mimo.server.subscriptions import session_id
-from mimo.store import projects
-from mimo.store.files import CONFIG
-from mimo.store.projects import Registered
 
 log = logging.getLogger("mind.http")
 

@@ -26,13 +26,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from mimo import disk, installation
+from mimo import installation
 from mimo.call import Answers
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.config import without_password
-from mimo.disk import home_of, system_clock
+from mimo.data import disk
+from mimo.data.disk import home_of, system_clock
+from mimo.data.failures import failure
+from mimo.data.files import write_new
 from mimo.errors import Conflict, Invalid, MindError, NoProject, Untrusted
-from mimo.failures import failure
 from mimo.frozen import frozen
 from mimo.guard import tokens
 from mimo.guard.logs import Redacting
@@ -53,12 +55,11 @@ from mimo.operations.loopback import (
     same,
 )
 from mimo.operations.publishing import working_copy
+from mimo.project import projects
 from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import MEMBER, App, session_name
 from mimo.server.counting import Counts
 from mimo.server.hosting import INDEX, Hosting
-from mimo.store import projects
-from mimo.store.files import write_new
 
 log = logging.getLogger("mind.http")
 

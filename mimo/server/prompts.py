@@ -6,7 +6,7 @@ from typing import Annotated
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 from mimo.call import Call
-from mimo.commands.spec import Arg, Needs
+from mimo.call.spec import Arg, Needs
 from mimo.errors import Denied, NotFound
 from mimo.features import context, decisions
 from mimo.features.context.files import ContextShown, notes_for_agents

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from mimo.call import Call, Surface
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import Effect, command, declared
+from mimo.call.spec import Effect, command, declared
+from mimo.operations.invoke import invoke
 
 T = TypeVar("T")
 

@@ -7,10 +7,8 @@ from urllib.parse import unquote
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from mimo.call import Call
-from mimo.commands.common import Facts, TrustLabel, rows, trust_of, view
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import Arg, Needs, declared
-from mimo.disk import sha256
+from mimo.call.spec import Arg, Needs, declared
+from mimo.data.disk import sha256
 from mimo.errors import MindError, NotFound
 from mimo.features.context import files
 from mimo.frozen import frozen
@@ -18,6 +16,8 @@ from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
 from mimo.memory.model import Filter, Record
 from mimo.operations import finding, freshness, lookup, refresh, saving
+from mimo.operations.invoke import invoke
+from mimo.operations.rows import Facts, TrustLabel, rows, trust_of, view
 from mimo.server.requests import answer_to, request
 from mimo.server.wording import for_agents
 from mimo.text.clean import clean, one_line

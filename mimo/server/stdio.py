@@ -34,9 +34,9 @@ from pydantic import ValidationError
 
 from mimo import installation
 from mimo.call import Answers
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
+from mimo.data.disk import home_of, working_directory
 from mimo.data.loads import DataError, loads
-from mimo.disk import home_of, working_directory
 from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Mind

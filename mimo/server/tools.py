@@ -12,8 +12,8 @@ from inspect import cleandoc
 
 from mcp_types import Tool, ToolAnnotations
 
-from mimo.commands.schema import listed_input, listed_output
-from mimo.commands.spec import Effect, Spec
+from mimo.call.schema import listed_input, listed_output
+from mimo.call.spec import Effect, Spec
 from mimo.text.tool_names import spelled
 
 INSTRUCTIONS = """\

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mimo.call import Surface
-from mimo.commands import GROUPS, all_commands
-from mimo.commands.spec import Param, Spec
+from mimo.call.spec import Param, Spec
+from mimo.call.table import GROUPS, all_commands
 from mimo.errors import Command, Hint, MindError, NoProject
 from mimo.text.clean import one_line
 from mimo.text.tool_names import spelled
@@ -66,7 +66,7 @@ def _names(option: str, specs: Sequence[Spec]) -> Iterator[str]:
 def _called(command: Command) -> str:
     """Returns the tool that a command is, as in `mind_undo(list: true)`, or the user's command."""
     commands = all_commands()
-    if command.path in commands.table:
+    if command.path in commands:
         spec = commands.at(command.path)
         if (values := _read_arguments(spec, command)) is not None:
             return _tool(spec, values)

@@ -14,7 +14,7 @@ from mimo.call import Call
 from mimo.cli import asked
 from mimo.cli.answering import reply as reply_of
 from mimo.cli.main import main
-from mimo.disk import _FINE_GRAIN_NS
+from mimo.data.disk import _FINE_GRAIN_NS
 from mimo.errors import Cancelled
 from mimo.mind import Mind
 from mimo.operations import asking, finding

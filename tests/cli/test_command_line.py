@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import click
 import pytest
 
-from mimo import disk
 from mimo.call import Surface
+from mimo.call.spec import Arg, Effect, Json, Tool, command, spec_of
+from mimo.call.table import CommandTable
 from mimo.cli.completing import completions
 from mimo.cli.main import main
-from mimo.commands import CommandTable
-from mimo.commands.spec import Arg, Effect, Json, Tool, command, spec_of
 from mimo.config import Config
+from mimo.data import disk
 from mimo.errors import Invalid, NoProject, NotFound
 from tests.conftest import Unguarded
 

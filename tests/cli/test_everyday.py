@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.call.table import all_commands
 from mimo.cli.completing import candidates, completions
 from mimo.cli.main import main
-from mimo.commands import all_commands
 from mimo.mind import Mind
 from tests import privacy_fakes
 

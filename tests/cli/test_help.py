@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from mimo.call.table import SYNONYMS, all_commands
 from mimo.cli.completing import completions
 from mimo.cli.main import main
 from mimo.cli.options import PROGRAMS, SUMMARIES
-from mimo.commands import SYNONYMS, all_commands
 
 COMMANDS = all_commands()
 ROW = r"  ([a-z]+)(?:, [a-z]+)* +([A-Z].*)"
@@ -118,7 +118,7 @@ def test_an_argument_without_which_another_command_runs_is_optional(run: Run) ->
 
 
 def test_no_help_shows_an_empty_default(run: Run) -> None:
-    helps = [run(*path.split(), "--help") for path in COMMANDS.table]
+    helps = [run(*path.split(), "--help") for path in COMMANDS.modules]
 
     assert not [text for text in helps if "(default )" in text]
 
@@ -157,7 +157,7 @@ def test_an_alias_runs_the_command_and_its_sub_commands(run: Run, line: str, pat
 
 def test_an_alias_is_not_another_command() -> None:
     assert set(COMMANDS.aliases).isdisjoint({*COMMANDS.below(""), *PROGRAMS})
-    assert set(COMMANDS.aliases.values()) <= set(COMMANDS.table)
+    assert set(COMMANDS.aliases.values()) <= set(COMMANDS.modules)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_completion_offers_the_commands_of_agents_and_aliases_once_they_are_begu
 
 
 def test_every_summary_is_a_phrase_on_one_line() -> None:
-    for path in COMMANDS.table:
+    for path in COMMANDS.modules:
         summary = COMMANDS.at(path).summary
         assert re.fullmatch(r"[A-Z].{0,58}[^.]", summary), path
     texts = [
@@ -229,6 +229,6 @@ def test_no_line_of_the_help_is_wider_than_a_terminal(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    for path in COMMANDS.table:
+    for path in COMMANDS.modules:
         lines = run(*path.split(), "--help").partition("Examples:")[0].splitlines()
         assert [line for line in lines if len(line) > 80] == [], path

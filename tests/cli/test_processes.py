@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.stores import MIND, note
+from bench.stores import MIND, note
 from tests.conftest import git
 
 HELLO = {

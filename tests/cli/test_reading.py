@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mimo.call.table import all_commands
 from mimo.cli.options import Line, led, options_of, params_of
 from mimo.cli.program import read
-from mimo.commands import all_commands
 from mimo.errors import Invalid
 
 COMMANDS = all_commands()
@@ -24,7 +24,7 @@ def read_line(words: list[str]) -> Line:
 @st.composite
 def spelled(draw: st.DrawFn) -> tuple[str, list[str], dict[str, Any]]:
     """Returns a command, options of it as they are typed, and their values."""
-    path = draw(st.sampled_from(sorted(COMMANDS.table)))
+    path = draw(st.sampled_from(sorted(COMMANDS.modules)))
     declared = st.sampled_from(options_of(COMMANDS.at(path)))
     options = draw(st.lists(declared, unique_by=lambda option: option.key))
     words: list[str] = []

@@ -16,11 +16,10 @@ from threading import Barrier, Thread
 
 import pytest
 
-from mimo import disk
-from mimo.data import Schema
+from mimo.data import Schema, disk
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
+from mimo.data.sqlite import Connection, files_of
 from mimo.errors import Misread, StorageFailed
-from mimo.sqlite import Connection, files_of
 from tests.redteam.hostile import plant_journal
 
 SCHEMA = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER NOT NULL)")

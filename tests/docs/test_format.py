@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from mimo.config import FORMAT
-from mimo.disk import PRIVATE_FOLDERS
+from mimo.data.disk import PRIVATE_FOLDERS
 from mimo.memory import codec
 from mimo.memory.codec import file as codec_file
 from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_HEADER_BYTES, MAX_SOURCE_BYTES
 from mimo.memory.model import KIND_ALIASES, Kind, Link, Memory, Outcome, Section
-from mimo.store.walk import walk
+from mimo.project.walk import walk
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
 FULL, SMALL = re.findall(r"```markdown\n(.*?)```", PAGE, re.DOTALL)

@@ -30,8 +30,8 @@ from mimo.memory.model import Kind
 from mimo.memory.note import Note
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.project import projects
+from mimo.project.init import init
 from mimo.surroundings import Question, Timer
 from tests import mama_databases, privacy_fakes
 from tests.conftest import NOW

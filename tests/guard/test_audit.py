@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo import disk
+from mimo.data import disk
 from mimo.errors import StorageFailed
 from mimo.features.audit import exposition
 from mimo.guard import audit

@@ -9,7 +9,7 @@ from mimo.errors import Denied, RateLimited
 from mimo.guard.audit import Ending, Session, Status
 from mimo.guard.guard import Guard
 from mimo.guard.policy import FILE, ActivePolicies, Operation, PiiAction, Request, Verdict
-from mimo.store.trust import Trust
+from mimo.project.trust import Trust
 from tests.conftest import NOW, Clock
 
 READ, WRITE = Operation.READ, Operation.WRITE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.guard import policy as reading
 from mimo.guard.policy import (
     ALL,

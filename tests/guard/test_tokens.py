@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.errors import Invalid
 from mimo.frozen import replace
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, Tokens, digest_of
-from mimo.store.projects import Registered
+from mimo.project.projects import Registered
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

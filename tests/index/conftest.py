@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Kind, Memory, Place, Record

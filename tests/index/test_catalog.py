@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.index import selection
 from mimo.index.index import Index
 from mimo.index.rows import Change

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index

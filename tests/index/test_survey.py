@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.features import review
 from mimo.features.review import Waiting
 from mimo.index import documents, doubles, rows, selection, survey
@@ -17,8 +16,9 @@ from mimo.index.catalog import Catalog
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
 from mimo.operations import finding, lookup, overview, removing, saving
-from mimo.store.memories import MemoryStore
-from mimo.store.walk import Walk
+from mimo.operations.invoke import invoke
+from mimo.project.memories import MemoryStore
+from mimo.project.walk import Walk
 
 WORDS = (
     "queue worker deploy rollback schema index header cookie session order invoice refund webhook"

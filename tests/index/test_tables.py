@@ -271,7 +271,7 @@ import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from mimo.index.index import Change, Index
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.memory.model import Kind, Memory, Place, Record
 
 index = Index.open(Path(sys.argv[1]), None)

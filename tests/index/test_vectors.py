@@ -20,13 +20,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mimo import disk
+from mimo.data import disk
+from mimo.data.sqlite import Connection
 from mimo.errors import StorageFailed
 from mimo.index import vectors as module
 from mimo.index.cosine import cosines, first
 from mimo.index.index import Index
 from mimo.index.vectors import SCHEMA, Vectors, purge_vectors
-from mimo.sqlite import Connection
 from tests.index.conftest import HashEmbedder, Make
 
 DIMS = 32

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.index import links, writing
 from mimo.index.index import Index
 from mimo.index.links import Walked, walk

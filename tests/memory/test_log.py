@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mimo.memory import log
 from mimo.memory.log import read_day
 from mimo.memory.model import Kind, Problem, Section
-from mimo.store.init import LOG
+from mimo.project.init import LOG
 
 READ = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 BLAME = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzz.pages import check_page
 from mimo.memory.note import LONGEST, Note, first_sentence, plain, tasks
 from mimo.text.calendar import short_day
 from tests import privacy_fakes
-from tests.fuzz.pages import check_page
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call
 from mimo.cli.main import main
 from mimo.config import setting
+from mimo.data import disk
 from mimo.errors import Invalid, StorageFailed
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import committing, saving, syncing
-from mimo.store import commit, projects
+from mimo.project import commit, projects
 from tests.conftest import git, wait_until_forgotten
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Console, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import RateLimited
+from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
 
 THREADS, CALLS = 8, int(os.environ.get("CALLS", "25"))

@@ -5,11 +5,11 @@ from datetime import timedelta
 from unittest import mock
 
 from mimo.call import Call
+from mimo.data import files
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.memory.model import Kind
 from mimo.operations import finding, refresh, saving
-from mimo.store import files
 from tests.conftest import Clock
 
 

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
-from mimo.commands.spec import to_json
+from mimo.call.spec import to_json
+from mimo.extensions.web.answers import contents
 from mimo.features.decisions.commands import supersede
 from mimo.features.graph.commands import Format, graph
 from mimo.features.graph.linking import link
 from mimo.features.notes.commands import add
 from mimo.features.notes.reading import list_
 from mimo.features.search.commands import Scope, search
-from mimo.features.web.answers import contents
 from mimo.mind import Mind
 from mimo.operations import disclosure
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.project import projects
+from mimo.project.init import init
 from tests.calls import acting_as
 from tests.conftest import NOW
 

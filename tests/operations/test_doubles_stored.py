@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from mimo.data.locks import lock
 from mimo.errors import Invalid
 from mimo.features import decisions
 from mimo.features.ingest import Options, ingest_files
@@ -16,7 +17,6 @@ from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import refresh, removing, saving
-from mimo.store.locks import lock
 
 TEXT = "The staging database is reset every night at four"
 
@@ -116,7 +116,7 @@ class TestSame:
         assert not store(call).already
 
     def test_a_hanging_process_does_not_prevent_writing(self, call, monkeypatch):
-        monkeypatch.setattr("mimo.store.locks.lock", partial(lock, wait=0))
+        monkeypatch.setattr("mimo.data.locks.lock", partial(lock, wait=0))
         with lock(call.mind.folder / ".local" / "adding"):
             assert not store(call).already
 

@@ -8,12 +8,12 @@ from sqlite3 import Connection
 import pytest
 
 from mimo.call import Call
+from mimo.data.locks import holding
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.indexing import index
 from mimo.index.meanings import Meanings
 from mimo.operations import encoding, finding
 from mimo.operations.encoding import Encoding
-from mimo.store.locks import holding
 
 TEXTS = [f"Service number {number} keeps its settings in folder {number}" for number in range(20)]
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import NotFound
 from mimo.features import ingest, review
 from mimo.features.daemon.process import Loop
@@ -17,6 +16,7 @@ from mimo.features.upkeep import checks
 from mimo.mind import Mind
 from mimo.operations import freshness, overview
 from mimo.operations.freshness import State
+from mimo.operations.invoke import invoke
 from mimo.server import resources
 from tests.calls import from_shell
 
@@ -54,7 +54,7 @@ def answered(call: Call) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.project.watch.changes", lambda *_, **__: iter(()))
 
 
 def test_a_current_file_has_no_warning(call: Call, guide: Path) -> None:
@@ -153,7 +153,7 @@ def test_an_unchanged_file_is_not_read_again(
     def read(*_: object) -> bytes:
         raise AssertionError
 
-    monkeypatch.setattr("mimo.store.sandbox.Sandbox.read", read)
+    monkeypatch.setattr("mimo.project.sandbox.Sandbox.read", read)
     assert answered(call) is None
 
 

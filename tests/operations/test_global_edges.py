@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import NotFound
 from mimo.memory.ids import handle_of
+from mimo.operations.invoke import invoke
 from tests.conftest import git
 
 COMMANDS = all_commands()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import MindError
+from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
 from tests.conftest import Clock, git
 

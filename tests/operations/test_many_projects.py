@@ -12,7 +12,7 @@ import pytest
 
 from mimo import installation
 from mimo.call import Call
-from mimo.store.init import init
+from mimo.project.init import init
 
 COUNT, FILES = 40, 200
 

@@ -11,7 +11,7 @@ from mimo.features.ingest import Options, ingest_files
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link
 from mimo.operations import removing, saving
-from mimo.store.events import EventLog
+from mimo.project.events import EventLog
 from tests.conftest import git
 
 pytestmark = pytest.mark.req("G-15")

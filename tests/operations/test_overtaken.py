@@ -15,7 +15,7 @@ from mimo.index.index import Index
 from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
 from mimo.operations import lookup, refresh, removing, saving
-from mimo.store.memories import MemoryStore
+from mimo.project.memories import MemoryStore
 
 
 @pytest.fixture

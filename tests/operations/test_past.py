@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import Invalid, NotFound
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import list_, show
@@ -16,7 +15,8 @@ from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, past, refresh, removing, saving
-from mimo.store import projects, revisions
+from mimo.operations.invoke import invoke
+from mimo.project import projects, revisions
 from mimo.surroundings import Timer
 from tests.calls import from_shell
 from tests.conftest import descriptors, git
@@ -75,7 +75,7 @@ def test_a_second_search_at_a_revision_reads_nothing(story, call, monkeypatch):
     search(call, "login", at="v1")
     call.mind.close()
     again = call.mind.reopened()
-    monkeypatch.setattr("mimo.store.revisions.blobs", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("mimo.project.revisions.blobs", lambda *_: pytest.fail("read again"))
 
     assert search(Call(again), "login", at="v1").total == 1
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk
 from mimo.index import rows
 from mimo.index.index import Index
 from mimo.memory.model import Filter
 from mimo.operations import refresh
-from mimo.store import walk
-from mimo.store.watch import Watch
+from mimo.project import walk
+from mimo.project.watch import Watch
 
 COUNT = 6
 

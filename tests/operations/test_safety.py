@@ -6,9 +6,7 @@ import sqlite3
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.common import TrustLabel
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import Invalid
 from mimo.features.notes.commands import add, rm
 from mimo.features.notes.reading import list_, show
@@ -17,9 +15,11 @@ from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.commands import config
 from mimo.frozen import replace
 from mimo.mind import Mind
+from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.operations.rows import TrustLabel
+from mimo.project import projects
+from mimo.project.init import init
 from mimo.surroundings import Timer
 from tests.calls import acting_as, with_console
 

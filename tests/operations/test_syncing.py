@@ -6,18 +6,18 @@ import threading
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call, Caller, Surface
 from mimo.cli.main import main
+from mimo.data import disk
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.history.commands import sync
 from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import committing, removing, saving, syncing
-from mimo.store import commit, projects
-from mimo.store.git import complaint
-from mimo.store.init import init
+from mimo.project import commit, projects
+from mimo.project.git import complaint
+from mimo.project.init import init
 from tests.calls import acting_as
 from tests.conftest import NOW, git
 

@@ -13,26 +13,25 @@ from typing import Any
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.config import load
+from mimo.data import disk, files
+from mimo.data.failures import failure
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
-from mimo.failures import failure
 from mimo.guard.policy import Operation, Request
 from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
+from mimo.operations.invoke import invoke
 from mimo.operations.undoing import Action
+from mimo.project.init import init
+from mimo.project.projects import explicit
+from mimo.project.trash import Trash
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import render, show_on
-from mimo.store import files
-from mimo.store.init import init
-from mimo.store.projects import explicit
-from mimo.store.trash import Trash
 from tests.conftest import NOW, Clock, git
 
 COMMANDS = all_commands()
@@ -835,7 +834,7 @@ def test_a_command_killed_before_its_change_has_nothing_to_undo(
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "_announce", killed)
-        patched.setattr("mimo.store.trash.Recorder.forget_if", lambda *_: None)
+        patched.setattr("mimo.project.trash.Recorder.forget_if", lambda *_: None)
         with pytest.raises(SystemExit):
             run(call, "rm", id=id_)
     assert contents(call) == before

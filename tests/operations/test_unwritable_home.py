@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk, locks
 from mimo.errors import StorageFailed
 from mimo.features import values
 from mimo.features.notes.reading import list_
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
-from mimo.store import locks
 
 
 @pytest.fixture

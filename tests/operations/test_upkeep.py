@@ -6,15 +6,15 @@ import weakref
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import search
 from mimo.features.upkeep.indexing import index
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
-from mimo.store import projects
+from mimo.project import projects
 from tests.calls import with_console
 
 

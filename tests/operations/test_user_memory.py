@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.common import TrustLabel
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import (
     AmbiguousId,
     Denied,
@@ -27,8 +25,10 @@ from mimo.features.review.actions import keys_of
 from mimo.index.rows import Found, Hit, Newer
 from mimo.mind import Mind
 from mimo.operations import across, finding, lookup
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.operations.invoke import invoke
+from mimo.operations.rows import TrustLabel
+from mimo.project import projects
+from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
 
 PERSON = Caller(surface=Surface.CLI)
@@ -796,8 +796,8 @@ class TestUpkeep:
             raise StorageFailed("read-only")
 
         opened = call.mind.reopened()
-        monkeypatch.setattr("mimo.store.trust.Trust.approve", refuse)
-        monkeypatch.setattr("mimo.store.accesses.Accesses.note", refuse)
+        monkeypatch.setattr("mimo.project.trust.Trust.approve", refuse)
+        monkeypatch.setattr("mimo.project.accesses.Accesses.note", refuse)
 
         assert titles(Call(opened), "pnpm") == [("Always use pnpm", "user")]
 

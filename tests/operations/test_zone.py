@@ -9,11 +9,11 @@ import pytest
 from mcp.client import Client
 
 from mimo.call import Call
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
+from mimo.extensions.web import answers
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.commands import config
-from mimo.features.web import answers
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 from tests.conftest import Clock

@@ -17,7 +17,7 @@ import pytest
 from mimo.call import Call
 from mimo.index.postgres import schema
 from mimo.mind import Mind
-from mimo.store.init import init
+from mimo.project.init import init
 from tests.conftest import NOW, git
 
 Open = Callable[..., Call]

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import Encoder, packaged_encoder
 from mimo.index.index import Index

@@ -20,7 +20,7 @@ from mimo.features.upkeep.indexing import index
 from mimo.index.postgres import watched
 from mimo.index.postgres.connection import SharedIndexFailed
 from mimo.operations import sharing
-from mimo.store import projects
+from mimo.project import projects
 from tests.calls import with_console
 from tests.conftest import NOW
 from tests.postgres.conftest import Open, Postgres

@@ -197,7 +197,7 @@ def test_without_the_server_the_projects_on_this_machine_answer(
     shop, orders = opened("ben", "shop"), opened("ben", "orders")
     add(shop, "Use Kafka for the order events")
     for call in (shop, orders):
-        from mimo.store import projects
+        from mimo.project import projects
 
         projects.register(call.mind.home, call.mind.project, now=NOW)
     orders.mind.environ = {

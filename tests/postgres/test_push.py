@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.frozen import replace
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder

@@ -12,8 +12,8 @@ from threading import Thread
 import psycopg
 import pytest
 
+from mimo.call.spec import to_json
 from mimo.cli.main import main
-from mimo.commands.spec import to_json
 from mimo.errors import StorageFailed
 from mimo.features.notes.commands import add, edit, rm
 from mimo.features.search.commands import Scope, search

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.privacy import labelled, scores
+from bench.privacy import labelled, scores
 
 
 @pytest.mark.req("002-57")

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from mimo.commands import all_commands
-from mimo.commands.schema import output_schema
+from mimo.call.schema import output_schema
+from mimo.call.table import all_commands
 from mimo.memory.ids import handle_of
 from mimo.server.answers import formed
 from mimo.server.fitting import FORM, size

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import to_json
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.errors import Denied, Invalid, MindError, RateLimited
 from mimo.guard.policy import FILE
 from mimo.memory.ids import covers
 from mimo.mind import Mind
-from mimo.store.trust import Trust
+from mimo.operations.invoke import invoke
+from mimo.project.trust import Trust
 from tests.conftest import Clock
 
 pytestmark = pytest.mark.attack("policy bypass")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mimo.features.hooks.capture import LIST_BUDGET, listed
 from mimo.features.hooks.command import respond
 from mimo.memory.note import Note
-from mimo.store.init import init
+from mimo.project.init import init
 from tests.conftest import NOW
 
 SESSIONS = ("s1", "s2")

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.data.files import safe_name
 from mimo.errors import MindError
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
@@ -26,8 +27,7 @@ from mimo.index.catalog import open_catalog
 from mimo.index.embedding.encoder import Encoder
 from mimo.memory.model import Filter, Problem, Record
 from mimo.operations import refresh
-from mimo.store import projects
-from mimo.store.files import safe_name
+from mimo.project import projects
 
 TRIALS = int(os.environ.get("DAMAGES", "60"))
 AT_ONCE = 20

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Kind, Link, Memory, Place, Record

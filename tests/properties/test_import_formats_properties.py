@@ -17,7 +17,7 @@ from mimo.features.importing.sources import READERS, Format
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Problem
-from mimo.store.memories import rendered
+from mimo.project.memories import rendered
 from tests.conftest import NOW
 
 SCALARS = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.concurrent.linearizable import (
+from bench.concurrent.linearizable import (
     Decision,
     Operation,
     State,

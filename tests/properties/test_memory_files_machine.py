@@ -12,15 +12,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mimo import disk
 from mimo.call import Call, Caller, Surface
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import declared
+from mimo.call.spec import declared
+from mimo.data import disk
 from mimo.features.notes.undo import undo
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
 from mimo.operations import finding
-from mimo.store.init import init
+from mimo.operations.invoke import invoke
+from mimo.project.init import init
 
 PATHS = st.builds(
     lambda folder, name: f"/memories/{folder}{name}",

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.call import Call
+from mimo.data import append_log
 from mimo.errors import NotFound, StorageFailed
 from mimo.features.procedures import calling, executing
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Execution
-from mimo.store import append_log
 from tests.sample_procedures import Time, begun, path_of, put
 
 LIMIT_MS = 20_500

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.disk import Stamp
+from mimo.data.disk import Stamp
 from mimo.features.hooks.related import related as related_to
 from mimo.index import doubles
 from mimo.index.catalog import Catalog

@@ -8,8 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import declared
+from mimo.call.spec import declared
 from mimo.errors import Invalid
 from mimo.features.exporting.commands import ExportWritten, export
 from mimo.features.importing.commands import import_
@@ -17,8 +16,9 @@ from mimo.memory.codec import normal
 from mimo.memory.model import Kind, Link, Memory
 from mimo.mind import Mind
 from mimo.operations import finding
-from mimo.store.init import init
-from mimo.store.trust import Trust
+from mimo.operations.invoke import invoke
+from mimo.project.init import init
+from mimo.project.trust import Trust
 from tests.conftest import NOW
 from tests.properties.test_codec_properties import MEMORIES
 

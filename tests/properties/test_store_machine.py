@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from mimo.errors import Conflict
 from mimo.memory.codec.file import normal
 from mimo.memory.model import Kind, Memory, Outcome, Problem, Section
-from mimo.store.memories import MemoryStore
+from mimo.project.memories import MemoryStore
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 TEXT = st.text("ab#\\ \n\r:-", max_size=20)

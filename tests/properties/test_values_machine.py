@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from mimo.store.values import Values
+from mimo.project.values import Values
 from tests.conftest import NOW
 
 NAMESPACES = st.sampled_from(["agent.a", "agent.A", "session.a", "public"])

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mimo.disk import system_clock
+from mimo.data.disk import system_clock
 
 FOLDER = Path(".clients/protocol").absolute()
 PACKAGES = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.concurrent.linearizable import first_wrong
-from tests.bench.concurrent.operations import Outcome, Row, registers
-from tests.bench.concurrent.running import Plan, run
+from bench.concurrent.linearizable import first_wrong
+from bench.concurrent.operations import Outcome, Row, registers
+from bench.concurrent.running import Plan, run
 
 PLAN = Plan(processes=4, operations=40, seed=3, real=0.03, killed=0.03)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
 from mimo.errors import Invalid
 from mimo.features.context import files
 from mimo.features.hooks.command import react
@@ -21,8 +21,8 @@ from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.store import git as runner
-from mimo.store import projects
+from mimo.project import git as runner
+from mimo.project import projects
 from tests.conftest import git
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
@@ -461,14 +461,13 @@ def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
 
 
 STARTS_PROGRAMS = {
-    "cli/external.py",  # `mind foo` is `mind-foo`, from an absolute folder of the PATH
     "features/clients/__init__.py",
     "features/daemon/process.py",
     "features/procedures/actions.py",
     "features/procedures/executing.py",
     "features/upkeep/demo.py",
     "operations/syncing.py",
-    "store/git.py",
+    "project/git.py",
 }
 STARTING = {"fork", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}
 
@@ -502,7 +501,7 @@ def test_one_module_alone_starts_git() -> None:
         and isinstance(node.value, str)
         and os.path.basename(node.value) == "git"  # noqa: PTH119 - a string of a program
     }
-    assert named == {"store/git.py"}
+    assert named == {"project/git.py"}
 
 
 @pytest.mark.attack("special file hangs a command")

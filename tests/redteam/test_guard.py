@@ -14,14 +14,14 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.spec import Spec, command, specs_in, to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import Spec, command, specs_in, to_json
 from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import audit
 from mimo.features.policy.commands import REQUESTS, policy_explain
 from mimo.guard.policy import FAMILIES, LEADERS, Operation, folded
+from mimo.operations.invoke import invoke
 from mimo.server import completions, prompts, resources
 
 SPECS = {spec.key: spec for spec in all_commands().all()}

@@ -14,14 +14,14 @@ import pytest
 
 from mimo import config, rendering
 from mimo.cli.main import main
+from mimo.data.sqlite import files_of
 from mimo.errors import Internal, MindError
 from mimo.features.hooks import command as hook
 from mimo.features.hooks.related import Prompt
 from mimo.index import vectors
 from mimo.index.schema import SCHEMA
 from mimo.memory import codec, log, sources
-from mimo.sqlite import files_of
-from mimo.store.projects import known_owner
+from mimo.project.projects import known_owner
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES
 

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from mimo.call import Call
+from mimo.data.locks import holding
 from mimo.errors import MindError
 from mimo.features.edges import sources
 from mimo.features.search.commands import search
@@ -16,8 +17,7 @@ from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.index.schema import SCHEMA
 from mimo.operations import refresh
-from mimo.store import projects
-from mimo.store.locks import holding
+from mimo.project import projects
 from tests.calls import with_console
 
 DAMAGE = "damaged index stops or misleads a search"

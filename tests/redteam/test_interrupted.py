@@ -13,18 +13,17 @@ from typing import Any
 
 import pytest
 
-from mimo import disk, sqlite
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
+from mimo.data import append_log, disk, files, locks, sqlite
+from mimo.data.files import digest
+from mimo.data.sqlite import Database
 from mimo.errors import MindError, StorageFailed
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.sqlite import Database
-from mimo.store import append_log, files, locks
-from mimo.store.accesses import Accesses
-from mimo.store.files import digest
+from mimo.operations.invoke import invoke
+from mimo.project.accesses import Accesses
 
 COMMANDS = all_commands()
 
@@ -211,7 +210,7 @@ def test_waits_for_databases_that_end_well_count_too(tmp_path: Path) -> None:
 def test_all_waits_for_databases_share_the_limit_of_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.disk.WAIT_SECONDS", 0.5)
+    monkeypatch.setattr("mimo.data.disk.WAIT_SECONDS", 0.5)
     paths = [tmp_path / "a.db", tmp_path / "b.db"]
     with ExitStack() as stack:
         opened = []
@@ -239,7 +238,7 @@ def test_accesses_are_counted_once_if_killed_while_they_are_summed_up(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted, root = Accesses(call.mind.project.root), call.mind.project.root
-    monkeypatch.setattr("mimo.store.accesses._LONGEST_LOG", 10)
+    monkeypatch.setattr("mimo.project.accesses._LONGEST_LOG", 10)
 
     def killed(path: Path, data: bytes, *, mode: int) -> None:
         raise SystemExit

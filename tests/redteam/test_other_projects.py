@@ -13,18 +13,18 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import to_json
 from mimo.errors import Denied, Invalid
 from mimo.features import audit
 from mimo.mind import Mind
 from mimo.operations.asking import MARKS, NAMED, agent_of
-from mimo.store import projects
-from mimo.store.init import init
-from mimo.store.memories import MemoryStore
-from mimo.store.walk import Walk
+from mimo.operations.invoke import invoke
+from mimo.project import projects
+from mimo.project.init import init
+from mimo.project.memories import MemoryStore
+from mimo.project.walk import Walk
 from tests.conftest import NOW
 
 TOOLS = all_commands().tools()

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.commands import all_commands
 from mimo.features.edges import checking
 from mimo.features.edges.checking import Hit, annotations
 from mimo.features.upkeep.status import status

@@ -8,9 +8,14 @@ from unittest.mock import patch
 
 import pytest
 
+from fuzz import outputs
+from fuzz.choices import Choices
+from fuzz.grammar import hostile, in_markdown
+from fuzz.pages import check_page
+from fuzz.project import IDS, a_project
 from mimo import rendering
 from mimo.call import Call
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.features.exporting import documents, madr
 from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, markdown
@@ -18,15 +23,10 @@ from mimo.memory import note
 from mimo.memory.changes import VERBS
 from mimo.memory.model import Kind
 from tests.conftest import git
-from tests.fuzz import outputs
-from tests.fuzz.choices import Choices
-from tests.fuzz.grammar import hostile, in_markdown
-from tests.fuzz.pages import check_page
-from tests.fuzz.project import IDS, a_project
 
 
 def test_the_commands_that_are_left_out_exist() -> None:
-    assert set(all_commands().table) > outputs.NOT_RUN
+    assert set(all_commands().modules) > outputs.NOT_RUN
 
 
 @pytest.mark.attack("hostile text in any field")

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call
 from mimo.cli.main import main
+from mimo.data import disk, files
 from mimo.errors import Untrusted
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.store import files, projects
-from mimo.store import projects as place
-from mimo.store.trust import Trust
+from mimo.project import projects
+from mimo.project import projects as place
+from mimo.project.trust import Trust
 from tests.conftest import NOW, make_store
 
 pytestmark = pytest.mark.attack("file planted by another user")

@@ -11,6 +11,8 @@ import pytest
 
 from mimo.call import Call
 from mimo.cli.completing import candidates
+from mimo.data import files
+from mimo.data.files import LOCAL
 from mimo.errors import Denied
 from mimo.features import conversations, review
 from mimo.features.hooks.command import react
@@ -19,9 +21,7 @@ from mimo.features.hooks.scene import Scene, Session
 from mimo.features.review import Waiting
 from mimo.memory.ids import handle_of
 from mimo.operations import refresh, sharing
-from mimo.store import files
-from mimo.store.files import LOCAL
-from mimo.store.trust import Trust
+from mimo.project.trust import Trust
 from tests.calls import acting_as
 from tests.conftest import NOW, git
 from tests.redteam.test_trust import opened, write

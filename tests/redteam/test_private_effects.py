@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.features.exporting.commands import Format as ExportFormat
 from mimo.features.graph.commands import Format
 from mimo.mind import Mind
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.operations.invoke import invoke
+from mimo.project import projects
+from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
 
 pytestmark = pytest.mark.attack("private text in shared output")

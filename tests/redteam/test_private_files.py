@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
+from mimo.call.spec import Effect
+from mimo.call.table import SECTIONS, all_commands
 from mimo.cli.main import main
-from mimo.commands import SECTIONS, all_commands
-from mimo.commands.spec import Effect
-from mimo.store import files
+from mimo.data import disk, files
 from tests import mama_databases, sample_procedures
 
 pytestmark = pytest.mark.attack("private file read by another user")

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import OPERATION, Spec, to_json
+from mimo.call.spec import OPERATION, Spec, to_json
+from mimo.call.table import all_commands
 from mimo.errors import Conflict, Denied, MindError, Untrusted
 from mimo.features import audit
 from mimo.features.procedures import calling, executing
@@ -19,8 +18,9 @@ from mimo.features.procedures.storage import CALLER, Execution
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.mind import Mind
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.operations.invoke import invoke
+from mimo.project import projects
+from mimo.project.init import init
 from tests.conftest import NOW
 from tests.sample_procedures import WAIT, Time, put, text
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.spec import Effect, Param, Spec, to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import Effect, Param, Spec, to_json
 from mimo.errors import MindError
 from mimo.memory.ids import handle_of
 from mimo.mind import Mind
-from mimo.store import projects
+from mimo.operations.invoke import invoke
+from mimo.project import projects
 from tests.conftest import Clock, git
 
 AGENT = Caller(surface=Surface.MCP, name="claude-code")

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from mimo import sqlite
 from mimo.call import Call
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.data import sqlite
 from mimo.errors import StorageFailed
 from mimo.memory.model import Kind
 from mimo.operations import saving
-from mimo.store.trust import Trust
+from mimo.operations.invoke import invoke
+from mimo.project.trust import Trust
 
 
 def run(call: Call, *words: str) -> int:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.bench.soak import daemon, mix, runs, server
-from tests.bench.soak.clients import MIND
-from tests.bench.soak.mix import Requests
-from tests.bench.soak.process import Cost, Usage, usage
-from tests.bench.soak.runs import NOT_JUDGED, Part
+from bench.soak import daemon, mix, runs, server
+from bench.soak.clients import MIND
+from bench.soak.mix import Requests
+from bench.soak.process import Cost, Usage, usage
+from bench.soak.runs import NOT_JUDGED, Part
 
 PART = Part(
     counts=(1_000,),

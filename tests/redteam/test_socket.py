@@ -13,8 +13,8 @@ from threading import Event, Thread
 
 import pytest
 
-from mimo import disk
 from mimo.cli import asked
+from mimo.data import disk
 from mimo.mind import Mind
 from mimo.operations import asking, listening
 from tests.serving import serving, status

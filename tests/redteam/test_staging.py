@@ -8,7 +8,8 @@ import pytest
 
 from mimo.call import Call
 from mimo.cli.main import main
-from mimo.disk import shared
+from mimo.data.disk import shared
+from mimo.data.files import is_private, is_shared
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import decisions
 from mimo.features.history.commands import sync
@@ -18,9 +19,8 @@ from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind, Link, Section
 from mimo.mind import Mind
 from mimo.operations import committing, lookup, overview, refresh, removing, saving
-from mimo.store import commit, projects
-from mimo.store.files import is_private, is_shared
-from mimo.store.init import init
+from mimo.project import commit, projects
+from mimo.project.init import init
 from tests.conftest import NOW, git
 
 KIND = "private file staged by sync"
@@ -558,7 +558,7 @@ def test_a_folder_called_private_below_a_type_is_private_everywhere(
 def test_a_commit_under_way_is_not_disturbed(
     repository: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.disk.WAIT_SECONDS", 1.0)
+    monkeypatch.setattr("mimo.data.disk.WAIT_SECONDS", 1.0)
     (repository / ".git" / "index.lock").write_text("", encoding="utf-8")
     with shared(), pytest.raises(StorageFailed, match=r"index\.lock"):  # One wait, as a command.
         sync(call)

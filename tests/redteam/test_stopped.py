@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.concurrent import stopped
+from bench.concurrent import stopped
 from tests.redteam.test_torture import unmeasured
 
 
@@ -18,7 +18,7 @@ def test_commands_end_in_time_beside_a_stopped_process(
     if stopped.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
     words = ["--only", "add", "--only", "sync", "--lock", ".local/lock", "--lock", "index.lock"]
-    run = unmeasured([sys.executable, "-m", "tests.bench.concurrent.stopped", *words], check=False)
+    run = unmeasured([sys.executable, "-m", "bench.concurrent.stopped", *words], check=False)
 
     tried = re.search(r"^(\d+) locks, 0 with faults", run.stdout, re.M)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -31,7 +31,7 @@ def test_commands_end_in_time_beside_a_stopped_process(
 def test_a_run_that_tries_nothing_is_no_success(tmp_path: Path, words: list[str]) -> None:
     if stopped.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
-    command = [sys.executable, "-m", "tests.bench.concurrent.stopped", "--only", "add", *words]
+    command = [sys.executable, "-m", "bench.concurrent.stopped", "--only", "add", *words]
     run = unmeasured(command, check=False)
     assert run.returncode == 2, run.stdout + run.stderr
     assert "nothing was tried" in run.stderr

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.disk import home_of
+from mimo.data.disk import home_of
 from mimo.errors import Invalid
-from mimo.store import projects
+from mimo.project import projects
 
 pytestmark = pytest.mark.attack("surroundings that are missing")
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
+from mimo.data import files
 from mimo.data.cache import CacheBusy
 from mimo.errors import Denied
 from mimo.features.notes.commands import add
@@ -25,11 +25,12 @@ from mimo.guard.policy import ActivePolicies, Operation, PolicyFile, Request
 from mimo.index.tables import Tables
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
+from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
-from mimo.store import approvals as stored
-from mimo.store import files, trust
-from mimo.store.trust import Trust
-from mimo.store.vouching import Vouching
+from mimo.project import approvals as stored
+from mimo.project import trust
+from mimo.project.trust import Trust
+from mimo.project.vouching import Vouching
 from tests.calls import with_console
 from tests.conftest import NOW, git
 

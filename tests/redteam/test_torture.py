@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands import all_commands
-from mimo.commands.spec import Effect
-from tests.bench.torture import shim
-from tests.bench.torture.commands import COMMANDS, UNTRIED
-from tests.bench.torture.examination import lost
-from tests.bench.torture.faults import report
-from tests.bench.torture.figures import Figures, Point
+from bench.torture import shim
+from bench.torture.commands import COMMANDS, UNTRIED
+from bench.torture.examination import lost
+from bench.torture.faults import report
+from bench.torture.figures import Figures, Point
+from mimo.call.spec import Effect
+from mimo.call.table import all_commands
 
 POINTS = 10
 
@@ -38,7 +38,7 @@ def test_faults_at_writing_calls_lose_nothing(
         pytest.skip("this needs Linux and a C compiler")
     words = ["--points", str(POINTS), "--seed", "3", "--only", "add", "--only", "value put"]
     words += ["--only", "untrust", "--only", "edit", "--only", "config"]
-    command = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *words]
+    command = [sys.executable, "-X", "utf8", "-m", "bench.torture", *words]
     run = unmeasured(command, check=False)
     tried = re.search(r"^(\d+) of [\d,]+ points tried, 0 failed", run.stdout, re.M)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -76,7 +76,7 @@ def test_losses_of_power_lose_nothing(
         pytest.skip("this needs Linux and a C compiler")
     words = ["--power", "--points", "12", "--only", "edges add", "--only", "token add"]
     words += ["--only", "value rm", "--only", "untrust"]
-    command = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *words]
+    command = [sys.executable, "-X", "utf8", "-m", "bench.torture", *words]
     run = unmeasured(command, check=False)
     tried = re.search(r"^(\d+) of [\d,]+ different states tried, 0 failed", run.stdout, re.M)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -91,10 +91,10 @@ from contextlib import closing
 from pathlib import Path
 from mimo.guard.chain import link_of
 from mimo.index.schema import SCHEMA, Approvals, open_cache
-from mimo.store.projects import known_owner
-from tests.bench.torture.commands import COMMANDS, prepared
-from tests.bench.torture.examination import examined, lost, warm
-from tests.bench.torture.scratch import Scratch
+from mimo.project.projects import known_owner
+from bench.torture.commands import COMMANDS, prepared
+from bench.torture.examination import examined, lost, warm
+from bench.torture.scratch import Scratch
 
 scratch = Scratch(Path(sys.argv[1]))
 prepared(scratch)
@@ -195,7 +195,7 @@ def test_a_run_that_tries_nothing_fails(module: str, tmp_path: Path) -> None:
     words = {"torture": ["--only", "no such command"], "histories": ["--histories", "0"]}[module]
     if module == "torture" and shim.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
-    command = [sys.executable, "-X", "utf8", "-m", f"tests.bench.{module}", *words]
+    command = [sys.executable, "-X", "utf8", "-m", f"bench.{module}", *words]
     run = unmeasured(command, check=False)
 
     assert run.returncode == 2, run.stdout + run.stderr
@@ -204,7 +204,7 @@ def test_a_run_that_tries_nothing_fails(module: str, tmp_path: Path) -> None:
 
 def test_a_torture_without_a_compiler_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    run = unmeasured([sys.executable, "-X", "utf8", "-m", "tests.bench.torture"], check=False)
+    run = unmeasured([sys.executable, "-X", "utf8", "-m", "bench.torture"], check=False)
 
     assert run.returncode == 2
     assert "this needs Linux and a C compiler" in run.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.torture.power import (
+from bench.torture.power import (
     EMPTY,
     LOST,
     NAMELESS,
@@ -19,7 +19,7 @@ from tests.bench.torture.power import (
     make,
     tree,
 )
-from tests.bench.torture.shim import KINDS
+from bench.torture.shim import KINDS
 
 FILE, FOLDER = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755
 

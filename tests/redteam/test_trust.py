@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import declared
+from mimo.call.spec import declared
+from mimo.data.files import digest
 from mimo.errors import Invalid
 from mimo.features.history.commands import restore
 from mimo.features.notes.commands import edit
@@ -21,11 +21,11 @@ from mimo.memory import changes
 from mimo.memory.model import Kind, Memory
 from mimo.mind import Mind
 from mimo.operations import overview, refresh, saving
+from mimo.operations.invoke import invoke
 from mimo.operations.past import at
-from mimo.store import projects
-from mimo.store.files import digest
-from mimo.store.git import boundary
-from mimo.store.trust import Trust
+from mimo.project import projects
+from mimo.project.git import boundary
+from mimo.project.trust import Trust
 from tests.conftest import NOW, git
 from tests.sample_procedures import text as procedure_text
 
@@ -1074,6 +1074,6 @@ def test_an_address_with_control_characters_forges_no_signature(ann, eve, keys, 
 
 
 def _digest(path: Path) -> str:
-    from mimo.store.files import digest
+    from mimo.data.files import digest
 
     return digest(path.read_bytes())

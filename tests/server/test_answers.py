@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from bench import answers as bench
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.schema import output_schema
-from mimo.commands.spec import Spec
+from mimo.call.schema import output_schema
+from mimo.call.spec import Spec
+from mimo.call.table import all_commands
 from mimo.server.answers import formed
 from mimo.server.fitting import BYTES_PER_TOKEN, Cut, continued, size
 from mimo.server.reading import Reader
 from mimo.server.resources import read
 from tests import sample_procedures
-from tests.bench import answers as bench
 from tests.conftest import git
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

@@ -15,8 +15,8 @@ import pytest
 from mcp import MCPError
 from mcp.client import Client
 
-from mimo.commands import CommandTable
-from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
+from mimo.call.spec import Arg, Effect, Out, Tool, command, spec_of
+from mimo.call.table import CommandTable
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
 from mimo.server.app import MOST_WAITING, App

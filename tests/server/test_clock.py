@@ -1,6 +1,6 @@
 """The clock is set back or forward, or the machine sleeps, while the daemon and servers run.
 
-A library in C moves the time of day of real processes; see tests/bench/soak/clock.c.
+A library in C moves the time of day of real processes; see bench/soak/clock.c.
 """
 
 import os
@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from bench.soak import shims
+from bench.soak.clients import MIND, Http, Pipe, outcome, token_of
+from bench.soak.process import cost
 from mimo.call import Call
-from mimo.store.init import init
-from tests.bench.soak import shims
-from tests.bench.soak.clients import MIND, Http, Pipe, outcome, token_of
-from tests.bench.soak.process import cost
+from mimo.project.init import init
 
 HOUR, YEAR = 3_600, 365 * 86_400
 

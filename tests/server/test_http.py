@@ -28,16 +28,16 @@ from pydantic import FileUrl
 from starlette.responses import JSONResponse
 from uvicorn.server import ServerState
 
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.errors import Invalid, NoProject
 from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
+from mimo.project.init import init
+from mimo.project.projects import unregister
 from mimo.server.app import App, session_name
 from mimo.server.hosting import Hosting
 from mimo.server.http import PORT, Brief, Gate, place_of, token_of
-from mimo.store.init import init
-from mimo.store.projects import unregister
 from tests.conftest import NOW
 from tests.server.over_http import TOKEN, Served, served
 

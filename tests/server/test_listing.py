@@ -18,7 +18,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import Tool
 
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import Exposure, Intent, classify
 from mimo.server.exposure import Listing, Mode, mode_of

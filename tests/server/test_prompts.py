@@ -8,13 +8,13 @@ from mcp import MCPError
 from mcp.client import Client
 
 from mimo.call import Call
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.features import decisions
 from mimo.memory.model import Kind, Section
 from mimo.operations import saving
 from mimo.operations.listening import Memory
+from mimo.project.trust import Trust
 from mimo.server.app import App
-from mimo.store.trust import Trust
 from tests import privacy_fakes
 
 INVALID_PARAMS = -32602

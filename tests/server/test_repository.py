@@ -11,7 +11,7 @@ import pytest
 from mimo.errors import Invalid
 from mimo.guard import tokens
 from mimo.operations.publishing import working_copy
-from mimo.store.init import init
+from mimo.project.init import init
 from tests.conftest import NOW, git
 from tests.sample_procedures import text
 from tests.server.over_http import Served, served

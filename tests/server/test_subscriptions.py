@@ -25,10 +25,10 @@ from mcp_types import (
 
 from mimo.call import Call
 from mimo.operations.listening import Memory
+from mimo.project.init import init
 from mimo.server import resources
 from mimo.server.app import listening
 from mimo.server.subscriptions import SKIPPED, _Compared
-from mimo.store.init import init
 from tests.conftest import NOW
 from tests.server.over_http import Served, served
 from tests.server.test_stdio import asked

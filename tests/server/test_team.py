@@ -17,14 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import FileUrl
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import Effect
+from mimo.call.spec import Effect
+from mimo.call.table import all_commands
 from mimo.features.notes.commands import add
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.mind import Mind
-from mimo.store.init import init
+from mimo.operations.invoke import invoke
+from mimo.project.init import init
 from tests.conftest import NOW
 from tests.sample_procedures import text as procedure
 from tests.server.over_http import TOKEN, Served, served

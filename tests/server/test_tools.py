@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mimo.commands import all_commands, called, listed
-from mimo.commands.schema import input_schema, listed_input
-from mimo.commands.spec import Spec
+from mimo.call.schema import input_schema, listed_input
+from mimo.call.spec import Spec
+from mimo.call.table import all_commands, called, listed
 from mimo.config import TOOLSETS
 from mimo.server.tools import described
 

@@ -12,7 +12,7 @@ from mcp.client import Client
 
 import mimo
 from mimo.call import Call, Surface
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.errors import Command, Hint, NoProject, NotFound, Option
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import add
@@ -23,7 +23,7 @@ from mimo.server.app import App
 from mimo.server.prompts import PROMPTS
 from mimo.server.wording import for_agents, reworded
 from tests.conftest import NOW
-from tests.features.web.sample import write_memory
+from tests.extensions.web.sample import write_memory
 
 COMMAND = re.compile(r"`?\bmind [a-z-]+|(?<![\w-])--[a-z]")
 
@@ -123,7 +123,7 @@ def test_bad_calls_are_answered_without_commands(call: Call) -> None:
             assert not COMMAND.search(rest), (name, given, text)
 
 
-COMMANDS = {path.split()[0] for path in all_commands().table}
+COMMANDS = {path.split()[0] for path in all_commands().modules}
 ARGUMENTS = {
     option
     for specs in all_commands().tools().values()
@@ -135,7 +135,7 @@ ARGUMENTS = {
 OF_PEOPLE = (
     "__main__.py",
     "cli",
-    "commands/__init__.py",
+    "call/table.py",
     "guard/tokens.py",
     "mind.py",
     "privacy/rules.py",
@@ -143,8 +143,9 @@ OF_PEOPLE = (
     "server/http.py",
     "features/context/__init__.py",
     "features/history/merge_driver.py",
-    *(f"features/{name}" for name in ("browse", "clients", "daemon", "exporting", "hooks")),
-    *(f"features/{name}" for name in ("importing", "modules", "tokens", "web")),
+    *(f"features/{name}" for name in ("clients", "daemon", "exporting", "hooks")),
+    *(f"features/{name}" for name in ("importing", "modules", "tokens")),
+    *(f"extensions/{name}" for name in ("browse", "web")),
 )
 """Parts of the package whose texts no tool answers with, or only for the user: `NoProject`."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimo import when
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from tests.conftest import NOW
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from mimo.call import Call
 from mimo.guard.audit import AuditLog
 from mimo.guard.chain import Fault, Link, Placed, faults
 from mimo.guard.totals import QUANTILES, Labels, Totals
-from mimo.store.events import Event
+from mimo.project.events import Event
 
 _PAUSE_SECONDS = 0.2
 

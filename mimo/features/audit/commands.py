@@ -8,8 +8,7 @@ from typing import Annotated
 
 from mimo import when
 from mimo.call import Call, Surface
-from mimo.commands.common import FromDate, Limit, TimeFilter, ToDate
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import audit
 from mimo.frozen import frozen
@@ -19,9 +18,10 @@ from mimo.guard.policy import Operation
 from mimo.guard.totals import number_of
 from mimo.index import survey
 from mimo.operations import refresh
+from mimo.operations.rows import FromDate, Limit, TimeFilter, ToDate
+from mimo.project.events import Event
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
 from mimo.rendering.results import count, render, stamp
-from mimo.store.events import Event
 from mimo.text.clean import escaped
 
 

@@ -17,7 +17,8 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 from mimo.call import Call
-from mimo.commands.spec import Omitted, Out
+from mimo.call.spec import Omitted, Out
+from mimo.data import files
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed, join_texts
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
@@ -35,7 +36,6 @@ from mimo.features.clients.table import (
     places,
 )
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.store import files
 
 NOT_OURS = f"the entry `{SERVER}` starts another program"
 _SECONDS = 60

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands import all_commands, listed
-from mimo.commands.spec import Arg, Effect, Omitted, Out, for_people
+from mimo.call.spec import Arg, Effect, Omitted, Out, for_people
+from mimo.call.table import all_commands, listed
 from mimo.config import DEFAULT, SEVERAL, setting
 from mimo.errors import Conflict, Invalid, StorageFailed, join_texts
 from mimo.features import clients

@@ -11,14 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
+from mimo.data import disk, files
+from mimo.data.failures import failure
+from mimo.data.state import StateFile
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.failures import failure
 from mimo.features.clients.edits import Format
 from mimo.features.clients.json_file import UNCHANGED
 from mimo.frozen import frozen
-from mimo.store import files
-from mimo.store.state import StateFile
 
 _MOST_BYTES = 64 * 1024 * 1024
 _FOLDERS = "clients/folders.json"

@@ -4,14 +4,14 @@ from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Conflict, Denied, Invalid, RateLimited, StorageFailed, join_texts
 from mimo.features.context import files as context
 from mimo.frozen import frozen
 from mimo.guard.policy import ALL, Operation
+from mimo.project.git import branch
 from mimo.rendering import Part, Screen, accent, bad, dim, good
 from mimo.rendering.results import count, render, second, stamp
-from mimo.store.git import branch
 
 PARTS = ("session", "agent", "task")
 

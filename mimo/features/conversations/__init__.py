@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 from mimo.call import Call
+from mimo.data import files
+from mimo.data.sqlite import Database
 from mimo.errors import Invalid
 from mimo.guard.privacy import redacted
-from mimo.sqlite import Database
-from mimo.store import files
-from mimo.store.projects import index_owner, own_name
+from mimo.project.projects import index_owner, own_name
 
 _SCHEMA = (
     "CREATE TABLE turns (conversation TEXT NOT NULL, place INTEGER NOT NULL, turn TEXT NOT NULL, "

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.spec import Arg, Effect, Json, Tool, command
+from mimo.call.spec import Arg, Effect, Json, Tool, command
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import conversations
 from mimo.frozen import frozen

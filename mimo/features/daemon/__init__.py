@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mimo import disk, installation
+from mimo import installation
 from mimo.call import Call
+from mimo.data import disk, locks
+from mimo.data.state import StateFile
 from mimo.frozen import frozen
-from mimo.store import locks
-from mimo.store.state import StateFile
 
 _LOCK = "daemon.pid"
 _STATE = "daemon.json"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, for_people
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.features import daemon
 from mimo.features.daemon import process

@@ -13,9 +13,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from mimo import disk, installation
+from mimo import installation
 from mimo.call import Answers, Call
 from mimo.config import Config
+from mimo.data import disk
 from mimo.errors import Command, DaemonNotRunning, Hint, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
 from mimo.features.context import files
@@ -26,7 +27,7 @@ from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.encoding import Encoding
 from mimo.operations.listening import Listener, Memory
-from mimo.store import commit, projects, watch
+from mimo.project import commit, projects, watch
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -21,7 +21,7 @@ from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
 from mimo.operations import disclosure, finding, lookup, refresh, saving
-from mimo.store import git
+from mimo.project import git
 
 
 @frozen

@@ -4,20 +4,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from mimo.call import Call, Surface
-from mimo.commands.common import (
-    Again,
-    Already,
-    File,
-    Owner,
-    Private,
-    Tags,
-    Untrusted,
-    Warning,
-    file_of,
-    owner_of,
-    untrusted,
-)
-from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
+from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
 from mimo.errors import (
     AmbiguousId,
     Conflict,
@@ -37,6 +24,19 @@ from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
 from mimo.memory.outcomes import outcome_of
 from mimo.operations import saving
+from mimo.operations.rows import (
+    Again,
+    Already,
+    File,
+    Owner,
+    Private,
+    Tags,
+    Untrusted,
+    Warning,
+    file_of,
+    owner_of,
+    untrusted,
+)
 from mimo.rendering import Screen, bad, dim, good, ident, titled
 from mimo.rendering.results import count, idents, render, row_labels, row_warnings
 from mimo.text import phrases

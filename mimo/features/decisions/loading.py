@@ -4,23 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import (
-    Competing,
-    Facts,
-    Limit,
-    LinkedMemory,
-    Remembered,
-    Trust,
-    TrustLabel,
-    Untrusted,
-    linked_memories,
-    remembered,
-    rows,
-    trust_of,
-    untrusted,
-    view,
-)
-from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
     Command,
@@ -52,6 +36,22 @@ from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.operations import finding
 from mimo.operations.disclosure import may_quote
+from mimo.operations.rows import (
+    Competing,
+    Facts,
+    Limit,
+    LinkedMemory,
+    Remembered,
+    Trust,
+    TrustLabel,
+    Untrusted,
+    linked_memories,
+    remembered,
+    rows,
+    trust_of,
+    untrusted,
+    view,
+)
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,

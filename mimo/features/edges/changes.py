@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from mimo import disk
-from mimo.disk import STORE
+from mimo.data import disk
+from mimo.data.disk import STORE
+from mimo.data.failures import failure
 from mimo.errors import Hint, Invalid, Option, StorageFailed
-from mimo.failures import failure
 from mimo.features.edges.checking import LONGEST_LINE, Added, Hunk, whole
-from mimo.store import git
-from mimo.store.walk import files_below
+from mimo.project import git
+from mimo.project.walk import files_below
 
 _MOST_BYTES = 2_000_000
 """Larger files are generated, or data."""

@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Annotated, TypeVar
 
 from mimo.call import Call, Surface
-from mimo.commands.common import File, Private, Trust, label_of, row_of, view
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import Command, Conflict, EdgeExists, Hint, Invalid, StorageFailed, join_texts
 from mimo.features.edges import checking, sources, storage
 from mimo.features.edges.edge import Detection, Edge, Severity
@@ -15,6 +14,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.operations import across
+from mimo.operations.rows import File, Private, Trust, label_of, row_of, view
 from mimo.rendering import (
     Part,
     Screen,

@@ -7,7 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo.call import Call
-from mimo.disk import STORE
+from mimo.data.disk import STORE
+from mimo.data.files import CONFIG
+from mimo.data.sqlite import Connection
 from mimo.errors import Conflict, EdgeExists, Invalid
 from mimo.features.edges import changes, storage
 from mimo.features.edges.checking import Added, Hit, check
@@ -23,10 +25,8 @@ from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
 from mimo.operations import across, disclosure, finding, saving
-from mimo.sqlite import Connection
-from mimo.store import git, projects
-from mimo.store.files import CONFIG
-from mimo.store.projects import Registered
+from mimo.project import git, projects
+from mimo.project.projects import Registered
 from mimo.text import patterns
 
 _LONGEST_TITLE = 200

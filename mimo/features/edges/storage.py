@@ -13,16 +13,15 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from mimo import disk
+from mimo.data import disk, files
 from mimo.data.loads import DataError, loads
+from mimo.data.locks import lock
+from mimo.data.state import StateFile
 from mimo.errors import StorageFailed
 from mimo.features.edges.edge import Detection, Edge, Severity, edge_of
 from mimo.frozen import replace
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
-from mimo.store import files
-from mimo.store.locks import lock
-from mimo.store.state import StateFile
-from mimo.store.walk import is_markdown, stamp_of
+from mimo.project.walk import is_markdown, stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,16 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.common import (
-    FromDate,
-    OfUser,
-    TagFilter,
-    TimeFilter,
-    ToDate,
-    Types,
-    narrowed,
-)
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Conflict, Invalid, NoProject, StorageFailed
 from mimo.features import exporting
 from mimo.features.exporting import Selection, documents, madr, writing
@@ -28,6 +19,7 @@ from mimo.guard.privacy import redacted
 from mimo.index.survey import Standing
 from mimo.memory.exchange import Exported
 from mimo.memory.model import Kind
+from mimo.operations.rows import FromDate, OfUser, TagFilter, TimeFilter, ToDate, Types, narrowed
 from mimo.rendering import Screen, accent, good
 from mimo.rendering.results import count, render
 

@@ -17,13 +17,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
+from mimo.data import disk, files
+from mimo.data.state import StateFile
 from mimo.errors import Conflict, Invalid
 from mimo.features.exporting.documents import File
 from mimo.frozen import NamedTuple
 from mimo.memory.exchange import LISTED
-from mimo.store import files
-from mimo.store.state import StateFile
 
 _PARTIAL = ".mind-export-"
 """The beginning of the name of a folder that is not complete."""

@@ -5,7 +5,14 @@ from math import isfinite
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import (
+from mimo.call.spec import Arg, Effect, Omitted, Out, command, to_json
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.frozen import frozen
+from mimo.memory import decay
+from mimo.memory.model import Category, Record
+from mimo.operations import overview
+from mimo.operations.overview import Fading
+from mimo.operations.rows import (
     MEMORY,
     Facts,
     File,
@@ -17,13 +24,6 @@ from mimo.commands.common import (
     untrusted,
     view,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command, to_json
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
-from mimo.frozen import frozen
-from mimo.memory import decay
-from mimo.memory.model import Category, Record
-from mimo.operations import overview
-from mimo.operations.overview import Fading
 from mimo.rendering import BELOW, LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, titled, warn
 from mimo.rendering.results import (
     count,

@@ -7,16 +7,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import (
-    Facts,
-    Limit,
-    LinkedMemory,
-    TrustLabel,
-    Untrusted,
-    facts,
-    untrusted,
-)
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Hint, Invalid, NotFound, Option, join_texts
 from mimo.features.decisions import relations
 from mimo.frozen import NamedTuple, frozen, replace
@@ -27,6 +18,7 @@ from mimo.memory.ids import with_handles
 from mimo.memory.model import Link, Outcome
 from mimo.memory.relations import Edge, Graph, Node, Relation
 from mimo.operations import finding, lookup, refresh
+from mimo.operations.rows import Facts, Limit, LinkedMemory, TrustLabel, Untrusted, facts, untrusted
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
 from mimo.rendering.results import age, count, render, row_labels, type_mark
 from mimo.text.clean import in_mermaid

@@ -4,8 +4,7 @@ import shlex
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import File, SureId, Undo, Untrusted, untrusted
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
     Command,
@@ -22,6 +21,7 @@ from mimo.memory.codec.file import header_links
 from mimo.memory.model import Link, Record
 from mimo.memory.relations import Relation
 from mimo.operations import disclosure, lookup, saving, undoing
+from mimo.operations.rows import File, SureId, Undo, Untrusted, untrusted
 from mimo.rendering import Screen, dim, good, ident, strong
 from mimo.rendering.results import render
 

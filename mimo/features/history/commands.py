@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.common import File, Limit, Reference, Undo, Untrusted, untrusted
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import (
     AmbiguousId,
     Cancelled,
@@ -25,8 +24,9 @@ from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
 from mimo.operations import lookup, syncing, undoing
+from mimo.operations.rows import File, Limit, Reference, Undo, Untrusted, untrusted
 from mimo.operations.syncing import leaks
-from mimo.store.revisions import Change, Commit
+from mimo.project.revisions import Change, Commit
 
 
 @frozen

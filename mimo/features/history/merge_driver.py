@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mimo.errors import MindError
 
 if TYPE_CHECKING:
-    from mimo.store.trust import Trust
+    from mimo.project.trust import Trust
 
 USAGE = """\
 Usage: mind merge-driver BASE OURS THEIRS [PATH [FOLDER]]
@@ -69,8 +69,8 @@ class _Driver:
 
     def merge_files(self, files: Sequence[Path], path: str) -> int:
         """Returns 0 if the second file contains the merge now, 1 if it is not changed."""
-        from mimo.disk import read
-        from mimo.store.files import replace
+        from mimo.data.disk import read
+        from mimo.data.files import replace
 
         merged = self.merge([read(file) for file in files], path) if _is_memory(path) else None
         if merged is None:
@@ -102,12 +102,12 @@ class _Driver:
 
         If trust can't be read or written, the merge counts as untrusted, and a warning is printed.
         """
-        from mimo.store.files import digest
+        from mimo.data.files import digest
 
         try:
             if self._trust is None:
-                from mimo.disk import home_of
-                from mimo.store.trust import Trust
+                from mimo.data.disk import home_of
+                from mimo.project.trust import Trust
 
                 self._trust = Trust(home_of(os.environ), self._root)
             if self._trust.trusted(digest(ours)) and self._trust.trusted(digest(theirs)):
@@ -127,7 +127,7 @@ def _is_other_later(top: Path, folder: str) -> bool:
     if not heads:
         return False
     from mimo.config import FORMAT, format_of
-    from mimo.store.git import output
+    from mimo.project.git import output
 
     texts = (output(top, "cat-file", "blob", f"{head}:{folder}.mind/config.toml") for head in heads)
     return any(format_of(text.encode()) > FORMAT for text in texts if text)
@@ -167,8 +167,8 @@ def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
         return
     from shutil import rmtree
 
-    from mimo.store.files import replace
-    from mimo.store.revisions import blobs
+    from mimo.data.files import replace
+    from mimo.project.revisions import blobs
 
     for old in folder.parent.glob("mind-merge-*"):
         rmtree(old, ignore_errors=True)
@@ -193,7 +193,7 @@ def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
 
 def _changed_by_both(top: Path, head: str) -> dict[str, tuple[str, str, str]]:
     """Returns the ids of the base, ours and theirs of files that both branches changed, by path."""
-    from mimo.store.git import ask
+    from mimo.project.git import ask
 
     (base,) = ask(top, "merge-base", "--all", "HEAD", head).decode().split()
     ours, theirs = (_changes(ask(top, *_DIFF, base, side)) for side in ("HEAD", head))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import File
-from mimo.commands.spec import Omitted, Out
-from mimo.disk import STORE
+from mimo.call.spec import Omitted, Out
+from mimo.data import files
+from mimo.data.disk import STORE
 from mimo.errors import Command, Conflict, Hint, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
@@ -19,14 +19,15 @@ from mimo.memory.ids import handle_of, is_id
 from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.operations import lookup, past, refresh, saving
+from mimo.operations.rows import File
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
-from mimo.store import files, git, revisions
-from mimo.store.commit import pending
-from mimo.store.git import Line
-from mimo.store.memories import NewFile
-from mimo.store.revisions import Commit, Step, has_memories
-from mimo.store.walk import COMMITS, LOG
+from mimo.project import git, revisions
+from mimo.project.commit import pending
+from mimo.project.git import Line
+from mimo.project.memories import NewFile
+from mimo.project.revisions import Commit, Step, has_memories
+from mimo.project.walk import COMMITS, LOG
 from mimo.text import calendar
 
 _MARKUP = re.compile(r"([\\`*_~\[\]<>|])")

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from mimo import disk
+from mimo.data import disk, files
 from mimo.errors import Conflict
 from mimo.features.hooks.events import REQUEST, fenced
 from mimo.features.hooks.related import related
 from mimo.features.hooks.scene import Scene, Session, Work, remove_old
 from mimo.index.catalog import Catalog
 from mimo.memory.note import Note, plain
-from mimo.store import files
 from mimo.text.tool_names import spelled
 
 LIST_BUDGET = 1_500

@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from select import select
 
+from mimo.data.disk import home_of, shared, system_clock
 from mimo.data.loads import loads
-from mimo.disk import home_of, shared, system_clock
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment, Say, answer, recognised
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from mimo.data.files import LOCAL
+from mimo.data.state import StateFile
 from mimo.frozen import NamedTuple
-from mimo.store.files import LOCAL
-from mimo.store.state import StateFile
 from mimo.text.clean import compiled
 from mimo.text.continuity import asks_where_work_stopped
 

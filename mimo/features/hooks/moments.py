@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mimo import disk
+from mimo.data import disk, files
 from mimo.errors import Denied, MindError, NotFound, RateLimited
 from mimo.features.hooks.events import (
     Dialect,
@@ -29,7 +29,7 @@ from mimo.index.catalog import Catalog
 from mimo.index.schema import totals
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
-from mimo.store import files, projects
+from mimo.project import projects
 from mimo.text.clean import clean, storable
 
 TYPE_CHECKING = False
@@ -397,7 +397,7 @@ def _lines_in_files(root: Path, dialect: Dialect) -> frozenset[str]:
 def _own_checkpoint(scene: Scene, catalog: Catalog) -> Note | None:
     """Returns the checkpoint to resume: of this machine and branch, else the next best."""
     from mimo.features import context
-    from mimo.store.git import branch
+    from mimo.project.git import branch
 
     checkpoints = context.checkpoints(catalog, _MAX_CHECKPOINTS, private=True)
     branches, current = scene.trust.checkpoints(), branch(scene.root)

@@ -14,16 +14,16 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from mimo import disk
+from mimo.data import append_log, disk, files
+from mimo.data.files import SESSIONS
+from mimo.data.locks import lock
+from mimo.data.state import StateFile
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment
 from mimo.frozen import NamedTuple, replace
 from mimo.index.catalog import Catalog, open_catalog
-from mimo.store import append_log, files, projects
-from mimo.store.files import SESSIONS
-from mimo.store.locks import lock
-from mimo.store.state import StateFile
-from mimo.store.trust import Trust
+from mimo.project import projects
+from mimo.project.trust import Trust
 from mimo.text.clean import clean
 
 TYPE_CHECKING = False

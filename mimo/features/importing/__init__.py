@@ -12,6 +12,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from mimo.call import Call
+from mimo.data import files
 from mimo.errors import Conflict, Denied, Invalid, SecretDetected, StorageFailed
 from mimo.features import decisions
 from mimo.features.importing import database, sources
@@ -34,9 +35,8 @@ from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.operations import refresh, saving
-from mimo.store import files
-from mimo.store.memories import NewFile, rendered
-from mimo.store.projects import index_owner
+from mimo.project.memories import NewFile, rendered
+from mimo.project.projects import index_owner
 
 BATCH = 500
 """Files that are written under one lock: other processes do not wait for a whole import."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Denied, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import importing
 from mimo.features.importing.mama import TABLES, LinkCounts

@@ -1,7 +1,8 @@
 """A consistent copy of another program's SQLite database, read without changing it.
 
-mind's own opener (`mimo.disk`) makes and repairs the databases that mind writes. This one must not
-leave a trace: it opens the file read-only, or a temporary copy if SQLite would write beside it.
+mind's own opener (`mimo.data.sqlite`) makes and repairs the databases that mind writes. This one
+must not leave a trace: it opens the file read-only, or a temporary copy if SQLite would write
+beside it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
+from mimo.data import disk
+from mimo.data.failures import failure
+from mimo.data.files import digest
 from mimo.errors import Invalid, NotFound, StorageFailed
-from mimo.failures import failure
 from mimo.frozen import frozen
-from mimo.store.files import digest
 
 WAIT_SECONDS = 5.0
 NEWEST_VERSION = 24

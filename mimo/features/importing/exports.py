@@ -10,10 +10,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from mimo import disk
 from mimo.config import MAX_BYTES, check_format, format_of
+from mimo.data import disk
+from mimo.data.disk import STORE
 from mimo.data.loads import DataError, loads
-from mimo.disk import STORE
 from mimo.errors import Invalid
 from mimo.features.importing.drafts import (
     LARGEST_JSON,

@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any
 
-from mimo.commands.spec import Out
+from mimo.call.spec import Out
 from mimo.errors import Invalid
 from mimo.features.importing.drafts import (
     Item,

@@ -15,12 +15,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mimo.disk import STORE
+from mimo.data import files
+from mimo.data.disk import STORE
+from mimo.data.locks import lock
+from mimo.data.state import StateFile
 from mimo.errors import StorageFailed
 from mimo.frozen import field, frozen
-from mimo.store import files
-from mimo.store.locks import lock
-from mimo.store.state import StateFile
 
 FOLDER = f"{STORE}/.local/imports"
 _PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md")

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mimo.disk import PRIVATE_FOLDERS, STORE
+from mimo.data.disk import PRIVATE_FOLDERS, STORE
 from mimo.frozen import NamedTuple
 from mimo.memory.exchange import LISTED
 

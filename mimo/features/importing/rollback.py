@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mimo.call import Call
+from mimo.data import files
 from mimo.errors import Conflict, Invalid, NotFound, join_texts
 from mimo.features.importing import database
 from mimo.features.importing.manifest import (
@@ -18,8 +19,7 @@ from mimo.features.importing.manifest import (
 from mimo.frozen import frozen, replace
 from mimo.memory.model import Problem
 from mimo.operations import refresh, saving
-from mimo.store import files
-from mimo.store.projects import index_owner
+from mimo.project.projects import index_owner
 
 
 @frozen

@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mimo import disk
+from mimo.data import disk
+from mimo.data.failures import failure
+from mimo.data.files import CONFIG
 from mimo.errors import Command, Hint, Invalid, NotFound
-from mimo.failures import failure
 from mimo.features.importing import adr, database, exports, notes, tables
 from mimo.features.importing.drafts import LARGEST_JSON, Draft, Source
 from mimo.features.importing.privacy import surroundings
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.exchange import LISTED
-from mimo.store.files import CONFIG
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo

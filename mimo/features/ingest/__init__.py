@@ -11,8 +11,9 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from mimo import disk
 from mimo.call import Call, Caller, Surface
+from mimo.data import disk
+from mimo.data.files import digest, is_private
 from mimo.errors import (
     Conflict,
     Denied,
@@ -45,11 +46,10 @@ from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import Seen, State, ingested_files
 from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_secrets, clean_tags
-from mimo.store import git
-from mimo.store.events import Event
-from mimo.store.files import digest, is_private
-from mimo.store.memories import NewFile, rendered_source, source_path
-from mimo.store.sandbox import Sandbox, Target, is_one_file, targets
+from mimo.project import git
+from mimo.project.events import Event
+from mimo.project.memories import NewFile, rendered_source, source_path
+from mimo.project.sandbox import Sandbox, Target, is_one_file, targets
 
 REFUSALS = (
     Invalid,

@@ -3,8 +3,7 @@
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.common import Importance, Private, Tags
-from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import (
     FileTooLarge,
     Invalid,
@@ -20,6 +19,7 @@ from mimo.memory.chunking import LINES, SMALLEST, Chunking, Strategy
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Category, Kind
 from mimo.operations import encoding
+from mimo.operations.rows import Importance, Private, Tags
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, first_lines, render
 

@@ -12,9 +12,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from mimo import disk
+from mimo.data import disk
+from mimo.data.disk import STORE
+from mimo.data.files import PRIVATE
 from mimo.data.loads import MAX_DEPTH, DataError, loads
-from mimo.disk import STORE
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import ids
@@ -22,7 +23,6 @@ from mimo.memory.codec.document import trim
 from mimo.memory.codec.file import read_moment
 from mimo.memory.model import Record
 from mimo.privacy.secrets import secrets_in
-from mimo.store.files import PRIVATE
 from mimo.text.calendar import iso_utc
 from mimo.text.phrases import cut
 

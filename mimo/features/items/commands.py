@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.spec import Arg, Effect, Json, Needs, Tool, command
+from mimo.call.spec import Arg, Effect, Json, Needs, Tool, command
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.items import TAG, Item, fields_of, item_of, matches, place_of
 from mimo.frozen import frozen, replace

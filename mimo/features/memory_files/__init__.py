@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, islice, takewhile
 
-from mimo.disk import STORE
+from mimo.data.disk import STORE
 from mimo.errors import Invalid
 from mimo.memory.codec.document import is_source
-from mimo.store.walk import is_markdown
+from mimo.project.walk import is_markdown
 
 ROOT = "/memories"
 README = f"{ROOT}/README.md"

@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 from mimo.call import Call
-from mimo.commands.spec import Arg, Effect, Needs, Tool, command, declared
-from mimo.disk import STORE
+from mimo.call.spec import Arg, Effect, Needs, Tool, command, declared
+from mimo.data import files
+from mimo.data.disk import STORE
 from mimo.errors import Conflict, Denied, Invalid, MindError, NotFound, StorageFailed
 from mimo.features import memory_files
 from mimo.features.memory_files import GUIDE, README, ROOT, check_span, file_of
@@ -25,8 +26,7 @@ from mimo.memory.codec.file import read_document
 from mimo.memory.ids import folder_kind
 from mimo.memory.model import Kind, Memory, Problem, Record, kind_of
 from mimo.operations import finding, removing, saving
-from mimo.store import files
-from mimo.store.walk import LOG
+from mimo.project.walk import LOG
 
 FILES = Tool(name="memory_files", description="Files of memories below /memories")
 MOST_AT_ONCE = 20

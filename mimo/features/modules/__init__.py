@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from mimo import disk
-from mimo.commands.spec import Out
+from mimo.call.spec import Out
+from mimo.data import disk, files
+from mimo.data.failures import failure
 from mimo.data.loads import DataError, loads
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError
-from mimo.failures import failure
 from mimo.frozen import frozen, replace
-from mimo.store import files
 from mimo.text.clean import clean
 
 MODULES = ".mcp/modules"

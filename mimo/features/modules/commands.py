@@ -4,9 +4,9 @@ import os
 from pathlib import Path, PurePath
 from typing import Annotated
 
-from mimo import disk
 from mimo.call import Call
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, for_people
+from mimo.data import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import modules
 from mimo.features.modules import FoundModule, InstalledModule

@@ -4,7 +4,22 @@ from contextlib import suppress
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.common import (
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    Hint,
+    Invalid,
+    NotFound,
+    Option,
+    SecretDetected,
+    StorageFailed,
+    join_texts,
+)
+from mimo.frozen import frozen
+from mimo.memory.model import Kind, kind_of, tag_key
+from mimo.operations import lookup, removing, saving, undoing
+from mimo.operations.rows import (
     Again,
     Already,
     File,
@@ -20,21 +35,6 @@ from mimo.commands.common import (
     owner_of,
     untrusted,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import (
-    AmbiguousId,
-    Conflict,
-    Hint,
-    Invalid,
-    NotFound,
-    Option,
-    SecretDetected,
-    StorageFailed,
-    join_texts,
-)
-from mimo.frozen import frozen
-from mimo.memory.model import Kind, kind_of, tag_key
-from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.saving import Stored
 from mimo.privacy.model import texts_of
 from mimo.rendering import Screen, good, ident, titled

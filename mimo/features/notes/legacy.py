@@ -8,7 +8,15 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import (
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import Invalid, SecretDetected, StorageFailed
+from mimo.features.notes.memory_tool import MemorySearch, Stored, Threshold
+from mimo.features.notes.memory_tool import search as memory_search
+from mimo.features.notes.memory_tool import store as memory_store
+from mimo.frozen import frozen
+from mimo.memory.model import Category, Kind
+from mimo.operations import finding
+from mimo.operations.rows import (
     Facts,
     Importance,
     Limit,
@@ -18,14 +26,6 @@ from mimo.commands.common import (
     narrowed,
     view,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Invalid, SecretDetected, StorageFailed
-from mimo.features.notes.memory_tool import MemorySearch, Stored, Threshold
-from mimo.features.notes.memory_tool import search as memory_search
-from mimo.features.notes.memory_tool import store as memory_store
-from mimo.frozen import frozen
-from mimo.memory.model import Category, Kind
-from mimo.operations import finding
 
 
 class Store(StrEnum):

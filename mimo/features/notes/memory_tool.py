@@ -4,7 +4,13 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import (
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed, join_texts
+from mimo.frozen import frozen, replace
+from mimo.memory.ids import with_handles
+from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Record, Sort
+from mimo.operations import finding, lookup, overview, removing, saving
+from mimo.operations.rows import (
     MEMORY,
     Again,
     Already,
@@ -28,12 +34,6 @@ from mimo.commands.common import (
     narrowed,
     view,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed, join_texts
-from mimo.frozen import frozen, replace
-from mimo.memory.ids import with_handles
-from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Record, Sort
-from mimo.operations import finding, lookup, overview, removing, saving
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,

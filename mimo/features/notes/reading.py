@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from mimo.call import Call
-from mimo.commands.common import (
+from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command
+from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
+from mimo.frozen import frozen, replace
+from mimo.memory.ids import with_handles
+from mimo.memory.model import Filter, Record, Sort
+from mimo.operations.rows import (
     NONE_PASSES,
     At,
     Facts,
@@ -25,11 +30,6 @@ from mimo.commands.common import (
     untrusted,
     view,
 )
-from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
-from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
-from mimo.frozen import frozen, replace
-from mimo.memory.ids import with_handles
-from mimo.memory.model import Filter, Record, Sort
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,

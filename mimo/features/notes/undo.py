@@ -4,15 +4,15 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.common import File, Limit, Owner, file_of, owner_of
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.operations import undoing
+from mimo.operations.rows import File, Limit, Owner, file_of, owner_of
 from mimo.operations.undoing import Action
+from mimo.project.trash import Entry
 from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render, second
-from mimo.store.trash import Entry
 
 
 @frozen

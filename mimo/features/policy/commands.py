@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from mimo.call import Call, Surface
-from mimo.commands import all_commands
-from mimo.commands.arguments import nearest
-from mimo.commands.spec import Arg, Effect, Needs, Out, command
+from mimo.call.arguments import nearest
+from mimo.call.spec import Arg, Effect, Needs, Out, command
+from mimo.call.table import all_commands
 from mimo.errors import Command, Hint, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import (

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands, called, near
-from mimo.commands.arguments import choose, decode
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import OPERATION, Effect, Spec, to_json
+from mimo.call.arguments import choose, decode
+from mimo.call.spec import OPERATION, Effect, Spec, to_json
+from mimo.call.table import all_commands, called, near
 from mimo.errors import Denied, Invalid, MindError
 from mimo.frozen import replace
 from mimo.guard.tokens import Member, Tokens
-from mimo.store import projects
+from mimo.operations.invoke import invoke
+from mimo.project import projects
 
 TOOLSET = "procedures"
 """The toolset that procedures can't call: procedures that start each other might never end."""

@@ -5,10 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from mimo import disk
 from mimo.call import Call, Surface
-from mimo.commands.common import Limit, TrustLabel, label_of
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
+from mimo.data import disk, files
 from mimo.errors import (
     AmbiguousId,
     Command,
@@ -37,8 +36,8 @@ from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault, scalar
+from mimo.operations.rows import Limit, TrustLabel, label_of
 from mimo.operations.saving import check_secrets
-from mimo.store import files
 
 PROGRAM_WAITS_MS = 60_000
 """The default time that a program waits for a run; many give up after this."""

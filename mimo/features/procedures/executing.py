@@ -45,7 +45,7 @@ from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
 from mimo.memory.ids import suffix
 from mimo.operations.asking import NAMED
-from mimo.store.projects import index_owner
+from mimo.project.projects import index_owner
 from mimo.surroundings import Question
 
 HELD = "MIND_EXECUTION_LOCK"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mimo import disk
 from mimo.call import Call
-from mimo.disk import STORE
+from mimo.data import disk, files
+from mimo.data.disk import STORE
+from mimo.data.failures import failure
 from mimo.errors import Command, Conflict, Hint, Invalid, NotFound, Untrusted
-from mimo.failures import failure
 from mimo.features.procedures import reading
 from mimo.features.procedures.model import (
     LATEST,
@@ -23,8 +23,7 @@ from mimo.frozen import frozen, replace
 from mimo.memory.codec.front_matter import Fault
 from mimo.operations import disclosure, refresh
 from mimo.operations.saving import approving
-from mimo.store import files
-from mimo.store.projects import index_owner
+from mimo.project.projects import index_owner
 from mimo.surroundings import Question
 
 FOLDER = f"{STORE}/procedures"

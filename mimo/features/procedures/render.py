@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from mimo.commands.common import TrustLabel
 from mimo.features.procedures.commands import (
     Checks,
     Definition,
@@ -17,6 +16,7 @@ from mimo.features.procedures.commands import (
 )
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import tree
+from mimo.operations.rows import TrustLabel
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, strong, warn
 from mimo.rendering.results import count, day, paged, render
 

@@ -15,14 +15,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
+from mimo.data import append_log, disk, files, locks
+from mimo.data.disk import STORE
 from mimo.data.loads import loads
-from mimo.disk import STORE
+from mimo.data.state import check_format
 from mimo.errors import AmbiguousId, Command, Conflict, Hint, Invalid, NotFound, StorageFailed
 from mimo.features.procedures.machine import Sent
 from mimo.features.procedures.model import LATEST
-from mimo.store import append_log, files, locks
-from mimo.store.state import check_format
 
 FOLDER = f"{STORE}/.local/executions"
 CALLER = "caller"

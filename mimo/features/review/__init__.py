@@ -10,8 +10,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk, files
+from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Hint, Invalid, NotFound, Option
 from mimo.frozen import frozen, replace
 from mimo.index import doubles, survey
@@ -20,9 +21,7 @@ from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.operations import disclosure, lookup, overview, refresh, saving
-from mimo.store import files
-from mimo.store.locks import lock
-from mimo.store.projects import index_owner, known_owner, own_name
+from mimo.project.projects import index_owner, known_owner, own_name
 from mimo.text.phrases import enumerated
 
 

@@ -4,20 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.common import (
-    File,
-    Limit,
-    OfUser,
-    Owner,
-    SureId,
-    Trust,
-    TrustLabel,
-    file_of,
-    owner_of,
-    trust_of,
-    untrusted,
-)
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import AmbiguousId, Command, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import review as reviewing
 from mimo.features.review import (
@@ -37,6 +24,19 @@ from mimo.guard.policy import Operation
 from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
 from mimo.memory.model import Kind
+from mimo.operations.rows import (
+    File,
+    Limit,
+    OfUser,
+    Owner,
+    SureId,
+    Trust,
+    TrustLabel,
+    file_of,
+    owner_of,
+    trust_of,
+    untrusted,
+)
 from mimo.rendering import (
     Part,
     Screen,

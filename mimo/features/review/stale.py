@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk, files
 from mimo.errors import Invalid, MindError
 from mimo.frozen import frozen
 from mimo.memory.model import Memory, Problem, Record, Section
-from mimo.store import files, git, revisions
-from mimo.store.revisions import Commit
+from mimo.project import git, revisions
+from mimo.project.revisions import Commit
 
 MOST = 50
 """Citations of one text that are checked."""

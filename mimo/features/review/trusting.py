@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated
 
-from mimo import disk
 from mimo.call import Call
-from mimo.commands.common import Facts, rows, view
-from mimo.commands.spec import Omitted, Out
+from mimo.call.spec import Omitted, Out
 from mimo.config import FALLBACKS
-from mimo.disk import STORE
+from mimo.data import disk, files
+from mimo.data.disk import STORE
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, join_texts
 from mimo.features import values
 from mimo.frozen import frozen
@@ -18,10 +17,11 @@ from mimo.guard.policy import FILE
 from mimo.index import survey, tracking
 from mimo.memory.model import Record
 from mimo.operations import lookup, refresh, saving
+from mimo.operations.rows import Facts, rows, view
+from mimo.project import git, revisions
+from mimo.project.trust import TrustState
 from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
-from mimo.store import files, git, revisions
-from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
 
 _LIMIT = 5
@@ -85,7 +85,7 @@ def _followed(call: Call, state: TrustState, *, is_incomplete: bool) -> Iterator
     elif only == FALLBACKS["trust.only"]:
         yield "nothing is followed: the setting `trust.only` can't be used"
     elif state.branch:
-        from mimo.store.vouching import short_name
+        from mimo.project.vouching import short_name
 
         by = f" in commits by {only}" if only else ""
         yield f"later changes of {short_name(state.branch)}{by} are trusted"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mimo.call import Call
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.disk import STORE
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.data.disk import STORE
 from mimo.errors import (
     UNDECIDED,
     Command,
@@ -24,12 +24,12 @@ from mimo.guard.privacy import secrets_in_file, text_of
 from mimo.operations.across import root_in_git
 from mimo.privacy.model import excerpts
 from mimo.privacy.secrets import secrets_in
+from mimo.project import git, sandbox
+from mimo.project.sandbox import Sandbox
+from mimo.project.trash import FOLDER, Trash
+from mimo.project.walk import COMMITS, files_below
 from mimo.rendering import Screen, accent, bad, dim, good, warn
 from mimo.rendering.results import count, render
-from mimo.store import git, sandbox
-from mimo.store.sandbox import Sandbox
-from mimo.store.trash import FOLDER, Trash
-from mimo.store.walk import COMMITS, files_below
 
 if TYPE_CHECKING:
     from subprocess import Popen

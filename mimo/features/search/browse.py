@@ -3,7 +3,16 @@
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import (
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import Invalid, SearchFailed, join_texts
+from mimo.features.decisions.loading import RelatedLink, links_in, show
+from mimo.features.search.commands import Threshold
+from mimo.frozen import frozen, replace
+from mimo.memory.ids import with_handles
+from mimo.memory.model import SUPERSEDES, Filter, Record
+from mimo.memory.relations import MAX_DEPTH
+from mimo.operations import finding, lookup, refresh
+from mimo.operations.rows import (
     NONE_PASSES,
     Limit,
     LinkedMemory,
@@ -17,15 +26,6 @@ from mimo.commands.common import (
     narrowed,
     remembered,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Invalid, SearchFailed, join_texts
-from mimo.features.decisions.loading import RelatedLink, links_in, show
-from mimo.features.search.commands import Threshold
-from mimo.frozen import frozen, replace
-from mimo.memory.ids import with_handles
-from mimo.memory.model import SUPERSEDES, Filter, Record
-from mimo.memory.relations import MAX_DEPTH
-from mimo.operations import finding, lookup, refresh
 from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
 from mimo.rendering.results import (
     count,

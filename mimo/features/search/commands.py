@@ -7,7 +7,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.common import (
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed, join_texts
+from mimo.frozen import frozen
+from mimo.index.rows import Hit
+from mimo.memory.ids import source_of, with_handles
+from mimo.memory.model import KIND_ALIASES, Filter, Kind, Section
+from mimo.operations import finding
+from mimo.operations.rows import (
     NONE_PASSES,
     At,
     Facts,
@@ -24,13 +31,6 @@ from mimo.commands.common import (
     narrowed,
     view,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed, join_texts
-from mimo.frozen import frozen
-from mimo.index.rows import Hit
-from mimo.memory.ids import source_of, with_handles
-from mimo.memory.model import KIND_ALIASES, Filter, Kind, Section
-from mimo.operations import finding
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,

@@ -6,8 +6,7 @@ from datetime import UTC, tzinfo
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import Query
-from mimo.commands.spec import Effect, Out, command
+from mimo.call.spec import Effect, Out, command
 from mimo.errors import MindError
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import MEMORY_URI, handle_of, uri_of, with_handles
@@ -15,6 +14,7 @@ from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.note import closed_as
 from mimo.memory.outcomes import reason, warning
 from mimo.operations import finding, freshness
+from mimo.operations.rows import Query
 from mimo.rendering import Screen, dim, ident
 from mimo.rendering.results import after_same, render, without_title
 from mimo.text.clean import clean, compiled

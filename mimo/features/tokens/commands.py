@@ -4,18 +4,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-from mimo import disk
 from mimo.call import Call
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, for_people
+from mimo.data import disk
+from mimo.data.locks import lock
 from mimo.errors import Command, Conflict, Denied, Hint, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import tokens
 from mimo.guard.policy import Operation
 from mimo.guard.tokens import Member, Scope
+from mimo.project import projects
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render, second
-from mimo.store import projects
-from mimo.store.locks import lock
 
 TokensFile = Annotated[
     str | None, Arg("File with the tokens (default $MIND_HOME/tokens.toml)", complete="path")

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from mimo import disk
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.call.extensions import broken
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.data import disk, files, locks
+from mimo.data.failures import ONE_USER, place_of_another
 from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed, Untrusted
-from mimo.failures import ONE_USER, place_of_another
 from mimo.features import audit, daemon, values
 from mimo.features.clients import doubts
 from mimo.features.edges import sources
@@ -23,10 +24,10 @@ from mimo.index.embedding import open_encoder
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
 from mimo.operations import asking, disclosure, freshness, refresh, syncing
+from mimo.project import git, init, memories, projects
+from mimo.project.walk import LOG
 from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
-from mimo.store import files, git, init, locks, memories, projects
-from mimo.store.walk import LOG
 
 _MOST_NAMED = 20
 """The number of dangling links, and of headers with unusable values, that are listed."""
@@ -145,6 +146,12 @@ def _settings(call: Call) -> Iterator[Check]:
         yield _warning("settings", warning, Hint("see ", Command("config")))
     if not warnings:
         yield _ok("settings", "every setting is understood")
+
+
+def _extensions(_: Call) -> Iterator[Check]:
+    for name, reason in broken().items():
+        message = f"extension `{name}` can't be used: {reason}"
+        yield _warning("extensions", message, "install it again, or remove it")
 
 
 def _projects(call: Call) -> Iterator[Check]:
@@ -495,7 +502,17 @@ def _audit(call: Call) -> Iterator[Check]:
 
 
 _EVERYWHERE: tuple[Callable[[Call], Iterator[Check]], ...]
-_EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges, _encoder)
+_EVERYWHERE = (
+    _settings,
+    _extensions,
+    _projects,
+    _modes,
+    _clients,
+    _project,
+    _user,
+    _edges,
+    _encoder,
+)
 _OF_OWNER = (_locks, _merging, _audit)
 """Checks of files that only the user can read who works in the project."""
 _OF_PROJECT = (

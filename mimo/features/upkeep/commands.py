@@ -5,18 +5,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from mimo import disk
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, Json, Needs, Out, command, to_json
+from mimo.call.spec import Arg, Effect, Json, Needs, Out, command, to_json
 from mimo.config import SETTINGS, ZONE, setting
-from mimo.disk import STORE
+from mimo.data import disk
+from mimo.data.disk import STORE
 from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed
 from mimo.features.review.trusting import FirstLook, look_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.operations import disclosure, settings, syncing
-from mimo.store.init import init as make
-from mimo.store.projects import Registered, find
+from mimo.project.init import init as make
+from mimo.project.projects import Registered, find
 from mimo.surroundings import Question
 
 _ANSWERS = ("yes", "no")

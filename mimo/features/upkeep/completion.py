@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, command
+from mimo.call.spec import Arg, Effect, command
 from mimo.frozen import frozen
 from mimo.rendering import Screen
 from mimo.rendering.results import render

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import Effect, Needs, Out, command
+from mimo.call.spec import Effect, Needs, Out, command
+from mimo.call.table import all_commands
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.operations.invoke import invoke
+from mimo.project.init import init
 from mimo.rendering import Screen, accent, dim, strong
 from mimo.rendering.results import render
-from mimo.store.init import init
 
 _SECONDS = 60
 _COLUMNS = "80"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.embedding import without_encoder

@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-from mimo import disk
 from mimo.call import Call, Surface
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.data import disk
 from mimo.errors import AmbiguousId, Command, Hint, NotFound, StorageFailed, join_texts
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.operations import across, disclosure, finding
+from mimo.project import projects
+from mimo.project.projects import Registered
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render
-from mimo.store import projects
-from mimo.store.projects import Registered
 
 
 @frozen

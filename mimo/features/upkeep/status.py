@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import File
-from mimo.commands.spec import Effect, Needs, Omitted, Out, command
+from mimo.call.spec import Effect, Needs, Omitted, Out, command
 from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.features import daemon, review
 from mimo.features.edges import sources
@@ -18,6 +17,7 @@ from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
 from mimo.operations import across, disclosure, finding, overview, running, syncing
 from mimo.operations.overview import Health
+from mimo.operations.rows import File
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, day, minute, render, tally
 from mimo.text.clean import one_line

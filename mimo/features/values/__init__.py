@@ -10,8 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from mimo import disk
 from mimo.call import Call
+from mimo.data import disk
 from mimo.errors import Command, Hint, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard.privacy import masked
@@ -19,7 +19,7 @@ from mimo.memory.ids import SUFFIX, check_prefix
 from mimo.memory.model import Problem
 from mimo.operations import disclosure, refresh
 from mimo.operations.saving import approving
-from mimo.store.values import Found, ValueFiles
+from mimo.project.values import Found, ValueFiles
 
 _MAX_CURSOR = 400
 _SEAL = 16

@@ -4,8 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.commands.common import TrustLabel, label_of
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import (
     Denied,
     Invalid,
@@ -20,6 +19,7 @@ from mimo.features import values
 from mimo.features.values import Consistency
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
+from mimo.operations.rows import TrustLabel, label_of
 from mimo.rendering import Screen, as_json, good
 from mimo.rendering.results import count, render, second
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from mimo import disk
 from mimo.config import other_machine
+from mimo.data import disk
 from mimo.errors import Command, Hint, Invalid, MindError
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from mimo import disk
 from mimo.config import other_machine
+from mimo.data import disk
 from mimo.data.loads import loads
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple

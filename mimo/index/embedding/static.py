@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo import disk
+from mimo.data import disk
 from mimo.errors import Invalid
 from mimo.index.embedding import stamp, without_surrogates
 

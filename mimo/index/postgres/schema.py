@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from mimo import disk
+from mimo.data import disk
 from mimo.errors import Command, Hint, StorageFailed
 from mimo.frozen import NamedTuple
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from mimo import disk
+from mimo.data import disk
 from mimo.errors import Command, Hint
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows

@@ -14,12 +14,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import to_json
 from mimo.errors import MindError, StorageFailed
 from mimo.guard.chain import line_of, sealed
+from mimo.operations.invoke import invoke
 from tests.conftest import Clock
 from tests.server.test_http import INITIALIZE, hosting_of, inside
 

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 import yaml
 
-from mimo import disk
 from mimo.call import Call
 from mimo.cli.main import main
+from mimo.data import disk, files
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
 from mimo.features.clients import FileRow, Machine, machine, place_of, scope_of, storage, table
 from mimo.features.clients.table import CLIENTS, Scope, client, places
 from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
-from mimo.store import files, projects
+from mimo.project import projects
 
 ARGS = ["mcp"]
 MIND = "{bin}/mind"

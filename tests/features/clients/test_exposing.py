@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
-from mimo.commands import all_commands, listed
+from mimo.call.table import all_commands, listed
 from mimo.errors import Invalid
 from mimo.features.clients.commands import Installation, install
 from mimo.features.clients.table import ClientName

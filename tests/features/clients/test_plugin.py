@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from mimo import __version__
-from mimo.commands import all_commands, listed
+from mimo.call.table import all_commands, listed
 from mimo.features.clients import table
 from mimo.features.clients.table import CLAUDE_CODE_EVENTS, Scope, client
 from mimo.text.tool_names import spelled

@@ -15,8 +15,8 @@ from mimo.features.notes.commands import add
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.store.init import init
-from mimo.store.trust import Trust
+from mimo.project.init import init
+from mimo.project.trust import Trust
 from tests.conftest import git
 
 
@@ -237,7 +237,7 @@ def told_to_leave_it(call: Call) -> None:
 
 @pytest.fixture
 def loop(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.project.watch.changes", lambda *_, **__: iter(()))
     made = Loop(Mind(home=call.mind.home, project=None, clock=call.mind.clock, environ={}))
     made.update_projects()
     yield made

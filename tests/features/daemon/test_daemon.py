@@ -23,8 +23,8 @@ from mimo.features.daemon.process import Loop
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
 from mimo.operations import refresh, removing, saving
-from mimo.store.init import init
-from mimo.store.projects import Registered, explicit
+from mimo.project.init import init
+from mimo.project.projects import Registered, explicit
 from tests.conftest import descriptors, git
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
@@ -38,7 +38,7 @@ def everywhere(call: Call) -> Call:
 @pytest.fixture
 def loop(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """The loop of a daemon that gets its changes from the test."""
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.project.watch.changes", lambda *_, **__: iter(()))
     loop = Loop(everywhere(call).mind)
     loop.update_projects()
     yield loop
@@ -374,7 +374,7 @@ def watched(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         stop.wait()
         yield from ()
 
-    monkeypatch.setattr("mimo.store.watch.changes", changes)
+    monkeypatch.setattr("mimo.project.watch.changes", changes)
     return folders
 
 
@@ -457,7 +457,7 @@ def test_a_changed_pause_between_checks_holds_at_once(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_checked, path = threading.Event(), call.mind.home / "config.toml"
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.project.watch.changes", lambda *_, **__: iter(()))
     monkeypatch.setattr(Loop, "check", lambda _: is_checked.set())
     loop = Loop(everywhere(call).mind)
     thread = threading.Thread(target=loop.run)
@@ -476,7 +476,7 @@ def test_it_counts_as_started_before_the_first_index_is_made(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched: list[tuple[str, ...]] = []
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.project.watch.changes", lambda *_, **__: iter(()))
 
     def note(_: Call) -> refresh.Refreshed:
         watched.append(watched_projects(call.mind.home))
@@ -501,7 +501,7 @@ def test_files_are_compared_if_watching_fails(call: Call, monkeypatch: pytest.Mo
     def fails(*_: object, **__: object) -> Iterator[frozenset[Path]]:
         raise OSError(28, "inotify watch limit reached")
 
-    monkeypatch.setattr("mimo.store.watch.changes", fails)
+    monkeypatch.setattr("mimo.project.watch.changes", fails)
     loop = Loop(everywhere(call).mind)
     loop.update_projects()
     until(loop.is_blind)
@@ -522,7 +522,7 @@ def busy(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
         while not stop.wait(0.02):
             yield frozenset() if recursive else frozenset({call.mind.project.root / "build.log"})
 
-    monkeypatch.setattr("mimo.store.watch.changes", always)
+    monkeypatch.setattr("mimo.project.watch.changes", always)
     (call.mind.home / "config.toml").write_text("[daemon]\ncheck_seconds = 1\n", encoding="utf-8")
     loop = Loop(everywhere(call).mind)
     thread = threading.Thread(target=loop.run)

@@ -11,8 +11,8 @@ from mimo.features.decisions import Whose
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.mind import Mind
-from mimo.store import projects
-from mimo.store.trust import Trust
+from mimo.project import projects
+from mimo.project.trust import Trust
 from tests.conftest import git
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mimo import __version__
 from mimo.call import Call
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.features.decisions.commands import decision
 from mimo.features.search.commands import search
 from mimo.server.tools import described

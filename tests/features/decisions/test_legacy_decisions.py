@@ -8,7 +8,7 @@ from mcp.client import Client
 from mcp_types import CallToolResult
 
 from mimo.call import Call
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.features.decisions.commands import decision
 from mimo.operations.listening import Memory
 from mimo.server.app import App

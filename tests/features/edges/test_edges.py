@@ -2,6 +2,8 @@
 
 import pytest
 
+from mimo.data import files
+from mimo.data.locks import is_held
 from mimo.features.decisions.commands import decision, outcome, supersede
 from mimo.features.edges import sources, storage
 from mimo.features.edges.checking import whole
@@ -11,8 +13,6 @@ from mimo.features.upkeep.status import status
 from mimo.index.embedding.encoder import Encoder
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.store import files
-from mimo.store.locks import is_held
 from tests.features.edges.examples import edge
 
 

@@ -11,11 +11,10 @@ import pytest
 
 from mimo import rendering
 from mimo.call import Call
+from mimo.call.schema import input_schema
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.common import TrustLabel
-from mimo.commands.schema import input_schema
-from mimo.commands.spec import to_json
 from mimo.errors import EdgeExists, Invalid, NoProject, StorageFailed
 from mimo.features.edges import sources
 from mimo.features.edges.commands import (
@@ -31,7 +30,8 @@ from mimo.features.edges.commands import (
 from mimo.features.edges.edge import Severity
 from mimo.features.search.commands import search
 from mimo.mind import Mind
-from mimo.store.init import init
+from mimo.operations.rows import TrustLabel
+from mimo.project.init import init
 from tests.calls import from_shell
 from tests.conftest import NOW, git, make_store
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
+from mimo.data import disk
 from mimo.features.edges import storage
 from mimo.features.edges.sources import unusable
 from mimo.features.edges.storage import STARTER, edge_in, read_all, starter

@@ -16,9 +16,8 @@ import pytest
 
 import mimo
 from mimo.call import Call
+from mimo.call.spec import declared
 from mimo.cli.main import main
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import declared
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
 from mimo.features import exporting
 from mimo.features.exporting.commands import ExportPart, ExportWritten, export
@@ -29,6 +28,7 @@ from mimo.memory.codec import normal
 from mimo.memory.exchange import LISTED, Exported, from_data
 from mimo.memory.model import Filter, Kind, Link, Memory, Outcome, Section
 from mimo.operations import refresh
+from mimo.operations.invoke import invoke
 from tests.calls import with_console
 from tests.conftest import NOW
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.bench.histories.__main__ import run
-from tests.bench.histories.history import SETTINGS
-from tests.bench.histories.people import Person
+from bench.histories.__main__ import run
+from bench.histories.history import SETTINGS
+from bench.histories.people import Person
 
 
 @pytest.mark.parametrize("seed", range(len(SETTINGS)))

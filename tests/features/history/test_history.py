@@ -14,11 +14,11 @@ from mimo.memory.chunking import Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import finding, lookup, removing, saving
+from mimo.project import git as git_of
+from mimo.project import revisions
+from mimo.project.memories import messages
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
-from mimo.store import git as git_of
-from mimo.store import revisions
-from mimo.store.memories import messages
 from tests.calls import acting_as
 from tests.conftest import NOW, git
 

@@ -6,14 +6,14 @@ import sys
 import pytest
 
 from mimo.call import Call
+from mimo.data.files import digest
 from mimo.errors import NotFound
 from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import lookup, removing, saving, syncing
-from mimo.store import projects
-from mimo.store.files import digest
-from mimo.store.git import DRIVER
+from mimo.project import projects
+from mimo.project.git import DRIVER
 from tests.conftest import git
 
 

@@ -6,7 +6,7 @@ from mimo.errors import StorageFailed
 from mimo.features.history.merge_driver import main
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
-from mimo.store.trust import Trust
+from mimo.project.trust import Trust
 from tests.conftest import git, make_store
 from tests.test_cold_start import heavy, imported
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import Invalid
 from mimo.features.decisions.commands import checkpoint as save_checkpoint
 from mimo.features.decisions.commands import decision as save_decision
@@ -24,8 +23,9 @@ from mimo.features.hooks.scene import Work, log_path
 from mimo.features.upkeep.commands import config
 from mimo.memory.model import Kind
 from mimo.operations import refresh, saving
-from mimo.store.init import init
-from mimo.store.trust import Trust
+from mimo.operations.invoke import invoke
+from mimo.project.init import init
+from mimo.project.trust import Trust
 from tests import privacy_fakes
 from tests.features.hooks.test_events import CLAUDE, CODEX, CURSOR, GEMINI, SHARED, VSCODE
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.data.sqlite import Connection
 from mimo.features.hooks import command, exposure, scene
 from mimo.memory.model import Kind
 from mimo.operations import overview, saving
-from mimo.sqlite import Connection
 
 ROOT = Path(__file__).parents[3]
 

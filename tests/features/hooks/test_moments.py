@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.data.files import SESSIONS
 from mimo.features import decisions
 from mimo.features.context.commands import write as write_block
 from mimo.features.decisions.commands import decision, outcome, supersede
@@ -23,9 +24,8 @@ from mimo.features.hooks.scene import Scene, log_path
 from mimo.memory.model import Kind, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import asking, refresh, saving
-from mimo.store.files import SESSIONS
-from mimo.store.init import init
-from mimo.store.trust import Trust
+from mimo.project.init import init
+from mimo.project.trust import Trust
 from tests import privacy_fakes
 from tests.features.edges import examples
 

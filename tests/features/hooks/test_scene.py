@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mimo.data.files import SESSIONS
 from mimo.errors import StorageFailed
 from mimo.features.hooks import scene
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, Scene, Session, Work, of_event
-from mimo.store.files import SESSIONS
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
+from mimo.call.table import all_commands
 from mimo.errors import StorageFailed
 from mimo.features.context import OF_USER
 from mimo.features.context.commands import show, write
@@ -16,7 +15,8 @@ from mimo.features.decisions.commands import decision
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import log_path
-from mimo.store.trust import Trust
+from mimo.operations.invoke import invoke
+from mimo.project.trust import Trust
 from tests.features.hooks.test_moments import Client
 
 AGENT = Caller(surface=Surface.MCP, name="claude-code")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call
-from mimo.commands.common import TrustLabel
+from mimo.data import disk, files
+from mimo.data.locks import lock
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import importing
 from mimo.features.decisions import Whose
@@ -25,8 +25,7 @@ from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
 from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind
-from mimo.store import files
-from mimo.store.locks import lock
+from mimo.operations.rows import TrustLabel
 from tests import mama_databases
 from tests.calls import from_shell
 from tests.mama_databases import SEPTEMBER, decision

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
-from mimo.commands.common import TrustLabel
+from mimo.data import files
 from mimo.errors import Denied, Invalid, NoProject, NotFound, StorageFailed
 from mimo.features import importing
 from mimo.features.importing import sources
@@ -22,7 +22,7 @@ from mimo.features.notes.commands import edit
 from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
 from mimo.mind import Mind
-from mimo.store import files
+from mimo.operations.rows import TrustLabel
 from tests import privacy_fakes
 from tests.calls import from_shell
 from tests.privacy_fakes import Draw

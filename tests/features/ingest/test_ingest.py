@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mimo.call import Call
+from mimo.data import files
 from mimo.errors import (
     AmbiguousId,
     Conflict,
@@ -26,8 +27,7 @@ from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, freshness, lookup, overview, refresh, removing, saving
-from mimo.store import files
-from mimo.store.sandbox import Sandbox
+from mimo.project.sandbox import Sandbox
 from tests import privacy_fakes
 from tests.calls import acting_as, with_console
 

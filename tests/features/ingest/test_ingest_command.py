@@ -5,12 +5,11 @@ import json
 import pytest
 
 from mimo.call import Caller, Surface
+from mimo.call.arguments import decode
+from mimo.call.schema import input_schema, output_schema
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.arguments import decode
-from mimo.commands.invoke import invoke
-from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import to_json
 from mimo.errors import Invalid, SandboxViolation
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import edit, rm
@@ -21,6 +20,7 @@ from mimo.features.search.commands import search
 from mimo.memory.chunking import Strategy
 from mimo.memory.model import Category
 from mimo.operations import overview
+from mimo.operations.invoke import invoke
 
 SPEC = all_commands().at("ingest")
 

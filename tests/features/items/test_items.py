@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.adapters import Memory
+from mimo.data.files import is_private
 from mimo.errors import Conflict, Denied, Invalid, NoProject, SecretDetected
 from mimo.features.items import Item, fields_of, item_of, matches, place_of
 from mimo.features.items.commands import delete, get, namespaces, put, search
@@ -20,8 +21,7 @@ from mimo.memory import codec
 from mimo.memory.codec import parse
 from mimo.memory.model import Kind, Place, Problem, Record
 from mimo.operations import saving
-from mimo.store.files import is_private
-from mimo.store.init import init
+from mimo.project.init import init
 from tests.conftest import NOW, make_store
 
 ANN = ("users", "ann")

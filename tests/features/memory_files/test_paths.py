@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.disk import STORE
+from mimo.data.disk import STORE
 from mimo.errors import Invalid
 from mimo.features.memory_files import (
     MOST_CHARACTERS,

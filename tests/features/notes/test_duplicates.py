@@ -4,7 +4,7 @@ import anyio
 import pytest
 from mcp.client import Client
 
-from mimo.commands import all_commands
+from mimo.call.table import all_commands
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 

@@ -3,10 +3,10 @@
 import pytest
 
 from mimo.call import Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.schema import input_schema
-from mimo.commands.spec import spec_of, to_json
+from mimo.call.table import all_commands
+from mimo.operations.invoke import invoke
+from mimo.call.schema import input_schema
+from mimo.call.spec import spec_of, to_json
 from mimo.errors import Invalid
 from mimo.features.notes.memory_tool import search, store
 from mimo.frozen import replace

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.common import TrustLabel
+from mimo.operations.rows import TrustLabel
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.notes.commands import add, edit
 from mimo.features.notes.reading import list_, show

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.call.spec import specs_in
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.spec import specs_in
 from mimo.features.conversations import commands as conversations
 from mimo.features.items import commands as items
 from mimo.features.memory_files import commands as memory_files

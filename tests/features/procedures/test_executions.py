@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from mimo.data import append_log, files
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.procedures import storage
 from mimo.features.procedures.machine import Sent
 from mimo.features.procedures.storage import Execution, Executions
-from mimo.store import append_log, files
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Console
+from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.commands import all_commands
 from mimo.features.procedures import executing
 from mimo.features.procedures.commands import EXAMPLE, add
 from mimo.features.procedures.commands import run as start

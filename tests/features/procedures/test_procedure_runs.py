@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.data import files
 from mimo.errors import (
     Conflict,
     FileTooLarge,
@@ -27,7 +28,6 @@ from mimo.features.procedures.commands import cancel, runs, send, status
 from mimo.features.procedures.machine import Status
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
-from mimo.store import files
 from mimo.surroundings import Question, Timer
 from tests.calls import acting_as, with_console
 from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mimo.call.spec import to_json
 from mimo.cli.main import main
-from mimo.commands.spec import to_json
 from mimo.features.review import Waiting
 from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import keep, review, settle

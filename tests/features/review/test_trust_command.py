@@ -14,13 +14,11 @@ import pytest
 from mcp.client import Client
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.table import all_commands
 from mimo.cli import guided
-from mimo.commands import all_commands
-from mimo.commands.common import trust_of
-from mimo.commands.invoke import invoke
 from mimo.errors import Conflict, Denied, Invalid, NotFound
+from mimo.extensions.browse.reading import Reader
 from mimo.features import values
-from mimo.features.browse.reading import Reader
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.notes.reading import show
@@ -31,10 +29,12 @@ from mimo.features.upkeep.commands import init
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
+from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
+from mimo.operations.rows import trust_of
+from mimo.project import projects
 from mimo.rendering.results import setting_of
 from mimo.server.app import App
-from mimo.store import projects
 from tests.conftest import git, make_store
 from tests.sample_procedures import text
 

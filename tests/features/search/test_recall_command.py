@@ -9,9 +9,9 @@ import pytest
 from mcp.client import Client
 
 from mimo.call import Call
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.spec import to_json
 from mimo.features.notes.commands import add, edit
 from mimo.features.search.commands import search
 from mimo.features.search.recall import recall_memory
@@ -20,8 +20,8 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding
 from mimo.operations.listening import Memory
+from mimo.project.trust import Trust
 from mimo.server.app import App
-from mimo.store.trust import Trust
 
 FAILED = """---
 id: decision_sessions_20260301_p2w9xa

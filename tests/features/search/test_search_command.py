@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
+from mimo.call.spec import to_json
 from mimo.cli.main import main
-from mimo.commands.common import TrustLabel
-from mimo.commands.spec import to_json
 from mimo.errors import Invalid, NoProject
 from mimo.features.decisions.commands import decision
 from mimo.features.notes.commands import add
@@ -21,9 +20,10 @@ from mimo.features.upkeep.commands import config
 from mimo.memory.ids import handle_of
 from mimo.mind import Mind
 from mimo.operations import finding
+from mimo.operations.rows import TrustLabel
+from mimo.project import projects
+from mimo.project.init import init
 from mimo.rendering.terminal import TerminalScreen
-from mimo.store import projects
-from mimo.store.init import init
 from mimo.text.clean import clean
 from tests.conftest import NOW, git
 

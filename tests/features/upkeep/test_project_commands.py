@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mimo import disk
 from mimo.call import Call
-from mimo.commands.spec import to_json
+from mimo.call.spec import to_json
+from mimo.data import disk
 from mimo.errors import Invalid, LaterFormat
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import add

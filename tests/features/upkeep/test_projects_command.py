@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
+from mimo.call.spec import to_json
 from mimo.cli.main import main
-from mimo.commands.spec import to_json
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.notes.commands import add
 from mimo.features.notes.reading import list_
@@ -16,8 +16,8 @@ from mimo.features.upkeep.registry import forget
 from mimo.features.upkeep.registry import list_ as projects_of
 from mimo.memory.model import Kind, Sort
 from mimo.mind import Mind
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.project import projects
+from mimo.project.init import init
 from tests.calls import acting_as, from_shell
 from tests.conftest import NOW
 

@@ -10,10 +10,9 @@ import pytest
 from mcp.client import Client
 
 from mimo.call import Call, Caller, Surface
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Effect, command, spec_of, to_json
+from mimo.call.schema import input_schema, output_schema
+from mimo.call.spec import Effect, command, spec_of, to_json
+from mimo.call.table import all_commands
 from mimo.errors import (
     Denied,
     Invalid,
@@ -31,6 +30,7 @@ from mimo.features.upkeep.checks import examine
 from mimo.guard.policy import FILE
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
+from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 from mimo.text.tool_names import spelled
@@ -422,7 +422,7 @@ def test_a_write_of_any_level_is_in_every_later_answer(call: Call, level: str) -
 @pytest.mark.req("002-59")
 def test_a_strong_answer_waits_for_a_writer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(call, "agent.a", "k")
-    monkeypatch.setattr("mimo.store.values.lock", lambda *_: pytest.fail("waited"))
+    monkeypatch.setattr("mimo.project.values.lock", lambda *_: pytest.fail("waited"))
 
     assert call_tool(call, "getMemory", namespace="agent.a", key="k")["value"] == "k"
     with pytest.raises(pytest.fail.Exception):
@@ -469,8 +469,8 @@ def test_a_read_only_memory_is_read(call: Call, monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object, **__: object) -> None:
         raise StorageFailed("the file system is read-only")
 
-    monkeypatch.setattr("mimo.store.values.lock", refuse)
-    monkeypatch.setattr("mimo.sqlite.Database.writing", refuse)
+    monkeypatch.setattr("mimo.project.values.lock", refuse)
+    monkeypatch.setattr("mimo.data.sqlite.Database.writing", refuse)
     fresh = Call(
         Mind(home=call.mind.home, project=call.mind.project, clock=call.mind.clock, environ={})
     )

@@ -1,0 +1,215 @@
+"""Stores of realistic notes, commands that are run and timed, and a server, for the benches."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mimo
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - callers make folders of their own there
+IN_MEMORY = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
+"""The folder of files in memory; None, the default of `tempfile`, if there is none."""
+
+MIND = [sys.executable, "-m", "mimo"]
+MODEL = Path(mimo.__file__).parent / "model"
+TOPICS = (
+    "the login token expires after {n} minutes and must be refreshed by the gateway",
+    "uploads above {n} megabytes fail because the proxy cuts the body",
+    "the nightly job {n} rebuilds the search index and takes the lock for a while",
+    "we chose postgres over mongo for order {n} because reports need joins",
+    "retry {n} times with back-off when the payment provider answers with a timeout",
+    "the cache key of page {n} lacks the locale, so German visitors saw English prices",
+    "feature flag {n} guards the new checkout; remove it after the release",
+    "test {n} is flaky on slow machines since it waits for a fixed time",
+)
+QUERIES = (
+    "why do uploads fail",
+    "token refresh",
+    "which database did we choose",
+    "flaky test on slow machines",
+    "prices in the wrong language",
+)
+
+
+def note(number: int) -> str:
+    """Returns the file of a short note, the same for the same number."""
+    return f"---\nid: fact_note_{number}\ntype: fact\ntags: [bench]\n---\n{text(number)}"
+
+
+def text(number: int) -> str:
+    """Returns the text of a note, 40 to 110 words."""
+    draw = random.Random(number)
+    sentence = draw.choice(TOPICS).format(n=number)
+    return f"{sentence}.\n{words(draw, draw.randint(30, 100))}.\n"
+
+
+def words(draw: random.Random, number: int) -> str:
+    """Returns words as frequent as in developers' notes, so that a store has rare ones, too."""
+    words, weights = _vocabulary()
+    return " ".join(draw.choices(words, cum_weights=weights, k=number))
+
+
+@cache
+def _vocabulary() -> tuple[list[str], list[float]]:
+    """Returns the stems of the packaged list, and the sums of their shares so far."""
+    lines = (MODEL / "background.txt").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    stems = [(stem, math.exp(-int(tenths) / 10)) for stem, tenths in rows if stem.isalpha()]
+    return [stem for stem, _ in stems], list(accumulate(share for _, share in stems))
+
+
+def question(number: int) -> str:
+    """Returns a question that many notes answer, another one for each number."""
+    draw = random.Random(-number)
+    return f"{draw.choice(QUERIES)} {words(draw, 2)}"
+
+
+def subject(number: int) -> int:
+    """Returns which of the subjects a note is about."""
+    return TOPICS.index(random.Random(number).choice(TOPICS))
+
+
+@contextmanager
+def store(size: int, *, encoder: bool = False) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Yields a project with that many notes, and the environment to run mind in.
+
+    Without the encoder, an index has words and static vectors only: preparing 10,000 notes for
+    comparison in context takes minutes, and would be most of each row.
+    """
+    with TemporaryDirectory(prefix="mind-bench-") as folder:
+        root = Path(folder) / "project"
+        root.mkdir()
+        environ = os.environ | {"MIND_HOME": str(Path(folder) / "home")}
+        # Without compiled files every start would measure the compiler.
+        for name in ("MIND_PROJECT", "PYTHONDONTWRITEBYTECODE"):
+            environ.pop(name, None)
+        run([*MIND, "init"], root, environ)
+        if not encoder:
+            run([*MIND, "config", "--user", "embedding.encoder", "off"], root, environ)
+        facts = root / ".mind" / "facts"
+        facts.mkdir(exist_ok=True)
+        for number in range(size):
+            (facts / f"fact_note_{number}.md").write_text(note(number), encoding="utf-8")
+        yield root, environ
+
+
+def run(
+    command: list[str], cwd: Path, environ: dict[str, str], data: bytes = b""
+) -> tuple[float, int]:
+    """Returns the processor seconds of a command, and its resident memory in kB."""
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environ,
+        stdin=subprocess.PIPE if data else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    if process.stdin:
+        process.stdin.write(data)
+        process.stdin.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+
+
+def least(
+    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, data: bytes = b""
+) -> tuple[float, int]:
+    """Returns the least processor seconds of several runs, and the memory of the last one."""
+    measured = [run(command, cwd, environ, data) for _ in range(runs)]
+    return min(seconds for seconds, _ in measured), measured[-1][1]
+
+
+def times(
+    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, data: bytes = b""
+) -> tuple[float, int]:
+    """Returns the least processor time of a command as a multiple of `python -c pass`'s.
+
+    The two run by turns, because the speed of a machine changes. Also returns the resident memory.
+    """
+    measured, base = [], []
+    for _ in range(runs):
+        base.append(run([sys.executable, "-c", "pass"], cwd, environ)[0])
+        measured.append(run(command, cwd, environ, data))
+    return min(seconds for seconds, _ in measured) / min(base), measured[-1][1]
+
+
+class Server:
+    """The MCP server over a pipe, asked line by line."""
+
+    def __init__(
+        self, root: Path, environ: dict[str, str], command: Sequence[str] = (*MIND, "mcp")
+    ) -> None:
+        self._process = subprocess.Popen(
+            command,
+            cwd=root,
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+        )
+        self._next = 0
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        self.ask("initialize", hello | {"clientInfo": {"name": "bench", "version": "1"}})
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._next += 1
+        self._send({"jsonrpc": "2.0", "id": self._next, "method": method, "params": params})
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == self._next:
+                return answer
+        raise SystemExit("the server closed")
+
+    def call(self, tool: str, **arguments: Any) -> float:
+        """Returns the milliseconds that a call of a tool takes."""
+        start = time.perf_counter()
+        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
+        if answer.get("result", {}).get("isError"):
+            raise SystemExit(f"{tool} failed: {answer}")
+        return 1000 * (time.perf_counter() - start)
+
+    def search(self, query: str) -> float:
+        return self.call("mind_search", query=query)
+
+    def searches(self, count: int) -> list[float]:
+        """Returns how long different questions took, in rising order; ten more come first."""
+        took = [self.search(question(number)) for number in range(-9, count + 1)]
+        return sorted(took[10:])
+
+    def resident(self) -> int:
+        """Returns the resident memory in kB, or 0 if the system does not report it."""
+        status = Path(f"/proc/{self._process.pid}/status")
+        if not status.exists():
+            return 0
+        lines = status.read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)

@@ -1,0 +1,126 @@
+"""Runs real clients with mind and a model of this machine, and prints what they did.
+
+    python -m clients [CLIENT …] [--scope user] [--keep FOLDER] [--write docs/clients.md]
+
+The clients come from npm into `.clients/`. None of them needs an account, and none reaches its
+service. Exits with 1 if a client did less than mind's table of clients promises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from clients.recipes import RECIPES, Recipe
+from clients.sessions import Evidence, observe
+from mimo.data.disk import system_clock
+from mimo.features.clients.table import client
+
+PACKAGES = Path(".clients").absolute()
+BEGIN, END = "<!-- table -->", "<!-- /table -->"
+
+
+def main() -> int:
+    """Runs the clients and prints a table; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT")
+    parser.add_argument("--scope", choices=("project", "user"))
+    parser.add_argument("--keep", type=Path, help="folder for the requests, outputs and files")
+    parser.add_argument("--write", type=Path, help="page to write the table into")
+    options = parser.parse_args()
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        print("skipped: npm is missing; install Node.js 20 or later")
+        return 0
+    rows: dict[str, list[str]] = {}
+    complaints: list[str] = []
+    for recipe in RECIPES:
+        if options.clients and recipe.client not in options.clients:
+            continue
+        program = installed(recipe)
+        if program is None:
+            continue
+        for scope in (options.scope,) if options.scope else recipe.scopes:
+            with tempfile.TemporaryDirectory(prefix="mind-") as temporary:
+                base = Path(options.keep or temporary).absolute() / f"{recipe.client}-{scope}"
+                shutil.rmtree(base, ignore_errors=True)
+                evidence = observe(recipe, program.parent, base, scope)
+            rows[f"{recipe.client} {scope}"] = cells(recipe, scope, evidence)
+            print("  ".join(rows[f"{recipe.client} {scope}"]), flush=True)
+            problems = [*evidence.problems, *missing(recipe, rows[f"{recipe.client} {scope}"])]
+            complaints += [f"{recipe.client} {scope}: {text}" for text in problems]
+    print("\n".join(complaints))
+    if options.write:
+        write(options.write, rows)
+    return 1 if complaints else 0
+
+
+def installed(recipe: Recipe) -> Path | None:
+    """Returns the program of a client, installed if it is missing; None if that is impossible."""
+    prefix = PACKAGES / recipe.client
+    program = prefix / "node_modules" / ".bin" / recipe.program
+    if not program.exists():
+        prefix.mkdir(parents=True, exist_ok=True)
+        words = ["npm", "install", "--silent", "--prefix", str(prefix), f"{recipe.package}@latest"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode or not program.exists():
+            last = (done.stderr or done.stdout).strip()[-300:]
+            print(f"{recipe.client}: skipped, {recipe.package} can't be installed: {last}")
+            return None
+    return program
+
+
+COLUMNS = [
+    *("client", "scope", "version", "run on", "tools listed", "tool called"),
+    *("notes at the start", "notes with a prompt", "edit at a known edge stopped once"),
+    "asked once, and recorded",
+    *("hooks that mind logged", "quiet without mind", "restored"),
+]
+
+
+def cells(recipe: Recipe, scope: str, evidence: Evidence) -> list[str]:
+    """Returns the row of a run."""
+    return [
+        recipe.client,
+        scope,
+        evidence.version,
+        str(system_clock().date()),
+        str(len(evidence.listed)),
+        *map(_word, (evidence.called, evidence.start, evidence.prompt, evidence.stopped)),
+        _word(evidence.asked == 1 and evidence.recorded),
+        ", ".join(evidence.hooks) or "none",
+        _word(evidence.quiet),
+        _word(evidence.restored),
+    ]
+
+
+def missing(recipe: Recipe, row: list[str]) -> list[str]:
+    """Returns the columns that have no, although the client has hooks or does not need them."""
+    entry = client(recipe.client)
+    hooked = bool(entry.hooks or entry.plugin)
+    needed = COLUMNS if hooked else ("tools listed", "tool called", "restored")
+    cells = zip(COLUMNS, row, strict=True)
+    return [f"{name}: {cell}" for name, cell in cells if name in needed and cell in ("no", "0")]
+
+
+def _word(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def write(page: Path, rows: dict[str, list[str]]) -> None:
+    """Writes the rows into the table of a page, in place of earlier rows for the same client."""
+    old = page.read_text(encoding="utf-8")
+    before, _, rest = old.partition(BEGIN)
+    earlier, _, after = rest.partition(END)
+    table = [line.strip("| ").split(" | ") for line in earlier.strip().splitlines()[2:]]
+    merged = {f"{row[0]} {row[1]}": row for row in table if len(row) == len(COLUMNS)} | rows
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *merged.values()]
+    text = "\n".join(f"| {' | '.join(row)} |" for row in lines)
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Extensions: packages that add commands to mind, found by an entry point.
+
+An entry point of the group `mimo.extensions` names an `Extension`, or a module that has one called
+`EXTENSION`. Its modules import nothing of mind but `mimo.api`. mind's own extensions register in
+the same way, so a folder of them can be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from mimo.frozen import field, frozen
+
+GROUP = "mimo.extensions"
+"""The group of entry points."""
+
+
+@frozen
+class Extension:
+    """The additions of a package. Modules and functions are named, and loaded when needed."""
+
+    commands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Sections of the help, each with the paths of commands and the modules that declare them.
+
+    The first word of a path must not be a word of the core.
+    """
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """The summaries of words that only lead to other commands."""
+    tools: tuple[str, ...] = ()
+    """Modules with commands that only MCP offers."""
+    synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Words that a user may try, with the commands of the extension that an error names."""
+
+
+@cache
+def extensions() -> Mapping[str, Extension]:
+    """Returns the installed extensions by the names of their entry points, in their order.
+
+    Those that can't be loaded are in `broken`.
+    """
+    return _found()[0]
+
+
+@cache
+def broken() -> Mapping[str, str]:
+    """Returns the extensions that can't be used, each with the reason."""
+    return _found()[1]
+
+
+@cache
+def _found() -> tuple[dict[str, Extension], dict[str, str]]:
+    from importlib.metadata import entry_points
+
+    usable: dict[str, Extension] = {}
+    problems: dict[str, str] = {}
+    for entry in sorted(entry_points(group=GROUP)):
+        if entry.name in usable or entry.name in problems:
+            continue
+        try:
+            value = entry.load()
+        except ModuleNotFoundError as error:
+            # The folder of an extension was left out.
+            if error.name != entry.module:
+                problems[entry.name] = f"`{error.name}` is not installed"
+            continue
+        except Exception as error:  # noqa: BLE001 - code of others never breaks a command of mind
+            problems[entry.name] = f"{type(error).__name__}: {error}"
+            continue
+        value = getattr(value, "EXTENSION", None) if isinstance(value, ModuleType) else value
+        if isinstance(value, Extension):
+            usable[entry.name] = value
+        else:
+            problems[entry.name] = f"`{entry.value}` is not an extension"
+    return usable, problems
+
+
+def loaded(name: str) -> Any:
+    """Returns what `module:attribute` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)

@@ -1,0 +1,516 @@
+"""The table of all commands, for every surface.
+
+The table names each command without loading it. A command is in exactly one section, which is also
+its place in `mind help --all`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from mimo.call import Surface
+from mimo.call.arguments import nearest
+from mimo.call.spec import Spec
+from mimo.config import DEFAULT, SEVERAL, TOOLSETS
+from mimo.errors import Invalid
+from mimo.frozen import frozen
+from mimo.text.tool_names import folded, spelled
+
+if TYPE_CHECKING:
+    from mimo.call.extensions import Extension
+
+Section = Mapping[str, str]
+"""Paths on the command line, each with the feature, or its module, that declares it."""
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "Start": {
+        "init": "upkeep",
+        "install": "clients",
+        "uninstall": "clients",
+        "status": "upkeep.status",
+        "doctor": "upkeep.checks",
+        "demo": "upkeep.demo",
+        "completion": "upkeep.completion",
+    },
+    "Remember": {
+        "add": "notes",
+        "save decision": "decisions",
+        "save checkpoint": "decisions",
+        "save insight": "decisions",
+        "evolve outcome": "decisions",
+        "evolve supersede": "decisions",
+        "link": "graph.linking",
+        "edit": "notes",
+        "keep": "fading",
+        "rm": "notes",
+        "undo": "notes.undo",
+        "ingest": "ingest",
+        "import": "importing",
+        "import mama": "importing",
+    },
+    "Find": {
+        "search": "search",
+        "search by-topic": "search.browse",
+        "search by-context": "search.browse",
+        "search recent": "search.browse",
+        "recall": "search.recall",
+        "load checkpoint": "decisions.loading",
+        "load context": "decisions.loading",
+        "show": "notes.reading",
+        "list": "notes.reading",
+        "graph": "graph",
+        "fading": "fading",
+        "edges": "edges",
+        "edges check": "edges",
+        "edges add": "edges",
+        "edges list": "edges",
+        "edges starter": "edges",
+    },
+    "Share": {
+        "sync": "history",
+        "diff": "history",
+        "log": "history",
+        "blame": "history",
+        "restore": "history",
+        "export": "exporting",
+    },
+    "Trust and privacy": {
+        "review": "review",
+        "review settle": "review",
+        "review keep": "review",
+        "trust": "review",
+        "untrust": "review",
+        "scan": "scan",
+        "policy show": "policy",
+        "policy check": "policy",
+        "policy explain": "policy",
+        "audit show": "audit",
+        "audit verify": "audit",
+        "audit export": "audit",
+        "token add": "tokens",
+        "token list": "tokens",
+        "token rm": "tokens",
+    },
+    "Values and procedures": {
+        "value put": "values",
+        "value get": "values",
+        "value list": "values",
+        "value rm": "values",
+        "procedure run": "procedures",
+        "procedure status": "procedures",
+        "procedure runs": "procedures",
+        "procedure send": "procedures",
+        "procedure cancel": "procedures",
+        "procedure resume": "procedures",
+        "procedure list": "procedures",
+        "procedure show": "procedures",
+        "procedure new": "procedures",
+        "procedure check": "procedures",
+        "procedure add": "procedures",
+    },
+    "Upkeep": {
+        "config": "upkeep",
+        "projects": "upkeep.registry",
+        "projects forget": "upkeep.registry",
+        "index": "upkeep.indexing",
+        "daemon start": "daemon",
+        "daemon stop": "daemon",
+        "daemon restart": "daemon",
+        "daemon status": "daemon",
+        "daemon logs": "daemon",
+        "daemon run": "daemon",
+        "events": "audit",
+        "metrics": "audit",
+    },
+    "Agents": {
+        "context get": "context",
+        "context show": "context",
+        "context write": "context",
+        "memory store": "notes.memory_tool",
+        "memory search": "notes.memory_tool",
+        "memory list": "notes.memory_tool",
+        "memory delete": "notes.memory_tool",
+        "memory stats": "fading",
+        "memory decay-check": "fading",
+        "module install": "modules",
+        "module list": "modules",
+    },
+}
+"""Sections of the command line: path -> feature, or the module of it that declares the command."""
+
+RESERVED = frozenset({"help", "hook", "mcp", "merge-driver"})
+"""Words that lead to what is not in the table."""
+
+UNLISTED: tuple[str, ...] = ("notes.legacy",)
+"""Modules with commands that only MCP offers."""
+
+GROUPS: dict[str, str] = {
+    "save": "Save a decision, a checkpoint or an insight",
+    "evolve": "Mark how a decision turned out, or replace it",
+    "load": "Show where work stopped, or a decision with its links",
+    "context": "Show or write the notes for agents in CLAUDE.md",
+    "audit": "Show and verify the record of tool calls",
+    "daemon": "Keep index and notes up to date in the background",
+    "procedure": "Run procedures that are written in Markdown",
+    "memory": "Store, search, list, delete and measure memories",
+    "value": "Keep JSON values under keys, with or without an expiry",
+    "token": "Manage the users of a team's server and their tokens",
+    "policy": "Show, check and explain what tools may do here",
+    "module": "Write and list modules for hosts that read .mcp/modules/",
+}
+"""The summaries of words that only lead to other commands."""
+
+FIRST: dict[str, tuple[str, ...]] = {
+    "Start": ("init", "install", "status"),
+    "Remember": ("add", "save", "edit", "rm", "undo"),
+    "Find": ("search", "list", "show", "load", "edges"),
+    "Share": ("sync", "review"),
+}
+"""The commands on the first page of the help, at most fifteen."""
+
+HIDDEN: frozenset[str] = frozenset({"memory", "context get"})
+"""Commands for agents, which help and completion leave out; the reference has them."""
+
+ALIASES: dict[str, str] = {"cat": "show", "find": "search", "ls": "list", "pitfalls": "edges"}
+"""Other words for a command and its sub-commands.
+
+Only words with a single meaning, for commands that read: a guess must not write.
+"""
+
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "approve": ("trust",),
+    "ask": ("recall", "search"),
+    "backup": ("export --private", "sync"),
+    "bug": ("edges add",),
+    "change": ("edit",),
+    "checkpoint": ("save checkpoint", "load checkpoint"),
+    "commit": ("sync",),
+    "conflicts": ("review",),
+    "continue": ("load checkpoint",),
+    "create": ("add", "init", "procedure new"),
+    "decide": ("save decision",),
+    "decision": ("save decision", "load context"),
+    "decisions": ("list --type decision",),
+    "delete": ("rm",),
+    "dump": ("export",),
+    "forget": ("rm", "rm --purge"),
+    "get": ("show", "value get"),
+    "gotcha": ("pitfalls",),
+    "gotchas": ("pitfalls",),
+    "grep": ("search",),
+    "history": ("log", "search by-topic"),
+    "info": ("status", "show"),
+    "insight": ("save insight",),
+    "learn": ("save insight", "ingest"),
+    "lesson": ("save insight",),
+    "links": ("graph", "link"),
+    "logs": ("daemon logs", "events"),
+    "merge": ("review",),
+    "new": ("add", "procedure new"),
+    "next": ("load checkpoint",),
+    "note": ("add",),
+    "outcome": ("evolve outcome",),
+    "pull": ("sync --pull",),
+    "push": ("sync --push",),
+    "put": ("add", "value put"),
+    "query": ("search",),
+    "read": ("show",),
+    "rebuild": ("index",),
+    "recent": ("search recent", "list"),
+    "reindex": ("index",),
+    "remember": ("add",),
+    "remove": ("rm",),
+    "replace": ("evolve supersede",),
+    "resolve": ("review",),
+    "resume": ("load checkpoint", "procedure resume"),
+    "revert": ("undo", "restore"),
+    "run": ("procedure run",),
+    "serve": ("mcp",),
+    "server": ("mcp",),
+    "set": ("config", "value put"),
+    "settings": ("config",),
+    "setup": ("init", "install"),
+    "start": ("init", "daemon start"),
+    "stats": ("status", "metrics"),
+    "stop": ("daemon stop", "procedure cancel"),
+    "store": ("add",),
+    "supersede": ("evolve supersede",),
+    "tag": ("edit --add-tag",),
+    "topic": ("search by-topic",),
+    "unlink": ("link --remove",),
+    "update": ("edit", "index"),
+    "verify": ("doctor", "audit verify"),
+    "version": ("--version",),
+    "view": ("show",),
+    "why": ("load context", "search by-context"),
+    "write": ("add",),
+}
+"""Words that users of other programs may try, with the commands that the error names."""
+
+LONE: frozenset[str] = frozenset({"search recent", "edges list", "edges starter"})
+"""Sub-commands only if nothing or an option follows: `mind search recent`, not `recent work`."""
+
+
+ALONE: dict[str, str] = {"procedure status": "procedure runs"}
+"""Commands that need an argument, each with the command that runs without any."""
+
+
+def load_module(name: str) -> tuple[Spec, ...]:
+    """Returns the commands of a feature, or of one module of it if `name` has a dot."""
+    return _specs(f"mimo.features.{name if '.' in name else f'{name}.commands'}")
+
+
+def _specs(module: str) -> tuple[Spec, ...]:
+    from importlib import import_module
+
+    from mimo.call.spec import specs_in
+
+    return specs_in(vars(import_module(module)), module)
+
+
+@frozen
+class _Tables:
+    """The words that lead to commands, see the constants above."""
+
+    sections: Mapping[str, Section]
+    groups: Mapping[str, str]
+    synonyms: Mapping[str, Sequence[str]]
+    unlisted: tuple[str, ...]
+    modules: Mapping[str, str]
+    """All paths, each with the module that declares the command."""
+    words: frozenset[str]
+    """The first words of the paths."""
+
+
+def _tables(
+    sections: Mapping[str, Section],
+    groups: Mapping[str, str],
+    synonyms: Mapping[str, Sequence[str]],
+    unlisted: Iterable[str],
+) -> _Tables:
+    modules = {path: name for section in sections.values() for path, name in section.items()}
+    return _Tables(
+        sections=sections,
+        groups=groups,
+        synonyms=synonyms,
+        unlisted=tuple(unlisted),
+        modules=modules,
+        words=frozenset(path.partition(" ")[0] for path in modules),
+    )
+
+
+class CommandTable:
+    """The table of commands, each loaded when it is first needed.
+
+    Extensions are looked for if a word is not of the core, and if all commands are asked for.
+    """
+
+    def __init__(
+        self,
+        sections: Mapping[str, Section],
+        *,
+        unlisted: Iterable[str] = (),
+        groups: Mapping[str, str] | None = None,
+        lone: Iterable[str] = (),
+        alone: Mapping[str, str] | None = None,
+        first: Mapping[str, Sequence[str]] | None = None,
+        hidden: Iterable[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        synonyms: Mapping[str, Sequence[str]] | None = None,
+        load: Callable[[str], Iterable[Spec]] = load_module,
+        summary: Callable[[str], str | None] = lambda _: None,
+        extensions: Callable[[], Mapping[str, Extension]] = dict,
+    ) -> None:
+        """Keeps the tables; see the constants above for their meaning."""
+        self._core = _tables(sections, groups or {}, synonyms or {}, unlisted)
+        self.lone = frozenset(lone)
+        self.alone = dict(alone or {})
+        self.first = dict(first or {})
+        self.hidden = frozenset(hidden)
+        self.aliases = dict(aliases or {})
+        self._load = load
+        self._summary = summary
+        self._extensions = extensions
+        self._loaded: dict[str, tuple[Spec, ...]] = {}
+
+    @cached_property
+    def _all(self) -> _Tables:
+        """The tables of the core and all extensions. No extension replaces a word of the core."""
+        sections = {title: dict(section) for title, section in self._core.sections.items()}
+        groups, synonyms = dict(self._core.groups), dict(self._core.synonyms)
+        unlisted = list(self._core.unlisted)
+        for extension in self._extensions().values():
+            for title, section in extension.commands.items():
+                named = sections.setdefault(title, {})
+                for path, module in section.items():
+                    if path.partition(" ")[0] not in self._core.words | RESERVED:
+                        named.setdefault(path, module)
+            groups = {**extension.groups, **groups}
+            unlisted += extension.tools
+            for word, lines in extension.synonyms.items():
+                synonyms[word] = (*synonyms.get(word, ()), *lines)
+        return _tables(sections, groups, synonyms, unlisted)
+
+    def _of(self, path: str) -> _Tables:
+        """Returns the tables that know a path: those of the core if its first word is of it."""
+        word = path.partition(" ")[0]
+        return self._core if word in self._core.words or word in RESERVED else self._all
+
+    @property
+    def sections(self) -> Mapping[str, Section]:
+        """The commands by section, with those of extensions."""
+        return self._all.sections
+
+    @property
+    def modules(self) -> Mapping[str, str]:
+        """The paths of all commands, each with the module that declares it."""
+        return self._all.modules
+
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """The summaries of words that only lead to other commands."""
+        return self._all.groups
+
+    def __contains__(self, path: str) -> bool:
+        """Returns whether there is a command at a path."""
+        return bool(path) and path in self._of(path).modules
+
+    def group(self, path: str) -> str:
+        """Returns the summary of a word that only leads to other commands, or an empty text."""
+        return self._of(path).groups.get(path, "")
+
+    def module(self, name: str) -> tuple[Spec, ...]:
+        """Returns the commands of a module."""
+        if name not in self._loaded:
+            is_core = name in self._core.modules.values() or name in self._core.unlisted
+            self._loaded[name] = tuple(self._load(name) if is_core else _specs(name))
+        return self._loaded[name]
+
+    def at(self, path: str) -> Spec:
+        """Returns the command at a path of the table; raises `KeyError` if the path has none."""
+        for spec in self.module(self._of(path).modules[path]):
+            if spec.path == path and Surface.CLI in spec.surfaces:
+                return spec
+        raise KeyError(path)
+
+    def summary(self, path: str) -> str:
+        """Returns the first line of a command's help, without loading the command if possible."""
+        return self._summary(path) or self.at(path).summary
+
+    def below(self, path: str) -> tuple[str, ...]:
+        """Returns the words that may follow `path`, in the table's order."""
+        start = f"{path} " if path else ""
+        rests = (p[len(start) :] for p in self._of(path).modules if p.startswith(start))
+        return tuple(dict.fromkeys(tail.split()[0] for tail in rests))
+
+    def listed(self, path: str) -> tuple[str, ...]:
+        """Returns the words that may follow `path`, without those that are hidden from users."""
+        return tuple(
+            word for word in self.below(path) if f"{path} {word}".strip() not in self.hidden
+        )
+
+    def meant(self, path: str, word: str) -> list[str]:
+        """Returns the command lines that a user who typed an unknown word may mean, best first."""
+        lines = self._all.synonyms.get(word) or filter(None, [self.aliases.get(word)])
+        if not path:
+            return list(lines)
+        ends = [end for line in lines for end in (line.split()[0], line.split()[-1])]
+        return [f"{path} {end}" for end in dict.fromkeys(ends) if end in self.listed(path)]
+
+    def all(self) -> tuple[Spec, ...]:
+        """Returns every command, in the table's order."""
+        names = dict.fromkeys([*self._all.modules.values(), *self._all.unlisted])
+        return tuple(spec for name in names for spec in self.module(name))
+
+    def tools(self) -> dict[str, tuple[Spec, ...]]:
+        """Returns the commands of each MCP tool by its canonical name, in a fixed order."""
+        tools: dict[str, list[Spec]] = {}
+        for spec in self.all():
+            if Surface.MCP in spec.surfaces:
+                tools.setdefault(spec.name, []).append(spec)
+        return {name: tuple(specs) for name, specs in tools.items()}
+
+
+@cache
+def all_commands() -> CommandTable:
+    """Returns the table of all commands."""
+    return CommandTable(
+        SECTIONS,
+        unlisted=UNLISTED,
+        groups=GROUPS,
+        lone=LONE,
+        alone=ALONE,
+        first=FIRST,
+        hidden=HIDDEN,
+        aliases=ALIASES,
+        synonyms=SYNONYMS,
+        summary=_summary,
+        extensions=_extensions,
+    )
+
+
+def _extensions() -> Mapping[str, Extension]:
+    from mimo.call.extensions import extensions
+
+    return extensions()
+
+
+def _summary(path: str) -> str | None:
+    from mimo.call.summaries import SUMMARIES
+
+    return SUMMARIES.get(path)
+
+
+# The tools that a server lists, and the spellings of their names.
+
+
+UNDOCUMENTED = ("extra", "legacy")
+"""Groups that are listed only if they are named (`all` includes `extra`)."""
+
+CORE = ("save", "load", "search", "evolve")
+CORE_TOOLS = ("mind_edges", "mind_status")
+
+Tools = Mapping[str, Sequence[Spec]]
+"""Tools by their canonical names, each with the commands that are its operations."""
+
+
+def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
+    """Returns the canonical names of the tools to list, in the order of their groups.
+
+    Raises `Invalid` for an unknown toolset.
+    """
+    requested_names = tuple(toolsets)
+    for name in requested_names:
+        if name not in (*TOOLSETS, *SEVERAL):
+            raise Invalid(
+                f"`{name}` is not a toolset",
+                hint=f"toolsets are {', '.join((*TOOLSETS, *SEVERAL))}",
+            )
+    groups = {group for name in requested_names or (DEFAULT,) for group in _groups(name)}
+    extra = CORE_TOOLS if "core" in requested_names else ()
+    names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
+    return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
+
+
+def _groups(name: str) -> set[str]:
+    if name == "core":
+        return set(CORE)
+    if name == "all":
+        return set(TOOLSETS) - {"legacy"}
+    return set(TOOLSETS) - set(UNDOCUMENTED) if name == DEFAULT else {name}
+
+
+def called(tools: Tools, name: str) -> Sequence[Spec] | None:
+    """Returns the tool of that name in any spelling, or None."""
+    key = folded(name)
+    return next((specs for tool, specs in tools.items() if folded(tool) == key), None)
+
+
+def near(tools: Tools, name: str, naming: str) -> str:
+    """Returns what an unknown name may mean: the user's command of that name, or similar tools."""
+    paths = [spec.path for spec in all_commands().all() if folded(spec.name) == folded(name)]
+    names = [spelled(tool, naming) for tool, specs in tools.items() if not specs[0].instead]
+    meant = [f"the user's command `{path}`" for path in paths] or nearest(folded(name), names)
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""

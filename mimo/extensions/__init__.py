@@ -1,0 +1,1 @@
+"""Extensions: features apart from the core, which use it through `mimo.api` alone."""

@@ -1,0 +1,169 @@
+"""Markdown as a tree of elements, from which the page is built without markup.
+
+Text never becomes HTML here: a node is a text or `[tag, attributes, children]`, tags and attributes
+are those below, and the browser makes each element by its name. Raw HTML in Markdown stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mimo.api import clean
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+Node = Any
+"""A text, or a list of a tag, a mapping of attributes and a list of nodes."""
+
+TAGS = frozenset(
+    "p h2 h3 h4 h5 h6 em strong s code pre blockquote ul ol li hr br a span"
+    " table thead tbody tr th td".split()
+)
+
+SCHEMES = frozenset(("http", "https", "mailto"))
+
+MOST = 200_000
+"""Characters that are read as Markdown; a longer text is shown as it is."""
+
+MOST_CELLS = 20_000
+"""Cells of the tables of a text; a text with more is shown as it is."""
+
+_HEADINGS = {"h1": "h2", "h2": "h3", "h3": "h4", "h4": "h5", "h5": "h6", "h6": "h6"}
+"""The page has a heading of its own above the text."""
+
+_DIVIDING = " \t|:->*+.)0123456789"
+"""The characters of the line below the first one of a table, which can be in a list or a quote."""
+
+_REFERENCE = re.compile(
+    r"\[\[([^\[\]\n|#^]{1,200})(?:[#^][^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]"
+)
+"""The id of a memory, a place in it, and the title that is shown instead."""
+_ALIGNED = re.compile(r"text-align:(left|center|right)")
+
+
+def tree(text: str) -> list[Node]:
+    """Returns the nodes of a Markdown text."""
+    text = clean(text)
+    if len(text) > MOST or _cells(text) > MOST_CELLS:
+        return [["pre", {}, [text]]]
+    return _nodes(_parser().parse(text))
+
+
+def rendered(page: dict[str, Any]) -> dict[str, Any]:
+    """Returns the JSON of a page with its Markdown as trees."""
+    sections = {name: tree(text) for name, text in page["sections"].items()}
+    return {**page, "content": tree(page["content"]), "sections": sections}
+
+
+def _cells(text: str) -> int:
+    """Returns the number of cells that the tables of a text have at most.
+
+    Every row gets as many cells as the line below the first one, for which two characters suffice.
+    """
+    cells = columns = lines = 0
+    for line in [*text.split("\n"), ""]:
+        lines += 1
+        if not line.strip(" \t"):  # A table ends here.
+            cells += columns * lines
+            columns = lines = 0
+        elif not line.strip(_DIVIDING):
+            columns = max(columns, line.count("|") + 1)
+    return cells
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40})
+    return parser.enable(["table", "strikethrough"])
+
+
+def _nodes(tokens: Sequence[Token]) -> list[Node]:
+    """Returns the nodes of a flat list of opening and closing tokens."""
+    root: list[Node] = []
+    above: list[list[Node]] = [root]
+    for token in tokens:
+        if token.nesting < 0:
+            above.pop()
+        elif token.nesting > 0:
+            if token.hidden:  # A paragraph in a tight list.
+                above.append(above[-1])
+                continue
+            node = _opened(token)
+            above[-1].append(node)
+            above.append(node[2])
+        else:
+            above[-1].extend(_single(token))
+    return root
+
+
+def _opened(token: Token) -> Node:
+    tag = _HEADINGS.get(token.tag, token.tag)
+    if tag == "a":
+        href = str(token.attrs.get("href", ""))
+        return ["a", {"href": href}, []] if is_safe(href) else ["span", {"title": href}, []]
+    attributes: dict[str, str] = {}
+    if tag == "ol" and "start" in token.attrs:
+        attributes["start"] = str(token.attrs["start"])
+    if aligned := _ALIGNED.fullmatch(str(token.attrs.get("style", ""))):
+        attributes["align"] = aligned[1]
+    return [tag if tag in TAGS else "span", attributes, []]
+
+
+def _single(token: Token) -> list[Node]:
+    match token.type:
+        case "inline":
+            return _nodes(token.children or ())
+        case "text":
+            return _with_references(token.content)
+        case "softbreak":
+            return ["\n"]
+        case "hardbreak":
+            return [["br", {}, []]]
+        case "hr":
+            return [["hr", {}, []]]
+        case "code_inline":
+            return [["code", {}, [token.content]]]
+        case "code_block" | "fence":
+            return [["pre", {}, [["code", {}, [token.content]]]]]
+        case "image":
+            return [_image(token.attrs, token.content)]
+        case _:
+            return [token.content] if token.content else []
+
+
+def _image(attributes: Mapping[str, str | int | float], text: str) -> Node:
+    """Returns a link to an image: loading it would show its server who reads the memory."""
+    source = str(attributes.get("src", ""))
+    label = [f"image: {text or source}"]
+    return ["a", {"href": source}, label] if is_safe(source) else ["span", {"title": source}, label]
+
+
+def _with_references(text: str) -> list[Node]:
+    """Returns a text whose references to memories, such as `[[k3v7mq]]`, are links."""
+    nodes: list[Node] = []
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        nodes += [text[end : match.start()]] if match.start() > end else []
+        nodes.append(["a", {"memory": match[1].strip()}, [match[2] or match[1]]])
+        end = match.end()
+    nodes += [text[end:]] if end < len(text) else []
+    return nodes
+
+
+def is_safe(href: str) -> bool:
+    """Returns whether a link leads to another site or to mail, and can't run a script."""
+    try:
+        parts = urlsplit(href)
+    except ValueError:
+        return False
+    if parts.scheme == "mailto":
+        return True
+    return parts.scheme in SCHEMES and bool(parts.hostname)

@@ -1,1 +1,0 @@
-"""The browser of memories in the terminal."""

@@ -1,0 +1,426 @@
+"""The approvals of all projects: the database `trust.db` in $MIND_HOME, outside every repository.
+
+A row of `approval` gives a text a state in a project, by the SHA-256 digest of the text:
+
+`approved`   mind wrote the text on this machine, or the user approved it
+`reviewed`   the user approved the text, which mind did not just write; it is `approved`, too
+`committed`  the user committed the text in this repository
+`signed`     a commit that the user signed, in any repository, has the text
+`followed`   the default branch has the text, and the user follows it
+
+`path` and `kind` name the file that was approved, if they are known. A row of `project` has the
+key of a project (see `trust`), its folder, whether the user follows later changes (`on` or `off`;
+NULL before the first approval), and the last answers of git (NULL outside git). `checkpoint` lists
+the checkpoints that were saved on this machine, each with its branch.
+
+The database is a decision of the user: if it is damaged or of a later version, no text is trusted,
+and only `mind trust` replaces it. It has a rollback journal, so a home that can't be written can be
+read, and another process or machine reads a whole state.
+
+Versions up to 1.1 had a folder for each project in `$MIND_HOME/trust/`. Creating the database
+imports them and renames `trust/` to `trust-earlier/`, so an earlier version trusts no text there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from mimo.data import disk, files, sqlite
+from mimo.data.loads import loads
+from mimo.data.sqlite import Database
+from mimo.errors import Command, Hint, Misread, StorageFailed
+from mimo.project.location import GitAnswers
+from mimo.text.clean import compiled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    _Ask = Callable[..., list[Any]]
+    """Takes a query and its values; returns the rows."""
+
+NAME = "trust.db"
+APPROVED, REVIEWED = "approved", "reviewed"
+COMMITTED, SIGNED, FOLLOWED = "committed", "signed", "followed"
+_EARLIER = "trust"
+"""The folder of versions up to 1.1."""
+_IMPORTING, _IMPORTED = "trust-importing", "trust-earlier"
+"""Its names while it is imported, and from then on."""
+_SCHEMA = """CREATE TABLE project (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
+    follow TEXT, answers TEXT, version INTEGER NOT NULL
+);
+CREATE TABLE approval (
+    project INTEGER NOT NULL, digest BLOB NOT NULL, state TEXT NOT NULL,
+    path BLOB NOT NULL, kind TEXT NOT NULL, since INTEGER,
+    PRIMARY KEY (project, digest, state, path, kind)
+) WITHOUT ROWID;
+CREATE TABLE checkpoint (
+    project INTEGER NOT NULL, id TEXT NOT NULL, branch TEXT, PRIMARY KEY (project, id)
+) WITHOUT ROWID"""
+_PROJECT = "SELECT id, follow, answers, version FROM project WHERE key = ?"
+_TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
+"""The texts that have one of some states. No state is a part of another one."""
+_ADD = (
+    "INSERT INTO approval SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS"
+    " (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND state = ?3)"
+)
+_LOOKUPS_A_PAGE = 2
+"""So many lookups take as long as reading a page of the database."""
+_KINDS = {"values": "value", "procedures": "procedure", "sources": "source", "edges": "edge"}
+"""The kinds of the files in some folders of `.mind/`; others are memories."""
+NO_PATHS: Mapping[str, str] = {}
+_NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
+"""The start of the first line of `approved` if it names a sorted list by 32 random digits."""
+_MOST_BYTES = 1_000_000_000
+
+
+class Damaged(StorageFailed):
+    """The database contradicts itself or is not the user's own, so no text is trusted."""
+
+
+class ApprovalDatabase(Database):
+    """The approvals of all projects of a home; threads and processes can use it at once."""
+
+    consequence = ", so no text is trusted"
+
+    def __init__(self, home: Path) -> None:
+        """Takes $MIND_HOME; nothing is opened yet."""
+        super().__init__(home / NAME, _SCHEMA, 1, damage_error=Damaged)
+        self._earlier, self._importing = home / _EARLIER, home / _IMPORTING
+
+    @property
+    def hint(self) -> str:
+        """The next step after damage."""
+        return Hint("run ", Command("trust"), " to approve again")
+
+    def ask(self, query: str, *values: object) -> list[Any]:
+        """Returns the rows that a query selects. Raises `StorageFailed`."""
+        with self.reading() as sql:
+            return sql.execute(query, values).fetchall() if sql else []
+
+    def approvals(self, key: str, previous: Approvals) -> Approvals:
+        """Returns the approvals of a project: `previous` itself if they have not changed since.
+
+        Raises `StorageFailed`.
+        """
+        with self.reading() as sql:
+            seen: tuple[int, ...] = ()
+            if sql:
+                (number,) = sql.execute("PRAGMA data_version").fetchone()
+                seen = (self.openings, number, sql.total_changes)
+            if previous.key != key or previous.seen != seen or previous.failure:
+                row = ()
+                if sql:
+                    self.check_schema(sql)  # It may have changed while it was open.
+                    row = sql.execute(_PROJECT, (key,)).fetchone() or ()
+                if previous.key != key or previous.row != row or previous.failure:
+                    previous = Approvals(key, row, self.ask)
+                previous.seen = seen
+            return previous
+
+    @contextmanager
+    def changing(self, key: str, *, durable: bool = True) -> Iterator[Change]:
+        """Gives a change of a project, which is committed if the block succeeds.
+
+        Unless it is `durable`, a loss of power may undo it. Raises `StorageFailed`.
+        """
+        with self.writing(durable=durable) as sql:
+            old_total, change = sql.total_changes, Change(sql, key)
+            yield change
+            if sql.total_changes != old_total:
+                change.set(version=int.from_bytes(os.urandom(7)))
+
+    def unstored(self, previous: Approvals, change: Callable[[Change], object]) -> Approvals:
+        """Returns approvals after a change in memory only. Raises `StorageFailed`.
+
+        They apply until another process changes those on the disk.
+        """
+        copy = sqlite.connect(None)
+        with self.reading() as sql:
+            if sql is None:
+                return previous
+            sql.backup(copy)
+        change(Change(copy, previous.key))
+
+        def ask(query: str, *values: object) -> list[Any]:
+            return copy.execute(query, values).fetchall()
+
+        changed = Approvals(previous.key, ask(_PROJECT, previous.key)[0], ask)
+        changed.row, changed.seen = previous.row, previous.seen
+        return changed
+
+    def check(self) -> None:
+        """Reads the whole database. Raises `StorageFailed`, and `Damaged` if it is damaged."""
+        with self.reading() as sql:
+            if sql and (answer := sql.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
+                raise Misread(*answer)
+
+    def set_aside(self) -> Path:
+        """Renames the database, so that the next approval begins an empty one.
+
+        Returns the new path. Raises `StorageFailed`.
+        """
+        self.close()
+        for suffix in ("-journal", ""):
+            path = self.path.with_name(f"{NAME}{suffix}")
+            if os.path.lexists(path):
+                files.rename(path, path.with_name(f"{path.name}.damaged"))
+        return self.path.with_name(f"{NAME}.damaged")
+
+    # The approvals of versions up to 1.1.
+
+    def is_expected(self) -> bool:
+        """Returns whether there are approvals of an earlier version."""
+        return self._earlier.is_dir() or self._importing.is_dir()
+
+    def fill(self, connection: sqlite.Connection) -> None:
+        """Imports the approvals of an earlier version."""
+        with files.reported("read", self._earlier):
+            if self._earlier.is_dir() and not self._importing.is_dir():
+                self._earlier.rename(self._importing)
+            _import_all(self._importing, lambda key: Change(connection, key))
+
+    def _create(self, connection: sqlite.Connection) -> None:
+        super()._create(connection)
+        with suppress(OSError):
+            self._importing.rename(self._importing.with_name(_IMPORTED))
+
+
+class Approvals:
+    """The approvals of one project, as of the last of its changes that was read."""
+
+    def __init__(self, key: str, row: tuple[Any, ...] = (), ask: _Ask = lambda *_: []) -> None:
+        """Takes the key, the row of the project, and a function that returns rows of a query.
+
+        Raises `Misread` if mind did not write the row.
+        """
+        self.key, self.row, self._ask = key, row, ask
+        self.id, follow, answers, _ = row or (0, None, None, 0)
+        if follow not in (None, "on", "off"):
+            raise Misread(f"the row of a project has `{follow}`")
+        self.seen: tuple[int, ...] = ()
+        """The version of the database that was read last."""
+        self.has_begun = follow is not None
+        """True from the first approval on, until the user ends all of them."""
+        self.is_outside_git = self.has_begun and answers is None
+        self.follow = follow == "on"
+        self.answers = None if answers is None else _parsed(answers)
+        """The last answers of git; None outside git."""
+        self.failure: StorageFailed | None = None
+        """The error of an earlier lookup, after which no text is trusted."""
+        self._left: int | None = None
+        self._texts: dict[bytes, tuple[str, ...]] | None = None
+
+    def states(self, digest: str) -> Collection[str]:
+        """Returns the states of a text. Raises `StorageFailed`.
+
+        After so many lookups that reading all rows would have taken less time, all are read.
+        """
+        try:
+            name = bytes.fromhex(digest)
+        except ValueError:
+            return ()
+        if self._texts is None:
+            if self._left is None:
+                rows = self._ask("PRAGMA page_count")
+                self._left = _LOOKUPS_A_PAGE * rows[0][0] if rows else 0
+            if self._left > 0:
+                self._left -= 1
+                query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
+                return tuple(chain.from_iterable(self._ask(query, self.id, name)))
+            self._texts = self._all()
+        return self._texts.get(name, ())
+
+    def _all(self) -> dict[bytes, tuple[str, ...]]:
+        """Returns the states of all texts; equal ones share a tuple."""
+        texts, shared = dict[bytes, tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
+        query = "SELECT DISTINCT digest, state FROM approval WHERE project = ?"
+        for digest, state in self._ask(query, self.id):
+            states = (*texts.get(digest, ()), state)
+            texts[digest] = shared.setdefault(states, states)
+        return texts
+
+    def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
+        """Returns the digests of the texts that have one of these states, at most `limit`.
+
+        Raises `StorageFailed`.
+        """
+        rows = self._ask(f"{_TEXTS} LIMIT ?", self.id, ",".join(states), limit)
+        return frozenset(chain.from_iterable(rows))
+
+    @cached_property
+    def reviewed(self) -> frozenset[str]:
+        """The digests of the texts that the user approved. Raises `StorageFailed`."""
+        return self.digests((REVIEWED,))
+
+    def checkpoints(self) -> dict[str, str | None]:
+        """Returns the branch of each checkpoint that was saved here. Raises `StorageFailed`."""
+        return dict(self._ask("SELECT id, branch FROM checkpoint WHERE project = ?", self.id))
+
+
+class Change:
+    """A change of the approvals of one project, within a transaction."""
+
+    def __init__(self, sql: sqlite3.Connection, key: str) -> None:
+        """Takes a connection in a transaction, and the key of a project, perhaps a new one."""
+        self._sql = sql
+        sql.execute("INSERT OR IGNORE INTO project VALUES (NULL, ?, '', NULL, NULL, 0)", (key,))
+        self.before = Approvals(key, sql.execute(_PROJECT, (key,)).fetchone())
+        """The approvals when the change began, without the texts."""
+        self._id = self.before.id
+
+    def set_answers(self, answers: GitAnswers) -> None:
+        """Stores the last answers of git."""
+        self.set(answers=json.dumps(answers._asdict()))
+
+    def set(self, **columns: object) -> None:
+        """Changes columns of the project; a key replaces a project without approvals."""
+        names = ", ".join(f"{name} = ?" for name in columns)
+        query = f"UPDATE OR REPLACE project SET {names} WHERE id = ?"
+        self._sql.execute(query, (*columns.values(), self._id))
+
+    def add(self, state: str, digests: Iterable[str], paths: Mapping[str, str] = NO_PATHS) -> int:
+        """Gives texts a state, and returns the number of those that did not have it.
+
+        `paths` has the files of texts, relative to the project, as far as they are known.
+        """
+        now = int(time.time())
+        named = ((digest, paths.get(digest, "")) for digest in digests)
+        rows = (
+            (self._id, bytes.fromhex(digest), state, os.fsencode(path), kind_of(path), now)
+            for digest, path in named
+        )
+        return self._sql.executemany(_ADD, rows).rowcount
+
+    def remove(self, states: Collection[str], digests: Iterable[str]) -> int:
+        """Ends states of texts, and returns the number of the texts that had one."""
+        query = "DELETE FROM approval WHERE project = ? AND digest = ? AND instr(?, state)"
+        names = ",".join(states)
+        values = ((self._id, bytes.fromhex(digest), names) for digest in digests)
+        return sum(self._sql.execute(query, row).rowcount > 0 for row in values)
+
+    def digests(self, state: str) -> frozenset[str]:
+        """Returns the digests of the texts with a state."""
+        return frozenset(chain.from_iterable(self._sql.execute(_TEXTS, (self._id, state))))
+
+    def replace(self, state: str, digests: Set[str]) -> None:
+        """Gives a state to these texts, and to no others."""
+        old_digests = self.digests(state)
+        self.remove((state,), old_digests - digests)
+        self.add(state, digests - old_digests)
+
+    def forget(self) -> None:
+        """Ends all approvals; the checkpoints that were saved here stay."""
+        self._sql.execute("DELETE FROM approval WHERE project = ?", (self._id,))
+        self.set(follow=None, answers=None)
+
+    def add_checkpoints(self, ids: Iterable[str], branch: str | None) -> None:
+        """Adds checkpoints that were saved here, with their branch, if it is known."""
+        rows = ((self._id, id, branch) for id in ids)
+        self._sql.executemany("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", rows)
+
+    def forget_id(self, id: str) -> None:
+        """Removes the id of a memory from the checkpoints, and from the paths of texts."""
+        self._sql.execute("DELETE FROM checkpoint WHERE project = ? AND id = ?", (self._id, id))
+        query = (
+            "UPDATE OR REPLACE approval SET path = x'' WHERE project = ? AND substr(path, ?) = ?"
+        )
+        end = os.fsencode(f"/{id}.md")
+        self._sql.execute(query, (self._id, -len(end), end))
+
+
+def kind_of(path: str) -> str:
+    """Returns the kind of a file by its path relative to the project; empty if it is unknown."""
+    if path in ("", files.POLICY):
+        return path and "policy"
+    if path.startswith(".git/"):
+        return "commit"
+    folder = next((part for part in path.split("/")[1:] if part != "private"), "")
+    return _KINDS.get(folder, "memory") if path.startswith(f"{disk.STORE}/") else "memory"
+
+
+def _parsed(answers: str) -> GitAnswers:
+    """Returns answers of git. Raises `Misread` if mind did not write them."""
+    try:
+        plain = loads(answers).items()
+        lists = {name: tuple(value) for name, value in plain if isinstance(value, list)}
+        return GitAnswers(**{**dict(plain), **lists})
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Misread(f"the row of a project has other answers: {error}") from None
+
+
+# The approvals of versions up to 1.1. `$MIND_HOME/trust/` had a folder for each project, named by
+# its key:
+#
+# `approved`   digests of approved texts, one on each line; an interrupted write left a torn line
+# `approved-…` the earlier ones, sorted, if the first line of `approved` names this file
+# `reviewed`, `committed`, `signed`, `followed`   the digests of the texts with these states
+# `state.json` whether later changes are followed; missing if the user ended all approvals
+# `git.json`   the last answers of git
+# `made`       the checkpoints that were saved here, each with its branch
+
+
+def _import_all(folder: Path, change_of: Callable[[str], Change]) -> None:
+    """Adds the approvals of each project to the change of its key.
+
+    Those of damaged lists are left out. Raises `OSError` if a file can't be read.
+    """
+    for path in sorted(folder.glob("[0-9a-f]" * 64)):
+        change = change_of(path.name)
+        for line in (_content(path / "made") or b"").decode("utf-8", "replace").split("\n")[:-1]:
+            id, tab, branch = line.partition("\t")
+            change.add_checkpoints([id] if tab else (), branch or None)
+        with suppress(ValueError, TypeError, KeyError):  # Its texts are in the review again.
+            _import_texts(path, change)
+
+
+def _import_texts(folder: Path, change: Change) -> None:
+    """Adds the texts of a project. Raises `ValueError`, `TypeError` and `KeyError`, with none."""
+    if (data := _content(folder / "state.json")) is None:
+        return
+    state, answers = loads(data), _content(folder / "git.json")
+    follow, in_git = state["follow"], state["git"]
+    if not isinstance(follow, bool) or state.get("format", 1) != 1:
+        raise ValueError(folder)
+    if in_git and answers is None:  # Every commit would count as new.
+        raise ValueError(folder)
+    seen = _parsed(answers.decode()) if in_git and answers else None
+    texts = {name: _lines(folder / name) for name in ("committed", "signed", "followed")}
+    approved, reviewed = _lines(folder / "approved"), _lines(folder / "reviewed")
+    for name in [line for line in approved if line.startswith(_NAMES_LIST)]:
+        approved.remove(name)
+        approved |= _lines(folder / f"approved-{name.removeprefix(_NAMES_LIST)}", is_optional=False)
+    texts |= {"approved": approved, "reviewed": reviewed & approved}
+    change.set(follow="on" if follow else "off", folder=str(state["path"]))
+    if seen is not None:
+        change.set_answers(seen)
+    for name, digests in texts.items():
+        change.add(name, digests)
+
+
+def _lines(path: Path, *, is_optional: bool = True) -> set[str]:
+    """Returns the digests in a list. Raises `ValueError` if a whole line is not a digest."""
+    data = _content(path)
+    if data is None and not is_optional:
+        raise ValueError(path)
+    lines = (data or b"").decode("ascii").split("\n")[:-1]
+    if not all(map(compiled("[0-9a-f]{64}").fullmatch, lines)):
+        raise ValueError(path)
+    return set(lines)
+
+
+def _content(path: Path) -> bytes | None:
+    """Returns the content of a file; None if it is missing. Raises `OSError`."""
+    try:
+        return disk.read(path, limit=_MOST_BYTES)
+    except FileNotFoundError:
+        return None

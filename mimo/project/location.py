@@ -1,0 +1,116 @@
+"""The place of a project in git, found without running git; the last answers of git."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from mimo.data import disk, files
+from mimo.frozen import NamedTuple
+from mimo.project.projects import own_name
+
+
+class Location(NamedTuple):
+    """The place of a project, found without running git. All paths are resolved."""
+
+    root: Path
+    common: Path | None = None
+    """The git common directory, which the worktrees of a repository share; None outside git."""
+    git_dir: Path | None = None
+    """The git directory of this worktree; `common` for the main worktree."""
+    inside: str = "."
+    """The project's folder relative to the working tree, with `/`."""
+
+    def git_stamp(self, branch: str | None, watched: Iterable[str] = ()) -> list[disk.Stamp | None]:
+        """Returns a value that changes whenever git's answers may change, without running git.
+
+        They depend on the default branch, on files of the git directory, and on `watched` ones.
+        """
+        if self.common is None or self.git_dir is None:
+            return []
+        names: list[Path | str] = [
+            self.git_dir / "HEAD",
+            self.git_dir / "logs" / "HEAD",
+            self.common / "packed-refs",
+            self.common / "reftable" / "tables.list",
+        ]
+        names += [self.common / "config", self.common / "shallow"]
+        names += [self.common / branch] if branch else []
+        names += watched
+        return [disk.stamp(name, follow=True) for name in names]
+
+    def mark_file(self, owner: str) -> Path:
+        """Returns the path of the mark. Raises `StorageFailed` if it leads through a link."""
+        if self.common is None:
+            return files.local(self.root, own_name("trust-mark", owner))
+        return self.common / own_name("mind-trust", owner)
+
+
+def locate(root: Path) -> Location:
+    """Returns the place of a project.
+
+    An unpacked archive must not get the trust of another repository. So a `.git` that is a symbolic
+    link is ignored, and so is a `.git` file unless the directory that it names points back, as in
+    git's worktrees. Such a project counts as one outside git.
+    """
+    root = root.resolve()
+    for folder in (root, *root.parents):
+        marker = folder / ".git"
+        if marker.is_symlink():
+            break
+        if marker.is_dir():
+            return Location(root, marker, marker, root.relative_to(folder).as_posix())
+        if marker.is_file():
+            if directories := _of_worktree(marker):
+                return Location(root, *directories, root.relative_to(folder).as_posix())
+            break
+    return Location(root)
+
+
+def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
+    """Returns the common directory and the git directory of a worktree; None if it is not one."""
+    directory = _pointer(marker, "gitdir:")
+    if directory is None:
+        return None
+    back = _pointer(directory / "gitdir")
+    common = _pointer(directory / "commondir")
+    if back is None or common is None or back != marker.resolve() or not common.is_dir():
+        return None
+    return common, directory
+
+
+def _pointer(file: Path, prefix: str = "") -> Path | None:
+    """Returns the path in one of git's files; it may be relative to the file's folder."""
+    try:
+        line = disk.first_line(file)
+    except (OSError, ValueError):
+        return None
+    if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
+        return None
+    return (file.parent / line.removeprefix(prefix).strip()).resolve()
+
+
+class GitAnswers(NamedTuple):
+    """The last answers of git, and the state of the repository that they belong to."""
+
+    stamps: Mapping[str, str] = {}
+    """By worktree, the state of git's files when git was asked there."""
+    positions: Mapping[str, str] = {}
+    """The last position that was read in each reflog."""
+    rebasing: Sequence[str] = ()
+    """The reflogs whose position is within a rebase."""
+    only: tuple[str, ...] = ()
+    """The setting `trust.only` at that time."""
+    signed: str | None = None
+    """The commit up to which signatures were checked."""
+    signers: str = ""
+    """The state of the settings and keys that decided which signatures are good."""
+    watched: Sequence[str] = ()
+    """Other files on which the answers depend, such as the user's settings of git."""
+    ref: str | None = None
+    """The default branch, for example the target of `refs/remotes/origin/HEAD`."""
+    tip: str | None = None
+    base: str | None = None
+    """A commit of the history that the user follows."""
+    stopped: str | None = None
+    """The reason why the default branch is not followed although the user chose to."""

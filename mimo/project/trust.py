@@ -1,0 +1,544 @@
+"""The texts that the user trusts on this machine.
+
+Approvals are stored outside every repository, in `$MIND_HOME/trust.db` (see `approvals`), under the
+key of a project: worktrees of a repository share them, and a clone can't bring any.
+
+A procedure whose text is `approved` may run. Texts with another state may only be shown. If the
+approvals can't be read, nothing is trusted. Claims that one memory supersedes another are approved
+by digests, too, see `schema.claim`.
+
+A path is not enough to identify a project, since another repository may be cloned into it. So a
+project has a mark, which no clone or pull brings: the file `mind-trust-…` in the git common
+directory, or `.mind/.local/trust-mark-…` outside git. The rest of its name is derived from the
+user's secret, so that a mark in a clone, a submodule or an archive is not read. A project keeps its
+mark when it is moved or becomes a repository. The key is a digest of the mark and of the project's
+place in the repository.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from operator import is_
+from pathlib import Path
+
+from mimo.data import disk, files
+from mimo.data.files import ALONE
+from mimo.errors import Conflict, Invalid, LaterFormat, MindError, StorageFailed
+from mimo.frozen import NamedTuple
+from mimo.project.approvals import (
+    APPROVED,
+    COMMITTED,
+    FOLLOWED,
+    NO_PATHS,
+    REVIEWED,
+    SIGNED,
+    ApprovalDatabase,
+    Approvals,
+    Change,
+    Damaged,
+)
+from mimo.project.location import GitAnswers, Location, locate
+from mimo.project.projects import index_owner, known_owner, owner_file
+from mimo.text.clean import compiled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from mimo.project.vouching import Vouched, Vouching
+
+    T = TypeVar("T")
+
+_DIGEST = r"[0-9a-f]{64}"
+_MARK = r"[0-9a-f]{32}\n"
+_NO_ANSWERS = GitAnswers()
+_TRIES = 3
+"""Attempts to store answers of git while other processes store theirs."""
+_OWN_STATES = (APPROVED, COMMITTED, SIGNED)
+"""The states of the user's own texts, which count for themselves."""
+
+
+def read_mark(location: Location, owner: str | None) -> str | None:
+    """Returns the mark of a project made with the user's secret; None without one."""
+    if owner is None:
+        return None
+    with suppress(OSError, StorageFailed, Invalid):
+        data, _ = disk.look(location.mark_file(owner), limit=64)
+        text = data.decode("latin-1")
+        return text.strip() if compiled(_MARK).fullmatch(text) else None
+    return None
+
+
+def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
+    """Returns the project's mark; creates a missing one.
+
+    Raises `StorageFailed` if it can't be written. Without a mark, texts can't be approved.
+    """
+    if existing := read_mark(location, owner):
+        return existing
+    mark = mark or os.urandom(16).hex()
+    path = location.mark_file(owner)
+    with suppress(Conflict):  # another process created it, or it is damaged
+        files.write_new(path, f"{mark}\n".encode(), mode=0o600)
+        return mark
+    if existing := read_mark(location, owner):
+        return existing
+    raise StorageFailed(
+        f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"
+    )
+
+
+class TrustState(NamedTuple):
+    """The state of the approvals of a project."""
+
+    follow: bool = False
+    """True if the user follows later changes, except those of procedures."""
+    approved: bool = False
+    """True if any text is approved."""
+    in_git: bool = False
+    """True if the project is in a git repository."""
+    branch: str | None = None
+    """The full name of the followed branch."""
+    stopped: str | None = None
+    """The reason why changes are not followed although the user chose to."""
+    problem: str | None = None
+    """The reason why no text is trusted although some were approved."""
+
+
+class Trust:
+    """The approvals of one project; approvals by other processes apply at once."""
+
+    def __init__(
+        self,
+        home: Path,
+        root: Path,
+        only: Sequence[str] = (),
+        *,
+        globs: Sequence[str] | None = None,
+    ) -> None:
+        """Takes $MIND_HOME, a project's root, and the setting `trust.only`.
+
+        `only` may contain `signed`, for commits signed with a key that git trusts, and addresses of
+        authors. `globs` name memory outside of `.mind/`. Without them, git is not asked, and its
+        last answers are used.
+        """
+        self._home, self._root = home, root
+        self._only = tuple(only)
+        self._globs = globs
+        self._database = ApprovalDatabase(home)
+        self.close = self._database.close
+        """Closes the database, which the next use opens again."""
+        self._approvals = Approvals("")
+        self._problem: StorageFailed | None = None
+        self._damage: disk.Stamp | None = None
+        """The stamp of the database when it was damaged, or of a later version."""
+        self._checker: tuple[tuple[object, ...], Callable[[str], bool]] | None = None
+        self._turn = allocate_lock()
+        """Held while git is asked, so that other threads wait for its answers."""
+        self._identify()
+
+    def _identify(self) -> None:
+        """Finds the project and its mark."""
+        self.location = locate(self._root)
+        self._owner = known_owner(self._home)
+        with suppress(StorageFailed, OSError):
+            self._take_along()
+        self._made_vouching: Vouching | None = None
+        self._git_folder = f"{self._root}/.git"
+        is_known = os.path.isdir(self._git_folder)  # noqa: PTH112 - asked each time
+        self._may_join_git = self.location.common is None and not is_known
+        self._asked: str | None = None
+        """The state of the repository when git was last asked."""
+        self._use_mark(read_mark(self.location, self._owner))
+
+    def _use_mark(self, mark: str | None) -> None:
+        self._mark_file = owner_file(self._home)
+        with suppress(StorageFailed):
+            self._mark_file = (
+                self.location.mark_file(self._owner) if self._owner else self._mark_file
+            )
+        self._mark_stamp = disk.stamp(self._mark_file)
+        self._key = _key(mark, self.location.inside) if mark else ""
+
+    @property
+    def _vouching(self) -> Vouching | None:
+        """Returns the object that asks git, which is loaded only if git must be asked."""
+        if self._made_vouching is None and self._globs is not None:
+            from mimo.project.vouching import Vouching
+
+            self._made_vouching = Vouching(self.location, self._only, self._globs)
+        return self._made_vouching
+
+    @property
+    def state(self) -> TrustState:
+        """Returns the current state."""
+        self._refresh()
+        self._ask_git()
+        approved = self._read(lambda current: bool(current.digests((APPROVED,), 1)), default=False)
+        current = self._approvals
+        followed = (current.follow and current.answers) or _NO_ANSWERS
+        return TrustState(
+            follow=current.follow,
+            approved=approved,
+            in_git=self.location.common is not None,
+            branch=followed.ref,
+            stopped=followed.stopped,
+            problem=self._problem.message if self._problem else None,
+        )
+
+    def trusted(self, digest: str) -> bool:
+        """Returns whether the text with this digest may be shown to an agent."""
+        return self.approved(digest) or self.checker()(digest)
+
+    def checker(self) -> Callable[[str], bool]:
+        """Returns a function that checks many digests against the current approvals.
+
+        It is the same one until the approvals of this project change.
+        """
+        self._refresh()
+        self._ask_git()
+        return self._checker_of(self._approvals)
+
+    def _checker_of(self, current: Approvals) -> Callable[[str], bool]:
+        """Returns the check of digests against approvals."""
+        in_git = self.location.common is not None
+        follows_all = current.follow and not in_git and not self._only
+        # Texts that were followed under another `trust.only` do not count.
+        is_followed = current.follow and (current.answers or _NO_ANSWERS).only == self._only
+        parts = current, follows_all, is_followed
+        if (checker := self._checker) and all(map(is_, parts, checker[0])):
+            return checker[1]
+        states = {*_OWN_STATES, FOLLOWED} if is_followed else {*_OWN_STATES}
+
+        def trusted(digest: str) -> bool:
+            try:
+                if digest.startswith(ALONE):
+                    return APPROVED in current.states(digest.removeprefix(ALONE))
+                return not states.isdisjoint(current.states(digest)) or follows_all
+            except StorageFailed as error:
+                current.failure = error  # `_refresh` reports it.
+                return False
+
+        self._checker = parts, trusted
+        return trusted
+
+    def trusted_digests(self, limit: int) -> frozenset[str] | None:
+        """Returns the digests of all trusted texts if there are at most `limit`, else None."""
+
+        def read(current: Approvals) -> frozenset[str] | None:
+            texts = current.digests(_OWN_STATES, limit + 1)
+            if current.follow or len(texts) > limit:
+                return None
+            alone = current.digests((APPROVED,), limit)
+            return texts.union(f"{ALONE}{digest}" for digest in alone)
+
+        none: frozenset[str] | None = frozenset()
+        return self._read(read, none)
+
+    def approved(self, digest: str) -> bool:
+        """Returns whether exactly this text was approved; committed and followed texts are not."""
+        self._refresh()
+        try:
+            return APPROVED in self._approvals.states(digest.removeprefix(ALONE))
+        except StorageFailed as error:
+            self._use_nothing(error)
+            return False
+
+    def follows(self, digest: str) -> bool:
+        """Returns whether a text is trusted even if its approval ends. Raises `StorageFailed`."""
+        self._refresh()
+        self._ask_git()
+        current = self._approvals
+        if not current.follow or digest.startswith(ALONE):
+            return False
+        if self.location.common is None:
+            return not self._only
+        only = (current.answers or _NO_ANSWERS).only
+        return only == self._only and FOLLOWED in current.states(digest)
+
+    @property
+    def own_address(self) -> str:
+        """Returns the e-mail address whose commits here are trusted, or an empty text."""
+        self._refresh()
+        with suppress(MindError):
+            return self._vouching.email() if self._vouching and self._approvals.answers else ""
+        return ""
+
+    def by_own_address(self) -> frozenset[str]:
+        """Returns the texts whose last commits name the user's address, on any machine.
+
+        Anyone can write that address into a commit. Raises `Invalid` if git can't be asked or
+        has no address, and for an address that the repository sets.
+        """
+        return self._vouching.by_own_address() if self._vouching else frozenset()
+
+    def admitted(self) -> Callable[[str], bool]:
+        """Returns a function that checks whether `trust.only` permits to approve a text unseen."""
+        texts = self._vouching.admitted() if self._vouching else None
+        return lambda digest: texts is None or digest.removeprefix(ALONE) in texts
+
+    def approve(
+        self,
+        digests: Iterable[str],
+        *,
+        reviewed: Iterable[str] = (),
+        paths: Mapping[str, str] = NO_PATHS,
+    ) -> int:
+        """Approves texts by their digests and returns how many were new. Raises `StorageFailed`.
+
+        `reviewed` has those of them that the user approved, which mind did not just write. `paths`
+        has the files of texts, as far as they are known.
+        """
+        texts = dict.fromkeys(digest.removeprefix(ALONE) for digest in digests)
+        places = {digest.removeprefix(ALONE): path for digest, path in paths.items()}
+        if invalid := [text for text in texts if not compiled(_DIGEST).fullmatch(text)]:
+            raise ValueError(invalid[0])
+        of_user = {digest.removeprefix(ALONE) for digest in reviewed}
+        # A decision of the user is durable. If a loss of power undoes the approval of a text that
+        # mind wrote, the text is untrusted, which restricts, and the user finds it in a review.
+        with self._changing(durable=bool(of_user)) as change:
+            new = change.add(APPROVED, texts, places)
+            change.add(REVIEWED, of_user, places)
+        return new
+
+    def reviewed(self) -> frozenset[str]:
+        """Returns the digests of the texts that the user approved; none if they can't be read."""
+        return self._read(lambda current: current.reviewed, frozenset())
+
+    def follow(self, follow: bool) -> None:
+        """Sets whether later changes are followed. Raises `StorageFailed`.
+
+        In git, they are changes that reach the default branch with its current history.
+        """
+        base = None
+        with suppress(MindError):
+            base = self._vouching.base() if self._vouching and follow else None
+        with self._changing() as change:
+            change.set(follow="on" if follow else "off")
+            if seen := change.before.answers:
+                change.set_answers(seen._replace(base=base, ref=None, tip=None, stamps={}))
+        self._asked = None
+
+    def begin(self) -> None:
+        """Begins the approvals of the project: from then on, the user's commits are trusted.
+
+        Raises `StorageFailed`.
+        """
+        with self._changing():
+            pass
+
+    def revoke(self, digests: Iterable[str]) -> int:
+        """Ends the approval of texts and returns their number. Raises `StorageFailed`."""
+        texts = {digest.removeprefix(ALONE) for digest in digests}
+        with self._changing() as change:
+            return change.remove((*_OWN_STATES, REVIEWED), texts)
+
+    def forget(self) -> None:
+        """Ends every approval. Raises `StorageFailed`."""
+        self.check_format()
+        if self._stored(self._key).has_begun:
+            with self._database.changing(self._key) as change:
+                change.forget()
+
+    def _stored(self, key: str) -> Approvals:
+        """Returns the approvals of the project with a key. Raises `StorageFailed`."""
+        return self._database.approvals(key, Approvals(key))
+
+    # The checkpoints that were saved on this machine, each with the branch of that time. Tracked
+    # files should not name machines, worktrees share the list, and another repository at the same
+    # path does not get it.
+
+    def add_checkpoints(self, ids: Iterable[str], branch: str | None) -> None:
+        """Adds checkpoints that were saved here. Raises `StorageFailed`."""
+        with self._changing() as change:
+            change.add_checkpoints(ids, branch)
+
+    def forget_id(self, id: str) -> None:
+        """Removes the id of a purged memory, which has words of its text; approvals stay.
+
+        Raises `StorageFailed`.
+        """
+        self._refresh()
+        if self._approvals.row:
+            with self._database.changing(self._key) as change:
+                change.forget_id(id)
+
+    def checkpoints(self) -> dict[str, str | None]:
+        """Returns the branch of each checkpoint; None if it was saved without one."""
+        return self._read(Approvals.checkpoints, {})
+
+    # Damage.
+
+    def check(self) -> None:
+        """Reads the whole database, so that damage in any place is noticed."""
+        self._read(lambda _: self._database.check(), None)
+
+    def check_format(self) -> None:
+        """Raises `LaterFormat` if a later version of mind wrote the approvals."""
+        self._refresh()
+        if isinstance(self._problem, LaterFormat):
+            raise self._problem
+
+    def repair(self) -> str | None:
+        """Renames a damaged database, so that the next approval creates a new one.
+
+        Returns a message for the user; None if it is not damaged. Raises `StorageFailed`.
+        """
+        self.check()
+        self.check_format()
+        problem = self._problem
+        if not isinstance(problem, Damaged):
+            return None
+        new = self._database.set_aside()
+        return (
+            f"{problem.message}; it was renamed to `{new}`, and the earlier approvals of all"
+            " projects ended"
+        )
+
+    # Reading and changing the database, and asking git.
+
+    def _refresh(self) -> None:
+        """Reads the approvals again if they have changed."""
+        joins_git = self._may_join_git and os.path.isdir(self._git_folder)  # noqa: PTH112 - asked each time
+        if joins_git or disk.stamp(self._mark_file) != self._mark_stamp:
+            self._identify()
+        if self._damage is not None and self._damage == disk.stamp(self._database.path):
+            return
+        try:
+            current = self._database.approvals(self._key, self._approvals)
+            if current.failure:
+                raise current.failure
+            self._approvals, self._problem = current, None
+        except StorageFailed as error:
+            self._use_nothing(error)
+
+    def _read(self, query: Callable[[Approvals], T], default: T) -> T:
+        """Returns the answer of the current approvals; the default if they can't be read."""
+        self._refresh()
+        try:
+            return query(self._approvals)
+        except StorageFailed as error:
+            self._use_nothing(error)
+            return default
+
+    def _use_nothing(self, error: StorageFailed) -> None:
+        """Trusts no text until the approvals can be read again."""
+        self._approvals, self._problem = Approvals(self._key), error
+        if isinstance(error, Damaged | LaterFormat):
+            self._damage = disk.stamp(self._database.path)
+
+    @contextmanager
+    def _changing(self, *, durable: bool = True) -> Iterator[Change]:
+        """Gives a change of the project, which begins with its first approval."""
+        self.check_format()
+        if isinstance(self._problem, Damaged):
+            # Otherwise a new approval would silently end all earlier ones.
+            raise self._problem
+        if not self._key:
+            self._owner = index_owner(self._home, os.urandom)
+            self._use_mark(make_mark(self.location, self._owner))
+        with self._database.changing(self._key, durable=durable) as change:
+            if not change.before.has_begun:
+                folder = str(self.location.root).encode("utf-8", "replace").decode()
+                change.set(follow="off", folder=folder)
+                if self.location.common is not None:
+                    from mimo.project import git
+
+                    # Earlier commits may be those of another user who packed the repository.
+                    reflogs = git.reflog_entries(self.location.common, {})
+                    change.set_answers(
+                        GitAnswers(positions=reflogs.positions, rebasing=reflogs.rebasing)
+                    )
+            yield change
+
+    def _take_along(self) -> None:
+        """Moves the approvals of a project that has become a repository to its new key."""
+        here, owner = self.location, self._owner
+        outside = Location(here.root)
+        mark = read_mark(outside, owner) if here.common else None
+        if mark is None or owner is None:
+            return
+        key = _key(mark, outside.inside)
+        if not self._stored(key).is_outside_git:
+            return
+        new = _key(make_mark(here, owner, mark), here.inside)
+        if new == key or not self._stored(new).has_begun:
+            with self._database.changing(key) as change:
+                if change.before.is_outside_git:  # Another process may have moved it.
+                    change.set(key=new)
+                    change.set_answers(GitAnswers())
+        files.remove(outside.mark_file(owner))
+
+    def _ask_git(self) -> None:
+        """Asks git for new texts if the repository has changed since the last time."""
+        if self._globs is None or self._approvals.answers is None or self._is_answered():
+            return
+        with self._turn:
+            for _ in range(_TRIES):
+                self._refresh()  # Other threads and processes may have asked meanwhile.
+                current = self._approvals
+                if self._is_answered() or current.answers is None:
+                    return
+                stamp = self._git_stamp(current.answers)
+                try:
+                    is_stored = self._store_answers(current, current.answers)
+                except MindError:
+                    is_stored = True  # Those that wait do not repeat a failure.
+                if is_stored:
+                    self._asked = stamp
+                    return
+
+    def _is_answered(self) -> bool:
+        """Returns whether the last answers of git are current."""
+        if (answers := self._approvals.answers) is None:
+            return True
+        stamp = answers.stamps.get(str(self.location.git_dir))
+        return self._git_stamp(answers) in (stamp, self._asked)
+
+    def _git_stamp(self, answers: GitAnswers) -> str:
+        return repr((self._only, self.location.git_stamp(answers.ref, answers.watched)))
+
+    def _store_answers(self, current: Approvals, previous: GitAnswers) -> bool:
+        """Asks git and stores its answers; returns False if another process has stored others.
+
+        Raises `Invalid` if git can't be asked.
+        """
+        if (vouching := self._vouching) is None:
+            return True
+        stamp = self._git_stamp(previous)
+        vouched = vouching.look(previous, follow=current.follow, trusted=self._checker_of(current))
+        answers = vouched.answers
+        if (answers.ref, [*answers.watched]) != (previous.ref, [*previous.watched]):
+            stamp = self._git_stamp(answers)  # The stamp depends on them.
+        stamps = {**answers.stamps, str(self.location.git_dir): stamp}
+        vouched = vouched._replace(answers=answers._replace(stamps=stamps))
+        try:
+            with self._database.changing(self._key) as change:
+                if change.before.answers != previous:
+                    return False
+                _add_vouched(change, vouched)
+            self._refresh()
+        except StorageFailed:
+            add = partial(_add_vouched, vouched=vouched)
+            self._approvals = self._database.unstored(current, add)
+        return True
+
+
+def _key(mark: str, inside: str) -> str:
+    """Returns the key of a project."""
+    return files.digest(os.fsencode(f"{mark}\0{inside}"))
+
+
+def _add_vouched(change: Change, vouched: Vouched) -> None:
+    """Stores answers of git."""
+    change.set_answers(vouched.answers)
+    change.add(COMMITTED, vouched.committed)
+    if vouched.still_signed is not None:
+        change.replace(SIGNED, change.digests(SIGNED) & vouched.still_signed)
+    change.add(SIGNED, vouched.signed)
+    if vouched.followed is not None:
+        change.replace(FOLLOWED, vouched.followed)

@@ -1,0 +1,133 @@
+"""Extensions: a foreign package adds to mind, and mind works without those that it has itself."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mimo
+
+HOME = Path(mimo.__file__).parent
+OWN = sorted(
+    path.name for path in (HOME / "extensions").iterdir() if (path / "__init__.py").exists()
+)
+
+MANIFEST = """
+from mimo.api import Extension
+
+EXTENSION = Extension(
+    commands={"Find": {"standup": "standup.commands", "search": "standup.commands"}},
+    synonyms={"yesterday": ("standup",)},
+)
+"""
+
+COMMANDS = '''
+from typing import Annotated
+
+from mimo.api import Arg, Call, Effect, Out, Screen, all_commands, command, frozen, invoke, render
+
+
+@frozen
+class Standup:
+    """The titles of memories."""
+
+    titles: Annotated[tuple[str, ...], Out("Titles")]
+
+
+@command("standup", cli="standup", effect=Effect.READ, toolset="extra", examples=("mind standup",))
+def standup(call: Call, about: Annotated[str, Arg("A word in the titles")] = "") -> Standup:
+    """Say what the memories are about
+
+    For the meeting in the morning.
+    """
+    rows = invoke(all_commands().at("list"), call, {}).memories
+    return Standup(titles=tuple(row.title for row in rows if about in row.title))
+
+
+@render.register
+def _(result: Standup, screen: Screen) -> None:
+    for title in result.titles:
+        screen.line(f"yesterday: {title}")
+'''
+
+
+def install(folder: Path, value: str = "standup", manifest: str = MANIFEST) -> Path:
+    """Makes a folder of installed packages with one that adds a command."""
+    package = folder / "standup"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(manifest)
+    (package / "commands.py").write_text(COMMANDS)
+    metadata = folder / "standup-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: standup\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[mimo.extensions]\nstandup = {value}\n")
+    return folder
+
+
+def mind(*words: str, path: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command with packages of a folder, in a new process as what is installed is kept."""
+    environ = os.environ | {"PYTHONPATH": str(path)}
+    line = [sys.executable, "-m", "mimo", *words]
+    return subprocess.run(line, env=environ, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def with_memory(project: Path) -> Path:
+    assert mind("add", "Use JWT for the API", path=project, cwd=project).returncode == 0
+    return project
+
+
+def test_a_foreign_package_adds_a_command(with_memory: Path, tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages")
+
+    done = mind("standup", "JWT", path=packages, cwd=with_memory)
+    assert (done.stdout, done.stderr, done.returncode) == (
+        "yesterday: Use JWT for the API\n",
+        "",
+        0,
+    )
+    listed = mind("help", "--all", path=packages, cwd=with_memory).stdout
+    assert "standup          Say what the memories are about" in listed
+    unknown = mind("yesterday", path=packages, cwd=with_memory)
+    assert "did you mean `mind standup`?" in unknown.stderr
+
+
+def test_a_foreign_package_replaces_no_command(with_memory: Path, tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages")
+
+    assert "Use JWT" in mind("search", "JWT", path=packages, cwd=with_memory).stdout
+    assert "yesterday" not in mind("search", "JWT", path=packages, cwd=with_memory).stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "manifest", "reason"),
+    [
+        ("standup", "import missing_package", "`missing_package` is not installed"),
+        ("standup", "1 / 0", "ZeroDivisionError: division by zero"),
+        ("standup", "EXTENSION = 5", "`standup` is not an extension"),
+        ("standup:nothing", "", "AttributeError: module 'standup' has no attribute 'nothing'"),
+    ],
+)
+def test_a_broken_package_is_named_by_doctor_alone(
+    with_memory: Path, tmp_path: Path, value: str, manifest: str, reason: str
+) -> None:
+    packages = install(tmp_path / "packages", value, manifest)
+
+    assert mind("help", "--all", path=packages, cwd=with_memory).returncode == 0
+    printed = mind("doctor", path=packages, cwd=with_memory).stdout
+    assert f"extension `standup` can't be used: {reason}" in " ".join(printed.split())
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_mind_works_without_an_extension(name: str, project: Path, tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    shutil.copytree(HOME, packages / "mimo", ignore=shutil.ignore_patterns("__pycache__", name))
+
+    assert mind("add", "Use JWT", path=packages, cwd=project).returncode == 0
+    for line in ("search JWT", "list", "status", "doctor", "review", "index", "help --all"):
+        done = mind(*line.split(), path=packages, cwd=project)
+        assert (done.returncode, done.stderr) == (0, ""), line
+        assert "can't be used" not in done.stdout

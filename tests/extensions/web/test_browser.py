@@ -1,0 +1,525 @@
+"""The viewer and the report in a real browser: what a user sees and does, and what must not run."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+import http.server
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.extensions.web import browser
+from tests.extensions.web.sample import fill, fill_many, write_memory
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
+    from selenium.webdriver.remote.webelement import WebElement
+
+pytestmark = [
+    pytest.mark.skipif(browser.missing() is not None, reason=browser.missing() or ""),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
+
+CURRENT = "decision_auth_strategy_20261018_k3v7mq"
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+VIEWS = ("", "timeline", "decisions", "graph", "pitfalls", "review", f"memory/{CURRENT}")
+
+CORPUS = (
+    "<script>window.owned=1</script>",
+    "<img src=x onerror=window.owned=1>",
+    "\"><svg/onload=window.owned=1>",
+    "'-window.owned=1-'",
+    "javascript:window.owned=1",
+    "[x](javascript:window.owned=1)",
+    "![x](javascript:window.owned=1)",
+    "<a href='javascript:window.owned=1'>x</a>",
+    "</script><script>window.owned=1</script>",
+    "{{constructor.constructor('window.owned=1')()}}",
+    "<iframe srcdoc='<script>parent.owned=1</script>'></iframe>",
+    "</title><script>window.owned=1</script>",
+    "<details open ontoggle=window.owned=1>",
+    "`${window.owned=1}`",
+)  # fmt: skip
+
+
+class Page:
+    """The viewer in a browser."""
+
+    def __init__(self, driver: "WebDriver", url: str, project: Path) -> None:
+        self.driver, self.url, self.project = driver, url, project
+
+    def show(self, view: str, ready: str = "main:not([aria-busy]) h1") -> None:
+        """Opens a view and waits until it is there."""
+        self.driver.execute_script(
+            "document.getElementById('main').setAttribute('aria-busy', 'true');"
+            "if (location.hash === arguments[0]) dispatchEvent(new Event('hashchange'));"
+            "else location.hash = arguments[0]",
+            f"#/{view}",
+        )
+        self.wait(lambda: self.all(ready))
+
+    def wait(self, holds: Callable[[], Any]) -> Any:
+        """Waits until something holds, and returns it; the page may change at any time."""
+        from selenium.common.exceptions import StaleElementReferenceException as Stale
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        waiting = WebDriverWait(self.driver, browser.SECONDS, 0.1, ignored_exceptions=[Stale])
+        return waiting.until(lambda _: holds())
+
+    def all(self, selector: str) -> "list[WebElement]":
+        elements: list[WebElement] = self.driver.find_elements("css selector", selector)
+        return elements
+
+    def titles(self) -> list[str]:
+        script = "return [...document.querySelectorAll('main .row-title')].map(e => e.textContent)"
+        titles: list[str] = self.driver.execute_script(script)
+        return titles
+
+    def press(self, *keys: str) -> None:
+        """Presses keys, wherever the focus is."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def run(self, script: str, *args: object) -> Any:
+        return self.driver.execute_script(script, *args)
+
+    @property
+    def focused(self) -> "WebElement":
+        return self.driver.switch_to.active_element
+
+    def errors(self) -> list[str]:
+        """Returns the errors since the last call; a refused request of an attack is not one."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[WebDriver]":
+    with browser.opened(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A project with approved memories and some from elsewhere, and a home."""
+    home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("shop")
+    browser.mind(project, home, "init")
+    fill(project)
+    browser.mind(project, home, "trust")
+    for number, text in enumerate(CORPUS):
+        header: dict[str, object] = {
+            "title": text,
+            "topic": text,
+            "tags": [json.dumps(text)],
+            "links": [f"{{to: {json.dumps(text)}, type: relates_to}}", f"{{to: {CURRENT}}}"],
+            "by": text,
+            "odd": text,
+        }
+        id = f"decision_odd_{number}"
+        write_memory(project, id, "decision", header, f"{text}\n\n# {text}\n", created=NOON)
+    named = project / ".mind" / "facts" / "<img src=x onerror=window.owned=1>.md"
+    named.parent.mkdir(exist_ok=True)
+    named.write_text("A file with a hostile name.\n", encoding="utf-8")
+    return project, home
+
+
+@pytest.fixture(scope="module")
+def running(driver: "WebDriver", place: tuple[Path, Path]) -> Iterator[Page]:
+    project, home = place
+    with browser.viewer(project, home) as url:
+        yield Page(driver, url, project)
+
+
+@pytest.fixture
+def page(running: Page) -> Page:
+    """The viewer on its first page, as the printed address opens it."""
+    browser.show_as(running.driver, width=1280)
+    running.driver.get(running.url)
+    running.wait(lambda: running.all("main:not([aria-busy]) .row"))
+    running.errors()
+    return running
+
+
+def clicked(buttons: "list[WebElement]") -> bool:
+    """Clicks buttons, and returns whether there are any."""
+    for button in buttons:
+        button.click()
+    return bool(buttons)
+
+
+@contextmanager
+def served(html: str) -> Iterator[str]:
+    """Yields the address of another site, with one page."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Prints nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_reloading_and_a_new_tab_need_no_new_address(page: Page) -> None:
+    page.driver.refresh()
+    page.wait(page.titles)
+    page.driver.switch_to.new_window("tab")
+    page.driver.get(page.url.partition("#")[0])
+    page.wait(page.titles)
+
+
+@pytest.mark.attack("web")
+def test_a_page_without_the_token_shows_how_to_open_it(page: Page) -> None:
+    base = page.url.partition("#")[0]
+    page.driver.get("about:blank")
+    page.driver.get(f"{base}#in=wrong")
+    page.wait(lambda: "Open the URL that" in page.all("main")[0].text)
+    page.driver.get(page.url)  # In the same tab: only the part after # is another one.
+    page.wait(page.titles)
+
+
+def test_the_token_leaves_the_address(page: Page) -> None:
+    token = page.url.rpartition("=")[2]
+    assert token
+    assert token not in page.driver.current_url
+    assert page.run("return document.cookie") == ""
+    assert token not in page.run("return document.documentElement.outerHTML + document.referrer")
+    assert page.errors() == []
+
+
+def test_search_answers_while_typing(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.press("/", *"how long does a refresh token live")
+    page.wait(lambda: page.titles()[:1] == ["Use JWT with short access tokens and refresh tokens"])
+    assert page.all("mark")
+    assert "q=how" in page.driver.current_url
+    page.press(Keys.ESCAPE)
+    page.wait(lambda: len(page.titles()) > 10)
+    page.run("document.getElementById('search').blur()")
+
+
+def test_an_answer_that_comes_late_is_dropped(page: Page) -> None:
+    page.run(
+        """
+        const ask = window.fetch;
+        window.held = [];
+        window.fetch = (url, options) => {
+          if (!String(url).includes("Safari")) return ask(url, options);
+          // It answers only after the next one, and does not notice that it was cancelled.
+          return new Promise((resolve) => window.held.push(() => resolve(ask(url))));
+        };
+        location.hash = "#/?q=Safari";
+        """
+    )
+    page.wait(lambda: page.run("return window.held.length"))
+    page.run("location.hash = '#/?q=proxy'")
+    page.wait(lambda: page.titles()[:1] == ["Flaky uploads came from the proxy’s body limit"])
+    page.run("window.held.forEach((answer) => answer())")
+    page.run("location.hash = '#/?q=proxy+body'")
+    page.wait(lambda: "proxy body" in page.all("h1")[0].text)
+    assert page.titles()[0] == "Flaky uploads came from the proxy’s body limit"
+
+
+def test_everything_is_reached_by_keys(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.press("/")
+    assert page.focused.get_attribute("id") == "search"
+    page.press(*"receipts")
+    page.wait(lambda: page.titles()[:1] == ["Payments: refunds work, receipts are missing"])
+    page.press(Keys.ARROW_DOWN)
+    assert page.focused.get_attribute("class") == "row"
+    page.press(Keys.ARROW_UP)
+    assert page.focused.get_attribute("id") == "search"
+    page.press(Keys.ARROW_DOWN, Keys.ENTER)
+    page.wait(lambda: page.all("article h1"))
+    assert page.focused.get_attribute("id") == "main"
+    page.press(Keys.ESCAPE)
+    page.wait(lambda: page.titles()[:1] == ["Payments: refunds work, receipts are missing"])
+
+
+def test_the_first_key_skips_to_the_content(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.press(Keys.TAB)
+    assert page.focused.get_attribute("id") == "skip"
+    outline = "return getComputedStyle(document.activeElement).outlineStyle"
+    assert page.run(outline) != "none"
+    page.press(Keys.ENTER)
+    assert page.focused.get_attribute("id") == "main"
+
+
+def test_the_page_has_landmarks_and_names(page: Page) -> None:
+    for landmark in ("header", "nav[aria-label]", "main", "form[role=search]"):
+        assert len(page.all(f"body > {landmark}, header > {landmark}")) == 1
+    for view in VIEWS:
+        page.show(view)
+        assert len(page.all("main h1")) == 1
+        nameless = page.run(
+            """return [...document.querySelectorAll("a, button, input, select, canvas, summary")]
+            .filter((e) => e.offsetParent && !e.textContent.trim())
+            .filter((e) => !e.ariaLabel && !e.labels?.length)
+            .map((e) => e.outerHTML)"""
+        )
+        assert nameless == []
+
+
+def test_a_memory_is_shown_as_markdown(page: Page) -> None:
+    page.show(f"memory/{CURRENT}", "main .prose table")
+    assert page.all(".prose h2")[0].text == "Reasoning"
+    assert "timedelta" in page.all(".prose pre")[0].text
+    link = page.all(".prose a[href^=https]")[0]
+    assert link.get_attribute("rel") == "noopener noreferrer"
+    assert page.all(".prose a[href^='#/memory/']")[0].text == "The login page is served by the edge"
+    assert [item.text for item in page.all(".chain a")] == [
+        "Use JWT with short access tokens and refresh tokens",
+        "Use JWT with a one-day lifetime",
+        "Keep server sessions in Redis",
+    ]
+
+
+def test_filters_narrow_the_list(page: Page) -> None:
+    page.show("?type=decision&outcome=FAILED")
+    assert page.titles() == ["Keep server sessions in Redis"]
+    page.all("a.clear")[0].click()
+    page.wait(lambda: len(page.titles()) > 10)
+    page.show("?when=2026-09")
+    assert len(page.titles()) == 3
+    page.show("?when=blue")
+    assert "blue" in page.all("main [role=alert]")[0].text
+
+
+def test_the_timeline_and_the_decisions(page: Page) -> None:
+    page.show("timeline")
+    page.all(".bars a[aria-label^='2026-09']")[0].click()
+    page.wait(lambda: len(page.titles()) == 3)
+    page.show("decisions?q=auth")
+    assert page.all(".topic-card h2 span")[0].text == "auth_strategy"
+    assert [label.text for label in page.all(".topic-card .label.failed")] == ["failed"]
+
+
+def test_an_open_page_follows_the_files(page: Page) -> None:
+    page.wait(lambda: page.run("return document.getElementById('state').dataset.state") == "live")
+    title = "Written while the page is open"
+    header: dict[str, object] = {"title": title}
+    late = datetime(2026, 11, 18, tzinfo=UTC)
+    path = write_memory(page.project, "fact_live", "fact", header, "x", created=late)
+    page.wait(lambda: title in page.titles())
+    path.unlink()
+    page.wait(lambda: title not in page.titles())
+
+
+def test_a_text_is_read_and_then_approved(page: Page) -> None:
+    header: dict[str, object] = {"title": "From a colleague"}
+    late = datetime(2026, 11, 19, tzinfo=UTC)
+    path = write_memory(page.project, "fact_colleague", "fact", header, "Read me.", created=late)
+
+    card = "[data-key^='untrusted fact_colleague']"
+
+    def press(text: str) -> None:
+        xpath = f"//*[starts-with(@data-key, 'untrusted fact_colleague')]//button[text()='{text}']"
+        page.wait(lambda: clicked(page.driver.find_elements("xpath", xpath)))
+
+    page.show("review", card)
+    assert not page.all(".quoted")
+    press("Read it")
+    page.wait(lambda: [text.text for text in page.all(".quoted")] == ["Read me."])
+    press("Reject and remove")
+    page.wait(lambda: not path.exists())
+    page.wait(lambda: clicked(page.all("#messages button")))
+    page.wait(path.exists)
+    page.wait(lambda: page.all(card))
+    press("Read it")
+    page.wait(lambda: [text.text for text in page.all(".quoted")] == ["Read me."])
+    press("Approve")
+    page.wait(lambda: not page.all(card))
+    page.show("memory/fact_colleague")
+    assert not page.all(".label.warn")
+
+
+@pytest.mark.attack("web")
+@pytest.mark.parametrize("view", [*VIEWS, "?q=window", "memory/decision_odd_4"])
+def test_hostile_texts_run_nothing(page: Page, view: str) -> None:
+    page.show(view)
+    if view == "review":
+        page.run("document.querySelectorAll('.card .read').forEach((button) => button.click())")
+        page.wait(lambda: page.all(".quoted"))
+    page.run("document.querySelectorAll('main details').forEach((part) => (part.open = true))")
+    assert page.run("return window.owned") is None
+    assert page.run("return document.querySelectorAll('main :is(script, iframe, img)').length") == 0
+    assert page.run("return [...document.links].filter(a => /^java/i.test(a.protocol)).length") == 0
+    assert [error for error in page.errors() if "owned" in error] == []
+
+
+@pytest.mark.attack("web")
+def test_text_can_not_become_markup(page: Page) -> None:
+    script = (
+        "try { document.body.innerHTML = '<b>x</b>'; return 'set' } catch (e) { return e.name }"
+    )
+    assert page.run(script) == "TypeError"
+    inline = """
+        const script = document.createElement("script");
+        try { script.textContent = "window.owned = 1"; document.body.append(script) } catch (e) {}
+        return window.owned"""
+    assert page.run(inline) is None
+
+
+@pytest.mark.attack("web")
+def test_another_site_can_neither_read_nor_change(page: Page, place: tuple[Path, Path]) -> None:
+    port = re.search(r":(\d+)", page.url)
+    assert port
+    base = f"http://127.0.0.1:{port[1]}"
+    attack = f"""<!doctype html><iframe src="{base}/"></iframe>
+    <script src="{base}/static/main.js"></script><img src="{base}/static/icon.svg"><script>
+    window.done = [];
+    const note = (name) => (value) => done.push([name, String(value)]);
+    const body = JSON.stringify({{action: "undo", id: "x"}});
+    fetch("{base}/api/overview", {{credentials: "include"}}).then(note("read"), note("no"));
+    fetch("{base}/api/list", {{credentials: "include", mode: "no-cors"}})
+      .then((answer) => answer.text()).then(note("text"), note("no"));
+    fetch("{base}/api/decide", {{method: "POST", credentials: "include", mode: "no-cors", body}})
+      .then((answer) => answer.text()).then(note("text"), note("no"));
+    new EventSource("{base}/api/events", {{withCredentials: true}}).onopen = note("stream");
+    </script>"""
+    with served(attack) as site:
+        page.driver.get(site)
+        page.wait(lambda: len(page.run("return window.done")) >= 3)
+        answers = page.run("return window.done")
+        assert [answer for answer in answers if answer[0] in ("read", "stream")] == []
+        assert all(text == "" for name, text in answers if name == "text")
+
+
+@pytest.mark.attack("web")
+def test_a_name_that_leads_here_is_refused(page: Page) -> None:
+    page.driver.get(page.url.replace("127.0.0.1", "evil.example"))
+    assert "only to its own address" in page.all("body")[0].text
+
+
+OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+CONTRAST = r"""
+const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+const rgba = (colour) => {
+  canvas.clearRect(0, 0, 1, 1);
+  canvas.fillStyle = colour;
+  canvas.fillRect(0, 0, 1, 1);
+  return [...canvas.getImageData(0, 0, 1, 1).data];
+};
+const light = ([r, g, b]) => {
+  const linear = (v) => (v <= 0.04 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const [x, y, z] = [r, g, b].map((value) => linear(value / 255));
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+};
+const behind = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const colour = rgba(getComputedStyle(e).backgroundColor);
+    if (colour[3] > 200) return colour;
+  }
+  return [255, 255, 255, 255];
+};
+const low = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const [element, text] = [walker.currentNode.parentElement, walker.currentNode.data.trim()];
+  if (!text || !element.checkVisibility() || element.matches("option, noscript *")) continue;
+  const [a, b] = [light(rgba(getComputedStyle(element).color)), light(behind(element))];
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (ratio < 4.5) low.push(`${ratio.toFixed(2)} ${element.className} ${text.slice(0, 30)}`);
+}
+return low;
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_has_contrast(page: Page, dark: bool) -> None:
+    browser.show_as(page.driver, width=1280, dark=dark)
+    for view in VIEWS:
+        page.show(view)
+        page.run("document.querySelector('main').style.transition = 'none'")
+        assert page.wait(lambda: [page.run(CONTRAST)]) == [[]], view
+    ground = page.run("return getComputedStyle(document.documentElement).backgroundColor")
+    assert (ground == "rgb(20, 24, 26)") == dark
+
+
+@pytest.mark.parametrize("width", [360, 768, 1600])
+def test_nothing_is_wider_than_the_page(page: Page, width: int) -> None:
+    browser.show_as(page.driver, width=width)
+    for view in (*VIEWS, "?q=token", f"graph/{CURRENT}"):
+        page.show(view)
+        assert page.run(OVERFLOW) <= 0, view
+
+
+def test_a_large_graph_stays_readable(
+    driver: "WebDriver", tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("large")
+    browser.mind(project, home, "init")
+    fill_many(project, 1_060)
+    browser.show_as(driver, width=1280)
+    with browser.viewer(project, home) as url:
+        page = Page(driver, url, project)
+        driver.get(url)
+        page.wait(lambda: page.all("main:not([aria-busy]) .row"))
+        page.show("graph", "[data-placed] canvas[data-labels]")
+        assert "1,000 linked memories" in page.all("h1")[0].text
+        assert "newest 1,000" in page.all(".notice")[0].text
+        labels = json.loads(page.all("canvas")[0].get_attribute("data-labels") or "")
+        assert len(labels) >= 20
+        assert not any(
+            a[0] < b[2] - 1 and b[0] < a[2] - 1 and a[1] < b[3] - 1 and b[1] < a[3] - 1
+            for place, a in enumerate(labels)
+            for b in labels[:place]
+        )
+        page.run("document.querySelector('canvas').focus()")
+        page.press(Keys.ARROW_RIGHT)
+        first = page.wait(lambda: page.all(".graph-panel a"))[0].text
+        page.press(Keys.ARROW_RIGHT)
+        page.wait(lambda: page.all(".graph-panel a")[0].text != first)
+        page.press("+", "+", "-", "0", Keys.ENTER)
+        page.wait(lambda: page.all("article h1"))
+        page.driver.back()
+        page.wait(lambda: page.all("[data-placed] canvas[data-labels]"))
+        for box in page.all(".graph-types input")[1:]:
+            box.click()
+        page.wait(lambda: len(json.loads(page.all("canvas")[0].get_attribute("data-labels") or "")))
+
+
+def test_a_report_needs_no_server(driver: "WebDriver", place: tuple[Path, Path]) -> None:
+    project, home = place
+    browser.mind(project, home, "report", "r.html", "--untrusted", "--force")
+    browser.show_as(driver, width=1280)
+    page = Page(driver, "", project)
+    driver.get((project / "r.html").as_uri())
+    page.wait(lambda: page.all("main:not([aria-busy]) .row"))
+    page.errors()
+    views = [view for view in VIEWS if view != "review"]
+    for view in (*views, "?q=window", "memory/decision_odd_0", f"graph/{CURRENT}"):
+        page.show(view)
+        assert page.run("return window.owned") is None
+        assert page.run("return document.querySelectorAll('main :is(script, img)').length") == 0
+    page.show("memory/k3v7mq")
+    assert len(page.all(".memory .chain li")) == 3
+    page.press("/", *"refunds")
+    page.wait(lambda: page.titles()[:1] == ["Payments: refunds work, receipts are missing"])
+    page.show("decisions?q=auth_strategy")
+    assert page.all(".topic-card h2 span")[0].text == "auth_strategy"
+    page.show("memory/nothing")
+    assert "not found" in page.all("[role=alert]")[0].text
+    assert page.errors() == []

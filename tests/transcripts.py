@@ -34,12 +34,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.invoke import invoke
-from mimo.commands.spec import to_json
 from mimo.errors import MindError
 from mimo.mind import Mind
+from mimo.operations.invoke import invoke
 from mimo.surroundings import Timer
 from mimo.text.tool_names import folded
 from tests.conftest import NOW, Clock

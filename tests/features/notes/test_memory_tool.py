@@ -3,15 +3,15 @@
 import pytest
 
 from mimo.call import Caller, Surface
-from mimo.call.table import all_commands
-from mimo.operations.invoke import invoke
 from mimo.call.schema import input_schema
 from mimo.call.spec import spec_of, to_json
+from mimo.call.table import all_commands
 from mimo.errors import Invalid
 from mimo.features.notes.memory_tool import search, store
 from mimo.frozen import replace
 from mimo.memory.model import Category, Kind, Link
 from mimo.operations import finding, saving
+from mimo.operations.invoke import invoke
 from tests.conftest import NOW
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mimo.operations.rows import TrustLabel
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.notes.commands import add, edit
 from mimo.features.notes.reading import list_, show
 from mimo.memory.ids import handle_of
 from mimo.operations import saving
+from mimo.operations.rows import TrustLabel
 
 
 def text_of(call, written) -> str:

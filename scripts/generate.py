@@ -267,8 +267,9 @@ def _settings_page() -> str:
     return f"# Settings\n\n{SETTINGS_HEAD}\n{table}\n\n{SETTINGS_FOOT}\n{foot}\n"
 
 
-SETTINGS_HEAD = """`mind config` lists the settings, `mind config KEY VALUE` changes one. Commas
-separate the items of a list; `yes`, `no`, `on`, `off`, `true` and `false` turn a setting on or off.
+SETTINGS_HEAD = """`mind config --all` lists the settings, `mind config KEY VALUE` changes
+one. Commas separate the items of a list; `yes`, `no`, `on`, `off`, `true` and `false` turn a
+setting on or off.
 
 The column `file` names the file that a setting is read from: `user` is `config.toml` in
 `$MIND_HOME`, `project` is `.mind/config.toml`, and `any` is both, of which the project's file

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Needs, Out, command, to_json
-from mimo.config import SETTINGS, ZONE, setting
+from mimo.config import SETTINGS, ZONE, Setting, setting
 from mimo.data import disk
 from mimo.data.disk import STORE
 from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed
@@ -146,7 +146,12 @@ class Settings:
     """The active settings."""
 
     settings: tuple[SettingRow, ...]
+    omitted: Annotated[int, Out("Number of settings that only `all` shows")]
     warnings: tuple[str, ...]
+
+
+COMMON = ("include", ZONE, "autocommit", "hook.capture", "mcp.toolsets")
+"""Settings that are shown with those that were changed."""
 
 
 @command(
@@ -162,6 +167,7 @@ class Settings:
     errors=(Invalid, StorageFailed),
     examples=(
         "mind config",
+        "mind config --all",
         "mind config decay.rate 0.05",
         "mind config include 'docs/decisions/*.md'",
         "mind config decay.rate --unset",
@@ -174,21 +180,31 @@ def config(
     *,
     user: Annotated[bool, Arg("Change it for all projects of this user")] = False,
     unset: Annotated[bool, Arg("Restore the default")] = False,
+    all_: Annotated[bool, Arg("List every setting", wire="all")] = False,
 ) -> Settings:
     """Show or change settings
 
-    A setting is written to the project's `.mind/config.toml`, or with `--user` to the user's own
-    file, where comments and everything else stay as they are.
+    Without KEY it lists the settings that were changed and five common ones. A setting is written
+    to the project's `.mind/config.toml`, or with `--user` to the user's own file, where comments
+    and everything else stay as they are.
     """
     if unset and (key is None or value is not None):
         raise Invalid(
             "`--unset` takes the name of a setting and no value",
             hint=Hint(Command("config", "decay.rate", unset=True), " restores its default"),
         )
-    rows = SETTINGS if key is None else (setting(key),)
+    if all_ and key is not None:
+        raise Invalid(
+            "`--all` takes no setting", hint=Hint(Command("config", all=True), " lists them")
+        )
+    rows: tuple[Setting, ...] = SETTINGS if key is None else (setting(key),)
     if key is not None and (unset or value is not None):
         call = settings.change(call, rows[0], value, user=user)
     values = call.mind.config
+    if key is None and not all_:
+        rows = tuple(
+            row for row in rows if row.key in COMMON or values.origins[row.key] != "default"
+        )
     return Settings(
         settings=tuple(
             SettingRow(
@@ -199,5 +215,6 @@ def config(
             )
             for row in rows
         ),
+        omitted=len(SETTINGS) - len(rows) if key is None else 0,
         warnings=disclosure.of_settings(call),
     )

@@ -38,5 +38,9 @@ def _(result: Settings, screen: Screen) -> None:
         value = shown(row.value) if row.value not in ("", []) else "-"
         screen.line(accent(row.key), " = ", value, dim(f"  ({row.origin})"))
         screen.line(dim(row.help), indent=4)
+    if result.omitted:
+        screen.line(
+            f"{result.omitted} other settings have their default: ", accent("`mind config --all`")
+        )
     for warning in result.warnings:
         screen.line(warn(warning))

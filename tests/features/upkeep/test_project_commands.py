@@ -16,7 +16,7 @@ from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import search
 from mimo.features.upkeep.checks import Verdict, doctor
-from mimo.features.upkeep.commands import config, init
+from mimo.features.upkeep.commands import COMMON, config, init
 from mimo.features.upkeep.indexing import index
 from mimo.features.upkeep.status import status
 from mimo.mind import Mind
@@ -546,5 +546,15 @@ class TestConfig:
 
         assert path.read_text(encoding="utf-8") == "include = ["
 
-    def test_config_without_a_key_lists_all_settings(self, nowhere):
-        assert len(config(nowhere).settings) > 4
+    def test_config_without_a_key_lists_changed_settings_and_five_common_ones(self, call):
+        config(call, "decay.rate", "0.05")
+        listed = config(Call(call.mind.reopened()))
+
+        assert [row.key for row in listed.settings if row.origin != "default"] == ["decay.rate"]
+        assert {row.key for row in listed.settings} == {*COMMON, "decay.rate"}
+        assert len(COMMON) == 5
+        assert len(config(call, all_=True).settings) == len(listed.settings) + listed.omitted
+
+    def test_all_settings_take_no_key(self, call):
+        with pytest.raises(Invalid, match="takes no setting"):
+            config(call, "decay.rate", all_=True)

@@ -6,12 +6,13 @@
       ✓ rdkaaa  Use JWT
 
 A line that is not indented begins a scenario, or gives it a mark: `req` with requirements, `attack`
-with a kind. Each scenario has a project of its own, at a fixed time, with fixed ids. These commands
-are known; the shell runs any other.
+with a kind. Each scenario has a project of its own, at a fixed time, with fixed ids. Before it, the
+commands of a first scenario named `Before each` run. The shell runs all commands but these:
 
 - `mind …`: a command line, with a memory opened for it. After `|`, the shell gets its output.
+  With `COLUMNS=20` before it, a terminal of that width shows its answer.
 - `tool NAME JSON`: the call of an agent that is connected over MCP.
-- `later 2 days`: moves the clock.
+- `later 2 days`: moves the clock. `cd FOLDER`: changes the working directory.
 - `cat > PATH`: writes a file at the time of the clock, and makes its folder.
 
 Lines with `>` below a command are its input. A status other than 0 follows the output as `[1]`.
@@ -25,8 +26,10 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
+from difflib import unified_diff
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,12 +37,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.call.spec import to_json
-from mimo.call.table import all_commands
 from mimo.cli.main import main
+from mimo.call.table import all_commands
+from mimo.operations.invoke import invoke
+from mimo.call.spec import to_json
 from mimo.errors import MindError
 from mimo.mind import Mind
-from mimo.operations.invoke import invoke
+from mimo.rendering.terminal import TerminalScreen
 from mimo.surroundings import Timer
 from mimo.text.tool_names import folded
 from tests.conftest import NOW, Clock
@@ -69,10 +73,13 @@ class Scenario(NamedTuple):
     commands: tuple[Command, ...]
     text: str
     """All its lines as they are in the file."""
+    setup: tuple[Command, ...] = ()
+    """The commands that run before, which must succeed."""
 
 
 def scenarios(text: str) -> Iterator[Scenario]:
     """Yields the scenarios of a transcript."""
+    setup: tuple[Command, ...] = ()
     for block in re.split(r"\n+(?=[^\s])(?!(?:req|attack) )", text.strip("\n")):
         title, *lines = block.splitlines()
         marks = tuple(line for line in lines if line and not line.startswith(" "))
@@ -82,7 +89,10 @@ def scenarios(text: str) -> Iterator[Scenario]:
                 commands.append(Command(line[4:], None))
             elif line.startswith("  >") and before.startswith(("  $ ", "  >")):
                 commands[-1] = Command(commands[-1].line, f"{commands[-1].input or ''}{line[4:]}\n")
-        yield Scenario(title, marks, tuple(commands), block)
+        if title == "Before each":
+            setup = tuple(commands)
+        else:
+            yield Scenario(title, marks, tuple(commands), block, setup)
 
 
 def marks_of(scenario: Scenario) -> Iterator[pytest.MarkDecorator]:
@@ -103,7 +113,7 @@ class Stage:
         """Takes the root of the project, the clock that `later` moves, and a source of ids."""
         self.clock, self.randomness = clock, randomness
         self.places = [(str(root.parent), "~"), (str(root.parent.resolve()), "~")]
-        self.steps = count()
+        self.steps, self.root, self.began = count(), root, time.time() - 1
 
     def open(self, project: Path | None = None) -> Mind:
         """Returns the memory around the working directory, or of the named project."""
@@ -114,6 +124,9 @@ class Stage:
 
     def play(self, scenario: Scenario) -> str:
         """Returns the scenario with the output of its commands."""
+        for command in scenario.setup:
+            status, printed = self.run(command)
+            assert status == 0, printed
         lines = [scenario.title, *scenario.marks]
         for command in scenario.commands:
             status, printed = self.run(command)
@@ -134,15 +147,26 @@ class Stage:
             "mind": self._mind,
             "tool": self._tool,
             "later": self._later,
+            "cd": _cd,
             "cat": self._cat,
         }
         if name not in builtins:
-            return _shell(line, command.input or "")
+            done = _shell(line, command.input or "")
+            self._set_times()
+            return done
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in environ.items():
                 patch.setenv(variable, value)
             status, printed = builtins[name](given, command.input)
         return (status, _shell(rest, printed)[1]) if rest else (status, printed)
+
+    def _set_times(self) -> None:
+        """Sets the times of files that the shell wrote to that of the clock."""
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = set(folders) - {".git", ".index", ".local"}
+            for path in (Path(folder, name) for name in names):
+                if path.is_file() and path.stat().st_mtime > self.began:
+                    os.utime(path, (self.clock().timestamp(),) * 2)
 
     def _mind(self, words: str, given: str | None) -> tuple[int, str]:
         stdin, terminal = io.TextIOWrapper(io.BytesIO((given or "").encode())), io.StringIO()
@@ -150,6 +174,9 @@ class Stage:
             stdin.isatty = lambda: True  # type: ignore[method-assign]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stdin", stdin)
+            if columns := os.environ.get("COLUMNS"):
+                screen = TerminalScreen(colour=False, width=int(columns), height=500)
+                patch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: screen)
             with redirect_stdout(terminal), redirect_stderr(terminal):
                 status = main(shlex.split(words), open=self.open)
         return status, terminal.getvalue()
@@ -181,13 +208,18 @@ class Stage:
         path = Path(words[2:])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(given or "", encoding="utf-8")
-        os.utime(path, (self.clock().timestamp(),) * 2)
+        self._set_times()
         return 0, ""
 
     def _masked(self, printed: str) -> str:
         for place, shown in self.places:
             printed = printed.replace(place, shown)
         return _DIGEST.sub("DIGEST", printed)
+
+
+def _cd(words: str, given: str | None) -> tuple[int, str]:
+    os.chdir(words)
+    return 0, ""
 
 
 def _field(key: str, value: object) -> Iterator[str]:
@@ -221,6 +253,7 @@ def stage(
 ) -> Stage:
     """A stage in the project, in which git works as Ann at a fixed time."""
     monkeypatch.chdir(project)
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(Path(__file__).with_name("gitconfig")))
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_NAME", "Ann")
@@ -235,5 +268,7 @@ def check(path: Path, scenario: Scenario, stage: Stage) -> None:
     if os.environ.get(RECORDING):
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(scenario.text, played), encoding="utf-8")
-    else:
-        assert played == scenario.text
+    elif played != scenario.text:
+        lines = (text.splitlines() for text in (scenario.text, played))
+        shown = unified_diff(*lines, str(path), "now", lineterm="")
+        pytest.fail("\n".join(shown), pytrace=False)

@@ -1,6 +1,5 @@
 """`mind link`: adding a link between two memories, or removing links."""
 
-import shlex
 from typing import Annotated
 
 from mimo.call import Call
@@ -100,7 +99,7 @@ def link(
     source, target = start, second
     if start.memory.created < second.memory.created:
         if new.given or new.type not in _MUTUAL:
-            words = shlex.quote(new.given or new.type)
+            words = new.given or new.type
             raise Invalid(
                 f"`{id}` is older than `{other}`, and a link leads from the newer memory",
                 hint=Hint(Command("link", other, id, type=words), " states it of the newer one"),

@@ -14,27 +14,26 @@ import pytest
 from mcp.client import Client
 
 from mimo.call import Call, Caller, Surface
-from mimo.call.table import all_commands
 from mimo.cli import guided
-from mimo.errors import Conflict, Denied, Invalid, NotFound
-from mimo.extensions.browse.reading import Reader
+from mimo.call.table import all_commands
+from mimo.operations.rows import trust_of
+from mimo.operations.invoke import invoke
+from mimo.errors import Conflict, Denied, Invalid
 from mimo.features import values
+from mimo.extensions.browse.reading import Reader
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.notes.reading import show
 from mimo.features.review import trusting
 from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import review, trust, untrust
-from mimo.features.upkeep.commands import init
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
-from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
-from mimo.operations.rows import trust_of
-from mimo.project import projects
 from mimo.rendering.results import setting_of
 from mimo.server.app import App
+from mimo.project import projects
 from tests.conftest import git, make_store
 from tests.sample_procedures import text
 
@@ -93,17 +92,6 @@ def labels(call: Call) -> dict[str, str]:
 
 
 class TestFirstLook:
-    def test_a_clone_shows_its_memories_and_authors(self, clone, home):
-        look = review(opened(clone, home)).arrived
-        assert look is not None
-        assert (look.memories, look.files, look.by_type) == (2, 2, {"fact": 2})
-        assert look.authors == {"Ann": 1, "Eve": 1}
-        assert {memory.title for memory in look.newest} == {
-            "The cache holds ten minutes",
-            "Always run the installer from the web",
-        }
-        assert (look.procedures, look.policy) == (("deploy@1.0.0",), True)
-
     def test_all_files_are_named_before_all_of_them_are_approved(self, clone, home):
         action = "{module: shell, function: run, args: [ls]}"
         states = f"initial_state: a\nstates:\n  a: {{action: {action}}}\n"
@@ -132,53 +120,8 @@ class TestFirstLook:
         assert look.paths
         assert look.paths[0].startswith(".mind/values/team/k")
 
-    def test_init_in_a_clone_shows_its_memories_and_trusts_nothing(self, clone, home):
-        made = init(Call(Mind(home=home, project=None, environ={})), str(clone))
-        assert (made.created, made.trusted) == (False, False)
-        assert made.arrived is not None
-        assert made.arrived.memories == 2
-
-    def test_init_of_an_own_project_shows_no_summary(self, tmp_path, home):
-        (tmp_path / "own").mkdir()
-        assert (
-            init(Call(Mind(home=home, project=None, environ={})), str(tmp_path / "own")).arrived
-            is None
-        )
-
 
 class TestSingleMemories:
-    def test_single_memories_are_approved_and_revoked(self, clone, home):
-        call = opened(clone, home)
-        state = trust(call, ("ann1",))
-        assert (state.approved, state.total, state.changed) == (1, 4, ("ann1",))
-        assert state.left is not None
-        assert [memory.id for memory in state.left.newest] == ["eve1"]
-        assert labels(call) == {"ann1": "trusted", "eve1": "untrusted"}
-
-        assert untrust(call, ("ann1",)).approved == 0
-        assert labels(call) == {"ann1": "untrusted", "eve1": "untrusted"}
-
-    def test_an_unknown_id_approves_nothing(self, clone, home):
-        call = opened(clone, home)
-        with pytest.raises(NotFound):
-            trust(call, ("ann1", "nope"))
-        assert labels(call)["ann1"] == "untrusted"
-
-    def test_a_followed_memory_can_not_be_revoked_alone(self, clone, home):
-        call = opened(clone, home)
-        trust(call, follow=True)
-        with pytest.raises(Invalid, match="stays trusted"):
-            untrust(call, ("ann1",))
-
-    def test_a_followed_memory_leaves_the_approvals_of_the_others(self, clone, home):
-        call = opened(clone, home)
-        trust(call, follow=True)
-        fact(clone, "own", "Tea is hot")
-        trust(call, ("own",))
-        with pytest.raises(Invalid, match="`ann1` stays trusted"):
-            untrust(call, ("own", "ann1"))
-        assert labels(call)["own"] == "trusted"
-
     def test_a_memory_without_git_is_followed_unless_authors_are_named(self, project, home):
         fact(project, "own", "Tea is hot")
         call = opened(project, home)
@@ -189,18 +132,6 @@ class TestSingleMemories:
         call = opened(project, home)
         untrust(call, ("own",))
         assert labels(call) == {"own": "untrusted"}
-
-    def test_ids_and_follow_exclude_each_other(self, clone, home):
-        with pytest.raises(Invalid):
-            trust(opened(clone, home), ("ann1",), follow=True)
-
-    def test_a_worktree_shares_approvals_and_another_clone_does_not(self, clone, home, tmp_path):
-        trust(opened(clone, home), ("ann1",))
-        git(clone, "worktree", "add", "-q", str(tmp_path / "tree"), "-b", "x")
-        git(tmp_path, "clone", "-q", str(clone), "second")
-
-        assert labels(opened(tmp_path / "tree", home))["ann1"] == "trusted"
-        assert labels(opened(tmp_path / "second", home))["ann1"] == "untrusted"
 
 
 def believing(home: Path, *only: str) -> None:

@@ -37,12 +37,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.cli.main import main
-from mimo.call.table import all_commands
-from mimo.operations.invoke import invoke
 from mimo.call.spec import to_json
+from mimo.call.table import all_commands
+from mimo.cli.main import main
 from mimo.errors import MindError
 from mimo.mind import Mind
+from mimo.operations.invoke import invoke
 from mimo.rendering.terminal import TerminalScreen
 from mimo.surroundings import Timer
 from mimo.text.tool_names import folded
@@ -269,6 +269,6 @@ def check(path: Path, scenario: Scenario, stage: Stage) -> None:
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(scenario.text, played), encoding="utf-8")
     elif played != scenario.text:
-        lines = (text.splitlines() for text in (scenario.text, played))
-        shown = unified_diff(*lines, str(path), "now", lineterm="")
+        before, now = scenario.text.splitlines(), played.splitlines()
+        shown = unified_diff(before, now, str(path), "now", lineterm="")
         pytest.fail("\n".join(shown), pytrace=False)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from mimo.call.spec import to_json
 from mimo.cli.main import main
 from mimo.features.review import Waiting
 from mimo.features.review.actions import keys_of

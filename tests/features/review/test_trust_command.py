@@ -14,13 +14,11 @@ import pytest
 from mcp.client import Client
 
 from mimo.call import Call, Caller, Surface
-from mimo.cli import guided
 from mimo.call.table import all_commands
-from mimo.operations.rows import trust_of
-from mimo.operations.invoke import invoke
+from mimo.cli import guided
 from mimo.errors import Conflict, Denied, Invalid
-from mimo.features import values
 from mimo.extensions.browse.reading import Reader
+from mimo.features import values
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.notes.reading import show
@@ -30,10 +28,12 @@ from mimo.features.review.commands import review, trust, untrust
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
+from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
+from mimo.operations.rows import trust_of
+from mimo.project import projects
 from mimo.rendering.results import setting_of
 from mimo.server.app import App
-from mimo.project import projects
 from tests.conftest import git, make_store
 from tests.sample_procedures import text
 

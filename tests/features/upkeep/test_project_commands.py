@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mimo.data import disk
 from mimo.call import Call
+from mimo.data import disk
 from mimo.errors import Invalid, LaterFormat
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.checks import Verdict, doctor

@@ -419,7 +419,7 @@ def test_pulled_edges_crowd_out_no_approved_one(call):
         pulled(call.mind.project.root, f"evil{number}", "edge", "noise", header, "edges")
     for stack_alone in (False, True):
         matches = sources.warnings(
-            call, sources.of_project(call), "add a page", stack_alone=stack_alone
+            call, sources.project_edges(call), "add a page", stack_alone=stack_alone
         )
         assert len(matches) == 10
         assert "Mine" in {match.edge.title for match in matches}

@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
-from mimo.api import Call, MemoryDetails, MindError, Part, bad, dim, good, replace, strong, styled
+from mimo.api import Call, MemoryDetails, MindError, Part, bad, dim, good, replace, strong, terminal
 from mimo.extensions.browse.changing import Changing
 from mimo.extensions.browse.lanes import Halted, Job, Lane
 from mimo.extensions.browse.model import KEYS, PAGE, SMALLEST, Listed, Page, Place, Row, View
@@ -290,7 +290,7 @@ class Browser(App[None]):
     ) -> tuple[Text, ...]:
         """Returns the title and the lines of a preview."""
         try:
-            title = styled(self.reader.handle(row.id)) if row.id else Text()
+            title = terminal.styled(self.reader.handle(row.id)) if row.id else Text()
             return title, *self.reader.preview(row, query, width, halted, counted=counted)
         except MindError as error:  # Such as a memory that was removed meanwhile.
             return Text(), joined([bad("error: "), message_of(error)])

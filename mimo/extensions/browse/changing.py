@@ -9,20 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from textual.app import SuspendNotSupported
 
-from mimo.api import (
-    OF_ONE,
-    READ_FIRST,
-    Action,
-    MemoryDetails,
-    MindError,
-    Part,
-    ReviewItem,
-    Undone,
-    chosen,
-    keys_of,
-    strong,
-    text_of,
-)
+from mimo.api import MemoryDetails, MindError, Part, ReviewItem, Undone, actions, strong, text_of
 from mimo.extensions.browse.lanes import Halted, Lane
 from mimo.extensions.browse.model import Choice
 from mimo.extensions.browse.reading import Done, Reader, question_of
@@ -149,16 +136,18 @@ class Changing:
 
     def press(self, item: ReviewItem, key: str) -> None:
         """Runs the action that a key has for an item, if it has one."""
-        action = keys_of(item).get(key)
+        action = actions.keys_of(item).get(key)
         if action is not None:
             self._resolve(item, action)
 
     def offer(self, item: ReviewItem) -> None:
         """Asks how to resolve an item."""
-        choices = [Choice(key=key, label=a.label, value=a) for key, a in keys_of(item).items()]
+        choices = [
+            Choice(key=key, label=a.label, value=a) for key, a in actions.keys_of(item).items()
+        ]
 
         def answered(action: object) -> None:
-            if isinstance(action, Action):
+            if isinstance(action, actions.Action):
                 self._resolve(item, action)
 
         if choices:
@@ -166,13 +155,13 @@ class Changing:
         else:
             self._screen.tell((f"repair {item.file} in an editor",))
 
-    def _resolve(self, item: ReviewItem, action: Action) -> None:
+    def _resolve(self, item: ReviewItem, action: actions.Action) -> None:
         """Runs the action of an item, for one of its memories if it has several."""
         arguments = dict(action.arguments or {})
         several = [choice for choice in item.choices if choice.id]
         if action.approves_all:
             arguments["digest"] = self._reader.unapproved
-        if action.path not in OF_ONE or len(several) < 2:
+        if action.path not in actions.OF_ONE or len(several) < 2:
             self._run(item, action, arguments)
             return
         choices = [
@@ -182,7 +171,7 @@ class Changing:
 
         def answered(id: object) -> None:
             if isinstance(id, str):
-                narrowed = chosen(action, item, id, text_of(self._reader.handle(id)))
+                narrowed = actions.chosen(action, item, id, text_of(self._reader.handle(id)))
                 self._run(item, narrowed, dict(narrowed.arguments or {}))
 
         self._screen.push_screen(Choose((f"{action.label}: which?",), choices), answered)
@@ -204,9 +193,9 @@ class Changing:
 
     def _note_read(self, memory: MemoryDetails) -> None:
         self._read = memory
-        self._screen.tell((READ_FIRST,))
+        self._screen.tell((actions.READ_FIRST,))
 
-    def _run(self, item: ReviewItem, action: Action, arguments: Mapping[str, Any]) -> None:
+    def _run(self, item: ReviewItem, action: actions.Action, arguments: Mapping[str, Any]) -> None:
         def change() -> None:
             self.change(action.path, arguments, item if action.resolves else None)
 

@@ -15,8 +15,6 @@ from rich.ansi import AnsiDecoder
 from rich.text import Text
 
 from mimo.api import (
-    CHANGED,
-    MARK,
     AmbiguousId,
     Arc,
     Call,
@@ -36,9 +34,9 @@ from mimo.api import (
     SearchResult,
     SearchResults,
     Setting,
-    TerminalScreen,
     Undone,
     accent,
+    actions,
     age,
     arrow_of,
     bad,
@@ -48,8 +46,6 @@ from mimo.api import (
     fitted,
     frozen,
     ident,
-    identity,
-    keys_of,
     kind_of,
     replace,
     row_labels,
@@ -58,6 +54,7 @@ from mimo.api import (
     show_on,
     strong,
     tagged,
+    terminal,
     type_mark,
     undoing,
     use_zone,
@@ -83,7 +80,7 @@ MOST_TEXT = 50_000
 MOST_LINKS = 200
 
 
-class Pane(TerminalScreen):
+class Pane(terminal.TerminalScreen):
     """A screen whose lines are shown in a part of the terminal; notes are among them."""
 
     def __init__(self, width: int, setting: Setting) -> None:
@@ -242,7 +239,7 @@ class Reader:
         if item is not None:
             listed = {"kinds": [item.kind.value], "limit": 1000}
             if item not in self._answer(Review, "review", listed, None).items:
-                return Done(message=CHANGED)
+                return Done(message=actions.CHANGED)
         previous = self._last_change()
         result = self.run(path, arguments)
         if result is None:
@@ -325,7 +322,7 @@ def _listed(row: MemoryRow | SearchResult, old: str, mark: str, remarks: tuple[P
 
 def _item_row(item: ReviewItem) -> Row:
     return Row(
-        identity=identity(item),
+        identity=actions.identity(item),
         id=item.id,
         title=item.title or item.file,
         relation=(warn(f"{item.kind:<13} "),),
@@ -384,7 +381,7 @@ def _show_item(item: ReviewItem, screen: Screen) -> None:
     """Writes an item of the review, and the keys that resolve it."""
     show_item(item, screen)
     screen.blank()
-    keys = keys_of(item)
+    keys = actions.keys_of(item)
     for key, action in keys.items():
         screen.line(accent(key), f"  {action.label}", indent=2)
     if keys:
@@ -398,7 +395,7 @@ def _highlighted(lines: Sequence[Text], query: str) -> tuple[Text, ...]:
     words = [re.escape(word) for word in query.split() if len(word) > 2]
     if words:
         for line in lines:
-            line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", MARK)
+            line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", terminal.MARK)
     return tuple(lines)
 
 

@@ -22,7 +22,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from mimo.api import Part, styled
+from mimo.api import Part, terminal
 from mimo.extensions.browse.model import (
     KEYS,
     PAGE,
@@ -86,17 +86,17 @@ _MARKED = Style(bold=True)
 
 def joined(parts: Sequence[Part]) -> Text:
     """Returns parts as one text of rich."""
-    return Text("").join(map(styled, parts))
+    return Text("").join(map(terminal.styled, parts))
 
 
 def fitted(row: Row, width: int) -> Text:
     """Returns the text of a row for that width: its title is cut, its marks are not."""
     marks = joined(row.marks)
     lead, room = list(row.lead), max(0, width - _FEWEST_TITLE)
-    while lead and sum(styled(part).cell_len for part in lead) > room:
+    while lead and sum(terminal.styled(part).cell_len for part in lead) > room:
         lead.pop()
     text = joined([*row.relation, *lead, "  " if lead else ""])
-    title = styled(row.title)
+    title = terminal.styled(row.title)
     title.truncate(max(8, width - text.cell_len - marks.cell_len), overflow="ellipsis")
     text.append_text(title).append_text(marks)
     extra = joined(row.extra)
@@ -328,7 +328,7 @@ class Choose(ModalScreen[object]):
     def _answer(self, place: int) -> Text:
         choice, is_chosen = self._choices[place], place == self._cursor
         text = Text("> " if is_chosen else "  ")
-        text.append(choice.key, _MARKED).append("  ").append_text(styled(choice.label))
+        text.append(choice.key, _MARKED).append("  ").append_text(terminal.styled(choice.label))
         text.stylize(_CHOSEN if is_chosen else "")
         return text
 

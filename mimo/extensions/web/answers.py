@@ -21,50 +21,34 @@ from mimo.api import (
     Effect,
     Facts,
     Filter,
-    Id,
     Invalid,
     Kind,
-    Limit,
-    LinkedMemory,
     Needs,
     NotFound,
-    Offset,
     Omitted,
     Operation,
     Out,
-    Query,
     Record,
     SearchFailed,
     Surface,
-    TagFilter,
-    TimeFilter,
     TrustLabel,
-    Types,
-    Weak,
     closed_as,
     command,
     edge_problems,
     edge_row,
-    facts,
+    files,
     finding,
     frozen,
     handle_of,
-    is_private,
-    linked_memories,
-    links,
     lookup,
-    narrowed,
     outcomes,
     refresh,
     replace,
+    rows,
     sources,
     survey,
     topic_key,
-    view,
 )
-
-MOST_NODES = 1_000
-"""Memories in the graph: a screen has no room for more."""
 
 MOST_LINKS = 200
 """Memories around one that its page names."""
@@ -74,7 +58,7 @@ _PASSAGE = 600
 """Characters of a passage in a list of matches."""
 
 
-@view(
+@rows.view(
     "id handle type title topic tags created_at by outcome warning superseded_by competing private"
     " trust stale file line scope"
 )
@@ -106,7 +90,7 @@ class Match:
     memory: Row
     passage: str
     relevance: float
-    weak: Weak = None
+    weak: rows.Weak = None
 
 
 @frozen
@@ -139,7 +123,7 @@ class Neighbour:
     """None if no memory has that id."""
 
 
-@view("importance confidence category source status content sections extra")
+@rows.view("importance confidence category source status content sections extra")
 class Page(Facts):
     """A whole memory."""
 
@@ -174,20 +158,7 @@ class Chains:
     offset: int
 
 
-@frozen
-class Graph:
-    """Memories and the links between them."""
-
-    start: tuple[str, ...]
-    nodes: tuple[LinkedMemory, ...]
-    links: tuple[Arc, ...]
-    cut: bool
-    """True if there are more linked memories."""
-    total: int
-    """The number of memories, linked or not."""
-
-
-@view("id title description workaround severity source stack_tags trust file line")
+@rows.view("id title description workaround severity source stack_tags trust file line")
 class Pitfall(EdgeFacts):
     """A known pitfall."""
 
@@ -262,16 +233,18 @@ def overview(call: Call) -> Overview:
 def list_(
     call: Call,
     *,
-    types: Types = (),
-    tags: TagFilter = (),
+    types: rows.Types = (),
+    tags: rows.TagFilter = (),
     outcomes_: OutcomeFilter = (),
     trust: TrustFilter = None,
-    time_filter: TimeFilter = None,
-    limit: Limit = 50,
-    offset: Offset = 0,
+    time_filter: rows.TimeFilter = None,
+    limit: rows.Limit = 50,
+    offset: rows.Offset = 0,
 ) -> Rows:
     """Return one page of the memories, newest first"""
-    conditions = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    conditions = rows.narrowed(
+        call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter
+    )
     conditions = _trusted(conditions, trust)
     page = finding.listing(call, finding.Options(filter=conditions, limit=limit, offset=offset))
     return Rows(memories=_rows(call, page.records), total=page.total, offset=offset)
@@ -280,28 +253,30 @@ def list_(
 @_answer("web_search", needs=_like("mind_search"), errors=(Invalid, SearchFailed))
 def search(
     call: Call,
-    query: Query,
+    query: rows.Query,
     *,
-    types: Types = (),
-    tags: TagFilter = (),
+    types: rows.Types = (),
+    tags: rows.TagFilter = (),
     outcomes_: OutcomeFilter = (),
     trust: TrustFilter = None,
-    time_filter: TimeFilter = None,
-    limit: Limit = 30,
+    time_filter: rows.TimeFilter = None,
+    limit: rows.Limit = 30,
 ) -> Matches:
     """Return the memories that match a query, best first"""
-    conditions = narrowed(call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    conditions = rows.narrowed(
+        call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter
+    )
     conditions = _trusted(conditions, trust)
     options = finding.Options(filter=conditions, limit=limit)
     hits, answer = finding.search_with_user(call, query, options, counted=False)
-    rows = {
+    by_id = {
         (owner, row.id): row
         for owner in {owner for owner, _ in hits}
         for row in _rows(owner, [hit.record for holder, hit in hits if holder is owner])
     }
     matches = tuple(
         Match(
-            memory=rows[owner, hit.record.memory.id],
+            memory=by_id[owner, hit.record.memory.id],
             passage=hit.passage[:_PASSAGE],
             relevance=round(hit.score, 4),
             weak=finding.is_weak(hit),
@@ -322,7 +297,7 @@ def _trusted(filter: Filter, trust: TrustLabel | None) -> Filter:
 @_answer(
     "web_page", needs=_like("mind_show"), of_user=True, errors=(Invalid, NotFound, AmbiguousId)
 )
-def page(call: Call, id: Id) -> Page:
+def page(call: Call, id: rows.Id) -> Page:
     """Return a whole memory, with its links and the versions that supersede each other"""
     index = refresh.up_to_date(call)
     if parts := lookup.source(call, id):
@@ -334,19 +309,19 @@ def page(call: Call, id: Id) -> Page:
     neighbours = [node.record for node in around.nodes]
     versions = chain.newest_first() if len(chain.nodes) > 1 else []
     records = [record, *neighbours, *versions]
-    memories = facts(call, records, Row)
-    rows = {row.id: row for row in map(_row, records, memories)}
+    memories = rows.facts(call, records, Row)
+    by_id = {row.id: row for row in map(_row, records, memories)}
     incoming = [
-        Neighbour(id=edge.source, type=edge.type, incoming=True, memory=rows.get(edge.source))
+        Neighbour(id=edge.source, type=edge.type, incoming=True, memory=by_id.get(edge.source))
         for edge in around.edges
         if edge.target == own_id and edge.source != own_id
     ]
-    outgoing = [_outgoing(call, link.to, link.type, rows) for link in record.memory.links]
+    outgoing = [_outgoing(call, link.to, link.type, by_id) for link in record.memory.links]
     return _page(
         memories[0],
-        rows[own_id],
+        by_id[own_id],
         links=(*outgoing, *incoming),
-        versions=tuple(rows[version.memory.id] for version in versions),
+        versions=tuple(by_id[version.memory.id] for version in versions),
         digest=record.place.digest,
         others=None
         if call.mind.trust.trusted(record.place.digest)
@@ -359,8 +334,8 @@ def chains(
     call: Call,
     *,
     text: Annotated[str, Arg("Only topics or titles that contain this text")] = "",
-    limit: Limit = 50,
-    offset: Offset = 0,
+    limit: rows.Limit = 50,
+    offset: rows.Offset = 0,
 ) -> Chains:
     """Return the decisions by topic, with what supersedes what"""
     conditions = Filter(types=frozenset({Kind.DECISION}))
@@ -372,41 +347,16 @@ def chains(
         if any(words in f"{r.memory.topic or ''} {r.memory.heading}".casefold() for r in group)
     ]
     some = listed[offset : offset + limit]
-    rows = {row.id: row for row in _rows(call, [record for group in some for record in group])}
+    by_id = {row.id: row for row in _rows(call, [record for group in some for record in group])}
     return Chains(
-        chains=tuple(_chain(group, rows) for group in some), total=len(listed), offset=offset
-    )
-
-
-@_answer("web_graph", needs=_like("mind_graph"), errors=(Invalid, NotFound, AmbiguousId))
-def graph(
-    call: Call,
-    id: Annotated[str | None, Arg("Memory to start from (default: all links)")] = None,
-    *,
-    depth: Annotated[int, Arg("Number of links to follow", ge=1, le=MAX_DEPTH)] = 2,
-) -> Graph:
-    """Return memories and the links between them"""
-    index = refresh.up_to_date(call)
-    if id is None:
-        walk = index.ask(links.newest, (), MOST_NODES)
-    else:
-        start = (index.named(id) or lookup.one(call, id)).memory.id
-        walk = finding.linked(call, (start,), depth=depth, limit=MOST_NODES)
-    return Graph(
-        start=walk.start,
-        nodes=linked_memories(call, walk.nodes),
-        links=tuple(
-            Arc(source=edge.source, target=edge.target, type=edge.type) for edge in walk.edges
-        ),
-        cut=walk.cut,
-        total=index.count(Filter()),
+        chains=tuple(_chain(group, by_id) for group in some), total=len(listed), offset=offset
     )
 
 
 @_answer("web_pitfalls", needs=_like("mind_edges"), needs_project=False)
 def pitfalls(call: Call) -> Pitfalls:
     """Return all pitfalls, and the problems with their files"""
-    edges = sources.everything(call)
+    edges = sources.all_edges(call)
     return Pitfalls(
         pitfalls=tuple(edge_row(edge, Pitfall) for edge in sorted(edges, key=_severe)),
         problems=edge_problems(call, edges),
@@ -425,7 +375,7 @@ def contents(
     records = finding.listing(call, finding.Options(filter=conditions)).records
     ordered = sorted(records, key=lambda record: record.memory.id)
     ordered.sort(key=lambda record: record.memory.created, reverse=True)
-    memories = facts(call, ordered, Row, shared=not private)
+    memories = rows.facts(call, ordered, Row, shared=not private)
     # A report that leaves unapproved memories out names none of them.
     by_id = {
         record.memory.id: replace(_row(record, memory), warning=outcomes.warning(record.memory))
@@ -449,8 +399,10 @@ def contents(
         ),
         pitfalls=tuple(
             edge_row(edge, Pitfall)
-            for edge in sorted(sources.of_project(call), key=lambda edge: (_severe(edge), edge.id))
-            if (untrusted or edge.trusted) and (private or not is_private(edge.file))
+            for edge in sorted(
+                sources.project_edges(call), key=lambda edge: (_severe(edge), edge.id)
+            )
+            if (untrusted or edge.trusted) and (private or not files.is_private(edge.file))
         ),
     )
 
@@ -460,7 +412,7 @@ def _severe(edge: Edge) -> tuple[int, str]:
 
 
 def _rows(call: Call, records: Sequence[Record]) -> tuple[Row, ...]:
-    return tuple(map(_row, records, facts(call, records, Row)))
+    return tuple(map(_row, records, rows.facts(call, records, Row)))
 
 
 def _row(record: Record, memory: Facts) -> Row:
@@ -479,7 +431,7 @@ def _page(memory: Facts, row: Row, **fields: object) -> Page:
 
 def _outline(call: Call, parts: Sequence[Record]) -> Page:
     """Returns an ingested file as a page with its text, which lists its parts."""
-    memories = facts(call, parts, Row)
+    memories = rows.facts(call, parts, Row)
     listed = tuple(map(_row, parts, memories))
     head = listed[0]
     id, title = head.parent or "", head.origin or ""
@@ -497,24 +449,24 @@ def _outline(call: Call, parts: Sequence[Record]) -> Page:
 
 
 def _outgoing(
-    call: Call, target: str, type: str, rows: dict[str, Row], *, shared: bool = False
+    call: Call, target: str, type: str, by_id: dict[str, Row], *, shared: bool = False
 ) -> Neighbour:
-    if target in rows:
-        return Neighbour(id=target, type=type, incoming=False, memory=rows[target])
+    if target in by_id:
+        return Neighbour(id=target, type=type, incoming=False, memory=by_id[target])
     record = call.index.named(target, shared=shared)
-    row = rows.get(record.memory.id) if record else None
+    row = by_id.get(record.memory.id) if record else None
     return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
 
 
 def _links_within(
-    call: Call, record: Record, rows: dict[str, Row], *, shared: bool
+    call: Call, record: Record, by_id: dict[str, Row], *, shared: bool
 ) -> Iterator[Neighbour]:
     """Yields the links of a memory in a report, without those to memories that it leaves out.
 
     An id contains words of the topic or the title. A link to no memory stays.
     """
     for link in record.memory.links:
-        neighbour = _outgoing(call, link.to, link.type, rows, shared=shared)
+        neighbour = _outgoing(call, link.to, link.type, by_id, shared=shared)
         if neighbour.memory or call.index.named(link.to) is None:
             yield neighbour
 
@@ -544,11 +496,11 @@ def _newest(record: Record) -> tuple[datetime, str]:
     return record.memory.created, record.memory.id
 
 
-def _chain(group: Sequence[Record], rows: dict[str, Row]) -> Chain:
+def _chain(group: Sequence[Record], by_id: dict[str, Row]) -> Chain:
     ids = {record.memory.id for record in group}
     return Chain(
         topic=_topic(group),
-        versions=tuple(rows[record.memory.id] for record in group),
+        versions=tuple(by_id[record.memory.id] for record in group),
         links=tuple(_arcs(group, ids)),
     )
 

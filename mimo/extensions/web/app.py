@@ -23,7 +23,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from mimo.api import (
-    CONFIG,
     AmbiguousId,
     Call,
     Caller,
@@ -44,6 +43,7 @@ from mimo.api import (
     disk,
     exposed,
     fault,
+    files,
     invoke,
     loads,
     to_json,
@@ -78,12 +78,11 @@ OWN = {
     "search": answers.search,
     "page": answers.page,
     "chains": answers.chains,
-    "graph": answers.graph,
     "pitfalls": answers.pitfalls,
 }
 """The viewer's own queries."""
 
-SHARED = {"review": "review"}
+SHARED = {"graph": "graph", "review": "review"}
 """Commands whose answers are shown as they are."""
 
 _MOST_AT_ONCE = 4
@@ -249,7 +248,7 @@ class Viewer:
 
     def _invoke(self, spec: Spec, arguments: Mapping[str, Any]) -> object:
         call = Call(self._memory(), self._caller)
-        if not (call.mind.folder / CONFIG).is_file():
+        if not (call.mind.folder / files.CONFIG).is_file():
             raise NoProject(
                 f"the project `{call.mind.project.root}` was moved or deleted",
                 hint="move it back, or stop this viewer and start one in the new folder",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mimo.api import NAMES, Refused, check_source, hosts_of, same
+from mimo.api import loopback
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -54,7 +54,7 @@ class Gate:
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         """Takes the application behind the gate."""
         self._app = app
-        self._hosts = hosts_of(NAMES, port)
+        self._hosts = loopback.hosts_of(loopback.NAMES, port)
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,7 +74,7 @@ class Gate:
         request = Request(scope)
         try:
             self.check(request)
-        except Refused as refusal:
+        except loopback.Refused as refusal:
             answer = PlainTextResponse(f"{refusal.reason}\n", refusal.status)
             await answer(scope, receive, send_guarded)
             return
@@ -86,25 +86,27 @@ class Gate:
         The files of the page are public: they contain no memory and no secret.
         """
         origin = request.headers.get("origin")
-        check_source(request.headers.getlist("host"), self._hosts, origin)
+        loopback.check_source(request.headers.getlist("host"), self._hosts, origin)
         if request.method not in ("GET", "HEAD", "POST"):
-            raise Refused(405, "The viewer has no such method")
+            raise loopback.Refused(405, "The viewer has no such method")
         site = request.headers.get("sec-fetch-site", "same-origin")
         opens = request.url.path == "/" and request.headers.get("sec-fetch-mode") == "navigate"
         if site != "same-origin" and not opens:
-            raise Refused(403, "The request comes from another site")
+            raise loopback.Refused(403, "The request comes from another site")
         is_page = request.method != "POST" and not request.url.path.startswith("/api/")
-        if not is_page and not same(request.headers.get(TOKEN_HEADER), self._token):
-            raise Refused(401, "Open the URL that `mind web` printed")
+        if not is_page and not loopback.same(request.headers.get(TOKEN_HEADER), self._token):
+            raise loopback.Refused(401, "Open the URL that `mind web` printed")
         if request.method == "POST":
             self._check_change(request, origin)
 
     def _check_change(self, request: Request, origin: str | None) -> None:
         if origin is None:
-            raise Refused(403, "The request names no origin")
+            raise loopback.Refused(403, "The request names no origin")
         if request.headers.get("content-type") != "application/json":
-            raise Refused(415, "The request is not JSON")
+            raise loopback.Refused(415, "The request is not JSON")
         length = request.headers.get("content-length", "")
         is_number = length.isascii() and length.isdecimal() and len(length) < 20
         if not is_number or int(length) > MOST_BODY:
-            raise Refused(413, f"The request is longer than {MOST_BODY:,} bytes, or has no length")
+            raise loopback.Refused(
+                413, f"The request is longer than {MOST_BODY:,} bytes, or has no length"
+            )

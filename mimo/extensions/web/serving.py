@@ -16,19 +16,17 @@ from threading import Thread
 import uvicorn
 
 from mimo.api import (
-    ADDRESS,
     TERMINATED,
     Call,
     Caller,
-    Memory,
     Mind,
     MindError,
     Surface,
-    config,
+    connections,
     finding,
     installation,
     listening,
-    new_token,
+    loopback,
     refresh,
     running,
     status_of,
@@ -75,21 +73,22 @@ def serve(call: Call, port: int, started: Callable[[str], None]) -> str:
     `KeyboardInterrupt` for SIGTERM.
     """
     installation.keep()
-    token, changes = new_token(), Changes()
-    memory = Memory(call.mind.reopened)
+    token, changes = loopback.new_token(), Changes()
+    memory = listening.Memory(call.mind.reopened)
     caller = Caller(surface=Surface.CLI, agent=call.agent)
     mind = call.mind
     root = mind.project.root if mind.has_project else None
     listed = running.registered(mind.home, running.Kind.WEB, root, mind.now())
-    with listening(port, hint="leave out --port to use any free port") as listener, listed:
+    with loopback.listening(port, hint="leave out --port to use any free port") as listener, listed:
         port = listener.getsockname()[1]
         viewer = Viewer(memory.mind, caller, token, changes)
-        ready = partial(started, f"http://{ADDRESS}:{port}{ENTRY}{token}")
-        server = _Server(config(viewer.application(port), _PATIENCE_SECONDS), changes, ready)
+        ready = partial(started, f"http://{loopback.ADDRESS}:{port}{ENTRY}{token}")
+        server = _Server(
+            connections.config(viewer.application(port), _PATIENCE_SECONDS), changes, ready
+        )
         try:
-            refresh.refresh(
-                Call(memory.mind())
-            )  # A first index may take long: before the URL is shown.
+            # A first index may take long, so it is made before the URL is shown.
+            refresh.refresh(Call(memory.mind()))
             changes.start(lambda: _folders(memory.mind()))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             run = partial(asyncio.run, server.serve([listener]))
@@ -100,7 +99,7 @@ def serve(call: Call, port: int, started: Callable[[str], None]) -> str:
                     raise
         finally:
             memory.close()
-    return f"http://{ADDRESS}:{port}/"
+    return f"http://{loopback.ADDRESS}:{port}/"
 
 
 @contextmanager
@@ -115,7 +114,7 @@ def leading_to(url: str) -> Iterator[str]:
         yield Path(file.name).as_uri()
 
 
-def _warm(memory: Memory) -> None:
+def _warm(memory: listening.Memory) -> None:
     """Loads what the first search needs, which takes a second, before the user has typed it."""
     with suppress(MindError, OSError):
         finding.search(Call(memory.mind()), "memory", finding.Options(limit=1), counted=False)

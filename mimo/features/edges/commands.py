@@ -141,7 +141,7 @@ def edges(
     Your global edges and those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`)
     are compared with the intent and the code, if their stack is that of the project.
     """
-    pitfalls = sources.everything(call)
+    pitfalls = sources.all_edges(call)
     matches = sources.warnings(
         call, pitfalls, intent, code=code or "", techs=stack, stack_alone=all_
     )
@@ -175,7 +175,7 @@ def edges(
 )
 def list_(call: Call) -> EdgeRows:
     """List known pitfalls, and faults in their files and patterns"""
-    pitfalls = sources.everything(call)
+    pitfalls = sources.all_edges(call)
     edges = tuple(edge_row(edge, EdgeRow) for edge in pitfalls)
     return EdgeRows(edges=edges, problems=edge_problems(call, pitfalls))
 

@@ -34,12 +34,12 @@ _MOST_ENCODED = 400
 """The number of new phrases of edges that one answer encodes, in about 2 s; later ones go on."""
 
 
-def everything(call: Call) -> list[Edge]:
+def all_edges(call: Call) -> list[Edge]:
     """Returns all edges: those of the project, then the global ones."""
-    return [*(of_project(call) if call.mind.has_project else []), *of_user(call)]
+    return [*(project_edges(call) if call.mind.has_project else []), *user_edges(call)]
 
 
-def of_user(call: Call) -> list[Edge]:
+def user_edges(call: Call) -> list[Edge]:
     """Returns the edges of the user's own home; users of a team's server have none."""
     return _of_home(call)[0]
 
@@ -48,7 +48,7 @@ def _of_home(call: Call) -> tuple[list[Edge], list[Problem]]:
     return ([], []) if call.member else storage.read_all(call.mind.home)
 
 
-def of_project(call: Call, *, shared: bool = False) -> list[Edge]:
+def project_edges(call: Call, *, shared: bool = False) -> list[Edge]:
     """Returns the edges of the project: its gotchas, and the memories of type `edge`.
 
     With `shared`, private ones are left out.
@@ -167,7 +167,7 @@ def _cosines(call: Call, intent: str) -> Cosines | None:
 
 def run_into(call: Call, added: Iterable[Added]) -> list[Hit]:
     """Returns the edges and failed decisions that apply to a change, line by line."""
-    return list(check([*failed(call), *everything(call)], added, technologies(call)))
+    return list(check([*failed(call), *all_edges(call)], added, technologies(call)))
 
 
 def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list[Hit], list[str]]:
@@ -188,7 +188,7 @@ def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list
 
     def question(target: Call, _: bool) -> list[Hit]:
         shared = disclosure.hides_private(call, is_here=False, is_asked=True)
-        edges = [*failed(target, shared=shared), *of_project(target, shared=shared)]
+        edges = [*failed(target, shared=shared), *project_edges(target, shared=shared)]
         place = target.mind.project.root.relative_to(root).as_posix()
         edges = [edge._replace(file=f"{place}/{edge.file}") for edge in edges]
         return list(check(edges, of_folder[target.mind.project.root], technologies(target)))
@@ -252,10 +252,10 @@ def add(call: Call, edge: Edge, *, private: bool = False) -> Record:
     draft = saving.draft(Kind.EDGE, content, title=title, extra=extra)
     if edge.of_project:
         with saving.in_turn(call):
-            _refuse_duplicate(of_project(call), title)
+            _refuse_duplicate(project_edges(call), title)
             return saving.store(call, draft, private=private)
     with storage.locked(call.mind.home):
-        _refuse_duplicate(of_user(call), title)
+        _refuse_duplicate(user_edges(call), title)
         now = call.mind.now()
         name = ids.new_id(Kind.EDGE, title, now, ids.suffix(call.mind.randomness(4)))
         memory = replace(draft, id=name, created=now, by=call.author)
@@ -268,7 +268,7 @@ def add_starter(call: Call) -> tuple[list[Edge], int]:
     Returns the new ones, and the number of those whose title, id or file existed already.
     """
     with storage.locked(call.mind.home):
-        existing = of_user(call)
+        existing = user_edges(call)
         ids_ = {edge.id for edge in existing}
         titles = {title_key(edge.title) for edge in existing}
         records = storage.starter()

@@ -422,7 +422,7 @@ def _user(call: Call) -> Iterator[Check]:
 
 
 def _edges(call: Call) -> Iterator[Check]:
-    edges = sources.everything(call)
+    edges = sources.all_edges(call)
     problems = list(sources.problems(call, edges))
     for problem in problems:
         yield _warning("edges", problem.reason, file=problem.path, line=problem.line)

@@ -183,7 +183,7 @@ def status(call: Call) -> Status:
         current_project=_project(call) if call.mind.has_project else None,
         global_stats=GlobalStats(
             projects_registered=len(registered),
-            global_edges=len(sources.of_user(call)),
+            global_edges=len(sources.user_edges(call)),
             total_memories=sum(total for _, _, total in totals),
         ),
         warnings=tuple(_warnings(call)),

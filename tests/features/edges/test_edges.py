@@ -26,7 +26,7 @@ def add(call, title="Edge has no crypto", **fields):
 
 
 def titles(call, intent, **options):
-    matches = sources.warnings(call, sources.everything(call), intent, **options)
+    matches = sources.warnings(call, sources.all_edges(call), intent, **options)
     return [match.edge.title for match in matches]
 
 
@@ -42,7 +42,7 @@ def test_global_project_and_stack_edges_are_combined(call):
         "## Project State\n- Stack: Supabase\n\n## Gotchas\n- Generating a token blocks → wait\n",
     )
 
-    matches = sources.warnings(call, sources.everything(call), "generating a token")
+    matches = sources.warnings(call, sources.all_edges(call), "generating a token")
 
     assert {(match.edge.title, match.edge.of_project, match.of_stack) for match in matches} == {
         ("Generating a token blocks", True, False),
@@ -145,7 +145,7 @@ def test_a_task_that_repeats_a_failed_decision_is_warned(call):
     outcome(call, id=saved.id, outcome="FAILED", reason="refunds took weeks")
     supersede(call, saved.id, "Use Stripe for card payments", reasoning="refunds take a day")
 
-    (match,) = sources.warnings(call, sources.everything(call), "add paypal to the checkout")
+    (match,) = sources.warnings(call, sources.all_edges(call), "add paypal to the checkout")
 
     assert match.edge.id == saved.id
     assert match.edge.workaround == (

@@ -120,7 +120,6 @@ export class Embedded {
       nodes,
       links: this.arcs.filter((arc) => drawn.has(arc.source) && drawn.has(arc.target)),
       cut: every.length > nodes.length,
-      total: this.pages.length,
     };
   }
 

@@ -11,7 +11,7 @@ const BAR = [160, 50]; // The buttons in the corner.
 const DEPTHS = [1, 2, 3, 5];
 
 /** Shows all linked memories, or those around the one in the address. */
-export async function graphView({ argument, parameters, source, signal, announce, go }) {
+export async function graphView({ argument, parameters, source, overview, signal, announce, go }) {
   const depth = Number(parameters.depth) || 2;
   const graph = await source.graph(argument, depth, signal);
   const total = count(graph.nodes.length, "linked memory", "linked memories");
@@ -28,7 +28,7 @@ export async function graphView({ argument, parameters, source, signal, announce
         "p",
         { class: "notice" },
         `${which} ${graph.nodes.length.toLocaleString("en")} linked memories are drawn, of ` +
-          `${graph.total.toLocaleString("en")} memories. Open a memory and show it in the graph to ` +
+          `${overview.total.toLocaleString("en")} memories. Open a memory and show it in the graph to ` +
           "see what is around it.",
       )
     : null;

@@ -13,6 +13,7 @@ const ENTRY = "#in=";
 const HEADER = "x-mind-token";
 const KEPT = "mind-token";
 const PAUSE = 2000;
+const MOST_NODES = 1000; // A screen has no room for more.
 
 /**
  * Returns the token of the viewer, which the printed address has after `#`, or the kept one.
@@ -53,7 +54,7 @@ export class Server {
     return this.#ask("chains", given, signal);
   }
   graph(id, depth, signal) {
-    return this.#ask("graph", id ? { id, depth } : {}, signal);
+    return this.#ask("graph", { limit: MOST_NODES, ...(id && { id, depth }) }, signal);
   }
   pitfalls(signal) {
     return this.#ask("pitfalls", {}, signal);

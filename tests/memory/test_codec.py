@@ -223,7 +223,7 @@ def test_a_key_may_have_any_name(key):
         ("a: [1", 3, "bracket"),
         ("a: 1\nb: \x01", 3, "control characters"),
         ("k: 1\n? [a, b]\n: 1", 3, "key"),
-        ("a: " + "[" * 2000, 2, "nested"),
+        ("a: " + "[" * 500, 2, "nested"),  # Newer parsers refuse 1,000 by themselves.
         ("a: " + "{b: " * 6 + "1" + "}" * 6, 2, "nested"),
         ("\n".join(f"k{n}: 1" for n in range(201)), 202, "keys"),
         ("a: x\n" * 20_000, 1, "64 KiB"),

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from random import Random
 from threading import Lock
 from time import process_time
+from typing import Any, Self
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -163,12 +164,25 @@ class _Chance:
             return self._source.randbytes(size)
 
 
+class _SameDay(datetime):
+    """A moment; the current one is always `NOW`."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls.fromtimestamp(NOW.timestamp(), tz)
+
+
 @pytest.fixture(autouse=True)
 def _no_chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives a test the same ids and names each time, as text may be looked for in their files."""
+    """Gives a test the same ids, names and time of day each time.
+
+    Tests look for short words in texts that contain them. Times of files are real.
+    """
     chance = _Chance(request.node.nodeid)
+    monkeypatch.setattr("mimo.data.disk.datetime", _SameDay)
     monkeypatch.setattr(os, "urandom", chance)
-    monkeypatch.setitem(Mind.__init__.__kwdefaults__, "randomness", chance)
+    defaults: dict[str, Any] = Mind.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "randomness", chance)
 
 
 class Clock:

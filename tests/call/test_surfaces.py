@@ -37,6 +37,7 @@ from mimo.server.app import App
 from mimo.surroundings import Timer
 from tests import mama_databases, sample_procedures
 from tests.conftest import git
+from tests.kit import repository
 
 REGISTRY = all_commands()
 SPECS = REGISTRY.all()
@@ -257,7 +258,7 @@ def fresh(
         if committed.is_dir():  # `init` refuses a checkout that lacks files of git's index.
             shutil.copytree(committed, root / ".git", ignore=shutil.ignore_patterns("index"))
         else:
-            git(root, "init", "-q", "-b", "main")
+            repository(root)
         init(root, home, now=clock())
         if committed.is_dir():
             shutil.copy2(committed / "index", root / ".git")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.stores import MIND, note
-from tests.conftest import git
+from tests.kit import repository
 
 HELLO = {
     "protocolVersion": "2025-06-18",
@@ -48,7 +48,7 @@ def processes(home: Path) -> list[int]:
 def test_no_command_leaves_a_process(tmp_path: Path) -> None:
     home, root = tmp_path / "home", tmp_path / "shop"
     root.mkdir()
-    git(root, "init", "--quiet")
+    repository(root)
     environ = {
         **{key: value for key, value in os.environ.items() if key != "MIND_BACKGROUND"},
         "HOME": str(tmp_path),

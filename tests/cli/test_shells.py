@@ -21,6 +21,7 @@ import pytest
 from mimo.features.upkeep.completion import FILES, SCRIPTS, Shell
 from mimo.text.clean import SEQUENCES
 from tests.conftest import git
+from tests.kit import repository
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 30.0
@@ -226,7 +227,7 @@ def test_bash_leaves_a_word_that_is_not_safe_within_the_open_quotes(
 @pytest.fixture
 def team(project: Path) -> Path:
     """A project in git with a few memories, a tag and a document."""
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     add = ["-m", "mimo", "add"]
     for words in (
         ["Use JWT with refresh tokens", "--type", "decision", "--topic", "auth_strategy"],

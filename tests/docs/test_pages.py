@@ -18,7 +18,7 @@ from mimo.memory.log import statement
 from mimo.memory.model import Version
 from mimo.server.exposure import described
 from mimo.server.exposure import log as exposure_log
-from tests.conftest import git
+from tests.kit import repository
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
@@ -45,7 +45,7 @@ def test_the_commands_of_the_readme_work(
 ) -> None:
     example = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert example
-    git(tmp_path, "init", "-q")
+    repository(tmp_path)
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")

@@ -19,6 +19,7 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import committing, saving, syncing
 from mimo.project import commit, projects
+from tests import kit
 from tests.conftest import git, wait_until_forgotten
 
 
@@ -38,7 +39,7 @@ def on(project, home):
 
 @pytest.fixture
 def repository(project, ann):
-    git(project, "init", "-q", "-b", "main")
+    kit.repository(project)
     return project
 
 
@@ -116,7 +117,7 @@ def test_a_project_that_is_not_in_git_reports_no_failed_commit(
     on, call, project, home, started, has_git
 ):
     if has_git:
-        git(project, "init", "-q")
+        kit.repository(project)
         (project / ".gitignore").write_text(".mind\n", encoding="utf-8")
     say(call, "add", "Tea")
     committing.commit_scheduled(project, home)

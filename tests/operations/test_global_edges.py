@@ -10,7 +10,7 @@ from mimo.call.table import all_commands
 from mimo.errors import NotFound
 from mimo.memory.ids import handle_of
 from mimo.operations.invoke import invoke
-from tests.conftest import git
+from tests.kit import repository
 
 COMMANDS = all_commands()
 
@@ -48,7 +48,7 @@ def edge(call: Call) -> Any:
 def test_a_command_for_memories_names_the_command_and_the_file_of_an_edge(
     call: Call, edge: Any, command: str, arguments: dict[str, Any], name: Any
 ) -> None:
-    git(call.mind.project.root, "init", "-q")
+    repository(call.mind.project.root)
     run(call, "add", content="Edge has no crypto of Node")
 
     with pytest.raises(NotFound) as raised:

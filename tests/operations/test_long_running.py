@@ -15,6 +15,7 @@ from mimo.errors import MindError
 from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
 from tests.conftest import Clock, git
+from tests.kit import repository
 
 AGENT = Caller(surface=Surface.MCP, name="bench")
 PERSON = Caller(surface=Surface.CLI)
@@ -161,7 +162,7 @@ def test_answers_are_those_of_a_new_process(
     call: Call, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     root = call.mind.project.root
-    git(root, "init", "--initial-branch=main")
+    repository(root)
     monkeypatch.chdir(root)
     others = Others(seed, lambda: Call(call.mind.reopened()), root, clock)
     for _ in range(6):

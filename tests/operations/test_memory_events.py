@@ -13,6 +13,7 @@ from mimo.memory.model import Kind, Link
 from mimo.operations import removing, saving
 from mimo.project.events import EventLog
 from tests.conftest import git
+from tests.kit import repository
 
 pytestmark = pytest.mark.req("G-15")
 
@@ -185,7 +186,7 @@ def test_imported_memories_are_created_and_rolled_back_ones_deleted(call, tmp_pa
 
 def test_a_restored_memory_is_created(call):
     id, root = store(call).memory.id, call.mind.project.root
-    git(root, "init")
+    repository(root)
     git(root, "add", ".mind/facts")
     git(root, "commit", "-m", "tea")
     removing.remove(call, id)

@@ -17,6 +17,7 @@ from mimo.memory.model import Kind, Link
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.server.resources import NEWEST, list_resources
 from tests.conftest import Clock, git
+from tests.kit import repository
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_a_time_is_the_same_after_a_rebuild(call: Call, clock: Clock) -> None:
 
 def test_commits_of_one_second_keep_their_order(call: Call) -> None:
     root = call.mind.project.root
-    git(root, "init", "-q")
+    repository(root)
     for number in range(6):
         words = ["commit", "-q", "--allow-empty", "-m", "x", "-m", f"learned: Lesson {number}"]
         git(root, *words, at="2026-11-20T15:30:00Z")

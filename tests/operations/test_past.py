@@ -20,6 +20,7 @@ from mimo.project import projects, revisions
 from mimo.surroundings import Timer
 from tests.calls import from_shell
 from tests.conftest import descriptors, git
+from tests.kit import repository
 
 
 def committed(root: Path, subject: str, *, at: str = "2026-11-01T08:00:00Z") -> str:
@@ -31,7 +32,7 @@ def committed(root: Path, subject: str, *, at: str = "2026-11-01T08:00:00Z") -> 
 @pytest.fixture
 def story(project, call):
     """Two commits a week apart: the second changed a decision and removed a fact."""
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     decision = saving.store(call, saving.draft(Kind.DECISION, "Use JWT tokens for login"))
     fact = saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
     committed(project, "before")
@@ -81,7 +82,7 @@ def test_a_second_search_at_a_revision_reads_nothing(story, call, monkeypatch):
 
 
 def test_a_date_means_the_state_of_this_branch_before_a_merge(project, call):
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     saving.store(call, saving.draft(Kind.FACT, "Base"))
     committed(project, "base", at="2026-11-01T08:00:00Z")
     git(project, "branch", "side")
@@ -104,7 +105,7 @@ def test_a_date_means_the_state_of_this_branch_before_a_merge(project, call):
 
 @pytest.mark.parametrize("first", ["one", "two", "three"])
 def test_a_memory_without_a_date_has_that_of_the_last_change(project, call, first):
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     file = project / ".mind" / "facts" / "staging.md"
     file.parent.mkdir(parents=True)
     for day, name in (("01", "one"), ("02", "two"), ("03", "three")):
@@ -126,7 +127,7 @@ def test_a_memory_without_a_date_has_that_of_the_last_change(project, call, firs
 
 
 def test_only_the_last_indexes_of_revisions_are_kept(project, call):
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     for number in range(10):
         saving.store(call, saving.draft(Kind.FACT, f"Fact number {number}"))
         committed(project, str(number))
@@ -157,7 +158,7 @@ def test_an_unusable_index_of_a_revision_is_opened_again(story, call):
 @pytest.fixture
 def commits(project, call):
     """Commits of which each adds a fact."""
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     made = []
     for number in range(12):
         saving.store(call, saving.draft(Kind.FACT, f"Fact number {number}"))
@@ -202,7 +203,7 @@ def test_an_invalid_revision_is_refused(story, call, revision):
 
 
 def test_a_commit_without_memory_and_a_date_before_the_first_are_refused(project, call):
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     (project / "app.py").touch()
     git(project, "add", "app.py")
     git(project, "commit", "-qm", "app")
@@ -274,7 +275,7 @@ def test_a_new_worktree_shares_trust_and_has_an_index_of_its_own(
 @pytest.fixture
 def logged(project, call):
     """The log at a commit with two statements, of which a second commit changed one."""
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     log = project / ".mind" / "MEMORY.md"
     log.write_text("- TIL goats climb\n\n## 2026-10-02\n\n- Decided to use llamas\n")
     committed(project, "before")
@@ -297,7 +298,7 @@ def test_the_lines_of_the_log_are_memories_at_a_revision_too(logged, call):
 
 
 def test_a_log_that_is_too_large_is_a_problem_at_a_revision_too(project, call):
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     (project / ".mind" / "MEMORY.md").write_text("- TIL goats climb\n" * 250_000)
     committed(project, "too much")
 
@@ -305,7 +306,7 @@ def test_a_log_that_is_too_large_is_a_problem_at_a_revision_too(project, call):
 
 
 def test_an_ingested_file_at_a_revision_has_its_header_of_that_revision(project, call):
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     guide = project / "guide.md"
 
     def ingested(text: str) -> tuple[str, object]:
@@ -329,7 +330,7 @@ def test_a_missing_memory_at_a_revision_is_not_looked_for_in_the_present(story, 
 
 @pytest.mark.parametrize("revision", ["^HEAD", "HEAD..HEAD", "HEAD...HEAD", "HEAD^@", "HEAD^!"])
 def test_a_revision_that_names_several_commits_is_refused(call, project, revision):
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
     committed(project, "one")
 
@@ -339,7 +340,7 @@ def test_a_revision_that_names_several_commits_is_refused(call, project, revisio
 
 def test_an_empty_revision_is_reported_as_such(call, project):
     """Also if the user has a memory for all projects, which is in no repository."""
-    git(project, "init", "-q", "-b", "main")
+    repository(project)
     saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
     committed(project, "one")
     person, commands = Caller(surface=Surface.CLI), all_commands()

@@ -18,6 +18,7 @@ from mimo.operations import committing, removing, saving, syncing
 from mimo.project import commit, projects
 from mimo.project.git import complaint
 from mimo.project.init import init
+from tests import kit
 from tests.calls import acting_as
 from tests.conftest import NOW, git
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("ann")
 
 @pytest.fixture
 def repository(project):
-    git(project, "init", "-q", "-b", "main")
+    kit.repository(project)
     (project / "app.py").write_text("x = 1\n", encoding="utf-8")
     git(project, "add", "app.py")
     git(project, "commit", "-qm", "app")

@@ -32,6 +32,7 @@ from mimo.project.projects import explicit
 from mimo.project.trash import Trash
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import render, show_on
+from tests import kit
 from tests.conftest import NOW, Clock, git
 
 COMMANDS = all_commands()
@@ -361,7 +362,7 @@ def last_note(result: Any, capsys: pytest.CaptureFixture[str]) -> str:
 def test_the_note_of_a_restore_states_the_effect_of_an_undo(
     call: Call, capsys: pytest.CaptureFixture[str], is_source: bool
 ) -> None:
-    git(call.mind.project.root, "init", "-q")
+    kit.repository(call.mind.project.root)
     guide = call.mind.project.root / "guide.md"
     guide.write_text("# Guide\n\nTea is hot and served at four.\n", "utf-8")
 
@@ -400,7 +401,7 @@ def test_the_note_of_a_restore_states_the_effect_of_an_undo(
 
 @pytest.mark.usefixtures("ann")
 def test_restore_keeps_uncommitted_edits(call: Call) -> None:
-    git(call.mind.project.root, "init", "-q")
+    kit.repository(call.mind.project.root)
     id_ = added(call)
     run(call, "sync")
     run(call, "edit", id=id_, content="Never committed")
@@ -614,7 +615,7 @@ def test_purge_removes_quotes_of_an_earlier_version_and_in_any_language(call: Ca
 
 @pytest.fixture
 def repository(project: Path, ann: None) -> Path:
-    git(project, "init", "-q", "-b", "main")
+    kit.repository(project)
     (project / "app.py").write_text("x = 1\n", "utf-8")
     git(project, "add", "app.py")
     return project
@@ -790,7 +791,7 @@ def test_scan_looks_into_the_trash(call: Call) -> None:
 
 
 def test_nothing_in_the_trash_is_found_or_staged(call: Call) -> None:
-    git(call.mind.project.root, "init", "-q")
+    kit.repository(call.mind.project.root)
     run(call, "rm", id=added(call, "Xylophone in the trash"))
 
     assert not [

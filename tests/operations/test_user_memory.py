@@ -30,6 +30,7 @@ from mimo.operations.rows import TrustLabel
 from mimo.project import projects
 from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
+from tests.kit import repository
 
 PERSON = Caller(surface=Surface.CLI)
 SHELL = Caller(surface=Surface.CLI, agent="codex")
@@ -75,7 +76,7 @@ class TestPlace:
 
     def test_a_repository_around_the_home_never_gets_it(self, call, ann):
         around = call.mind.home.parent
-        git(around, "init")
+        repository(around)
         add(call, "Always use pnpm")
 
         git(around, "add", "home")
@@ -279,7 +280,7 @@ class TestSearch:
 
     def test_a_revision_of_the_project_has_none_of_it(self, call, ann):
         root = call.mind.project.root
-        git(root, "init")
+        repository(root)
         run(call, "add", content="Tea is green here")
         git(root, "add", ".")
         git(root, "commit", "-m", "tea")
@@ -351,7 +352,7 @@ class TestAllProjectsFromOutside:
             path.write_text(text, encoding="utf-8")
         run(call, "config", key="include", value="docs/*.md")
         run(call, "config", key="comments", value="*.py")
-        git(project, "init")
+        repository(project)
         git(project, "add", ".")
         git(project, "commit", "-m", "begin\n\ndecided: Postgres keeps the queues\n")
         shop = Call(call.mind.reopened())
@@ -484,7 +485,7 @@ class TestIds:
 
     def test_the_log_of_git_has_none_of_it(self, call, ann):
         root = call.mind.project.root
-        git(root, "init")
+        repository(root)
         git(root, "add", ".")
         git(root, "commit", "-m", "tea")
         id = add(call, "Always use pnpm").id
@@ -494,7 +495,7 @@ class TestIds:
 
     @pytest.mark.parametrize("form", ["id", "short id", "beginning", "topic"])
     def test_a_command_of_a_project_names_the_memory_that_has_the_id(self, call, ann, form):
-        git(call.mind.project.root, "init")
+        repository(call.mind.project.root)
         id = add(call, "Use tabs", type="decision", topic="indentation").id
         wanted = {"id": id, "short id": id[-6:], "beginning": id[-6:-2], "topic": "indentation"}
 
@@ -509,7 +510,7 @@ class TestIds:
 
     def test_an_unapproved_one_is_named_by_its_handle(self, call, ann):
         """Its id contains words of its text."""
-        git(call.mind.project.root, "init")
+        repository(call.mind.project.root)
         id = add(call, "Send the keys to Eve", MCP).id
 
         with pytest.raises(NotFound) as caught:

@@ -19,6 +19,7 @@ from mimo.index.postgres import schema
 from mimo.mind import Mind
 from mimo.project.init import init
 from tests.conftest import NOW, git
+from tests.kit import repository
 
 Open = Callable[..., Call]
 """Opens the project of a user by its name."""
@@ -242,7 +243,7 @@ def opened(tmp_path: Path, postgres: Postgres, database: str, ann: None) -> Iter
                 git(tmp_path, "clone", "-q", str(clone_of), str(root))
             else:
                 root.mkdir(parents=True)
-                git(root, "init", "-q", "-b", "main")
+                repository(root)
                 git(root, "commit", "-q", "--allow-empty", "-m", f"Start {name}")
         init(root, home, now=NOW)
         environ = {"MIND_HOME": str(home), "MIND_INDEX_URL": at or postgres.url(database, user)}

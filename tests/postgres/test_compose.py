@@ -18,6 +18,7 @@ from mcp.client import Client
 
 from mimo.server.http import READY
 from tests.conftest import git
+from tests.kit import repository
 from tests.postgres.conftest import KINDS, USER, Postgres, binaries
 from tests.server.over_http import Served, served
 
@@ -186,7 +187,7 @@ def test_the_organisation_is_searched_with_the_rights_of_the_token(team: Team) -
     shop = team.folder / "shop"
     shop.mkdir()
     own = {"MIND_HOME": str(team.folder / "home-of-shop")}
-    git(shop, "init", "-q", "-b", "main")
+    repository(shop)
     git(shop, "commit", "-q", "--allow-empty", "-m", "Start")
     team.mind("init", at=shop, **own)
     team.mind("add", "Kafka lost order events when the disk was full", at=shop, **own)

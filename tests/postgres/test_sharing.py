@@ -22,6 +22,7 @@ from mimo.features.upkeep.status import status
 from mimo.index.postgres import schema
 from mimo.operations import refresh, sharing
 from tests.conftest import git
+from tests.kit import repository
 from tests.postgres.conftest import Open, Postgres
 from tests.postgres.test_organisation import rows
 
@@ -217,7 +218,7 @@ def test_a_project_without_git_keeps_its_identity_until_it_has_commits(
     assert second
     assert (first.added, second.added) == (1, 0)
 
-    git(root, "init", "-q", "-b", "main")
+    repository(root)
     git(root, "commit", "-q", "--allow-empty", "-m", "Start")
     index(notes, push=True)
     with psycopg.connect(postgres.url(database)) as sql:
@@ -280,6 +281,7 @@ from mimo.call import Call, Console
 from mimo.mind import Mind
 from mimo.index.postgres import schema
 from mimo.operations import refresh, sharing
+from tests.kit import repository
 def advance(step, done, of):
     if step == "Sending memories":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -25,6 +25,7 @@ from mimo.project.approvals import ApprovalDatabase, Approvals
 from mimo.project.location import GitAnswers
 from mimo.project.trust import Trust
 from tests.conftest import git
+from tests.kit import repository
 
 
 def digest(number):
@@ -188,7 +189,7 @@ def test_a_project_that_becomes_a_repository_keeps_its_place_if_its_new_one_has_
     shop = tmp_path / "shop"
     (shop / ".mind").mkdir(parents=True)
     Trust(home, shop).approve(MANY[:1])
-    git(tmp_path, "init", "-q")
+    repository(tmp_path)
     (shop / ".mind" / ".local").rename(tmp_path / "aside")
     Trust(home, shop).approve(MANY[1:2])
     (tmp_path / "aside").rename(shop / ".mind" / ".local")
@@ -198,7 +199,7 @@ def test_a_project_that_becomes_a_repository_keeps_its_place_if_its_new_one_has_
 
 
 def test_committed_and_followed_texts_come_and_go(home, root):
-    git(root, "init", "-q", "-b", "main")
+    repository(root)
     git(root, "config", "user.email", "ann@example.com")
     Trust(home, root).begin()
     (root / ".mind" / "facts").mkdir(parents=True)
@@ -241,6 +242,7 @@ import itertools, sys
 from pathlib import Path
 from mimo.data import files
 from mimo.project.trust import Trust
+from tests.kit import repository
 trust = Trust(Path(sys.argv[1]), Path(sys.argv[2]))
 for number in itertools.count():
     trust.approve([files.digest(f"{number}".encode()), files.digest(f"and {number}".encode())])
@@ -439,7 +441,7 @@ def test_earlier_approvals_are_imported_once_and_no_earlier_version_uses_them(ho
 
 
 def test_earlier_answers_of_git_and_the_choice_to_follow_are_imported(home, root):
-    git(root, "init", "-q", "-b", "main")
+    repository(root)
     answers = GitAnswers(positions={"": "x"}, ref="refs/heads/main", base="b")
     write_earlier(
         home,

@@ -10,6 +10,7 @@ from mimo.project import git as history
 from mimo.project.memories import MemoryStore
 from mimo.project.walk import COMMITS, LOG
 from tests.conftest import git
+from tests.kit import repository
 
 FIRST, SECOND = 1_700_000_000, 1_750_000_000
 """Times of commits."""
@@ -17,7 +18,7 @@ FIRST, SECOND = 1_700_000_000, 1_750_000_000
 
 @pytest.fixture
 def root(project):
-    git(project, "init")
+    repository(project)
     git(project, "add", ".")
     git(project, "commit", "-m", "begin\n\ndecided: use queues\n", at=f"{FIRST} +0000")
     return project
@@ -90,7 +91,7 @@ def test_a_worktree_and_a_shallow_clone_have_their_messages(root, tmp_path):
 
 
 def test_a_repository_without_a_commit_has_no_message(project):
-    git(project, "init")
+    repository(project)
     store = MemoryStore(project, commits=9)
 
     assert COMMITS in store.stamps()

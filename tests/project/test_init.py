@@ -12,6 +12,7 @@ from mimo.errors import Invalid, StorageFailed
 from mimo.project import projects
 from mimo.project.init import complete, init, lacking
 from mimo.project.trust import Trust
+from tests import kit
 from tests.conftest import git
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -32,7 +33,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def repository(root):
-    git(root, "init", "-b", "main")
+    kit.repository(root)
     git(root, "config", "user.email", "ann@example.com")
     git(root, "commit", "--allow-empty", "-m", "first")
     return root
@@ -213,7 +214,7 @@ def test_a_folder_within_a_store_cannot_be_a_project(tmp_path, home):
 @pytest.fixture
 def shared(root, home):
     """A repository with a project in git."""
-    git(root, "init")
+    kit.repository(root)
     init(root, home, now=NOW)
     (root / ".mind/.gitignore").write_text("*.bak\n")
     (root / "src").mkdir()

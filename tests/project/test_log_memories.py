@@ -14,6 +14,7 @@ from mimo.features.upkeep.commands import config
 from mimo.features.upkeep.status import status
 from mimo.operations.rows import TrustLabel
 from tests.conftest import git
+from tests.kit import repository
 
 LOG = """\
 ## 2026-11-19
@@ -80,7 +81,7 @@ def commit(call):
     def make(body: str) -> None:
         git(call.mind.project.root, "commit", "--allow-empty", "-qm", f"x\n\n{body}")
 
-    git(call.mind.project.root, "init", "-q")
+    repository(call.mind.project.root)
     return make
 
 

@@ -9,6 +9,7 @@ import pytest
 from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation
 from mimo.project import git as store_git
 from mimo.project.sandbox import Entry, Sandbox, Sort, fits, targets
+from tests.kit import repository
 
 
 @pytest.fixture
@@ -169,7 +170,7 @@ def test_a_folder_gives_its_files_without_hidden_files_and_links(root):
 def test_ignored_files_are_left_out(root):
     put(root, "a.md", "a.log", "keep.log", "build/x.md", "sub/build/y.md", "sub/tmp/z.md")
     put(root, "sub/only.txt", "sub/deep/only.txt", "other/only.txt", "out/x.md", "out/keep.md")
-    git(root, "init", "-q")
+    repository(root)
     put(root, ".gitignore", text="*.log\n!keep.log\n/build/\nout/*\n!out/keep.md\n[\n!\n")
     put(root, "sub/.gitignore", text="tmp\n/only.txt\n")
     put(root, ".git/info/exclude", text="other\n")
@@ -181,7 +182,7 @@ def test_ignored_files_are_left_out(root):
 
 def test_a_named_file_or_folder_is_read_although_git_ignores_it(root):
     put(root, "build/x.md", "build/deep/y.md", "build/z.log")
-    git(root, "init", "-q")
+    repository(root)
     put(root, ".gitignore", text="build/\n*.log\n")
     assert paths(root, "build/x.md") == ["build/x.md"]
     assert paths(root, "build") == ["build/deep/y.md", "build/x.md", "build/z.log"]
@@ -192,7 +193,7 @@ def test_a_named_file_or_folder_is_read_although_git_ignores_it(root):
 @pytest.mark.attack("path out of the sandbox")
 def test_ignore_files_above_the_sandbox_are_not_read(root):
     put(root, "docs/a.md")
-    git(root, "init", "-q")
+    repository(root)
     put(root, ".gitignore", text="a.md\n")
     assert paths(root, "docs", sandbox=None) == []
     assert paths(root, str(root / "docs"), sandbox=root / "docs") == ["docs/a.md"]
@@ -247,7 +248,7 @@ def git(folder, *words):
 def test_names_are_literal_and_tracked_files_are_not_ignored(root):
     names = ["-x", ":(top)y", "a*b", "new\nline", "ü", "[a]", "build/kept.md", "build/new.md"]
     put(root, *names, ".gitignore", text="*.log\nbuild/\nü\n")
-    git(root, "init", "-q")
+    repository(root)
     git(root, "add", "-f", "build/kept.md")
     left = {*names} - {"ü", "build/new.md"}
     assert paths(root, ".") == sorted(left, key=lambda name: name.split("/"))
@@ -256,13 +257,13 @@ def test_names_are_literal_and_tracked_files_are_not_ignored(root):
 def test_a_repository_in_a_repository_has_its_own_rules(root, tmp_path):
     source = tmp_path / "source"
     put(source, "a.md", "b.log", ".gitignore", text="*.log\n")
-    git(source, "init", "-q")
+    repository(source)
     git(source, "add", "a.md", ".gitignore")
     git(source, "commit", "-q", "-m", "a")
-    git(root, "init", "-q")
+    repository(root)
     git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), "module")
     put(root, "module/c.log", "c.log", "d.md", "inner/d.md", "inner/e.log")
-    git(root / "inner", "init", "-q")
+    repository(root / "inner")
     put(root, ".gitignore", text="d.md\n")
     expected = ["c.log", "inner/d.md", "inner/e.log", "module/a.md"]
     assert paths(root, ".") == expected
@@ -271,7 +272,7 @@ def test_a_repository_in_a_repository_has_its_own_rules(root, tmp_path):
 
 def test_a_worktree_has_the_excluded_files_of_its_repository(root, tmp_path):
     put(root, "a.md")
-    git(root, "init", "-q")
+    repository(root)
     git(root, "commit", "-q", "--allow-empty", "-m", "a")
     git(root, "worktree", "add", "-q", "../other")
     put(root, ".git/info/exclude", text="drafts\n")
@@ -282,7 +283,7 @@ def test_a_worktree_has_the_excluded_files_of_its_repository(root, tmp_path):
 
 def test_git_is_asked_once_for_each_level_of_folders(root, monkeypatch):
     put(root, *(f"{a}/{b}/{c}.md" for a in "xyz" for b in "xyz" for c in "xyz"))
-    git(root, "init", "-q")
+    repository(root)
     asked = []
     run = store_git.run
 
@@ -297,7 +298,7 @@ def test_git_is_asked_once_for_each_level_of_folders(root, monkeypatch):
 
 def test_the_files_of_a_repository_are_skipped_if_git_cannot_tell_which_it_ignores(root):
     put(root, "docs/a.md", "docs/secret.md", "docs/.gitignore", text="secret.md\n")
-    git(root, "init", "-q")
+    repository(root)
     (root / ".git" / "HEAD").write_text("nonsense")
     for name in (".", "docs", "docs/*"):
         (target,) = targets(Sandbox(None, root), name)
@@ -309,7 +310,7 @@ def test_the_files_of_a_repository_are_skipped_if_git_cannot_tell_which_it_ignor
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_a_folder_whose_ignore_rules_cannot_be_read_is_refused(root):
     put(root, "docs/a.md", "docs/.gitignore")
-    git(root, "init", "-q")
+    repository(root)
     (root / "docs" / ".gitignore").chmod(0)
     (target,) = targets(Sandbox(None, root), "docs")
     assert target.problem
@@ -318,7 +319,7 @@ def test_a_folder_whose_ignore_rules_cannot_be_read_is_refused(root):
 def test_without_git_the_usual_folders_of_generated_files_are_left_out(root, monkeypatch):
     put(root, "a.md", "a.log", "node_modules/b.md", "docs/build/c.md", ".gitignore", text="*.log\n")
     assert len(paths(root, ".")) == 4
-    git(root, "init", "-q")
+    repository(root)
     monkeypatch.setenv("PATH", "")
     assert paths(root, ".") == ["a.log", "a.md"]
     assert paths(root, "docs/build") == ["docs/build/c.md"]

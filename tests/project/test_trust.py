@@ -14,6 +14,7 @@ from mimo.project.location import locate
 from mimo.project.projects import known_owner, own_name
 from mimo.project.trust import Trust
 from mimo.project.vouching import Vouching
+from tests import kit
 from tests.conftest import git
 
 
@@ -234,8 +235,7 @@ def test_only_a_digest_can_be_approved(home, root):
 
 
 def repository(folder):
-    folder.mkdir(exist_ok=True)
-    git(folder, "init", "-q", "-b", "main")
+    kit.repository(folder)
     git(folder, "config", "user.email", "ann@example.com")
 
 

@@ -26,7 +26,7 @@ from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project import projects
 from scripts.store_fixture import LATER, READS, STORES, mind
-from tests.conftest import git
+from tests.kit import repository
 
 VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in STORES.glob("*.tar.xz"))
 
@@ -391,7 +391,7 @@ def test_approvals_of_a_later_version_stay_when_the_project_becomes_a_repository
 ) -> None:
     top = used(store)
     make_later(top)
-    git(top / "shop", "init", "-q")
+    repository(top / "shop")
     before = contents(top)
 
     with pytest.raises(RuntimeError, match="update mind"):

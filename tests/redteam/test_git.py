@@ -24,6 +24,7 @@ from mimo.operations import saving
 from mimo.project import git as runner
 from mimo.project import projects
 from tests.conftest import git
+from tests.kit import repository
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
 
@@ -157,7 +158,7 @@ def program(tmp_path: Path, canary: Path) -> Path:
 def hostile(call: Call, tmp_path: Path, program: Path) -> tuple[Path, str]:
     """A project with history whose settings name the program at every key, and a memory's id."""
     root = call.mind.project.root
-    git(root, "init", "-q", "-b", "main")
+    repository(root)
     (root / ".gitattributes").write_text("* diff=evil\n", encoding="utf-8")
     record = saving.store(call, saving.draft(Kind.DECISION, "Use JWT, see `app.py`"))
     (root / "app.py").write_text("x = 1\n", encoding="utf-8")
@@ -199,7 +200,7 @@ def _submodule(root: Path, program: Path) -> None:
     """Adds a repository inside the memory as a submodule, with settings of its own."""
     inner = root / ".mind" / "library"
     inner.mkdir()
-    git(inner, "init", "-q")
+    repository(inner)
     (inner / "x.md").write_text("one\n", encoding="utf-8")
     (inner / ".gitattributes").write_text("* filter=inner\n", encoding="utf-8")
     git(inner, "add", ".")
@@ -285,7 +286,7 @@ def test_a_filter_whose_name_cannot_be_overridden_is_refused(
     call: Call, program: Path, canary: Path
 ) -> None:
     root = call.mind.project.root
-    git(root, "init", "-q")
+    repository(root)
     git(root, "add", ".")
     (root / ".git" / "config").write_text(
         f'[filter "a=b"]\n    clean = {program}\n', encoding="utf-8"
@@ -301,7 +302,7 @@ def _bare(root: Path, program: Path, tmp_path: Path) -> Path:
     """Makes the files of a bare partial clone, whose work tree is its parent, in a folder."""
     source = tmp_path / "source"
     source.mkdir()
-    git(source, "init", "-q", "-b", "main")
+    repository(source)
     (source / "x").write_text("x\n", encoding="utf-8")
     git(source, "add", ".")
     git(source, "commit", "-qm", "x")
@@ -331,7 +332,7 @@ def test_a_committed_bare_repository_runs_nothing(
     record_property: Callable[[str, object], None],
     old: bool,
 ) -> None:
-    git(project, "init", "-q")
+    repository(project)
     place = _bare(project, program, tmp_path)
     git(place, "cat-file", "-p", "HEAD:x", check=False)
     assert canary.exists()
@@ -357,12 +358,12 @@ def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_r
 ) -> None:
     saving.store(call, saving.draft(Kind.DECISION, "Use JWT"))
     (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
-    git(project, "init", "-q")
+    repository(project)
     git(project, "add", "CLAUDE.md")
     git(project, "commit", "-qm", "ours")
     other = tmp_path / "other"
     other.mkdir()
-    git(other, "init", "-q")
+    repository(other)
     (project / ".mind" / "config.toml").write_text(
         'format = 1\n[context]\ndaemon = "on"\nfiles = ["CLAUDE.md"]\n', encoding="utf-8"
     )
@@ -396,7 +397,7 @@ def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_r
 def test_a_variable_of_another_repository_changes_no_answer(
     project: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
-    git(project, "init", "-q")
+    repository(project)
     git(project, "add", ".")
     before = runner.ask(project, "status", "--porcelain")
     monkeypatch.setenv(name, value)
@@ -415,7 +416,7 @@ def test_the_work_tree_is_the_one_that_the_project_is_in(
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
-    git(project, "init", "-q")
+    repository(project)
     git(project, "add", ".")
     before = runner.ask(project, "status", "--porcelain")
     git(project, "config", "core.worktree", named)
@@ -426,7 +427,7 @@ def test_the_work_tree_is_the_one_that_the_project_is_in(
 
 
 def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    git(project, "init", "-q")
+    repository(project)
     kept = {"GIT_AUTHOR_NAME": "Bob", "GIT_SSH_COMMAND": "ssh -i key", "SSH_AUTH_SOCK": "/s"}
     for name, value in kept.items():
         monkeypatch.setenv(name, value)
@@ -439,7 +440,7 @@ def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
     call: Call, home: Path, tmp_path: Path
 ) -> None:
     root = call.mind.project.root
-    git(root, "init", "-q", "-b", "main")
+    repository(root)
     git(root, "config", "uploadpack.allowFilter", "true")
     for number in range(2):
         (root / "app.py").write_text(f"x = {number}\n", encoding="utf-8")
@@ -510,7 +511,7 @@ def test_a_named_pipe_in_the_place_of_head_is_named_by_what_needs_git(
 ) -> None:
     root = call.mind.project.root
     saving.store(call, saving.draft(Kind.FACT, "Tea is at four"))
-    git(root, "init", "-q")
+    repository(root)
     (root / ".git" / "HEAD").unlink()
     os.mkfifo(root / ".git" / "HEAD")
 

@@ -23,6 +23,7 @@ from mimo.memory import note
 from mimo.memory.changes import VERBS
 from mimo.memory.model import Kind
 from tests.conftest import git
+from tests.kit import repository
 
 
 def test_the_commands_that_are_left_out_exist() -> None:
@@ -66,7 +67,7 @@ def test_no_output_about_commits_leaves_its_format() -> None:
     for _ in range(3):
         with a_project("outputs") as call:
             root, choices = call.mind.project.root, Choices(draw.randbytes(4000))
-            git(root, "init", "-q")
+            repository(root)
             for number in range(2):
                 outputs.fill(call, choices)
                 git(root, "add", "-A")

@@ -16,6 +16,7 @@ from mimo.operations.invoke import invoke
 from mimo.project import projects
 from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
+from tests.kit import repository
 
 pytestmark = pytest.mark.attack("private text in shared output")
 
@@ -47,7 +48,7 @@ def other(tmp_path: Path, home: Path, clock: Clock) -> Iterator[Call]:
 @pytest.fixture
 def ids(call: Call, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The shared memories, one in each role that a private memory may touch, by name."""
-    git(call.mind.project.root, "init")
+    repository(call.mind.project.root)
     monkeypatch.chdir(call.mind.project.root)
     made = {"cache": decide(call, "cache", "Use Redis")}
     made["queue"] = decide(call, "queue", "Use Kafka")

@@ -20,6 +20,7 @@ from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project import projects
 from tests.conftest import Clock, git
+from tests.kit import repository
 
 AGENT = Caller(surface=Surface.MCP, name="claude-code")
 PERSON = Caller(surface=Surface.CLI)
@@ -139,7 +140,7 @@ def plant(root: Path) -> Planted:
 def planted(tmp_path: Path) -> Planted:
     root = tmp_path / "clone"
     root.mkdir()
-    git(root, "init")
+    repository(root)
     new = plant(root)
     git(root, "add", "-A")
     git(root, "commit", "-m", f"{new.text('a subject')}\n\ndecided: {new.text('a message')}")

@@ -21,6 +21,7 @@ from mimo.mind import Mind
 from mimo.operations import committing, lookup, overview, refresh, removing, saving
 from mimo.project import commit, projects
 from mimo.project.init import init
+from tests import kit
 from tests.conftest import NOW, git
 
 KIND = "private file staged by sync"
@@ -43,7 +44,7 @@ def write(root: Path, path: str, text: str = "mine\n") -> None:
 def repository(call: Call) -> Path:
     """A project in git with private memories, an index and local files."""
     root = call.mind.project.root
-    git(root, "init", "-q", "-b", "main")
+    kit.repository(root)
     git(root, "add", ".")
     git(root, "commit", "-qm", "begin")
     saving.store(call, saving.draft(Kind.FACT, "The safe opens with marmot"), private=True)
@@ -64,7 +65,7 @@ def test_a_home_in_a_repository_is_not_staged(
 ) -> None:
     root, home = tmp_path / "settings", tmp_path / "settings/home"
     home.mkdir(parents=True)
-    git(root, "init", "-q")
+    kit.repository(root)
     monkeypatch.chdir(root)
     monkeypatch.setenv("MIND_HOME", str(home))
     assert main(["init"]) == main(["add", "Tea is hot"]) == 0

@@ -33,6 +33,7 @@ from mimo.project.trust import Trust
 from mimo.project.vouching import Vouching
 from tests.calls import with_console
 from tests.conftest import NOW, git
+from tests.kit import repository
 
 ONE, TWO, THREE = ("a" * 64, "b" * 64, "c" * 64)
 FORBIDS = "tool_permissions:\n  mind_search:\n    operations: []\n"
@@ -280,7 +281,7 @@ def test_an_approval_is_kept_while_another_call_reads_the_approvals_again(
 
 
 def test_git_answers_every_call_after_a_commit(home: Path, root: Path, held_up: HeldUp) -> None:
-    git(root, "init", "-q")
+    repository(root)
     git(root, "config", "user.email", "ann@example.com")
     approvals = Trust(home, root, globs=())
     approvals.begin()

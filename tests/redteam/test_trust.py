@@ -27,6 +27,7 @@ from mimo.project import projects
 from mimo.project.git import boundary
 from mimo.project.trust import Trust
 from tests.conftest import NOW, git
+from tests.kit import repository
 from tests.sample_procedures import text as procedure_text
 
 FORGED = "commit forged under the user's address"
@@ -637,7 +638,7 @@ class TestFollowing:
     def test_a_repository_without_a_commit_is_followed_from_its_first(self, tmp_path, home):
         root = tmp_path / "new"
         root.mkdir()
-        git(root, "init", "-q", "-b", "main")
+        repository(root)
         making.init(Call(Mind(home=home, project=None, environ={})), str(root))
         trust(opened(root, home), follow=True)
         description = trusting.describe(opened(root, home))

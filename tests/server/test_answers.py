@@ -19,6 +19,7 @@ from mimo.server.reading import Reader
 from mimo.server.resources import read
 from tests import sample_procedures
 from tests.conftest import git
+from tests.kit import repository
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TOOLS = all_commands().tools()
@@ -167,7 +168,7 @@ def test_a_resource_is_named_only_if_it_has_the_whole_of_a_shortened_text(
     (root / "big.md").write_text("".join(f"## Part {n}\n\nGoats {n}.\n\n" for n in range(200)))
     source = agent.call("ingest", path="big.md", strategy="markdown").structured_content
     id = agent.call("memory", operation="store", content="zebra " * 9_000).structured_content["id"]
-    git(root, "init", "-q", "-b", "main")
+    repository(root)
     git(root, "add", "-A")
     git(root, "commit", "-qm", "all")
 

@@ -13,6 +13,7 @@ from mimo.guard import tokens
 from mimo.operations.publishing import working_copy
 from mimo.project.init import init
 from tests.conftest import NOW, git
+from tests.kit import repository
 from tests.sample_procedures import text
 from tests.server.over_http import Served, served
 from tests.server.test_http import INITIALIZE, hosting_of, inside
@@ -49,7 +50,7 @@ def committed(tmp_path: Path) -> Path:
     """Returns the root of a project whose files are committed, of the home beside it."""
     root = tmp_path / "shop"
     root.mkdir()
-    git(root, "init", "-q", "-b", "main")
+    repository(root)
     init(root, tmp_path / "home", now=NOW)
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "first")

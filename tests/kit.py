@@ -1,0 +1,130 @@
+"""The kit of tests: a command line, a memory file, a repository, a client."""
+
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
+
+from mimo.call import Call, Caller, Surface
+from mimo.call.table import all_commands
+from mimo.cli.main import main
+from mimo.operations.invoke import invoke
+from tests.conftest import git
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+
+    from mimo.call.table import CommandTable
+
+
+class Ran(NamedTuple):
+    """The exit status and output of a command line."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The answer of a command with `--json`, or its error."""
+        return json.loads(self.out or self.err)
+
+
+def run(call: Call | None, *words: str, status: int | None = 0, input: str | None = None) -> Ran:
+    """Runs a command line in this process; without a call in the project of the working directory.
+
+    Fails unless it exits with `status`, or if that is None. Standard input is a terminal at its
+    end, unless there is `input`.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    stdin = io.TextIOWrapper(io.BytesIO((input or "").encode()), "utf-8")
+    if input is None:
+        stdin.isatty = lambda: True  # type: ignore[method-assign]
+    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", stdin):
+        actual = main(words) if call is None else main(words, open=lambda _: call.mind)
+    texts = (each.buffer.getvalue().decode() for each in (out, err))
+    ran = Ran(actual, *texts)
+    assert status in (None, ran.status), ran
+    return ran
+
+
+def perform(call: Call, path: str, by: Caller | str | None = None, /, **arguments: Any) -> Any:
+    """Returns the result of a command that the user, an agent of that name, or a caller gives."""
+    if not isinstance(by, Caller):
+        by = Caller(surface=Surface.MCP if by else Surface.CLI, name=by)
+    return invoke(all_commands().at(path), call.by(by), arguments)
+
+
+def memory(id: str, text: str, *, type: str = "fact", day: int = 1, more: str = "") -> str:
+    """Returns the file of a memory of November; `more` is the rest of its header, in lines."""
+    created = f"created: 2026-11-{day:02}T08:00:00Z"
+    return f"---\nid: {id}\ntype: {type}\n{created}\n{more}---\n{text}\n"
+
+
+def write(place: Call | Path, name: str, text: str) -> Path:
+    """Writes a file below `.mind/` by hand, and returns its path; a `place` is a project's root."""
+    root = place if isinstance(place, Path) else place.mind.project.root
+    path = root / ".mind" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@cache
+def _template() -> dict[str, bytes | None]:
+    """Returns the files and folders of an empty repository, by their paths."""
+    with tempfile.TemporaryDirectory() as folder:
+        git(Path(folder), "init", "-q", "-b", "main")
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
+            for path in sorted(Path(folder, ".git").rglob("*"))
+            if path.suffix != ".sample"
+        }
+
+
+def repository(root: Path) -> Path:
+    """Makes a git repository of a folder, in a tenth of the time of `git init`."""
+    for name, data in _template().items():
+        if data is None:
+            (root / name).mkdir(parents=True, exist_ok=True)
+        else:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+    return root
+
+
+def client(
+    call: Call,
+    ask: "Callable[[Client], Awaitable[Any]]",
+    *toolsets: str,
+    naming: str = "underscore",
+    commands: "CommandTable | None" = None,
+) -> Any:
+    """Returns what a client of the SDK gets from a server in this process; default: all tools."""
+    import anyio
+    from mcp.client import Client
+
+    from mimo.operations.listening import Memory
+    from mimo.server.app import App
+
+    tools = toolsets or ("all", "legacy")
+    app = App(Memory(lambda: call.mind), commands or all_commands(), toolsets=tools, naming=naming)
+
+    async def talk() -> Any:
+        async with Client(app.server()) as connected:
+            return await ask(connected)
+
+    return anyio.run(talk)
+
+
+def call_tool(
+    call: Call, tool: str, *toolsets: str, naming: str = "underscore", **given: Any
+) -> Any:
+    """Returns the result of one call of a tool, see `client`."""
+    return client(call, lambda it: it.call_tool(tool, given), *toolsets, naming=naming)

@@ -75,7 +75,7 @@ def installed(recipe: Recipe) -> Path | None:
 
 COLUMNS = [
     *("client", "scope", "version", "run on", "tools listed", "tool called"),
-    *("notes at the start", "notes with a prompt", "edit at a known edge stopped once"),
+    *("notes at the start", "notes with a prompt", "edit at a known pitfall stopped once"),
     "asked once, and recorded",
     *("hooks that mind logged", "quiet without mind", "restored"),
 ]

@@ -397,7 +397,7 @@ SETTINGS = (
         "hook.edges",
         "on",
         ANY,
-        "Let `mind hook` check for known edges in what a tool writes",
+        "Let `mind hook` check for known pitfalls in what a tool writes",
         _ON_OFF,
     ),
     Setting(

@@ -18,7 +18,7 @@ from mimo import __version__, errors
 from mimo.call import Surface
 from mimo.call.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.call.spec import Needs, Param, Spec
-from mimo.call.table import CommandTable, all_commands, listed
+from mimo.call.table import LAST, CommandTable, all_commands, listed
 from mimo.cli.options import PROGRAMS
 from mimo.cli.program import SUMMARY, Command, Words, metavar_of, program_command
 from mimo.config import FALLBACKS, SETTINGS, TOOLSETS
@@ -302,7 +302,7 @@ def _index_page(commands: CommandTable, every: list[Page]) -> str:
     titles = {page.path: f"- [{page.title}]({page.name}.md): {page.summary}" for page in every}
     parts = ["# Reference", " ".join(SUMMARY.split("\n\n")[1].split())]
     for section, table in commands.sections.items():
-        also = {"Start": ["help"], "Agents": ["hook", "mcp"]}.get(section, [])
+        also = {"Start": ["help"], LAST: ["hook", "mcp"]}.get(section, [])
         parts.append(f"## {section}\n\n" + "\n".join(titles[path] for path in [*table, *also]))
     parts[-1] += "\n- [MCP tools](mcp-tools.md)"
     parts.append("## Both\n\n- [Errors](errors.md)\n- [Settings](settings.md)")

@@ -77,7 +77,7 @@ STORY: tuple[tuple[float, str, dict[str, object]], ...] = (
     ),
     (
         9,
-        "edges add",
+        "pitfalls add",
         {
             "title": "Safari deletes tokens in localStorage after 7 days",
             "description": "Its tracking prevention deletes what scripts stored",
@@ -118,7 +118,7 @@ FILES = {
 }
 """Files beside it; the memory among them is not approved."""
 
-README = ("mind list", "mind search 'how do people stay logged in'", "mind edges check login.ts")
+README = ("mind list", "mind search 'how do people stay logged in'", "mind pitfalls check login.ts")
 
 SCREENS = {
     "search": ("mind search 'how do people stay logged in'",),
@@ -126,7 +126,10 @@ SCREENS = {
     "show": ("mind show {jwt}",),
     "add": ("mind add 'The demo account is reset at six' --tag staging",),
     "load": ("mind load context auth",),
-    "edges": ("mind edges 'keep the login token in the browser'", "mind edges check login.ts"),
+    "pitfalls": (
+        "mind pitfalls 'keep the login token in the browser'",
+        "mind pitfalls check login.ts",
+    ),
     "review": ("mind review",),
     "status": ("mind status",),
     "sync": ("mind sync", "mind diff HEAD~1..HEAD"),
@@ -140,7 +143,7 @@ ABOUT = {
     "show": "All of one memory, by the beginning of its short id.",
     "add": "Something to remember.",
     "load": "A decision with everything linked to it.",
-    "edges": "A plan, and a file, checked against known pitfalls.",
+    "pitfalls": "A plan, and a file, checked against known pitfalls.",
     "review": "What needs a decision, most urgent first.",
     "status": "The state of the memory.",
     "sync": "A commit of the memory and nothing else, and what it changed.",

@@ -67,7 +67,7 @@ READS = (
     ("graph",),
     ("value", "get", "agent.build", "last"),
     ("value", "list", "agent.build"),
-    ("edges", "list"),
+    ("pitfalls", "list"),
     ("edges", "--", "pour tea into a cold cup"),
     ("procedure", "list"),
     ("procedure", "status", "latest"),

@@ -354,7 +354,7 @@ COMMANDS = (
     Command("restore", ("restore", "{fact}"), _changed),
     Command("restore --at", ("restore", "{fact}", "--at", "HEAD~1"), _committed),
     Command(
-        "edges add",
+        "pitfalls add",
         (
             *("edges", "add", "--title", "Cold cup"),
             *("--description", "Tea cools", "--workaround", "Warm the cup"),
@@ -378,7 +378,7 @@ COMMANDS = (
     Command("link --remove", ("link", "{fact}", "{decision}", "--remove"), _linked),
     Command("memory store", ("memory", "store", "Milk goes in first", "--tag", "milk")),
     Command("memory delete", ("memory", "delete", "{fact}")),
-    Command("edges starter", ("edges", "starter")),
+    Command("pitfalls starter", ("edges", "starter")),
     Command("review keep", ("review", "keep", "decision_db_20260101_aaaaaa"), _competing),
     Command("token add", ("token", "add", "ana", "--email", "ana@example.org")),
     Command("token rm", ("token", "rm", "ana"), _token),

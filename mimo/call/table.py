@@ -62,11 +62,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "list": "notes.reading",
         "graph": "graph",
         "fading": "fading",
-        "edges": "edges",
-        "edges check": "edges",
-        "edges add": "edges",
-        "edges list": "edges",
-        "edges starter": "edges",
+        "pitfalls": "edges",
+        "pitfalls check": "edges",
+        "pitfalls add": "edges",
+        "pitfalls list": "edges",
+        "pitfalls starter": "edges",
     },
     "Share": {
         "sync": "history",
@@ -83,21 +83,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "trust": "review",
         "untrust": "review",
         "scan": "scan",
-        "policy show": "policy",
-        "policy check": "policy",
-        "policy explain": "policy",
-        "audit show": "audit",
-        "audit verify": "audit",
-        "audit export": "audit",
-        "token add": "tokens",
-        "token list": "tokens",
-        "token rm": "tokens",
     },
-    "Values and procedures": {
-        "value put": "values",
-        "value get": "values",
-        "value list": "values",
-        "value rm": "values",
+    "Automate": {
+        "context get": "context",
+        "context show": "context",
+        "context write": "context",
         "procedure run": "procedures",
         "procedure status": "procedures",
         "procedure runs": "procedures",
@@ -115,27 +105,37 @@ SECTIONS: dict[str, dict[str, str]] = {
         "projects": "upkeep.registry",
         "projects forget": "upkeep.registry",
         "index": "upkeep.indexing",
+    },
+    "Admin": {
+        "value put": "values",
+        "value get": "values",
+        "value list": "values",
+        "value rm": "values",
+        "policy show": "policy",
+        "policy check": "policy",
+        "policy explain": "policy",
+        "audit show": "audit",
+        "audit verify": "audit",
+        "audit export": "audit",
+        "token add": "tokens",
+        "token list": "tokens",
+        "token rm": "tokens",
+        "module install": "modules",
+        "module list": "modules",
+        "metrics": "audit",
+        "events": "audit",
         "daemon start": "daemon",
         "daemon stop": "daemon",
         "daemon restart": "daemon",
         "daemon status": "daemon",
         "daemon logs": "daemon",
         "daemon run": "daemon",
-        "events": "audit",
-        "metrics": "audit",
-    },
-    "Agents": {
-        "context get": "context",
-        "context show": "context",
-        "context write": "context",
         "memory store": "notes.memory_tool",
         "memory search": "notes.memory_tool",
         "memory list": "notes.memory_tool",
         "memory delete": "notes.memory_tool",
         "memory stats": "fading",
         "memory decay-check": "fading",
-        "module install": "modules",
-        "module list": "modules",
     },
 }
 """Sections of the command line: path -> feature, or the module of it that declares the command."""
@@ -163,17 +163,20 @@ GROUPS: dict[str, str] = {
 """The summaries of words that only lead to other commands."""
 
 FIRST: dict[str, tuple[str, ...]] = {
-    "Start": ("init", "install", "status"),
-    "Remember": ("add", "save", "edit", "rm", "undo"),
-    "Find": ("search", "list", "show", "load", "edges"),
-    "Share": ("sync", "review"),
+    "Start": ("init", "install", "status", "doctor", "config"),
+    "Remember": ("add", "save", "evolve", "edit", "rm", "undo"),
+    "Find": ("search", "list", "show", "load", "pitfalls"),
+    "Share": ("sync", "diff", "review", "trust"),
 }
-"""The commands on the first page of the help, at most fifteen."""
+"""The twenty commands of daily use, on the first page of the help."""
 
-HIDDEN: frozenset[str] = frozenset({"memory", "context get"})
+LAST = "Admin"
+"""The section after all others, those of extensions included."""
+
+HIDDEN: frozenset[str] = frozenset({"context get"})
 """Commands for agents, which help and completion leave out; the reference has them."""
 
-ALIASES: dict[str, str] = {"cat": "show", "find": "search", "ls": "list", "pitfalls": "edges"}
+ALIASES: dict[str, str] = {"cat": "show", "find": "search", "ls": "list", "edges": "pitfalls"}
 """Other words for a command and its sub-commands.
 
 Only words with a single meaning, for commands that read: a guess must not write.
@@ -183,7 +186,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "approve": ("trust",),
     "ask": ("recall", "search"),
     "backup": ("export --private", "sync"),
-    "bug": ("edges add",),
+    "bug": ("pitfalls add",),
     "change": ("edit",),
     "checkpoint": ("save checkpoint", "load checkpoint"),
     "commit": ("sync",),
@@ -249,7 +252,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 """Words that users of other programs may try, with the commands that the error names."""
 
-LONE: frozenset[str] = frozenset({"search recent", "edges list", "edges starter"})
+LONE: frozenset[str] = frozenset({"search recent", "pitfalls list", "pitfalls starter"})
 """Sub-commands only if nothing or an option follows: `mind search recent`, not `recent work`."""
 
 
@@ -351,6 +354,8 @@ class CommandTable:
             unlisted += extension.tools
             for word, lines in extension.synonyms.items():
                 synonyms[word] = (*synonyms.get(word, ()), *lines)
+        if LAST in sections:
+            sections[LAST] = sections.pop(LAST)
         return _tables(sections, groups, synonyms, unlisted)
 
     def _of(self, path: str) -> _Tables:

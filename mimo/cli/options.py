@@ -148,7 +148,7 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
 
 SUMMARIES = {
     "help": "Explain a command, or list the commands",
-    "hook": "Answer a client's hook with notes and known edges",
+    "hook": "Answer a client's hook with notes and known pitfalls",
     "mcp": "Serve the memory to agents over MCP",
 }
 """The first line of the help of each."""

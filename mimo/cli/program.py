@@ -15,7 +15,7 @@ import click
 from mimo import __version__
 from mimo.call.arguments import nearest, shown
 from mimo.call.spec import Param, Spec
-from mimo.call.table import ALONE, CommandTable
+from mimo.call.table import ALONE, LAST, CommandTable
 from mimo.cli.options import (
     ALLOW_SECRET,
     COMMON,
@@ -413,7 +413,7 @@ class Words(Program, click.Group):
             words = list(dict.fromkeys(path.split()[0] for path in table))
             sections[title] = [word for word in words if word in left]
             left.difference_update(words)
-        for title, word in (("Start", "help"), ("Agents", "hook"), ("Agents", "mcp")):
+        for title, word in (("Start", "help"), (LAST, "hook"), (LAST, "mcp")):
             sections.setdefault(title, []).append(word)
         return {title: words for title, words in sections.items() if words}
 
@@ -427,8 +427,8 @@ ALL_NAMES = frozenset(PROGRAMS["help"][0].names)
 
 HELP_HELP = f"""{SUMMARIES["help"]}
 
-Without COMMAND it lists the commands to start with, with --all every command, and the programs
-mind-NAME on PATH, which `mind NAME` runs.
+Without COMMAND it lists the commands of daily use, with --all every command, those of extensions
+included.
 """
 
 HOOK_HELP = f"""{SUMMARIES["hook"]}

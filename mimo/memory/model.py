@@ -97,7 +97,9 @@ _CATEGORIES = {
     Kind.EDGE: Category.FACT,
 }
 
-KIND_ALIASES: Mapping[str, Kind] = MappingProxyType({"learning": Kind.INSIGHT})
+KIND_ALIASES: Mapping[str, Kind] = MappingProxyType(
+    {"learning": Kind.INSIGHT, "pitfall": Kind.EDGE}
+)
 
 
 def kind_of(word: str) -> Kind:

@@ -163,10 +163,10 @@ def edges_notice(call: Call, types: frozenset[Kind] | None) -> str | None:
     if not types or Kind.EDGE not in types or not _global_edges(call):
         return None
     return Hint(
-        "edges for all projects are not memories: ",
-        Command("edges list"),
+        "pitfalls for all projects are not memories: ",
+        Command("pitfalls list"),
         " lists them, and ",
-        Command("edges"),
+        Command("pitfalls"),
         " finds those that apply",
     )
 
@@ -185,9 +185,10 @@ def _check_no_edge(call: Call, reference: str) -> None:
     if len(names) == 1:
         file = call.mind.home / _EDGES / f"{names[0]}.md"
         raise NotFound(
-            f"`{reference}` is an edge for all projects, not a memory",
+            f"`{reference}` is a pitfall for all projects, not a memory",
             hint=Hint(
-                Command("edges list"), f" lists it; to change or remove it, edit or delete `{file}`"
+                Command("pitfalls list"),
+                f" lists it; to change or remove it, edit or delete `{file}`",
             ),
             details={"id": reference, "nearest": names},
         )

@@ -81,7 +81,7 @@ TagFilter = Annotated[
 Types = Annotated[
     tuple[str, ...],
     Arg(
-        "Only these types, such as decision, issue, learning or edge",
+        "Only these types, such as decision, issue, insight or pitfall",
         agents="Such as decision, issue, learning, edge",
         complete="type",
     ),

@@ -34,7 +34,7 @@ def test_doctor_reports_no_problem_in_a_new_project(say: Any) -> None:
     checks = json.loads(say("doctor", "--json"))["checks"]
 
     assert {check["verdict"] for check in checks} == {"ok"}
-    assert [check["message"] for check in checks if check["name"] == "edges"] == ["none yet"]
+    assert [check["message"] for check in checks if check["name"] == "pitfalls"] == ["none yet"]
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -24,7 +24,7 @@ def edge(call: Call) -> Any:
     """An edge for all projects."""
     return run(
         call,
-        "edges add",
+        "pitfalls add",
         title="Edge has no crypto",
         description="The call fails",
         workaround="Use Web Crypto",
@@ -54,9 +54,9 @@ def test_a_command_for_memories_names_the_command_and_the_file_of_an_edge(
     with pytest.raises(NotFound) as raised:
         run(call, command, id=name(edge.id), **arguments)
 
-    expected = f"`{name(edge.id)}` is an edge for all projects, not a memory"
+    expected = f"`{name(edge.id)}` is a pitfall for all projects, not a memory"
     assert raised.value.message == expected
-    assert "`mind edges list`" in raised.value.hint
+    assert "`mind pitfalls list`" in raised.value.hint
     assert f"`{edge.file}`" in raised.value.hint
     assert Path(edge.file).exists()
 
@@ -66,13 +66,13 @@ def test_the_error_is_the_same_with_a_memory_for_all_projects(
     call: Call, edge: Any, command: str
 ) -> None:
     run(call, "add", content="Always use pnpm", user=True)
-    with pytest.raises(NotFound, match="is an edge for all projects"):
+    with pytest.raises(NotFound, match="is a pitfall for all projects"):
         run(call, command, id=handle_of(edge.id))
 
 
 def test_an_edge_of_the_project_is_a_memory_that_search_finds(call: Call, edge: Any) -> None:
     given = {"title": "Staging answers 429", "description": "Above 100 calls", "workaround": "Wait"}
-    own = run(call, "edges add", project=True, task=["call the API in a loop"], **given)
+    own = run(call, "pitfalls add", project=True, task=["call the API in a loop"], **given)
 
     rows = run(call, "search", query="staging answers 429", types=["edge"]).results
 
@@ -87,7 +87,7 @@ def test_a_search_or_list_of_edges_names_the_command_for_those_of_all_projects(
     for types, is_named in ((["edge"], True), (["fact", "edge"], True), (["fact"], False), ([], 0)):
         for command, given in (("search", {"query": "crypto"}), ("list", {})):
             result = run(call, command, types=types, **given)
-            assert ("`mind edges list`" in (result.notice or "")) == is_named
+            assert ("`mind pitfalls list`" in (result.notice or "")) == is_named
 
 
 def test_without_such_edges_nothing_is_noted(call: Call) -> None:

@@ -149,7 +149,7 @@ class Others:
             ("graph", {}),
             ("graph", {"id": id}),
             ("review", {}),
-            ("edges check", {}),
+            ("pitfalls check", {}),
             ("context show", {}),
             ("memory stats", {}),
             ("diff", {}),

@@ -231,7 +231,7 @@ WRITING = [
     (all_commands().at("undo"), {}),
     (all_commands().at("undo"), {"purge": True, "id": "all"}),
     (
-        all_commands().at("edges add"),
+        all_commands().at("pitfalls add"),
         {"title": "x", "description": "x", "workaround": "x", "project": True},
     ),
     (all_commands().tools()["knowledge"][0], {"operation": "teach", "text": "x"}),

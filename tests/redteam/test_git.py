@@ -244,7 +244,7 @@ NOT_RUN = (
 """Commands that start servers and editors, leave the project, or act as the person."""
 MORE_LINES = (
     *("sync --dry-run", "doctor --fix", "init", "edit k3v7mq --tag api", "list --at v1.2"),
-    *("search tea --at HEAD~1", "edges check", "edges check --diff HEAD~1", "review", "status"),
+    *("search tea --at HEAD~1", "pitfalls check", "edges check --diff HEAD~1", "review", "status"),
     *("scan --staged --all", "scan --history --all", "diff HEAD~1", "trust --follow"),
     *("blame k3v7mq", "log k3v7mq", "restore k3v7mq --at v1.1", "show k3v7mq --at 2027-01-01"),
 )

@@ -44,7 +44,7 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "home/memories/facts/x.md",
             "home/edges/x.md",
         ),
-        ("status", "doctor", "search limit --scope all", "edges list"),
+        ("status", "doctor", "search limit --scope all", "pitfalls list"),
     ),
     "values and procedures": (
         ("shop/.mind/values/user/x.md", "shop/.mind/procedures/x@1.0.md"),
@@ -330,7 +330,7 @@ def test_a_file_with_an_odd_time_is_read(
     for _ in range(2):
         assert main(["search", "odd kettle"]) == 0
         assert "The kettle is odd" in capsys.readouterr().out
-    for command in ("list", "edges list", "review", "status"):
+    for command in ("list", "pitfalls list", "review", "status"):
         run(*command.split())
     assert faults == []
 

@@ -119,10 +119,10 @@ def test_no_command_leaves_a_private_file_open_to_others(
     stored = id_in(step("memory", "store", "Retry after 30 seconds", *private))
     step("memory", "delete", stored)
     step("ingest", "notes.txt", "--private")
-    edge = ("edges", "add", "--description", "It answers 429", "--workaround", "Wait")
+    edge = ("pitfalls", "add", "--description", "It answers 429", "--workaround", "Wait")
     step(*edge, "--title", "Safari drops cookies", "--intent", "x")
     step(*edge, "--project", *private, "--title", "Staging is slow", "--intent", "y")
-    step("edges", "starter")
+    step("pitfalls", "starter")
     step("value", "put", "agent.preferences", "theme", '"dark"')
     step("value", "put", "session.current", "step", "3")
     step("value", "rm", "agent.preferences", "theme")
@@ -308,7 +308,7 @@ def test_a_folder_with_other_things_is_not_a_home(
 
     for line in (
         "add x", "search x", "config commits 1", "init .", "install cursor --scope user",
-        "token add ada --email ada@example.com", "daemon start", "doctor --fix", "edges starter",
+        "token add ada --email ada@example.com", "daemon start", "doctor --fix", "pitfalls starter",
         "audit verify", "status", "--project . list", "memory search x",
     ):  # fmt: skip
         assert main(line.split()) == 5, line

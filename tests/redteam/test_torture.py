@@ -74,7 +74,7 @@ def test_losses_of_power_lose_nothing(
 ) -> None:
     if shim.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
-    words = ["--power", "--points", "12", "--only", "edges add", "--only", "token add"]
+    words = ["--power", "--points", "12", "--only", "pitfalls add", "--only", "token add"]
     words += ["--only", "value rm", "--only", "untrust"]
     command = [sys.executable, "-X", "utf8", "-m", "bench.torture", *words]
     run = unmeasured(command, check=False)

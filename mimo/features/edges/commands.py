@@ -1,4 +1,4 @@
-"""`mind edges`: checking plans and changes against known pitfalls, and adding new ones."""
+"""`mind pitfalls`: checking plans and changes against known pitfalls, and adding new ones."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -102,15 +102,15 @@ class EdgeRows:
 
 @command(
     "mind_edges",
-    cli="edges",
+    cli="pitfalls",
     effect=Effect.READ,
     toolset="edges",
     needs_project=False,
     errors=(Invalid,),
     examples=(
-        "mind edges implementing token generation with crypto",
-        "mind edges 'auth middleware' --code src/middleware.ts",
-        "git diff | mind edges 'database queries' --stack supabase --code -",
+        "mind pitfalls implementing token generation with crypto",
+        "mind pitfalls 'auth middleware' --code src/middleware.ts",
+        "git diff | mind pitfalls 'database queries' --stack supabase --code -",
     ),
     description="Check for gotchas before implementing risky code. Also reports failed decisions "
     "that it repeats. Not for routine edits.",
@@ -133,13 +133,13 @@ def edges(
         Arg("The stack (default: detected from the project)", agents="", alias="context"),
     ] = None,
     all_: Annotated[
-        bool, Arg("Add edges of which only the stack matches", listed=False, wire="all")
+        bool, Arg("Add pitfalls of which only the stack matches", listed=False, wire="all")
     ] = False,
 ) -> EdgeWarnings:
     """Check a plan against known pitfalls
 
-    Your global edges and those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`)
-    are compared with the intent and the code, if their stack is that of the project.
+    Your pitfalls for all projects and those of this one (the Gotchas of its MEMORY.md, and
+    `.mind/edges/`) are compared with the intent and the code if their stack is the project's.
     """
     pitfalls = sources.all_edges(call)
     matches = sources.warnings(
@@ -147,7 +147,9 @@ def edges(
     )
     faulty = any(sources.problems(call, pitfalls if code else ()))
     notice = (
-        Hint("some edges are faulty; ", Command("edges list"), " shows them") if faulty else None
+        Hint("some pitfalls are faulty; ", Command("pitfalls list"), " shows them")
+        if faulty
+        else None
     )
     return EdgeWarnings(
         edges=tuple(
@@ -166,11 +168,11 @@ def edges(
 
 @command(
     "mind_edges_list",
-    cli="edges list",
+    cli="pitfalls list",
     effect=Effect.READ,
     toolset="extra",
     needs_project=False,
-    examples=("mind edges list",),
+    examples=("mind pitfalls list",),
     is_long=True,
 )
 def list_(call: Call) -> EdgeRows:
@@ -270,7 +272,7 @@ def add_global_edge(
     stack_tags: StackTags = (),
     severity: EdgeSeverity = Severity.WARNING,
 ) -> EdgeDetails:
-    """Add an edge for every project
+    """Add a pitfall for every project
 
     Gotchas of one project belong under Gotchas in its `.mind/MEMORY.md`.
     """
@@ -288,7 +290,7 @@ def add_global_edge(
 
 @command(
     "mind_edges_add",
-    cli="edges add",
+    cli="pitfalls add",
     effect=Effect.WRITE,
     any_format=lambda arguments: not arguments["project"],
     toolset="edges",
@@ -298,11 +300,11 @@ def add_global_edge(
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
     examples=(
         (
-            "mind edges add --title 'Safari drops cookies' --description 'After 7 days'"
+            "mind pitfalls add --title 'Safari drops cookies' --description 'After 7 days'"
             " --workaround 'Renew them' --task 'stay logged in'"
         ),
         (
-            "mind edges add --project --title 'Staging allows 100 calls a minute'"
+            "mind pitfalls add --project --title 'Staging allows 100 calls a minute'"
             " --description 'It answers 429' --workaround 'Wait' --task 'call the API in a loop'"
         ),
     ),
@@ -329,7 +331,9 @@ def add(
     A short one for this project can also be a line under Gotchas in `.mind/MEMORY.md`.
     """
     if private and not project:
-        raise Invalid("`private` needs `project`", hint="global edges are never in a repository")
+        raise Invalid(
+            "`private` needs `project`", hint="pitfalls for all projects are never in a repository"
+        )
     edge = Edge(
         id="",
         title=title,
@@ -347,7 +351,7 @@ def add(
 
 @command(
     "mind_edges_starter",
-    cli="edges starter",
+    cli="pitfalls starter",
     effect=Effect.WRITE,
     any_format=True,
     idempotent=True,
@@ -356,7 +360,7 @@ def add(
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE),
     errors=(StorageFailed,),
-    examples=("mind edges starter",),
+    examples=("mind pitfalls starter",),
 )
 def starter(call: Call) -> StarterAdded:
     """Add a set of well-known pitfalls, each with its source
@@ -405,7 +409,7 @@ class EdgeFinding(EdgeFacts):
     file: Annotated[str, Out("Relative to the top of the repository")]
     line: Annotated[int, Out("From 1")]
     text: Annotated[str, Out("The line itself")]
-    id: Annotated[str, Out("Of the edge, or of the failed decision")]
+    id: Annotated[str, Out("Of the pitfall, or of the failed decision")]
     known_from: File
 
 
@@ -425,17 +429,17 @@ class EdgesChecked:
 
 @command(
     "mind_edges_check",
-    cli="edges check",
+    cli="pitfalls check",
     finds=True,
     effect=Effect.READ,
     toolset="extra",
     needs_project=False,
     errors=(Invalid, StorageFailed),
     examples=(
-        "mind edges check --staged",
-        "mind edges check --diff origin/main...HEAD --format sarif > edges.sarif",
-        "mind edges check src/auth",
-        "git diff HEAD~3 | mind edges check --code -",
+        "mind pitfalls check --staged",
+        "mind pitfalls check --diff origin/main...HEAD --format sarif > pitfalls.sarif",
+        "mind pitfalls check src/auth",
+        "git diff HEAD~3 | mind pitfalls check --code -",
     ),
 )
 def check(
@@ -509,7 +513,7 @@ def _(result: EdgeWarnings, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     if not result.edges:
-        screen.line("no known edge applies")
+        screen.line("no known pitfall applies")
     for place, edge in enumerate(result.edges):
         if place:
             screen.blank()
@@ -530,7 +534,7 @@ def _(result: EdgeWarnings, screen: Screen) -> None:
 def _(result: EdgeRows, screen: Screen) -> None:
     if not result.edges:
         screen.line(
-            "no edges yet; ", accent("`mind edges starter`"), " adds a set of well-known ones"
+            "no pitfalls yet; ", accent("`mind pitfalls starter`"), " adds a set of well-known ones"
         )
     for edge in result.edges:
         _show_row(edge, screen)
@@ -564,7 +568,7 @@ def _(result: StarterAdded, screen: Screen) -> None:
     for edge in result.added:
         _show_row(edge, screen)
     existing = f"; {result.known:,} existed already" if result.known else ""
-    screen.line(good("✓ "), f"{count(len(result.added), 'edge')} added{existing}")
+    screen.line(good("✓ "), f"{count(len(result.added), 'pitfall')} added{existing}")
 
 
 @render.register

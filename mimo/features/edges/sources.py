@@ -293,7 +293,7 @@ def _refuse_duplicate(edges: Iterable[Edge], title: str) -> None:
     for edge in edges:
         if edge.trusted and title_key(edge.title) == key:
             raise EdgeExists(
-                f"the edge `{edge.title}` exists already: {edge.id}",
+                f"the pitfall `{edge.title}` exists already: {edge.id}",
                 hint="change its file, or choose a title that shows the difference",
                 details={"id": edge.id},
             )

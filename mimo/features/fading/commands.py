@@ -180,7 +180,7 @@ def fading(call: Call, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
 
     A memory fades from the day on which it was last found or shown, at the setting `decay.rate`.
     Fading deletes nothing: keep a memory to protect it, or remove it. Decisions, checkpoints,
-    edges, ingested files, documents outside `.mind/`, and memories that the user approved do not
+    pitfalls, ingested files, documents outside `.mind/`, and memories that the user approved do not
     fade.
     """
     weak = overview.at_risk(call, threshold)

@@ -428,8 +428,8 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
         return Say(), session
     hits = sorted(hit_by_edge.values(), key=lambda hit: hit.edge.severity.rank)[:MAX_EDGES]
     names = [hit.edge.id for hit in hits]
-    scene.log(f"edges apply: {', '.join(names)}")
-    labels = ["Known edge" if hit.edge.type == "edge" else "Failed decision" for hit in hits]
+    scene.log(f"pitfalls apply: {', '.join(names)}")
+    labels = ["Known pitfall" if hit.edge.type == "edge" else "Failed decision" for hit in hits]
     texts = [f"{label}: {_described(hit)}" for label, hit in zip(labels, hits, strict=True)]
     critical = [_described(hit) for hit in hits if hit.edge.severity.rank == 0]
     # All of them count as reported, and a question has no other text beside it.
@@ -437,7 +437,7 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     say = Say(
         context=fenced("\n".join(f"- {text}" for text in texts)),
         notice=f"mind: {'; '.join(texts)}",
-        stop=f"mind: a known edge applies: {'; '.join(critical)}{suffix}" if critical else "",
+        stop=f"mind: a known pitfall applies: {'; '.join(critical)}{suffix}" if critical else "",
     )
     return say, session.and_warned(names)
 

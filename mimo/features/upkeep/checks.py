@@ -425,9 +425,9 @@ def _edges(call: Call) -> Iterator[Check]:
     edges = sources.all_edges(call)
     problems = list(sources.problems(call, edges))
     for problem in problems:
-        yield _warning("edges", problem.reason, file=problem.path, line=problem.line)
+        yield _warning("pitfalls", problem.reason, file=problem.path, line=problem.line)
     if not problems:
-        yield _ok("edges", f"{len(edges):,} known, all of them usable" if edges else "none yet")
+        yield _ok("pitfalls", f"{len(edges):,} known, all of them usable" if edges else "none yet")
 
 
 def _private(call: Call) -> Iterator[Check]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call, Surface
-from mimo.call.spec import Arg, Effect, Json, Needs, Out, command, to_json
+from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command, to_json
 from mimo.config import SETTINGS, ZONE, Setting, setting
 from mimo.data import disk
 from mimo.data.disk import STORE
@@ -146,8 +146,8 @@ class Settings:
     """The active settings."""
 
     settings: tuple[SettingRow, ...]
-    omitted: Annotated[int, Out("Number of settings that only `all` shows")]
     warnings: tuple[str, ...]
+    omitted: Annotated[Omitted[int], Out("Number of settings that only `all` shows")] = None
 
 
 COMMON = ("include", ZONE, "autocommit", "hook.capture", "mcp.toolsets")
@@ -215,6 +215,6 @@ def config(
             )
             for row in rows
         ),
-        omitted=len(SETTINGS) - len(rows) if key is None else 0,
         warnings=disclosure.of_settings(call),
+        omitted=None if key else len(SETTINGS) - len(rows),
     )

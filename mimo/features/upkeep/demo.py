@@ -55,7 +55,7 @@ STORY: tuple[tuple[str, dict[str, object]], ...] = (
     ),
     ("add", {"content": "Staging is rebuilt every night, so test accounts vanish"}),
     (
-        "edges add",
+        "pitfalls add",
         {
             "title": "Safari deletes tokens in localStorage after 7 days",
             "description": "Its tracking prevention deletes what scripts stored",
@@ -153,8 +153,8 @@ def steps(scratch: Path) -> Iterator[Step]:
     )
     yield Step(
         title="A known pitfall is found before an edit, a commit or a merge:",
-        command=f"mind edges check {FILE}",
-        output=_call(scratch, "edges", "check", FILE),
+        command=f"mind pitfalls check {FILE}",
+        output=_call(scratch, "pitfalls", "check", FILE),
     )
 
 

@@ -357,7 +357,7 @@ def _counts(project: ProjectStatus) -> str:
         (stats.decisions, "decision"),
         (stats.issues_open, "open issue"),
         (stats.learnings, "learning"),
-        (stats.edges, "edge"),
+        (stats.edges, "pitfall"),
     )
     memories = count(project.memories, "memory", "memories")
     return ", ".join([memories, *(count(number, kind) for number, kind in kinds if number)])

@@ -165,7 +165,7 @@ def test_an_edit_of_the_log_is_seen_at_once(call):
 def test_the_doctor_reports_an_invalid_pattern(call):
     add(call, detection=Detection(code=("(",)))
 
-    findings = [finding for finding in checks.examine(call) if finding.name == "edges"]
+    findings = [finding for finding in checks.examine(call) if finding.name == "pitfalls"]
 
     assert [finding.verdict for finding in findings] == ["warning"]
     assert "`(`" in findings[0].message

@@ -1,4 +1,4 @@
-"""`mind edges` and what belongs to it."""
+"""`mind pitfalls` and what belongs to it."""
 
 import io
 import json
@@ -189,7 +189,7 @@ class TestAsking:
 
         assert "`(`" in (made.notice or "")
         assert len(answer.edges) == 1
-        assert "mind edges list" in (answer.notice or "")
+        assert "mind pitfalls list" in (answer.notice or "")
         assert [problem.file for problem in list_(call).problems] == [made.file]
 
 
@@ -407,7 +407,7 @@ class TestChecking:
 
 
 def named(title: str, description: str, workaround: str) -> tuple[str, ...]:
-    """Returns the required options of `mind edges add`."""
+    """Returns the required options of `mind pitfalls add`."""
     return ("--title", title, "--description", description, "--workaround", workaround)
 
 
@@ -415,12 +415,12 @@ class TestErrors:
     def test_prose_is_not_an_edge(self, call, capsys):
         assert run(call, "edges", "add", "a", "token", "table") == 2
         message, hint = capsys.readouterr().err.splitlines()
-        assert "`mind edges add` does not take `a token table`" in message
-        assert hint.startswith("hint: for example: mind edges add --title ")
+        assert "`mind pitfalls add` does not take `a token table`" in message
+        assert hint.startswith("hint: for example: mind pitfalls add --title ")
         assert run(call, "pitfalls", "add", "--title", "Tokens leak") == 2
         message, hint = capsys.readouterr().err.splitlines()
         assert "`--description` and `--workaround` are missing" in message
-        assert hint.startswith("hint: for example: mind edges add --title ")
+        assert hint.startswith("hint: for example: mind pitfalls add --title ")
         assert list_(call).edges == ()
 
     @pytest.mark.req("003-40", "003-41")

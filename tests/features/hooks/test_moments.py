@@ -498,7 +498,7 @@ def test_a_critical_edge_is_asked_about_once(claude: Client, edge: str) -> None:
     asked = written(claude)
     assert asked["permissionDecision"] == "ask"
     assert asked["permissionDecisionReason"] == (
-        "mind: a known edge applies: Guessable tokens → Use crypto.randomUUID"
+        "mind: a known pitfall applies: Guessable tokens → Use crypto.randomUUID"
         " (a.js, line 1 of the new text)"
     )
     assert written(claude) == {}
@@ -511,8 +511,10 @@ def test_the_question_about_a_critical_edge_names_the_others_too(
     remember(call, Kind.EDGE, "In development", title="Strict mode runs `useEffect` twice")
     code = f"{CODE}useEffect(() => {{}})\n"
     reason = written(claude, code)["permissionDecisionReason"]
-    assert "a known edge applies: Guessable tokens → Use crypto.randomUUID (a.js, line 1" in reason
-    assert "; also: Known edge: Strict mode runs `useEffect` twice (a.js, line 2" in reason
+    assert (
+        "a known pitfall applies: Guessable tokens → Use crypto.randomUUID (a.js, line 1" in reason
+    )
+    assert "; also: Known pitfall: Strict mode runs `useEffect` twice (a.js, line 2" in reason
     assert written(claude, code) == {}
 
 

@@ -1,4 +1,4 @@
-// Known pitfalls (edges), the most severe first.
+// Known pitfalls, the most severe first.
 
 import { h } from "./dom.js";
 import { count, empty } from "./format.js";
@@ -10,7 +10,7 @@ export async function pitfallsView({ source, signal, announce }) {
   announce(total);
   const list = pitfalls.length
     ? h("ul", { class: "cards" }, pitfalls.map(card))
-    : empty("No pitfalls yet", "`mind edges starter` adds a set of well-known ones.");
+    : empty("No pitfalls yet", "`mind pitfalls starter` adds a set of well-known ones.");
   const faults = problems.map((problem) => {
     const place = problem.line ? `${problem.file}:${problem.line}` : problem.file;
     return h("li", {}, h("code", {}, place), ` ${problem.reason}`);

@@ -6,8 +6,9 @@
       ✓ rdkaaa  Use JWT
 
 A line that is not indented begins a scenario, or gives it a mark: `req` with requirements, `attack`
-with a kind. Each scenario has a project of its own, at a fixed time, with fixed ids. Before it, the
-commands of a first scenario named `Before each` run. The shell runs all commands but these:
+with a kind, and the number of attempts unless it is 1. Each scenario has a project of its own, at a
+fixed time, with fixed ids. Before it, the commands of a first scenario named `Before each` run. The
+shell runs all commands but these:
 
 - `mind …`: a command line, with a memory opened for it. After `|`, the shell gets its output.
   With `COLUMNS=20` before it, a terminal of that width shows its answer.
@@ -53,9 +54,12 @@ RECORDING = "MIND_RECORD"
 
 _TOOLS = all_commands().tools()
 _AGENT = Caller(surface=Surface.MCP, name="tester")
-_MARK = re.compile(r"(req|attack) (.+)")
+_MARK = re.compile(r"(req|attack) (?:(\d+) )?(.+)")
 _ASSIGNMENT = re.compile(r"([A-Z_]+)=(\S*) ")
 _DIGEST = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}\b")
+
+_STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
+"""The colours of a terminal, and the numbers of errors, which systems do not share."""
 
 
 class Command(NamedTuple):
@@ -95,12 +99,18 @@ def scenarios(text: str) -> Iterator[Scenario]:
             yield Scenario(title, marks, tuple(commands), block, setup)
 
 
+def attempts(scenario: Scenario) -> int:
+    """Returns how many attacks a scenario tries, for `make redteam`."""
+    matches = (_MARK.fullmatch(mark) for mark in scenario.marks)
+    return next((int(match[2]) for match in matches if match and match[2]), 1)
+
+
 def marks_of(scenario: Scenario) -> Iterator[pytest.MarkDecorator]:
     """Yields the marks of pytest that a scenario carries."""
     for mark in scenario.marks:
         matched = _MARK.fullmatch(mark)
         assert matched, f"`{mark}` is not a mark"
-        name, value = matched.groups()
+        name, _, value = matched.groups()
         yield from (
             [pytest.mark.attack(value)] if name == "attack" else [pytest.mark.req(*value.split())]
         )
@@ -214,7 +224,7 @@ class Stage:
     def _masked(self, printed: str) -> str:
         for place, shown in self.places:
             printed = printed.replace(place, shown)
-        return _DIGEST.sub("DIGEST", printed)
+        return _DIGEST.sub("DIGEST", _STYLE_OR_NUMBER.sub("", printed))
 
 
 def _cd(words: str, given: str | None) -> tuple[int, str]:

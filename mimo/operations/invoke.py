@@ -64,7 +64,8 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
                 if caller.member is not None:
                     _check_member(spec, caller.member)
                 values = decode(spec, arguments, caller.surface)
-                values.pop(BUDGET.attribute, None)  # The server applies it to the result.
+                if spec.has_budget:
+                    values.pop(BUDGET.attribute, None)  # The server applies it to the result.
                 owner = _owner(spec, call, values)
                 request = _named(request, spec, values)
                 if tracing is not None and request.namespace is not None:

@@ -1,12 +1,12 @@
 """The transcripts beside the tests of features: each scenario prints what its file shows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.transcripts import Scenario, Stage, check, marks_of, scenarios, stage
+from tests.transcripts import Scenario, Stage, attempts, check, marks_of, scenarios, stage
 
 __all__ = ["stage"]
 
@@ -22,8 +22,9 @@ def _all() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("path", "scenario"), list(_all()))
 def test_a_scenario_prints_what_its_file_shows(
-    path: Path, scenario: Scenario, stage: Stage
+    path: Path, scenario: Scenario, stage: Stage, record_property: Callable[[str, object], None]
 ) -> None:
+    record_property("tried", attempts(scenario))
     check(path, scenario, stage)
 
 
@@ -33,6 +34,8 @@ def test_another_output_status_or_input_is_noticed(stage: Stage) -> None:
     )
     assert [command.input for command in scenario.commands] == ["tea\nhot\n"]
     assert [mark.mark.args for mark in marks_of(scenario)] == [("000-31",)]
+    assert attempts(scenario) == 1
+    assert attempts(scenario._replace(marks=("attack 2 symbolic link",))) == 2
     assert stage.play(scenario) != scenario.text
 
     (failing,) = scenarios("One\n  $ false\n  [1]")

@@ -17,10 +17,9 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.spec import to_json
 from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.errors import MindError, StorageFailed
+from mimo.errors import MindError
 from mimo.guard.chain import line_of, sealed
 from mimo.operations.invoke import invoke
-from tests.conftest import Clock
 from tests.server.test_http import INITIALIZE, hosting_of, inside
 
 TOOLS = all_commands().tools()
@@ -111,33 +110,6 @@ def test_the_record_contains_no_arguments(call: Call) -> None:
     assert [item.get("reason") for item in events(call)][2] == "secret"
 
 
-def test_only_writing_a_value_fails_if_it_cannot_be_recorded(
-    call: Call,
-) -> None:
-    call_tool(call, "putMemory", namespace="agent.a", key="k", value=1)
-    log_of(call).unlink()
-    log_of(call).mkdir()
-
-    assert call_tool(call, "getMemory", namespace="agent.a", key="k")["value"] == 1
-    call_tool(call, "mind_search", query="anything")
-    with pytest.raises(StorageFailed):
-        call_tool(call, "putMemory", namespace="agent.a", key="k", value=2)
-    assert call_tool(call, "getMemory", namespace="agent.a", key="k")["value"] == 1
-
-
-@pytest.mark.attack("record of calls from a clone")
-def test_verify_reports_that_calls_cannot_be_recorded(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log_of(call).mkdir(parents=True)
-    call_tool(call, "mind_add", content="The kettle holds two litres")
-
-    status, answer = run(call, capsys, "audit", "verify")
-
-    assert status == 1
-    assert "calls are not recorded" in answer["faults"][0]["what"]
-
-
 def test_show_survives_records_with_other_types(
     call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,67 +143,6 @@ def test_planted_times_are_listed(
         for words in (["audit", "show"], ["audit", "show", "--when", "today"], ["events"]):
             assert main([*words, *options], open=lambda _: call.mind) == 0
         assert time[3:10] in capsys.readouterr().out
-
-
-def test_show_lists_the_newest_calls_that_pass_the_filters(
-    call: Call, capsys: pytest.CaptureFixture[str], clock: Clock
-) -> None:
-    work(call)
-    clock.forward(days=1)
-    tried(call, "mind_list")
-
-    _, answer = run(call, capsys, "audit", "show", "--limit", "2")
-    assert ([row["tool"] for row in answer["calls"]], answer["total"]) == (
-        ["mind_search", "mind_list"],
-        7,
-    )
-    _, answer = run(call, capsys, "audit", "show", "--status", "denied")
-    assert [(row["namespace"], row["key"]) for row in answer["calls"]] == [("public.x", "k")]
-    _, answer = run(call, capsys, "audit", "show", "--when", "today")
-    assert [row["tool"] for row in answer["calls"]] == ["mind_list"]
-    _, answer = run(call, capsys, "audit", "show", "--agent", "somebody", "--tool", "mind_list")
-    assert answer == {"calls": [], "total": 0}
-
-
-def test_verify_has_exit_status_1_for_a_broken_chain(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(call, capsys, "audit", "verify")[1]["records"] == 0
-    work(call)
-    status, verdict = run(call, capsys, "audit", "verify")
-    assert (status, verdict["whole"], verdict["records"]) == (0, True, 6)
-
-    lines = log_of(call).read_bytes().splitlines(keepends=True)
-    log_of(call).write_bytes(b"".join(lines[:-1]).replace(b'"denied"', b'"ok"'))
-    status, verdict = run(call, capsys, "audit", "verify")
-    rows = [(fault["line"], fault["what"]) for fault in verdict["faults"]]
-    assert (status, verdict["whole"]) == (1, False)
-    assert rows == [(3, "it was changed"), (5, "record 6 is missing: the end was cut off")]
-
-
-@pytest.mark.attack("changed record of the audit")
-def test_a_key_that_occurs_twice_breaks_the_record_and_is_not_exported(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    work(call)
-    data = log_of(call).read_bytes()
-    log_of(call).write_bytes(data.replace(b'"status":', b'"status":"ok","status":', 1))
-
-    status, verdict = run(call, capsys, "audit", "verify")
-    _, exported = run(call, capsys, "audit", "export")
-
-    assert (status, verdict["whole"]) == (1, False)
-    assert verdict["faults"][0]["line"] == 1
-    assert exported["unreadable"] == 1
-    assert all(record["event"]["n"] > 1 for record in exported["records"])
-
-
-def test_verify_fails_without_the_key(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    work(call)
-    (call.mind.home / "audit" / "key").unlink()
-    status, verdict = run(call, capsys, "audit", "verify")
-    assert status == 1
-    assert "not on this machine" in verdict["faults"][0]["what"]
 
 
 def test_export_writes_the_stored_lines(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,15 +182,6 @@ def test_prometheus_can_parse_the_metrics(call: Call, capsys: pytest.CaptureFixt
     assert {"0.5", "0.9", "0.99"} <= quantiles
     (memories,) = families["mind_memories"].samples
     assert (memories.labels, memories.value) == ({"type": "fact"}, 1)
-
-
-def test_the_table_of_metrics(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    work(call)
-    _, answer = run(call, capsys, "metrics")
-    rows = {row["tool"]: row for row in answer["tools"]}
-    assert rows["putMemory"]["calls"] == 2
-    assert rows["putMemory"]["denied"] == 1
-    assert rows["getMemory"]["failed"] == 1
 
 
 @pytest.fixture

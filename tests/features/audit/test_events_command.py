@@ -25,31 +25,6 @@ def run(call: Call, *argv: str) -> int:
     return main(list(argv), open=lambda _: call.mind)
 
 
-@pytest.mark.req("000-27")
-def test_events_are_shown_oldest_first(written: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(written, "events") == 0
-
-    assert capsys.readouterr().out.splitlines() == [
-        "2026-11-20 15:30:00  mimo.procedure.start  count=1  name=ship  version=1.0",
-        "2026-11-20 15:30:00  mimo.ingest.file  chunks=3  file_size=120  path=docs/a b.md",
-        "2026-11-20 15:30:00  mimo.procedure.complete  duration_ms=5  name=ship  status=completed",
-    ]
-
-
-def test_events_are_filtered_by_the_start_of_their_name(
-    written: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(written, "events", "mimo.procedure", "--limit", "1", "--json") == 0
-
-    (only,) = json.loads(capsys.readouterr().out)["events"]
-    assert only == {
-        "name": "mimo.procedure.complete",
-        "time": "2026-11-20T15:30:00Z",
-        "measurements": {"duration_ms": 5},
-        "metadata": {"name": "ship", "status": "completed"},
-    }
-
-
 def test_an_empty_log_is_reported(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(call, "events") == 0
     assert capsys.readouterr().out == (

@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
-from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.errors import Conflict
 from mimo.features.context import files
-from mimo.features.context.commands import show, write
-from mimo.features.context.files import notes_for_agents
+from mimo.features.context.commands import write
 from mimo.features.daemon.process import Loop
-from mimo.features.notes.commands import add
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
@@ -30,155 +28,12 @@ def repository(project: Path) -> Path:
     return project
 
 
-@pytest.mark.req("003-35")
-def test_write_puts_the_block_into_claude_md(call: Call) -> None:
-    remember(call)
-    done = write(call)
-    text = (call.mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
-    assert [(file.path, file.created, file.changed) for file in done.files] == [
-        ("CLAUDE.md", True, True)
-    ]
-    assert text.startswith("<!-- MIND:CONTEXT")
-    assert "\n## Recent Decisions\n- Use JWT for auth (Nov 20)\n" in text
-    assert text.endswith("<!-- MIND:END -->\n")
-
-
-def test_what_is_shown_is_what_is_written(call: Call) -> None:
-    remember(call)
-    write(call)
-    shown = show(call)
-    assert shown.text in (call.mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
-    assert (shown.notes, shown.characters) == (1, len(shown.text))
-    assert shown.tokens == -(-shown.characters // 4)
-
-
 def test_an_unchanged_block_leaves_the_file_untouched(call: Call) -> None:
     remember(call)
     write(call)
     before = (call.mind.project.root / "CLAUDE.md").stat()
     assert not write(call).files[0].changed
     assert (call.mind.project.root / "CLAUDE.md").stat().st_mtime_ns == before.st_mtime_ns
-
-
-def test_an_empty_memory_creates_no_file_but_empties_a_block(call: Call) -> None:
-    done = write(call)
-    assert (done.files, done.notice) == ((), "there are no notes yet, so CLAUDE.md was not changed")
-    assert not (call.mind.project.root / "CLAUDE.md").exists()
-    remember(call)
-    write(call)
-    call.mind.trust.forget()
-    assert write(call).files[0].changed
-    text = (call.mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
-    assert "JWT" not in text
-    assert files.NOTHING in text
-
-
-def test_a_project_of_facts_has_the_most_important_and_the_newest(call: Call, clock) -> None:
-    for number in range(7):
-        clock.forward(days=1)
-        add(
-            call,
-            f"Machine {number} is in rack {number}",
-            importance=0.9 if number == 2 else 0.5,
-        )
-    add(call, "My desk is in room 4", private=True)
-    documents = call.mind.project.root / "docs"
-    documents.mkdir()
-    (documents / "guide.md").write_text("# Guide\n\nRead me.\n", encoding="utf-8")
-    config = call.mind.folder / "config.toml"
-    config.write_text(config.read_text("utf-8") + 'include = ["docs/**/*.md"]\n', "utf-8")
-
-    text = notes_for_agents(Call(call.mind.reopened())).text
-
-    lines = [line for line in text.splitlines() if line.startswith("- ")]
-    assert [line[10] for line in lines] == ["2", "6", "5", "4", "3"]
-    assert lines[0] == "- Machine 2 is in rack 2 (Nov 23)"
-    assert "## Facts" in text
-
-
-def test_a_budget_is_kept(call: Call) -> None:
-    for number in range(20):
-        remember(call, f"Decision number {number} about something long enough to fill a line")
-    assert show(call, budget=400).characters <= 400
-    assert show(call).notes == 5
-
-
-def test_other_files_are_named_or_set(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    remember(call)
-    monkeypatch.chdir(call.mind.project.root)
-    assert write(call, ("AGENTS.md", "docs/../GEMINI.md")).files[1].path == "GEMINI.md"
-    (call.mind.folder / "config.toml").write_text(
-        '[context]\nfiles = ["AGENTS.md", "GEMINI.md"]\n', encoding="utf-8"
-    )
-    assert [file.path for file in write(Call(call.mind.reopened())).files] == [
-        "AGENTS.md",
-        "GEMINI.md",
-    ]
-
-
-@pytest.mark.parametrize("name", ["../CLAUDE.md", "/etc/CLAUDE.md", "main.py", ".mind/x.md"])
-def test_no_other_file_is_written(call: Call, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    remember(call)
-    monkeypatch.chdir(call.mind.project.root)
-    with pytest.raises(Invalid):
-        write(call, (name,))
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "AGENTS.md", "TWICE.md", "folder.md"])
-def test_all_files_are_written_or_none(
-    call: Call, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remember(call)
-    monkeypatch.chdir(call.mind.project.root)
-    (call.mind.project.root / "folder.md").mkdir()
-    write(call, ("AGENTS.md",))
-    path = call.mind.project.root / "AGENTS.md"
-    block = path.read_text(encoding="utf-8")
-    (call.mind.project.root / "TWICE.md").write_text(block * 2, encoding="utf-8")
-    path.write_text(block.replace("JWT", "PASETO"), encoding="utf-8")
-    with pytest.raises(MindError, match=name):
-        write(call, ("CLAUDE.md", name))
-    assert not (call.mind.project.root / "CLAUDE.md").exists()
-
-
-def test_a_file_that_is_named_twice_is_written_once(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remember(call)
-    monkeypatch.chdir(call.mind.project.root)
-    assert [file.path for file in write(call, ("CLAUDE.md", "./CLAUDE.md")).files] == ["CLAUDE.md"]
-
-
-@pytest.mark.parametrize("name", ["main.py", "../CLAUDE.md", ".git/x.md", ".mind/MEMORY.md"])
-def test_settings_of_a_clone_can_t_name_another_file(call: Call, name: str) -> None:
-    remember(call)
-    config = f'[context]\nfiles = ["{name}"]\n'
-    (call.mind.folder / "config.toml").write_text(config, encoding="utf-8")
-    with pytest.raises(Invalid):
-        write(Call(call.mind.reopened()))
-
-
-@pytest.mark.attack("symbolic link")
-def test_a_link_is_not_followed(call: Call, tmp_path: Path) -> None:
-    remember(call)
-    other = tmp_path / "other.md"
-    other.write_text("mine\n", encoding="utf-8")
-    (call.mind.project.root / "CLAUDE.md").symlink_to(other)
-    with pytest.raises(StorageFailed):
-        write(call)
-    assert other.read_text(encoding="utf-8") == "mine\n"
-
-
-def test_a_hand_edited_block_stays(call: Call) -> None:
-    remember(call)
-    write(call)
-    path = call.mind.project.root / "CLAUDE.md"
-    edited = path.read_text(encoding="utf-8").replace("JWT", "PASETO")
-    path.write_text(edited, encoding="utf-8")
-    with pytest.raises(Conflict, match="by hand"):
-        write(call)
-    assert path.read_text(encoding="utf-8") == edited
-    assert write(call, force=True).files[0].changed
 
 
 # The daemon

@@ -1,32 +1,26 @@
 """Fading of memories: `mind fading`, `mind keep`, and the actions that count as a use."""
 
-from pathlib import Path
-
 import pytest
 
-from mimo.call import Call, Caller, Surface
-from mimo.errors import Invalid
+from mimo.call import Caller, Surface
 from mimo.features.decisions.commands import checkpoint as save_checkpoint
 from mimo.features.decisions.commands import decision as save_decision
-from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
 from mimo.features.fading.commands import decay_check, fading, keep, stats
 from mimo.features.ingest.commands import ingest
-from mimo.features.notes.commands import add, edit
+from mimo.features.notes.commands import add
 from mimo.features.notes.memory_tool import MemorySort, list_memories
 from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.notes.reading import list_, show
-from mimo.features.review.commands import trust, untrust
+from mimo.features.review.commands import trust
 from mimo.features.search.browse import by_context, by_topic, recent
 from mimo.features.search.commands import Scope, search
 from mimo.features.search.recall import recall_memory
-from mimo.features.upkeep.commands import config, init
+from mimo.features.upkeep.commands import init
 from mimo.index import survey
 from mimo.memory import decay
 from mimo.operations import overview
-from mimo.rendering import PlainScreen
-from mimo.rendering.results import show_on
 from mimo.server import resources
 from tests.conftest import git
 
@@ -34,10 +28,6 @@ from tests.conftest import git
 def uses(call, id_: str) -> int:
     use = call.mind.accesses.uses().get(id_)
     return use.times if use else 0
-
-
-def text_of(call, file: str) -> str:
-    return Path(call.mind.project.root, file).read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -123,28 +113,6 @@ class TestUses:
         assert len(changed) == len(git(root, "diff", "--cached", "--name-only").splitlines())
         assert git(root, "diff", "--name-only") == ""
 
-    def test_the_statistics_are_printed_with_their_names(self, call, tea, capsys):
-        screen = PlainScreen()
-        show_on(screen, stats(call))
-        screen.finish(pager=False)
-        lines = capsys.readouterr().out.splitlines()
-
-        assert lines[:4] == [
-            "total memories:  2",
-            "avg importance:  0.5",
-            "avg decay score: 0.5",
-            "at risk count:   0",
-        ]
-        assert [line.split(":")[0] for line in lines[4:6]] == ["oldest", "newest"]
-        assert lines[6:] == [
-            "",
-            "by category",
-            "  fact:        2",
-            "  observation: 0",
-            "  action:      0",
-            "  plan:        0",
-        ]
-
     def test_reading_works_where_nothing_can_be_counted(self, call, tea):
         local = call.mind.folder / ".local"
         for path in local.iterdir():
@@ -166,59 +134,6 @@ def _projects(call):
 
 
 class TestFading:
-    @pytest.mark.req("000-57")
-    def test_the_weakest_come_first_with_the_days_that_are_left(self, call, clock):
-        old = add(call, "the old fact").id
-        clock.forward(days=50)
-        newer = add(call, "the newer fact").id
-        add(call, "what was decided", type="decision")
-        clock.forward(days=140)
-
-        answer = fading(call, threshold=0.2)
-
-        assert [row.id for row in answer.memories] == [old, newer]
-        assert [row.days_left for row in answer.memories] == [40.26, 90.26]
-        assert (answer.total, answer.forgotten, answer.checked) == (2, 0, 3)
-
-    def test_a_used_memory_starts_to_fade_again(self, call, clock, tea):
-        clock.forward(days=200)
-        assert tea in {row.id for row in fading(call).memories}
-
-        show(call, tea)
-
-        assert tea not in {row.id for row in fading(call).memories}
-        (row,) = [row for row in fading(call, threshold=1).memories if row.id == tea]
-        assert (row.uses, row.last_used) == (1, clock())
-
-    def test_forgotten_memories_are_marked_and_counted_beyond_the_limit(self, call, clock):
-        for number in range(5):
-            add(call, f"fact {number}")
-        clock.forward(days=400)
-
-        answer = fading(call, limit=2)
-
-        assert (len(answer.memories), answer.total, answer.forgotten) == (2, 5, 5)
-        assert {row.days_left for row in answer.memories} == {0}
-
-    @pytest.mark.req("000-54")
-    def test_decay_check_and_fading_agree(self, call, clock, tea):
-        clock.forward(days=180)
-
-        checked, listed = decay_check(call), fading(call)
-
-        assert [(row.id, row.decay_score, row.days_until_forgotten) for row in checked.at_risk] == [
-            (row.id, row.strength, row.days_left) for row in listed.memories
-        ]
-        assert checked.total_checked == listed.checked == 2
-
-    def test_the_rate_is_a_setting(self, call, clock, tea):
-        clock.forward(days=180)
-        config(call, "decay.rate", "0")
-        steady = Call(call.mind.reopened())
-
-        assert fading(steady).memories == ()
-        assert [row.days_left for row in fading(steady, threshold=1).memories] == [None, None]
-
     @pytest.mark.req("000-50")
     def test_the_average_strength_is_exact_over_every_memory_and_every_use(self, call, clock):
         ids = [add(call, f"fact number {n}", importance=n / 10).id for n in range(1, 8)]
@@ -267,60 +182,6 @@ class TestLasting:
         clock.forward(days=100)
         assert (fades(call), stats(call).at_risk_count) == ({fact}, 1)
 
-    @pytest.mark.req("000-55")
-    def test_parts_of_ingested_files_do_not_fade(self, call, clock):
-        source = call.mind.project.root / "guide.md"
-        source.write_text("# A\n\nUse tea.\n\n# B\n\nUse milk.\n", encoding="utf-8")
-        chunks = ingest(call, str(source), chunk_size=50).ids
-        clock.forward(days=2000)
-
-        assert len(chunks) > 1
-        assert (fades(call), decay_check(call).total_checked) == (set(), len(chunks))
-        assert stats(call).avg_decay_score == pytest.approx(0.5)
-        assert {row.decay_score for row in list_memories(call).memories} == {0.5}
-
-    def test_current_and_superseded_decisions_do_not_fade(self, call, clock):
-        save_decision(call, "auth", "Use sessions", "They are simple")
-        save_decision(call, "auth", "Use JWT", "There are two servers")
-        clock.forward(days=2000)
-
-        assert fades(call) == set()
-
-    @pytest.mark.parametrize(
-        "approve", [lambda call, _: trust(call), lambda call, id_: trust(call, (id_,))]
-    )
-    def test_a_text_that_the_user_approved_does_not_fade(self, call, clock, approve):
-        own = add(call, "written by mind itself").id
-        theirs = written(call, "theirs", "written by a colleague")
-        clock.forward(days=400)
-        assert fades(call) == {own, theirs}
-
-        approve(call, theirs)
-        assert fades(call) == {own}
-        assert {row.id: row.protected for row in list_memories(call).memories} == {
-            own: False,
-            theirs: True,
-        }
-
-        untrust(call, (theirs,))
-        assert fades(call) == {own, theirs}
-
-    def test_a_text_that_is_changed_after_the_approval_fades_again(self, call, clock):
-        theirs = written(call, "theirs", "written by a colleague")
-        trust(call)
-        written(call, "theirs", "written again")
-        clock.forward(days=400)
-
-        assert fades(call) == {theirs}
-
-    def test_approving_an_own_memory_by_its_id_keeps_it(self, call, clock, tea):
-        clock.forward(days=400)
-        trust(call)
-        assert tea in fades(call)
-
-        trust(call, (tea,))
-        assert tea not in fades(call)
-
     def test_ending_all_approvals_ends_the_protection(self, call, clock):
         theirs = written(call, "theirs", "written by a colleague")
         trust(call)
@@ -338,16 +199,6 @@ class TestLasting:
 
         assert fades(call) == {theirs}
 
-    def test_a_reviewed_memory_that_is_let_go_fades(self, call, clock):
-        theirs = written(call, "theirs", "written by a colleague")
-        trust(call)
-        clock.forward(days=400)
-
-        assert not keep(call, theirs, off=True).protected
-        assert fades(call) == {theirs}
-        assert keep(call, theirs).protected
-        assert "protected: true" in text_of(call, ".mind/facts/theirs.md")
-
     def test_the_index_and_the_records_follow_one_rule(self, call, tea):
         source = call.mind.project.root / "guide.md"
         source.write_text("# A\n\nUse tea.\n", encoding="utf-8")
@@ -364,101 +215,3 @@ class TestLasting:
         records = overview.everything(call)
         assert ages == {r.memory.id: decay.is_protected(r, reviewed) for r in records}
         assert sorted(ages.values()) == [False, False, True, True, True, True]
-
-
-class TestKeep:
-    def test_a_kept_memory_is_marked_in_its_file_and_does_not_fade(self, call, clock, tea):
-        before = text_of(call, show(call, tea).file)
-        kept = keep(call, tea)
-        clock.forward(days=900)
-
-        assert kept.protected
-        assert text_of(call, kept.file).splitlines() == _with(before, "protected: true")
-        assert tea not in {row.id for row in fading(call).memories}
-
-    def test_kept_twice_is_kept_once(self, call, tea):
-        once = text_of(call, keep(call, tea).file)
-
-        assert text_of(call, keep(call, tea).file) == once
-
-    def test_let_go_the_file_is_as_it_was(self, call, tea):
-        before = text_of(call, show(call, tea).file)
-        keep(call, tea)
-        gone = keep(call, tea, off=True)
-
-        assert not gone.protected
-        assert text_of(call, gone.file) == before
-
-    def test_a_decision_that_is_let_go_fades_until_it_is_kept_again(self, call, clock):
-        made = add(call, "Use JWT", type="decision")
-        before = text_of(call, made.file)
-        assert "protected: false" in text_of(call, keep(call, made.id, off=True).file)
-        clock.forward(days=300)
-        assert [row.id for row in fading(call).memories] == [made.id]
-
-        keep(call, made.id)
-
-        assert text_of(call, made.file) == before
-        assert fading(call).memories == ()
-
-    def test_a_read_only_document_is_refused_with_a_hint(self, call):
-        note = call.mind.folder / "notes" / "tea.md"
-        note.parent.mkdir()
-        note.write_text("# Tea\n\nwithout milk\n", encoding="utf-8")
-
-        with pytest.raises(Invalid) as caught:
-            keep(call, "tea")
-
-        assert "protected: true" in caught.value.hint
-        assert note.read_text(encoding="utf-8") == "# Tea\n\nwithout milk\n"
-        edit(call, "tea", file_text="---\nprotected: true\n---\n# Tea\n\nwithout milk\n")
-        assert fading(call, threshold=1).memories == ()
-
-    @pytest.mark.parametrize(
-        ("line", "hint"),
-        [
-            ("TIL goats climb", "begin line 3 with `KEY:`"),
-            ("Decided to use llamas", "it does not fade"),
-            ("KEY: never ride at night", "it does not fade"),
-            ("Next: buy hay", "edit .mind/MEMORY.md:3"),
-        ],
-    )
-    def test_a_line_of_the_log_has_a_hint_of_its_own(self, call, line, hint):
-        log = call.mind.folder / "MEMORY.md"
-        log.write_text(f"## 2026-11-01\n\n- {line}\n", encoding="utf-8")
-        (row,) = list_(call).memories
-
-        with pytest.raises(Invalid, match=r"line 3 of `.mind/MEMORY.md`") as caught:
-            keep(call, row.id)
-
-        assert hint in caught.value.hint
-        log.write_text(f"## 2026-11-01\n\n- KEY: {line}\n", encoding="utf-8")
-        assert fading(call, threshold=1).memories == ()
-
-    def test_a_line_of_the_log_has_no_outcome_to_write(self, call):
-        (call.mind.folder / "MEMORY.md").write_text("- Decided to use llamas\n", encoding="utf-8")
-        (row,) = list_(call).memories
-
-        with pytest.raises(Invalid, match=r"line 1 of `.mind/MEMORY.md`") as caught:
-            evolve_outcome(call, row.id, "FAILED", reason="they spit")
-
-        assert "mind edit" not in caught.value.hint
-
-    def test_a_document_of_the_project_does_not_fade_and_needs_no_keeping(self, call, clock):
-        docs = call.mind.project.root / "docs"
-        docs.mkdir()
-        (docs / "tea.md").write_text("---\ndate: 2020-01-01\n---\nwithout milk\n", encoding="utf-8")
-        config(call, "include", "docs/*.md")
-        reopened = Call(call.mind.reopened())
-
-        assert fading(reopened, threshold=1).memories == ()
-        assert fading(reopened).checked == 1
-        assert list_memories(reopened).memories[0].protected
-        with pytest.raises(Invalid, match="document of the project"):
-            keep(reopened, "tea")
-
-
-def _with(text: str, line: str) -> list[str]:
-    """Returns the lines of a file with one more in its header, where mind writes it."""
-    lines = text.splitlines()
-    return [*lines[:3], line, *lines[3:]]

@@ -214,41 +214,10 @@ def test_a_file_that_is_too_large_stores_nothing(call, project):
     assert len(one(smaller, "small.txt").ids) == 1
 
 
-@pytest.mark.req("000-96")
-@pytest.mark.parametrize(
-    ("name", "data", "reason"),
-    [
-        ("a.pdf", b"text in fact", "is a PDF"),
-        ("a.txt", b"%PDF-1.7 and more", "is a PDF"),
-        ("a.DOCX", b"text in fact", "is a Word document"),
-        ("a.dat", b"PK\x03\x04rest", "a zip archive or an Office document"),
-        ("a.bin", b"some words\0and more", "is binary"),
-        ("a.txt", "some words".encode("utf-16"), "UTF-16"),
-        ("a.txt", b"line\nna\xefve words", "byte 0xef on line 2"),
-    ],
-)
-def test_a_file_that_is_not_plain_text_is_refused_by_name(call, project, name, data, reason):
-    put(project, name, data)
-    with pytest.raises(Invalid, match=reason) as error:
-        one(call, name)
-    assert f"`{name}`" in error.value.message
-    assert finding.total(call) == 0
-
-
 def test_a_byte_order_mark_is_removed(call, project):
     put(project, "a.json", b"\xef\xbb\xbf" + b'{"key": "value"}')
     (id_,) = one(call, "a.json").ids
     assert lookup.one(call, id_).memory.content == '{"key": "value"}'
-
-
-def test_a_file_that_is_memory_is_refused(call, project):
-    record = saving.store(call, saving.draft(Kind.FACT, "The sky is blue today."))
-    with pytest.raises(Invalid, match="is memory already"):
-        one(call, record.place.path)
-    put(project, "docs/adr/one.md")
-    (project / ".mind/config.toml").write_text('include = ["docs/adr/*.md"]\n')
-    with pytest.raises(Invalid, match="by the setting `include`"):
-        one(Call(call.mind.reopened()), "docs/adr/one.md")
 
 
 @pytest.mark.attack("secret in the name of a folder")

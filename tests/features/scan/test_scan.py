@@ -11,12 +11,9 @@ import pytest
 
 from mimo.call import Call
 from mimo.cli.main import main
-from mimo.errors import Invalid, NotFound
 from mimo.features.scan.commands import scan
-from mimo.features.upkeep.commands import config
 from tests import privacy_fakes
 from tests.conftest import git as run_git
-from tests.conftest import make_store
 from tests.privacy_fakes import Draw
 
 TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(9))
@@ -48,21 +45,6 @@ def found(call: Call, **arguments: Any) -> list[tuple[str, int, str]]:
     assert done.clean == (not done.found)
     assert done.exit_status == (1 if done.found else 0)
     return [(row.file, row.line, row.kind) for row in done.found]
-
-
-def test_every_file_under_the_folder_is_scanned_and_none_beside_it(call: Call) -> None:
-    write(call, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
-    write(call, ".mind/private/facts/b.md", OTHER)
-    write(call, ".mind/procedures/p@1.0.md", f"fine\n{TOKEN}")
-    write(call, ".mind/.local/c.json", TOKEN)
-    write(call, "beside.md", TOKEN)
-
-    assert found(call) == [
-        (".mind/facts/a.md", 2, "github_token"),
-        (".mind/private/facts/b.md", 1, "stripe_key"),
-        (".mind/procedures/p@1.0.md", 2, "github_token"),
-    ]
-    assert scan(call).found[0].excerpt == f"two {MASK} three"
 
 
 @pytest.mark.attack("values under a telling key")
@@ -114,30 +96,6 @@ def test_a_staged_secret_with_the_text_of_another_field_is_found(
     assert found(call, staged=True) == [(path, text.count("\n") - 1, kind)]
 
 
-def test_named_files_folders_and_globs_are_scanned(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(call.mind.project.root)
-    write(call, "docs/a.md", TOKEN)
-    write(call, "docs/b.txt", f"{TOKEN} mind:allow-secret\n{OTHER}\n")
-    (call.mind.project.root / "docs" / "c.bin").write_bytes(b"\0" + TOKEN.encode())
-
-    assert found(call, paths=("docs",)) == [
-        ("docs/a.md", 1, "github_token"),
-        ("docs/b.txt", 2, "stripe_key"),
-    ]
-    assert found(call, paths=("docs/*.md",)) == [("docs/a.md", 1, "github_token")]
-    with pytest.raises(NotFound):
-        scan(call, paths=("nowhere",))
-
-
-def test_included_documents_are_scanned_in_a_git_project(call: Call, git: Git) -> None:
-    write(call, "docs/a.md", f"# T\n\n{TOKEN}\n")
-    git("commit", "-q", "--allow-empty", "-m", "Start")
-    config(call, "include", "docs/*.md")
-    assert found(call) == [("docs/a.md", 3, "github_token")]
-
-
 def test_a_folder_with_unreadable_ignore_rules_is_reported(call: Call, git: Git) -> None:
     write(call, "docs/a.md", "words\n")
     write(call, ".git/HEAD", "nonsense\n")
@@ -154,25 +112,6 @@ def test_an_unreadable_file_is_reported(call: Call, monkeypatch: pytest.MonkeyPa
     assert done.clean
     assert ".mind/facts/a.md" in (done.unread or ())
     assert done.exit_status == 6
-
-
-def test_only_additions_of_staged_changes_count(call: Call, git: Git) -> None:
-    write(call, ".mind/facts/a.md", f"old {OTHER}\n")
-    git("add", "-A")
-    git("commit", "-qm", "one")
-    write(call, ".mind/facts/a.md", f"one\nold {OTHER}\n")
-    write(call, ".mind/facts/ü b.md", f"x\n\n{TOKEN}\n")
-    write(call, "code.py", f"KEY = '{TOKEN}'")
-    assert found(call, staged=True) == []
-
-    git("add", "-A")
-    write(call, ".mind/facts/ü b.md", "gone from the working tree")
-
-    assert found(call, staged=True) == [(".mind/facts/ü b.md", 3, "github_token")]
-    assert found(call, staged=True, all=True) == [
-        (".mind/facts/ü b.md", 3, "github_token"),
-        ("code.py", 1, "github_token"),
-    ]
 
 
 def test_a_secret_that_a_binary_file_had_is_reported_if_it_becomes_text(
@@ -268,52 +207,6 @@ def test_projects_in_folders_below_are_scanned_too(call: Call, git: Git) -> None
 
     assert found(call, history=True) == inside
     assert found(call) == []
-
-
-def test_staged_changes_are_scanned_from_a_top_that_is_not_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "src").mkdir()
-    run_git(tmp_path, "init", "-q")
-    monkeypatch.chdir(tmp_path / "src")
-    assert main(["scan", "--staged"]) == 3
-    assert "there is no project here" in capsys.readouterr().err
-
-    (make_store(tmp_path / "pk") / "a.md").write_text(TOKEN)
-    run_git(tmp_path, "add", "pk")
-
-    assert main(["scan", "--staged"]) == 1
-    assert "pk/.mind/a.md:1  github_token" in capsys.readouterr().out
-    assert main(["scan"]) == 3
-
-
-def test_staged_and_history_are_refused_without_a_repository(call: Call) -> None:
-    for arguments in ({"staged": True}, {"history": True}):
-        with pytest.raises(Invalid, match="not in a git repository"):
-            scan(call, **arguments)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"staged": True, "history": True}, {"paths": ("a",), "staged": True}, {"all": True}],
-)
-def test_options_that_exclude_each_other_are_refused(wrong: dict[str, Any], call: Call) -> None:
-    with pytest.raises(Invalid):
-        scan(call, **wrong)
-
-
-def test_the_command_line_shows_finds_masked_and_exits_with_1(
-    call: Call, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(call.mind.project.root)
-    write(call, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
-
-    assert main(["scan"], open=lambda _: call.mind) == 1
-
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        ".mind/facts/a.md:2  github_token",
-        f"  two {MASK} three",
-    ]
 
 
 def test_an_excerpt_shows_where_its_line_was_cut(call: Call) -> None:

@@ -63,21 +63,6 @@ def test_the_index_is_kept_between_runs(folder: Path, change_of: Make) -> None:
     index.close()
 
 
-def test_damage_is_met_with_an_empty_index(folder: Path, change_of: Make) -> None:
-    filled(folder, change_of)
-    index = Index.open(folder, None)
-    assert len(index.stamps()) == 40
-    file = SCHEMA.path(folder)
-    file.write_bytes(file.read_bytes()[: 4096 * 3] + b"\xff" * 100_000)
-    with pytest.raises(CacheDamaged):
-        index.records(Filter())
-
-    assert index.stamps() == {}
-    index.apply([change_of("a")], now_ns=1)
-    assert index.count(Filter()) == 1
-    index.close()
-
-
 def test_damaged_index_is_filled_from_the_files_and_asked_again(
     folder: Path, change_of: Make
 ) -> None:

@@ -101,26 +101,6 @@ def test_deleting_the_index_loses_nothing(call):
     assert search(Call(call.mind.reopened()), "uploads") == before
 
 
-def test_a_damaged_index_is_rebuilt(call):
-    add(call, "uploads fail above 10 MB")
-    before = search(call, "uploads")
-    for path in (call.mind.folder / ".index").iterdir():
-        path.write_bytes(b"garbage" * 100)
-
-    after = search(Call(call.mind.reopened()), "uploads")
-
-    assert after.results == before.results
-
-
-def test_an_index_damaged_while_open_is_rebuilt(call):
-    add(call, "uploads fail above 10 MB")
-    before = search(call, "uploads").results
-    for path in (call.mind.folder / ".index").iterdir():
-        path.write_bytes(b"garbage" * 1000)
-
-    assert search(call, "uploads").results == before
-
-
 def test_an_unreadable_file_is_listed_and_left_alone(call):
     path = write(call, "broken.md", "---\ntitle: [never closed\n---\ntext\n")
     before = path.read_bytes()

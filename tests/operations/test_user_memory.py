@@ -301,16 +301,6 @@ class TestSearch:
         (tabs,) = run(call, "search", query="indent with tabs").results
         assert (tabs.scope, tabs.trust) == ("user", TrustLabel.TRUSTED)
 
-    def test_a_damaged_index_of_it_does_not_stop_the_search(self, call):
-        run(call, "add", content="Tea is green here")
-        add(call, "Always use pnpm")
-        call.mind.close()
-        (index,) = (call.mind.home / "memories" / ".mind" / ".index").glob("index-v*.db")
-        index.write_bytes(b"not a database")
-
-        assert titles(Call(call.mind.reopened()), "green tea") == [("Tea is green here", None)]
-        assert titles(Call(call.mind.reopened()), "pnpm") == [("Always use pnpm", "user")]
-
     @pytest.mark.parametrize("error", [IndexNotReady("busy"), SearchFailed("no disk")])
     def test_the_project_answers_alone_if_it_fails(self, call, monkeypatch, error):
         run(call, "add", content="Tea is green here")

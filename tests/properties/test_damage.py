@@ -10,9 +10,10 @@ answer shows of a memory is always what is in its file.
 import os
 import random
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mimo.data.files import safe_name
 from mimo.errors import MindError
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
+from mimo.features.search.recall import recall_memory
 from mimo.index.catalog import open_catalog
 from mimo.index.embedding.encoder import Encoder
 from mimo.memory.model import Filter, Problem, Record
@@ -102,7 +104,9 @@ def answers(call: Call) -> list[object]:
     call = Call(call.mind.reopened())
     try:
         matches: list[object] = [search(call, query).results for query in QUERIES]
-        return [*matches, list_(call).memories, details(call), call.mind.index.count(Filter())]
+        recalled = recall_memory(call, QUERIES[0])
+        counted = call.mind.index.count(Filter())
+        return [*matches, recalled, list_(call).memories, details(call), counted]
     finally:
         call.mind.close()
 
@@ -205,8 +209,26 @@ def swapped(path: Path, chance: random.Random) -> None:
     other.write_bytes(data)
 
 
+ROWS = (
+    "DROP TABLE words",
+    "UPDATE memories SET content = 'Memory 0 says nothing' WHERE id = 'n0'",
+    "UPDATE memories SET created = created + 1",
+    "UPDATE memories SET rest = '{'",
+    "DELETE FROM memories WHERE id > 'n2'",
+)
+
+
+def rows(path: Path, chance: random.Random) -> None:
+    """Changes a database as SQLite does, and another file beside it by a bit."""
+    if path.suffix != ".db" or not path.name.startswith("index-"):
+        changed(bit)(path, chance)
+        return
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as sql, sql:
+        sql.execute(chance.choice(ROWS))
+
+
 BYTES = [changed(change) for change in (bit, noise, page, pages_swapped, cut, noise_everywhere)]
-DAMAGES: list[Damage] = [*BYTES, removed, folder, link, swapped]
+DAMAGES: list[Damage] = [*BYTES, removed, folder, link, swapped, rows]
 
 
 def damage(world: World, seed: int) -> str:

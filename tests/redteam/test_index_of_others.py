@@ -1,8 +1,6 @@
 """While another process indexes, commands answer from what is committed, and report the rest."""
 
 import shutil
-import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -20,7 +18,6 @@ from mimo.operations import refresh
 from mimo.project import projects
 from tests.calls import with_console
 
-DAMAGE = "damaged index stops or misleads a search"
 OTHERS = "another process's indexing blocks a search"
 
 
@@ -134,33 +131,13 @@ def test_interrupted_first_index_keeps_what_is_done(
     assert refresh.refresh(call).added == 31 - 20  # The log of the project is a file, too.
 
 
-@pytest.mark.attack(DAMAGE)
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "DROP TABLE words",
-        "UPDATE memories SET content = 'Memory 0 says nothing' WHERE id = 'n0'",
-        "UPDATE memories SET created = created + 1",
-        "UPDATE memories SET rest = '{'",
-    ],
-)
-def test_change_of_a_row_that_is_shown_is_noticed(filled: Call, damage: str) -> None:
-    before = search(filled, "tea").results
-    path = SCHEMA.path(filled.mind.index_folder, filled.mind.index._owner)
-    filled.mind.close()
-    with closing(sqlite3.connect(path)) as sql, sql:
-        sql.execute(damage)
-
-    assert search(Call(filled.mind.reopened()), "tea").results == before
-
-
 @pytest.mark.attack("doctor fails")
 def test_check_that_fails_is_a_finding(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Call) -> None:
         raise KeyError("x")
 
     monkeypatch.setattr(projects, "registered", broken)
-    monkeypatch.setattr(sources, "everything", broken)
+    monkeypatch.setattr(sources, "all_edges", broken)
 
     report = doctor(call)
 

@@ -161,19 +161,6 @@ def test_unreadable_files_are_reported_and_not_raised(call, monkeypatch, error):
     assert (answer.confidence, answer.source_refs) == (None, ())
 
 
-@pytest.mark.req("001-23")
-def test_a_damaged_index_does_not_fail_a_recall(call):
-    add(call, "The API allows 50 requests a second")
-    recall_memory(call, "API")
-    call.mind.close()
-    for path in call.mind.index_folder.iterdir():
-        path.write_bytes(b"not a database" * 100)
-
-    answer = recall_memory(Call(call.mind.reopened()), "API requests a second")
-
-    assert "50 requests" in answer.summary
-
-
 @pytest.mark.req("001-07", "001-08", "001-09")
 def test_the_tool_is_listed_as_the_manifest_describes_it(call):
     from mimo.features.modules import packaged

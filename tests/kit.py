@@ -54,7 +54,13 @@ def run(call: Call | None, *words: str, status: int | None = 0, input: str | Non
     return ran
 
 
-def perform(call: Call, path: str, by: Caller | str | None = None, /, **arguments: Any) -> Any:
+def ask(call: Call, *words: str) -> tuple[int, Any]:
+    """Returns the exit status of a command line with `--json`, and its answer or error."""
+    ran = run(call, *words, "--json", status=None)
+    return ran.status, ran.data
+
+
+def do(call: Call, path: str, by: Caller | str | None = None, /, **arguments: Any) -> Any:
     """Returns the result of a command that the user, an agent of that name, or a caller gives."""
     if not isinstance(by, Caller):
         by = Caller(surface=Surface.MCP if by else Surface.CLI, name=by)
@@ -74,6 +80,11 @@ def write(place: Call | Path, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def fact(place: Call | Path, id: str, text: str, more: str = "") -> Path:
+    """Writes a fact by hand, see `memory` and `write`."""
+    return write(place, f"facts/{id}.md", memory(id, text, more=more))
 
 
 @cache
@@ -101,7 +112,7 @@ def repository(root: Path) -> Path:
 
 def client(
     call: Call,
-    ask: "Callable[[Client], Awaitable[Any]]",
+    question: "Callable[[Client], Awaitable[Any]]",
     *toolsets: str,
     naming: str = "underscore",
     commands: "CommandTable | None" = None,
@@ -118,7 +129,7 @@ def client(
 
     async def talk() -> Any:
         async with Client(app.server()) as connected:
-            return await ask(connected)
+            return await question(connected)
 
     return anyio.run(talk)
 

@@ -16,6 +16,7 @@ from mimo.frozen import replace
 from mimo.operations.invoke import invoke
 from mimo.server import resources
 from tests import mama_databases, privacy_fakes
+from tests.kit import fact
 from tests.privacy_fakes import Draw
 
 SPECS = {spec.key: spec for spec in all_commands().all()}
@@ -30,16 +31,7 @@ KNOWN = "fact_known_20261101_aaaaaa"
 def known(call: Call, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A memory that is there, in the project that is the working directory."""
     monkeypatch.chdir(call.mind.project.root)
-    return write(call, KNOWN, "Tea is served at four.")
-
-
-def write(call: Call, id_: str, body: str, header: str = "") -> Path:
-    """Writes a memory by hand."""
-    path = call.mind.project.root / ".mind" / "facts" / f"{id_}.md"
-    path.parent.mkdir(exist_ok=True)
-    text = f"---\nid: {id_}\ntype: fact\n{header}created: 2026-11-01T08:00:00Z\n---\n{body}\n"
-    path.write_text(text, encoding="utf-8")
-    return path
+    return fact(call, KNOWN, "Tea is served at four.")
 
 
 def on_disk(call: Call) -> str:
@@ -151,7 +143,7 @@ def test_a_person_may_mark_a_line_or_allow_a_call_and_an_agent_may_not(call: Cal
 
 
 def test_a_file_with_an_old_secret_can_still_be_changed(call: Call) -> None:
-    path = write(call, "fact_old_20261101_bbbbbb", f"Old {TOKEN}.")
+    path = fact(call, "fact_old_20261101_bbbbbb", f"Old {TOKEN}.")
 
     ask(call, "mind_edit", id="fact_old", importance=0.9)
     ask(call, "mind_edit", PERSON, id="fact_old", content=f"Still {TOKEN}, and more.")
@@ -185,7 +177,7 @@ def test_a_secret_written_by_hand_is_masked_in_answers(
     key: str, arguments: dict[str, Any], call: Call
 ) -> None:
     header = f"title: deploy token {TOKEN}\ntopic: deploy\nmail: x {TOKEN}\ntags: [deploy]\n"
-    write(call, "fact_leak_20261101_cccccc", f"The deploy token is {TOKEN}.", header)
+    fact(call, "fact_leak_20261101_cccccc", f"The deploy token is {TOKEN}.", header)
 
     answer = json.dumps(ask(call, key, **arguments))
 
@@ -194,7 +186,7 @@ def test_a_secret_written_by_hand_is_masked_in_answers(
 
 
 def test_a_title_cut_within_a_secret_shows_none_of_it(call: Call) -> None:
-    write(call, "fact_cut_20261101_dddddd", f"{'word ' * 12}{TOKEN} and so on")
+    fact(call, "fact_cut_20261101_dddddd", f"{'word ' * 12}{TOKEN} and so on")
 
     title = ask(call, "mind_show", id="fact_cut")["title"]
 
@@ -202,7 +194,7 @@ def test_a_title_cut_within_a_secret_shows_none_of_it(call: Call) -> None:
 
 
 def test_resources_are_masked(call: Call) -> None:
-    write(call, "fact_leak_20261101_cccccc", f"{TOKEN} deploys.", f"key: {TOKEN}\n")
+    fact(call, "fact_leak_20261101_cccccc", f"{TOKEN} deploys.", f"key: {TOKEN}\n")
 
     (title,) = [
         resource.title for resource in resources.newest(call.by(AGENT)) if "leak" in resource.name
@@ -349,7 +341,7 @@ def test_memories_of_people_keep_personal_data(call: Call) -> None:
 
 
 def test_completions_show_no_secret(call: Call) -> None:
-    write(call, "fact_leak_20261101_cccccc", "Tea.", f"title: token {TOKEN}\n")
+    fact(call, "fact_leak_20261101_cccccc", "Tea.", f"title: token {TOKEN}\n")
     ask(call, "mind_list")
 
     assert ("fact_leak_20261101_cccccc", f"token {MASK}") in candidates("id", "fact_", None)

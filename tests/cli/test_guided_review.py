@@ -15,6 +15,7 @@ import pytest
 
 from mimo.memory.ids import handle_of
 from tests.conftest import make_store
+from tests.kit import write
 
 TWO = (
     "---\nid: d1\ntype: decision\ntopic: auth\noutcome: FAILED\ncreated: 2026-11-01T08:00:00Z\n"
@@ -100,13 +101,6 @@ def terminal(root: Path, *words: str, **settings: str) -> Iterator[Terminal]:
         process.kill()
         process.wait()
         os.close(ours)
-
-
-def write(root: Path, name: str, text: str) -> Path:
-    path = root / ".mind" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def test_each_version_is_chosen_by_one_key(project):

@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,16 +15,11 @@ from mimo.features.upkeep import checks
 from mimo.mind import Mind
 from mimo.operations import freshness, overview
 from mimo.operations.freshness import State
-from mimo.operations.invoke import invoke
 from mimo.server import resources
 from tests.calls import from_shell
+from tests.kit import do
 
 COMMANDS = all_commands()
-
-
-def run(call: Call, path: str, by: str | None = None, /, **arguments: object) -> Any:
-    surface = Surface.MCP if by else Surface.CLI
-    return invoke(COMMANDS.at(path), call.by(Caller(surface=surface, name=by)), arguments)
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def guide(call: Call, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = call.mind.project.root / "guide.md"
     path.write_text("# Deploying\n\nRun make deploy on Fridays.\n", "utf-8")
     monkeypatch.chdir(call.mind.project.root)
-    run(call, "ingest", path="guide.md", tags=["howto"])
+    do(call, "ingest", path="guide.md", tags=["howto"])
     return path
 
 
@@ -49,7 +43,7 @@ def states(call: Call) -> list[State]:
 
 
 def answered(call: Call) -> str | None:
-    return run(call, "search", query="make deploy").results[0].stale  # type: ignore[no-any-return]
+    return do(call, "search", query="make deploy").results[0].stale  # type: ignore[no-any-return]
 
 
 @pytest.fixture(autouse=True)
@@ -70,15 +64,15 @@ def test_a_changed_file_is_reported_everywhere(call: Call, guide: Path) -> None:
     assert answered(call) == (
         "`guide.md` changed after it was ingested: `mind ingest guide.md --update`"
     )
-    row = run(call, "search recent").results[0]
-    assert row.stale == answered(call) == run(call, "show", id=row.id).stale
-    assert run(call, "list").memories[0].stale == row.stale
-    assert run(call, "memory list").memories[0].stale == row.stale
-    assert run(call, "memory search", query="make deploy").results[0].stale == row.stale
+    row = do(call, "search recent").results[0]
+    assert row.stale == answered(call) == do(call, "show", id=row.id).stale
+    assert do(call, "list").memories[0].stale == row.stale
+    assert do(call, "memory list").memories[0].stale == row.stale
+    assert do(call, "memory search", query="make deploy").results[0].stale == row.stale
     note = row.stale.partition(": ")[0]
-    assert f"(Out of date: {note}.)" in run(call, "recall", query="make deploy").summary
-    assert run(call, "status").current_project.waiting == {"outdated": 1}
-    (item,) = run(call, "review", kinds=["outdated"]).items
+    assert f"(Out of date: {note}.)" in do(call, "recall", query="make deploy").summary
+    assert do(call, "status").current_project.waiting == {"outdated": 1}
+    (item,) = do(call, "review", kinds=["outdated"]).items
     assert (item.title, item.actions[0]) == ("guide.md", "mind ingest guide.md --update")
     assert [check.verdict for check in checks.examine(call) if check.name == "sources"] == [
         "warning"
@@ -87,28 +81,28 @@ def test_a_changed_file_is_reported_everywhere(call: Call, guide: Path) -> None:
 
 def test_update_ingests_what_changed_as_it_was_before(call: Call, guide: Path) -> None:
     guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
-    (updated,) = run(call, "ingest", path=".", update=True).files
+    (updated,) = do(call, "ingest", path=".", update=True).files
 
     assert (updated.path, updated.replaced, updated.skipped) == ("guide.md", 1, None)
     assert answered(call) is None
-    results = run(call, "search", query="make deploy").results[0]
+    results = do(call, "search", query="make deploy").results[0]
     assert ("by hand" in results.content, results.tags) == (True, ("howto",))
-    (again,) = run(call, "ingest", path="guide.md", update=True).files
+    (again,) = do(call, "ingest", path="guide.md", update=True).files
     assert again.already_ingested
     with pytest.raises(NotFound, match="no ingested file"):
-        run(call, "ingest", path="other.md", update=True)
+        do(call, "ingest", path="other.md", update=True)
 
 
 def test_a_missing_file_is_reported_with_the_remedy(call: Call, guide: Path) -> None:
     guide.unlink()
     source = overview.everything(call)[0].parent
     assert answered(call) == f"`guide.md` no longer exists: `mind rm {source}`"
-    (item,) = run(call, "review", kinds=["outdated"]).items
+    (item,) = do(call, "review", kinds=["outdated"]).items
     assert item.actions == (f"mind rm {source}", f"mind review keep {source} --kind outdated")
-    (row,) = run(call, "ingest", path=".", update=True).files
+    (row,) = do(call, "ingest", path=".", update=True).files
     assert row.skipped == "`guide.md` no longer exists"
     assert states(call) == [State.MISSING]
-    run(call, "rm", id=source)
+    do(call, "rm", id=source)
     assert states(call) == []
 
 
@@ -162,10 +156,10 @@ def test_folders_are_updated_file_by_file(call: Call, guide: Path) -> None:
     docs.mkdir()
     for name in ("a", "b", "c"):
         (docs / f"{name}.md").write_text(f"# Page {name}\n\nThe text of {name}.\n", "utf-8")
-    run(call, "ingest", path="docs")
+    do(call, "ingest", path="docs")
     (docs / "a.md").write_text("# Page a\n\nAnother text.\n", "utf-8")
     shutil.move(docs / "b.md", docs / "moved.md")
-    rows = {row.path: row for row in run(call, "ingest", path="docs", update=True).files}
+    rows = {row.path: row for row in do(call, "ingest", path="docs", update=True).files}
 
     assert set(rows) == {"docs/a.md", "docs/b.md", "docs/c.md"}
     assert rows["docs/a.md"].replaced == 1
@@ -178,7 +172,7 @@ def test_folders_are_updated_file_by_file(call: Call, guide: Path) -> None:
 def test_a_cloned_source_can_not_ask_for_files_outside(call: Call, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("A password, perhaps.\n", "utf-8")
-    run(call, "ingest", path=str(secret))
+    do(call, "ingest", path=str(secret))
     assert states(call) == [State.CURRENT]
     secret.write_text("Another one.\n", "utf-8")
     assert states(call) == [State.CHANGED]
@@ -198,8 +192,8 @@ def test_with_a_sandbox_no_file_outside_is_read(call: Call, guide: Path) -> None
 
 def test_an_undone_update_is_stale_again(call: Call, guide: Path) -> None:
     guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
-    run(call, "ingest", path=".", update=True)
-    run(call, "undo")
+    do(call, "ingest", path=".", update=True)
+    do(call, "undo")
     assert states(call) == [State.CHANGED]
 
 
@@ -208,7 +202,7 @@ def test_the_daemon_ingests_changes_again_and_approves_nothing(call: Call, guide
     loop = Loop(Mind(home=call.mind.home, project=None, clock=call.mind.clock, environ={}))
     loop.update_projects()
     loop.check()
-    assert [row.command for row in run(call, "undo", list=True).changes] == ["ingest"]
+    assert [row.command for row in do(call, "undo", list=True).changes] == ["ingest"]
     guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
     loop.check()
     loop.end()
@@ -218,7 +212,7 @@ def test_the_daemon_ingests_changes_again_and_approves_nothing(call: Call, guide
     (record,) = overview.everything(call)
     assert "by hand" in record.memory.content
     assert not call.mind.trust.trusted(record.place.digest)
-    run(call, "undo")
+    do(call, "undo")
     assert states(call) == [State.CHANGED]
 
 

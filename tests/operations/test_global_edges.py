@@ -5,24 +5,19 @@ from typing import Any
 
 import pytest
 
-from mimo.call import Call, Caller, Surface
+from mimo.call import Call
 from mimo.call.table import all_commands
 from mimo.errors import NotFound
 from mimo.memory.ids import handle_of
-from mimo.operations.invoke import invoke
-from tests.kit import repository
+from tests.kit import do, repository
 
 COMMANDS = all_commands()
-
-
-def run(call: Call, path: str, /, **arguments: object) -> Any:
-    return invoke(COMMANDS.at(path), call.by(Caller(surface=Surface.CLI)), arguments)
 
 
 @pytest.fixture
 def edge(call: Call) -> Any:
     """An edge for all projects."""
-    return run(
+    return do(
         call,
         "pitfalls add",
         title="Edge has no crypto",
@@ -49,10 +44,10 @@ def test_a_command_for_memories_names_the_command_and_the_file_of_an_edge(
     call: Call, edge: Any, command: str, arguments: dict[str, Any], name: Any
 ) -> None:
     repository(call.mind.project.root)
-    run(call, "add", content="Edge has no crypto of Node")
+    do(call, "add", content="Edge has no crypto of Node")
 
     with pytest.raises(NotFound) as raised:
-        run(call, command, id=name(edge.id), **arguments)
+        do(call, command, id=name(edge.id), **arguments)
 
     expected = f"`{name(edge.id)}` is a pitfall for all projects, not a memory"
     assert raised.value.message == expected
@@ -65,19 +60,19 @@ def test_a_command_for_memories_names_the_command_and_the_file_of_an_edge(
 def test_the_error_is_the_same_with_a_memory_for_all_projects(
     call: Call, edge: Any, command: str
 ) -> None:
-    run(call, "add", content="Always use pnpm", user=True)
+    do(call, "add", content="Always use pnpm", user=True)
     with pytest.raises(NotFound, match="is a pitfall for all projects"):
-        run(call, command, id=handle_of(edge.id))
+        do(call, command, id=handle_of(edge.id))
 
 
 def test_an_edge_of_the_project_is_a_memory_that_search_finds(call: Call, edge: Any) -> None:
     given = {"title": "Staging answers 429", "description": "Above 100 calls", "workaround": "Wait"}
-    own = run(call, "pitfalls add", project=True, task=["call the API in a loop"], **given)
+    own = do(call, "pitfalls add", project=True, task=["call the API in a loop"], **given)
 
-    rows = run(call, "search", query="staging answers 429", types=["edge"]).results
+    rows = do(call, "search", query="staging answers 429", types=["edge"]).results
 
     assert [row.id for row in rows] == [own.id]
-    assert run(call, "show", id=handle_of(own.id)).title == "Staging answers 429"
+    assert do(call, "show", id=handle_of(own.id)).title == "Staging answers 429"
 
 
 @pytest.mark.req("003-10")
@@ -86,11 +81,11 @@ def test_a_search_or_list_of_edges_names_the_command_for_those_of_all_projects(
 ) -> None:
     for types, is_named in ((["edge"], True), (["fact", "edge"], True), (["fact"], False), ([], 0)):
         for command, given in (("search", {"query": "crypto"}), ("list", {})):
-            result = run(call, command, types=types, **given)
+            result = do(call, command, types=types, **given)
             assert ("`mind pitfalls list`" in (result.notice or "")) == is_named
 
 
 def test_without_such_edges_nothing_is_noted(call: Call) -> None:
-    assert "edges" not in (run(call, "list", types=["edge"]).notice or "")
+    assert "edges" not in (do(call, "list", types=["edge"]).notice or "")
     with pytest.raises(NotFound, match="Memory not found"):
-        run(call, "show", id="kt3xk4")
+        do(call, "show", id="kt3xk4")

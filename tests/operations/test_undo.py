@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mimo.call import Call, Caller, Surface
+from mimo.call import Call
 from mimo.call.table import all_commands
 from mimo.config import load
 from mimo.data import disk, files
@@ -25,7 +25,6 @@ from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
-from mimo.operations.invoke import invoke
 from mimo.operations.undoing import Action
 from mimo.project.init import init
 from mimo.project.projects import explicit
@@ -34,17 +33,13 @@ from mimo.rendering import PlainScreen
 from mimo.rendering.results import render, show_on
 from tests import kit
 from tests.conftest import NOW, Clock, git
+from tests.kit import do
 
 COMMANDS = all_commands()
 
 
-def run(call: Call, path: str, by: str | None = None, /, **arguments: object) -> Any:
-    surface = Surface.MCP if by else Surface.CLI
-    return invoke(COMMANDS.at(path), call.by(Caller(surface=surface, name=by)), arguments)
-
-
 def added(call: Call, content: str = "Staging is reset", **fields: object) -> str:
-    return str(run(call, "add", content=content, **fields).id)
+    return str(do(call, "add", content=content, **fields).id)
 
 
 def contents(call: Call) -> dict[str, bytes]:
@@ -64,17 +59,17 @@ def path_of(call: Call, id: str) -> Path:
 def test_a_removed_memory_comes_back_and_goes_again(call: Call) -> None:
     id_ = added(call)
     before = contents(call)
-    removed = run(call, "rm", id=id_)
+    removed = do(call, "rm", id=id_)
     assert removed.undo is not None
 
-    undone = run(call, "undo")
+    undone = do(call, "undo")
     assert [(record.action, record.changed) for record in undone.files] == [(Action.RESTORE, False)]
     assert contents(call) == before
     assert lookup.one(call, id_).memory.content == "Staging is reset"
-    run(call, "undo")
+    do(call, "undo")
     with pytest.raises(NotFound):
         lookup.one(call, id_)
-    run(call, "undo")
+    do(call, "undo")
     assert contents(call) == before
 
 
@@ -83,18 +78,18 @@ def test_an_undo_ends_the_approval_that_a_decision_supersedes_and_a_redo_restore
 ) -> None:
     call.mind.trust.follow(follow=False)
     first, second = (
-        run(call, "save decision", topic="queue", decision=text, reasoning="Known").id
+        do(call, "save decision", topic="queue", decision=text, reasoning="Known").id
         for text in ("Use Redis", "Use Rabbit")
     )
     path = path_of(call, second)
     text = path.read_text("utf-8").replace("Use Rabbit", "Use nothing")
-    run(call, "undo")
+    do(call, "undo")
     path.write_text(text, "utf-8")  # As a pull could.
-    assert run(call, "show", id=first).superseded_by is None
+    assert do(call, "show", id=first).superseded_by is None
     path.unlink()
-    run(call, "undo")
+    do(call, "undo")
     path.write_text(text, "utf-8")
-    assert run(call, "show", id=first).superseded_by == second
+    assert do(call, "show", id=first).superseded_by == second
 
 
 @pytest.mark.parametrize(
@@ -130,20 +125,20 @@ def test_every_command_is_undone_and_redone(
     monkeypatch.chdir(root)
     (root / "doc.md").write_text("# One\n\nA first section.\n\n# Two\n\nA second one.\n", "utf-8")
     (root / "CLAUDE.md").write_text("# Ours\n", "utf-8")
-    ingested = run(call, "ingest", path=str(root / "doc.md"))
+    ingested = do(call, "ingest", path=str(root / "doc.md"))
     names = {"OLD": added(call), "SOURCE": ingested.source_id, "CHUNK": ingested.ids[0]}
-    names["FIRST"] = run(
+    names["FIRST"] = do(
         call, "save decision", topic="queue", decision="Use Redis", reasoning="Known"
     ).id
-    names["MIDDLE"] = run(
+    names["MIDDLE"] = do(
         call, "save decision", topic="queue", decision="Use Rabbit", reasoning="Known"
     ).id
-    names["NEW"] = run(
+    names["NEW"] = do(
         call, "save decision", topic="queue", decision="Use SQS", reasoning="Known"
     ).id
     names["DOC"] = str(root / "doc.md")
     names["FILE"] = path_of(call, names["OLD"]).read_text("utf-8").replace("is reset", "is wiped")
-    run(call, "value put", namespace="agent.build", key="last", value=1)
+    do(call, "value put", namespace="agent.build", key="last", value=1)
     (root / "doc.md").write_text("# One\n\nA section that changed.\n", "utf-8")
     call.mind.trust.follow(follow=False)
     call.mind.trust.revoke([lookup.one(call, names["OLD"]).place.digest])
@@ -151,15 +146,15 @@ def test_every_command_is_undone_and_redone(
     arguments = {k: names.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
     before = contents(call)
 
-    run(call, path, **arguments)
+    do(call, path, **arguments)
     after = contents(call)
     reviewed = reviews(root)
     assert (after, reviewed) != (before, kept)
 
-    run(call, "undo")
+    do(call, "undo")
     assert contents(call) == before
     assert reviews(root) == kept
-    run(call, "undo")
+    do(call, "undo")
     assert contents(call) == after
     assert reviews(root) == reviewed
 
@@ -173,14 +168,14 @@ def reviews(root: Path) -> dict[str, bytes]:
 
 def test_a_restored_value_replaces_the_temporary_one(call: Call) -> None:
     place = {"namespace": "agent.u", "key": "K"}
-    run(call, "value put", **place, value="permanent")
-    run(call, "value put", **place, value="temporary", ttl_seconds=600)
-    run(call, "value put", **place | {"key": "other"}, value="stays", ttl_seconds=600)
+    do(call, "value put", **place, value="permanent")
+    do(call, "value put", **place, value="temporary", ttl_seconds=600)
+    do(call, "value put", **place | {"key": "other"}, value="stays", ttl_seconds=600)
 
-    run(call, "undo")
+    do(call, "undo")
 
-    assert run(call, "value get", **place).value == "permanent"
-    assert run(call, "value get", **place | {"key": "other"}).value == "stays"
+    assert do(call, "value get", **place).value == "permanent"
+    assert do(call, "value get", **place | {"key": "other"}).value == "stays"
 
 
 def test_an_import_and_its_rollback_are_undone(call: Call, tmp_path: Path) -> None:
@@ -188,51 +183,51 @@ def test_an_import_and_its_rollback_are_undone(call: Call, tmp_path: Path) -> No
 
     database = example(tmp_path / "mama.db")
     before = contents(call)
-    run(call, "import mama", db=str(database))
+    do(call, "import mama", db=str(database))
     imported = contents(call)
-    run(call, "import mama", db=str(database), rollback=True)
+    do(call, "import mama", db=str(database), rollback=True)
     assert contents(call) == before
 
-    run(call, "undo")
+    do(call, "undo")
     assert contents(call) == imported
-    run(call, "import mama", db=str(database), rollback=True)
+    do(call, "import mama", db=str(database), rollback=True)
     assert contents(call) == before
 
 
 def test_one_command_is_one_change_newest_first(call: Call, clock: Clock) -> None:
     first, second = added(call, "One"), added(call, "Two")
     clock.forward(minutes=1)
-    run(call, "rm", id=first)
-    rows = run(call, "undo", list=True).changes
+    do(call, "rm", id=first)
+    rows = do(call, "undo", list=True).changes
 
     assert [(row.command, len(row.files), row.undone) for row in rows] == [
         ("rm", 1, False),
         ("add", 1, False),
         ("add", 1, False),
     ]
-    run(call, "undo", id=rows[0].id)
-    rows = run(call, "undo", list=True).changes
+    do(call, "undo", id=rows[0].id)
+    rows = do(call, "undo", list=True).changes
     assert [(row.command, row.undone) for row in rows[:2]] == [("undo", False), ("rm", True)]
     assert rows[0].undoes == rows[1].id
-    assert second in run(call, "undo", list=True, limit=4).changes[-2].files[0]
+    assert second in do(call, "undo", list=True, limit=4).changes[-2].files[0]
 
 
 def test_a_file_that_changed_since_is_not_overwritten(call: Call) -> None:
     id_ = added(call)
-    run(call, "edit", id=id_, importance=0.9)
-    change = run(call, "undo", list=True).changes[0].id
+    do(call, "edit", id=id_, importance=0.9)
+    change = do(call, "undo", list=True).changes[0].id
     path = path_of(call, id_)
     by_hand = path.read_bytes() + b"By hand.\n"
     path.write_bytes(by_hand)
 
     with pytest.raises(Conflict, match="has changed since `mind edit`") as refused:
-        run(call, "undo")
+        do(call, "undo")
     assert "--force" in (refused.value.hint or "")
     assert path.read_bytes() == by_hand
 
-    run(call, "undo", id=change, force=True)
+    do(call, "undo", id=change, force=True)
     assert b"By hand" not in path.read_bytes()
-    run(call, "undo")
+    do(call, "undo")
     assert path.read_bytes() == by_hand
 
 
@@ -264,14 +259,14 @@ def test_an_undo_that_fails_at_a_file_undoes_none(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refusing_second(asked, fail))
         with pytest.raises((StorageFailed, KeyboardInterrupt)) as caught:
-            run(call, "undo")
+            do(call, "undo")
 
     if isinstance(caught.value, StorageFailed):
         assert caught.value.hint.endswith("it was not changed; nothing was undone")
     assert len(asked) == 2
     assert contents(call) == before
     assert [each.undone for each in undoing.changes(call, 9)] == [False]
-    run(call, "undo")
+    do(call, "undo")
     assert not any(path.startswith(".mind/sources/") for path in contents(call))
 
 
@@ -291,12 +286,12 @@ def test_an_undo_that_can_not_be_put_back_names_the_file(
 
     monkeypatch.setattr(Path, "unlink", refusing_second(asked, fail))
     with pytest.raises(StorageFailed, match="no space left") as caught:
-        run(call, "undo")
+        do(call, "undo")
     monkeypatch.undo()
 
     first = asked[0].relative_to(call.mind.project.root)
     assert caught.value.hint.endswith(f"`{first}` stays undone; `mind undo` puts it back")
-    run(call, "undo")
+    do(call, "undo")
     assert contents(call) == before
 
 
@@ -306,47 +301,47 @@ def _ingested(call: Call) -> None:
     folder.mkdir()
     for name in ("one", "two"):
         (folder / f"{name}.md").write_text(f"# {name}\n\nThe text of {name}.\n", "utf-8")
-    run(call, "ingest", path=str(folder))
+    do(call, "ingest", path=str(folder))
 
 
 def test_a_later_change_of_the_file_is_named(call: Call) -> None:
     id_ = added(call)
-    run(call, "edit", id=id_, importance=0.9)
-    run(call, "edit", id=id_, importance=0.1)
-    later, first, _ = run(call, "undo", list=True).changes
+    do(call, "edit", id=id_, importance=0.9)
+    do(call, "edit", id=id_, importance=0.1)
+    later, first, _ = do(call, "undo", list=True).changes
 
     with pytest.raises(Conflict) as refused:
-        run(call, "undo", id=first.id)
+        do(call, "undo", id=first.id)
     assert f"mind undo {later.id}" in (refused.value.hint or "")
-    run(call, "undo", id=later.id)
-    run(call, "undo", id=first.id)
+    do(call, "undo", id=later.id)
+    do(call, "undo", id=first.id)
     assert lookup.one(call, id_).memory.importance == 0.5
 
 
 def test_an_empty_id_names_no_change(call: Call) -> None:
-    run(call, "add", content="Tea is green")
+    do(call, "add", content="Tea is green")
 
     with pytest.raises(NotFound, match="trash has no ``"):
-        run(call, "undo", id="")
+        do(call, "undo", id="")
 
 
 def test_a_dry_run_changes_nothing(call: Call) -> None:
     id_ = added(call)
-    run(call, "rm", id=id_)
+    do(call, "rm", id=id_)
     before = contents(call)
-    shown = run(call, "undo", dry_run=True)
+    shown = do(call, "undo", dry_run=True)
 
     assert (shown.dry_run, shown.redo, shown.files[0].action) == (True, None, Action.RESTORE)
     assert contents(call) == before
-    assert len(run(call, "undo", list=True).changes) == 2
+    assert len(do(call, "undo", list=True).changes) == 2
 
 
 def test_a_change_is_not_undone_twice(call: Call) -> None:
-    run(call, "rm", id=added(call))
-    change = run(call, "undo", list=True).changes[0].id
-    run(call, "undo", id=change)
+    do(call, "rm", id=added(call))
+    change = do(call, "undo", list=True).changes[0].id
+    do(call, "undo", id=change)
     with pytest.raises(NotFound, match="has nothing to undo"):
-        run(call, "undo", id=change)
+        do(call, "undo", id=change)
 
 
 def last_note(result: Any, capsys: pytest.CaptureFixture[str]) -> str:
@@ -367,35 +362,35 @@ def test_the_note_of_a_restore_states_the_effect_of_an_undo(
     guide.write_text("# Guide\n\nTea is hot and served at four.\n", "utf-8")
 
     def store() -> str:
-        return str(run(call, "ingest", path=str(guide)).source_id)
+        return str(do(call, "ingest", path=str(guide)).source_id)
 
     id_ = store() if is_source else added(call)
-    run(call, "sync")
+    do(call, "sync")
     committed = contents(call)
-    unchanged = run(call, "restore", id=id_)
+    unchanged = do(call, "restore", id=id_)
     assert (unchanged.replaced, unchanged.undo) == (None, None)
     assert last_note(unchanged, capsys) == ""
 
-    run(call, "rm", id=id_)
+    do(call, "rm", id=id_)
     before = contents(call)
-    brought = run(call, "restore", id=id_)
+    brought = do(call, "restore", id=id_)
     assert contents(call) == committed
     assert last_note(brought, capsys) == "note: `mind undo` removes it again\n"
-    run(call, "undo")
+    do(call, "undo")
     assert contents(call) == before
 
-    run(call, "undo")
+    do(call, "undo")
     if is_source:
         guide.write_text("# Guide\n\nTea is cold and served at five.\n", "utf-8")
         store()
     else:
-        run(call, "edit", id=id_, content="Staging is reset at night")
+        do(call, "edit", id=id_, content="Staging is reset at night")
     before = contents(call)
-    replaced = run(call, "restore", id=id_)
+    replaced = do(call, "restore", id=id_)
     assert replaced.replaced
     expected = "note: the text before is in the trash; `mind undo` brings it back\n"
     assert last_note(replaced, capsys) == expected
-    run(call, "undo")
+    do(call, "undo")
     assert contents(call) == before
 
 
@@ -403,12 +398,12 @@ def test_the_note_of_a_restore_states_the_effect_of_an_undo(
 def test_restore_keeps_uncommitted_edits(call: Call) -> None:
     kit.repository(call.mind.project.root)
     id_ = added(call)
-    run(call, "sync")
-    run(call, "edit", id=id_, content="Never committed")
-    restored = run(call, "restore", id=id_)
+    do(call, "sync")
+    do(call, "edit", id=id_, content="Never committed")
+    restored = do(call, "restore", id=id_)
 
     assert lookup.one(call, id_).memory.content == "Staging is reset"
-    run(call, "undo", id=restored.undo)
+    do(call, "undo", id=restored.undo)
     assert lookup.one(call, id_).memory.content == "Never committed"
 
 
@@ -418,19 +413,19 @@ def test_approvals_stay_as_they_were(call: Call) -> None:
     path = path_of(call, id_)
     path.write_bytes(path.read_bytes() + b"By another user.\n")
     foreign = lookup.one(call, id_).place.digest
-    run(call, "edit", "claude-code", id=id_, importance=0.9)
-    run(call, "undo")
+    do(call, "edit", "claude-code", id=id_, importance=0.9)
+    do(call, "undo")
     assert lookup.one(call, id_).place.digest == foreign
     assert not call.mind.trust.trusted(foreign)
 
     own = added(call, "Approved text")
     approved = lookup.one(call, own).place.digest
-    run(call, "rm", id=own)
-    run(call, "undo")
+    do(call, "rm", id=own)
+    do(call, "undo")
     assert call.mind.trust.trusted(approved)
-    run(call, "rm", id=own)
+    do(call, "rm", id=own)
     call.mind.trust.revoke([approved])
-    run(call, "undo")
+    do(call, "undo")
     assert not call.mind.trust.trusted(approved)
 
 
@@ -438,7 +433,7 @@ def test_a_private_memory_is_private_in_the_trash_and_after(call: Call) -> None:
     id_ = added(call, private=True)
     path = path_of(call, id_)
     path.chmod(0o600)
-    run(call, "rm", id=id_)
+    do(call, "rm", id=id_)
     (entry,) = [
         p
         for p in (call.mind.folder / ".local" / "trash").iterdir()
@@ -446,20 +441,20 @@ def test_a_private_memory_is_private_in_the_trash_and_after(call: Call) -> None:
     ]
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600
 
-    run(call, "undo")
+    do(call, "undo")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert lookup.one(call, id_).place.private
 
 
 def test_purge_leaves_nothing_in_the_trash(call: Call) -> None:
     other, id_ = added(call, "Harmless"), added(call, "Hunter2 and more")
-    run(call, "edit", id=id_, content="Hunter2 and much more")
-    removed = run(call, "rm", id=id_, purge=True)
+    do(call, "edit", id=id_, content="Hunter2 and much more")
+    removed = do(call, "rm", id=id_, purge=True)
 
     assert removed.undo is None
     trash = call.mind.folder / ".local" / "trash"
     assert all(b"Hunter2" not in path.read_bytes() for path in trash.iterdir())
-    assert run(call, "undo", list=True).changes[0].files == (f".mind/facts/{other}.md",)
+    assert do(call, "undo", list=True).changes[0].files == (f".mind/facts/{other}.md",)
 
 
 @pytest.mark.attack("undo copies of other files lost")
@@ -469,15 +464,15 @@ def test_purge_keeps_the_copies_of_other_files_of_that_name(call: Call) -> None:
     (call.mind.folder / "facts" / "auth.md").write_text("Hunter2", "utf-8")
     other = call.mind.folder / "decisions" / "auth.md"
     other.write_text("---\nid: other\n---\nKeep this\n", "utf-8")
-    run(call, "value put", namespace="agent.x", key="auth", value="important: auth")
-    run(call, "value rm", namespace="agent.x", key="auth")
-    run(call, "rm", id="other")
-    run(call, "rm", id="auth", purge=True)
+    do(call, "value put", namespace="agent.x", key="auth", value="important: auth")
+    do(call, "value rm", namespace="agent.x", key="auth")
+    do(call, "rm", id="other")
+    do(call, "rm", id="auth", purge=True)
 
-    run(call, "undo", id=run(call, "undo", list=True).changes[0].id)
+    do(call, "undo", id=do(call, "undo", list=True).changes[0].id)
     assert "Keep this" in other.read_text("utf-8")
-    run(call, "undo", id=run(call, "undo", list=True).changes[2].id)
-    assert run(call, "value get", namespace="agent.x", key="auth").value == "important: auth"
+    do(call, "undo", id=do(call, "undo", list=True).changes[2].id)
+    assert do(call, "value get", namespace="agent.x", key="auth").value == "important: auth"
 
 
 def test_purge_finds_the_copies_at_an_earlier_path(call: Call) -> None:
@@ -486,9 +481,9 @@ def test_purge_finds_the_copies_at_an_earlier_path(call: Call) -> None:
     tool = MemoryTool(call.mind.project.root)
     assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
     assert path_of(call, id_).name == "b.md"
-    run(call, "rm", id=id_, purge=True)
+    do(call, "rm", id=id_, purge=True)
 
-    assert run(call, "undo", list=True).changes == ()
+    assert do(call, "undo", list=True).changes == ()
     assert not list((call.mind.folder / ".local" / "trash").iterdir())
 
 
@@ -498,9 +493,9 @@ def test_purge_reports_another_file_with_the_id(call: Call) -> None:
     (copy := call.mind.project.root / place).parent.mkdir(parents=True)
     copy.write_bytes(path_of(call, id_).read_bytes())
 
-    notice = run(call, "rm", id=id_, purge=True).notice
+    notice = do(call, "rm", id=id_, purge=True).notice
     assert notice == f"{place} has the same id: repeat the command to purge it too"
-    assert run(call, "rm", id=id_, purge=True).notice is None
+    assert do(call, "rm", id=id_, purge=True).notice is None
     assert not copy.exists()
 
 
@@ -513,32 +508,32 @@ def holding(call: Call, *words: bytes) -> list[Path]:
 
 def test_purge_leaves_no_copy_in_any_file(call: Call) -> None:
     id_ = added(call, "Swordfish opens the door\n\nand the cellar")
-    point = run(call, "save checkpoint", summary="Stopped at the swordfish").id
+    point = do(call, "save checkpoint", summary="Stopped at the swordfish").id
     tea = added(call, "Tea is at five")
-    run(call, "edit", id=id_, content="Swordfish opens the door\n\nand the cellar, too")
+    do(call, "edit", id=id_, content="Swordfish opens the door\n\nand the cellar, too")
     (sessions := call.mind.folder / ".local" / "sessions").mkdir()
     (sessions / "a.json").write_text(f'{{"shown": ["{id_}#12ab", "{tea}#12ab"]}}', "utf-8")
     for query in ("swordfish cellar", "tea"):
-        assert run(call, "search", query=query).results
+        assert do(call, "search", query=query).results
     call.mind.accesses.flush()
     assert {path.name for path in holding(call, b"swordfish")} >= {
         "accesses.log", "trust.db", "a.json", "events.jsonl",
     }  # fmt: skip
 
     other = Call(call.mind.reopened())  # As another process that has the index open.
-    assert len(run(other, "list").memories) == 3
-    run(call, "rm", id=id_, purge=True)
-    run(call, "rm", id=point, purge=True)
+    assert len(do(other, "list").memories) == 3
+    do(call, "rm", id=id_, purge=True)
+    do(call, "rm", id=point, purge=True)
     assert holding(call, b"swordfish", b"cellar") == []
     for each in (call, other, Call(call.mind.reopened())):
-        assert [row.id for row in run(each, "search", query="tea five").results] == [tea]
+        assert [row.id for row in do(each, "search", query="tea five").results] == [tea]
     assert tea in call.mind.accesses.uses()
     assert tea in (sessions / "a.json").read_text("utf-8")
 
 
 def test_purge_reports_what_may_be_left(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = added(call, "Swordfish opens the door")
-    assert run(call, "search", query="swordfish").results
+    assert do(call, "search", query="swordfish").results
     (call.mind.folder / ".local" / "accesses.log").unlink(missing_ok=True)
     (call.mind.folder / ".local" / "accesses.log").mkdir()
 
@@ -546,37 +541,37 @@ def test_purge_reports_what_may_be_left(call: Call, monkeypatch: pytest.MonkeyPa
         raise StorageFailed("no space left")
 
     monkeypatch.setattr(Index, "purge", full)
-    notice = run(call, "rm", id=id_, purge=True).notice
+    notice = do(call, "rm", id=id_, purge=True).notice
     assert notice.startswith("a file in `.mind/.local` may still have its id (")
     assert notice.endswith(
         f"the index may still have its words (no space left): remove `{call.mind.index_folder}`"
     )
-    assert run(call, "list").memories == ()
+    assert do(call, "list").memories == ()
 
 
 def test_purge_reports_that_another_process_reads_the_index(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = added(call, "Swordfish opens the door")
-    assert run(call, "search", query="swordfish").results
+    assert do(call, "search", query="swordfish").results
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.01)
     (path,) = call.mind.index_folder.glob("index-v*.db")
     with closing(sqlite3.connect(path)) as reader:
         reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM memories").fetchone() == (1,)
-        notice = run(call, "rm", id=id_, purge=True).notice
+        notice = do(call, "rm", id=id_, purge=True).notice
     assert notice.startswith("the index may still have its words (another process is reading")
-    run(call, "undo", id="all", purge=True)
+    do(call, "undo", id="all", purge=True)
     assert holding(call, b"swordfish") == []
 
 
 def test_a_purged_change_leaves_no_copy_in_any_file(call: Call) -> None:
     added(call, "Swordfish opens the door")
-    run(call, "undo")
+    do(call, "undo")
     kept = added(call, "Harmless")
-    run(call, "edit", id=kept, content="Harmless without a herring")
-    run(call, "undo")
-    run(call, "undo", id="all", purge=True)
+    do(call, "edit", id=kept, content="Harmless without a herring")
+    do(call, "undo")
+    do(call, "undo", id="all", purge=True)
     assert holding(call, b"swordfish", b"herring") == []
     assert kept in (call.mind.folder / ".local" / "events.jsonl").read_text("utf-8")
 
@@ -585,30 +580,30 @@ def test_purge_removes_the_note_from_claude_md_and_its_copies(call: Call) -> Non
     notes = call.mind.project.root / "CLAUDE.md"
     notes.write_text("Our rules\n", "utf-8")
     swordfish, kept = added(call, "Swordfish opens the door. Ask Ann"), added(call, "Tea at five")
-    run(call, "context write")
-    run(call, "edit", id=kept, content="Tea is at six")
-    run(call, "context write")
-    notice = run(call, "rm", id=swordfish, purge=True).notice
+    do(call, "context write")
+    do(call, "edit", id=kept, content="Tea is at six")
+    do(call, "context write")
+    notice = do(call, "rm", id=swordfish, purge=True).notice
     assert notice.startswith("its lines in CLAUDE.md were removed")
     assert "Tea is at six" in notes.read_text("utf-8")
     assert notes.read_text("utf-8").endswith("Our rules\n")
-    run(call, "edit", id=kept, content="Tea is at seven")
-    assert run(call, "context write").files[0].changed
+    do(call, "edit", id=kept, content="Tea is at seven")
+    assert do(call, "context write").files[0].changed
     assert holding(call, b"swordfish") == []
 
     other = added(call, "Herring opens the cellar")
     notes.write_text(notes.read_text("utf-8") + "Remember: HERRING opens the *cellar*!\n", "utf-8")
-    notice = run(call, "rm", id=other, purge=True).notice
+    notice = do(call, "rm", id=other, purge=True).notice
     assert notice == "CLAUDE.md may still have its text: remove it by hand"
 
 
 def test_purge_removes_quotes_of_an_earlier_version_and_in_any_language(call: Call) -> None:
     notes = call.mind.project.root / "CLAUDE.md"
     id_, korean = added(call, "Swordfish opens the door"), added(call, "비밀번호")
-    run(call, "context write")
-    run(call, "edit", id=id_, content="The door is shut")
-    assert run(call, "rm", id=korean, purge=True).notice
-    assert run(call, "rm", id=id_, purge=True).notice
+    do(call, "context write")
+    do(call, "edit", id=id_, content="The door is shut")
+    assert do(call, "rm", id=korean, purge=True).notice
+    assert do(call, "rm", id=id_, purge=True).notice
     assert "Swordfish" not in notes.read_text("utf-8")
     assert holding(call, b"swordfish", "비밀번호".encode()) == []
 
@@ -633,15 +628,15 @@ def test_purge_unstages_the_text(repository: Path, call: Call, is_first: bool) -
         git(repository, "commit", "-qm", "app")
     id_, other = added(call, "Hunter2 and more"), added(call, "Harmless")
     git(repository, "add", "-A")
-    removed = run(call, "rm", id=id_, purge=True)
+    removed = do(call, "rm", id=id_, purge=True)
     assert removed.notice == f"git had the text staged; it was unstaged: .mind/facts/{id_}.md"
     changes = published(repository)
     assert "Hunter2" not in changes
     assert other in changes
     last = git(repository, "rev-parse", "--short", "HEAD")
-    notice = run(call, "rm", id=other, purge=True).notice
+    notice = do(call, "rm", id=other, purge=True).notice
     assert notice == f"git's history keeps it, such as in {last}: revoke a secret"
-    assert run(call, "rm", id=added(call, "New"), purge=True).notice is None
+    assert do(call, "rm", id=added(call, "New"), purge=True).notice is None
 
 
 def test_purge_unstages_a_later_text_and_the_text_at_another_path(
@@ -650,12 +645,12 @@ def test_purge_unstages_a_later_text_and_the_text_at_another_path(
     id_ = added(call, "Harmless")
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "memory")
-    run(call, "edit", id=id_, content="Hunter2 and more")
+    do(call, "edit", id=id_, content="Hunter2 and more")
     git(repository, "add", "-A")
     old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
     tool = MemoryTool(call.mind.project.root)
     assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
-    run(call, "rm", id=id_, purge=True)
+    do(call, "rm", id=id_, purge=True)
     assert "Hunter2" not in published(repository)
     assert git(repository, "status", "--short") == f"D .mind/facts/{id_}.md"
 
@@ -668,9 +663,9 @@ def test_purge_in_a_folder_of_a_repository_unstages_the_text(repository: Path, h
     id_ = added(call, "Harmless")
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "memory")
-    run(call, "edit", id=id_, content="Hunter2 and more")
+    do(call, "edit", id=id_, content="Hunter2 and more")
     git(repository, "add", "-A")
-    run(call, "rm", id=id_, purge=True)
+    do(call, "rm", id=id_, purge=True)
     assert "Hunter2" not in published(repository)
     assert git(repository, "ls-files").count("/.mind/facts/") == 1
 
@@ -690,10 +685,10 @@ def test_purge_unstages_the_notes_that_quote_the_memory(
         git(repository, "add", "-A")
         git(repository, "commit", "-qm", "rules")
     id_ = added(call, "Swordfish opens the door")
-    run(call, "context write")
+    do(call, "context write")
     (repository / "app.py").write_text("x = 2\n", "utf-8")
     git(repository, "add", "-A")
-    notice = run(call, "rm", id=id_, purge=True).notice
+    notice = do(call, "rm", id=id_, purge=True).notice
     assert "git had the text staged; it was unstaged: CLAUDE.md" in notice
     shown = published(repository)
     assert "Swordfish" not in shown
@@ -705,20 +700,20 @@ def test_purge_keeps_notes_staged_that_do_not_quote_the_memory(
     repository: Path, call: Call
 ) -> None:
     added(call, "Tea is at five")
-    run(call, "context write")
+    do(call, "context write")
     git(repository, "add", "-A")
     id_ = added(call, "Swordfish opens the door")
-    assert run(call, "rm", id=id_, purge=True).notice is None
+    assert do(call, "rm", id=id_, purge=True).notice is None
     assert "Tea is at five" in git(repository, "show", ":CLAUDE.md")
 
 
 def test_a_purged_change_unstages_its_text_in_the_notes(repository: Path, call: Call) -> None:
     id_ = added(call, "Swordfish opens the door")
-    run(call, "context write")
+    do(call, "context write")
     git(repository, "add", "-A")
-    run(call, "rm", id=id_)
-    run(call, "context write")
-    run(call, "undo", id="all", purge=True)
+    do(call, "rm", id=id_)
+    do(call, "context write")
+    do(call, "undo", id="all", purge=True)
     assert "Swordfish" not in published(repository)
 
 
@@ -729,7 +724,7 @@ def test_purge_warns_if_the_text_cannot_be_unstaged(
     git(repository, "add", "-A")
     (repository / ".git" / "index.lock").touch()
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.2)
-    notice = run(call, "rm", id=id_, purge=True).notice
+    notice = do(call, "rm", id=id_, purge=True).notice
     assert notice.startswith("git may still have the text staged")
     assert f"`git rm -r --cached -- .mind/facts/{id_}.md`" in notice
 
@@ -738,14 +733,14 @@ def test_a_purged_change_unstages_its_text_unless_it_is_on_the_disk(
     repository: Path, call: Call
 ) -> None:
     added(call, "Hunter2 and more")
-    run(call, "value put", namespace="agent.x", key="key", value="Hunter2")
+    do(call, "value put", namespace="agent.x", key="key", value="Hunter2")
     kept = added(call, "Harmless")
-    run(call, "edit", id=kept, content="Tea")
+    do(call, "edit", id=kept, content="Tea")
     git(repository, "add", "-A")
-    changes = run(call, "undo", list=True).changes
-    run(call, "undo", id=changes[-1].id)
-    run(call, "value rm", namespace="agent.x", key="key")
-    run(call, "undo", id="all", purge=True)
+    changes = do(call, "undo", list=True).changes
+    do(call, "undo", id=changes[-1].id)
+    do(call, "value rm", namespace="agent.x", key="key")
+    do(call, "undo", id="all", purge=True)
     shown = published(repository)
     assert "Hunter2" not in shown
     assert "Tea" in shown
@@ -758,23 +753,23 @@ def test_purge_keeps_the_copies_of_another_memory_at_an_earlier_path(call: Call)
     tool = MemoryTool(call.mind.project.root)
     assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
     (call.mind.folder / f"facts/{id_}.md").write_text("---\nid: other\n---\nTea\n", "utf-8")
-    run(call, "rm", id="other")
-    run(call, "rm", id=id_, purge=True)
+    do(call, "rm", id="other")
+    do(call, "rm", id=id_, purge=True)
 
-    assert len(run(call, "undo", list=True).changes) == 1
-    run(call, "undo")
+    assert len(do(call, "undo", list=True).changes) == 1
+    do(call, "undo")
     assert b"Tea" in path_of(call, "other").read_bytes()
 
 
 def test_single_changes_and_all_are_purged(call: Call) -> None:
     for text in ("One", "Two", "Three"):
         added(call, text)
-    newest = run(call, "undo", list=True).changes[0].id
-    assert run(call, "undo", id=newest, purge=True).purged == 1
-    assert run(call, "undo", id="all", purge=True).purged == 2
-    assert run(call, "undo", list=True).changes == ()
+    newest = do(call, "undo", list=True).changes[0].id
+    assert do(call, "undo", id=newest, purge=True).purged == 1
+    assert do(call, "undo", id="all", purge=True).purged == 2
+    assert do(call, "undo", list=True).changes == ()
     with pytest.raises(NotFound, match="no change to undo"):
-        run(call, "undo")
+        do(call, "undo")
 
 
 def test_scan_looks_into_the_trash(call: Call) -> None:
@@ -782,21 +777,19 @@ def test_scan_looks_into_the_trash(call: Call) -> None:
     id_ = added(call)
     path = path_of(call, id_)
     path.write_text(path.read_text("utf-8") + f"The token is {token}\n", "utf-8")
-    run(call, "rm", id=id_)
+    do(call, "rm", id=id_)
 
-    (secret,) = run(call, "scan").found
+    (secret,) = do(call, "scan").found
     assert (secret.kind, secret.file) == ("github_token", f".mind/facts/{id_}.md")
-    run(call, "undo", id=secret.trash, purge=True)
-    assert run(call, "scan").clean
+    do(call, "undo", id=secret.trash, purge=True)
+    assert do(call, "scan").clean
 
 
 def test_nothing_in_the_trash_is_found_or_staged(call: Call) -> None:
     kit.repository(call.mind.project.root)
-    run(call, "rm", id=added(call, "Xylophone in the trash"))
+    do(call, "rm", id=added(call, "Xylophone in the trash"))
 
-    assert not [
-        row for row in run(call, "search", query="xylophone").results if "Xylo" in row.title
-    ]
+    assert not [row for row in do(call, "search", query="xylophone").results if "Xylo" in row.title]
     listed = subprocess.run(
         ["git", "status", "--porcelain", "-uall"], cwd=call.mind.project.root, check=True,
         capture_output=True, encoding="utf-8",
@@ -813,13 +806,13 @@ def test_the_oldest_changes_go_when_the_trash_is_full_or_old(call: Call, clock: 
     ids = [added(call, f"{n} " + "word" * 22_500) for n in range(14)]
     for id_ in ids:
         clock.forward(minutes=1)
-        run(call, "rm", id=id_)
-    rows = run(call, "undo", list=True).changes
+        do(call, "rm", id=id_)
+    rows = do(call, "undo", list=True).changes
     assert [row.command for row in rows] == ["rm"] * 12
 
     clock.forward(days=11)
     added(call, "Much later")
-    assert [row.command for row in run(call, "undo", list=True).changes] == ["add", "rm"]
+    assert [row.command for row in do(call, "undo", list=True).changes] == ["add", "rm"]
 
 
 def test_a_command_killed_before_its_change_has_nothing_to_undo(
@@ -837,11 +830,11 @@ def test_a_command_killed_before_its_change_has_nothing_to_undo(
         patched.setattr(files, "_announce", killed)
         patched.setattr("mimo.project.trash.Recorder.forget_if", lambda *_: None)
         with pytest.raises(SystemExit):
-            run(call, "rm", id=id_)
+            do(call, "rm", id=id_)
     assert contents(call) == before
-    assert len(run(call, "undo", list=True).changes) == 2
+    assert len(do(call, "undo", list=True).changes) == 2
     with pytest.raises(NotFound, match="has nothing to undo"):
-        run(call, "undo")
+        do(call, "undo")
     assert contents(call) == before
 
 
@@ -849,10 +842,13 @@ def test_a_command_that_fails_leaves_no_entry(call: Call, monkeypatch: pytest.Mo
     id_ = added(call)
     monkeypatch.setattr(Path, "unlink", _full)
     with pytest.raises(Exception, match="no space left"):
-        run(call, "rm", id=id_)
+        do(call, "rm", id=id_)
     monkeypatch.undo()
     monkeypatch.setenv("MIND_HOME", str(call.mind.home))
-    assert [row.command for row in run(call, "undo", list=True).changes] in (["add"], ["rm", "add"])
+    assert [row.command for row in do(call, "undo", list=True).changes] in (
+        ["add"],
+        ["rm", "add"],
+    )
     assert lookup.one(call, id_).memory.content == "Staging is reset"
 
 
@@ -861,15 +857,15 @@ def _full(path: Path, **_: object) -> None:
 
 
 def test_the_trash_works_without_git_and_for_another_process(call: Call, home: Path) -> None:
-    run(call, "rm", id=added(call))
+    do(call, "rm", id=added(call))
     other = Call(Mind.open(call.mind.project.root, environ={"MIND_HOME": str(home), **os.environ}))
     assert not shutil.which("git") or not (call.mind.project.root / ".git").exists()
-    assert run(other, "undo").files[0].action is Action.RESTORE
+    assert do(other, "undo").files[0].action is Action.RESTORE
 
 
 def test_an_undo_is_in_the_events(call: Call) -> None:
-    run(call, "rm", id=added(call))
-    run(call, "undo")
+    do(call, "rm", id=added(call))
+    do(call, "undo")
     last = call.mind.events.read()[0][-1]
     assert (last.name, last.metadata["command"], last.measurements["files"]) == (
         "mimo.undo", "rm", 1,
@@ -879,7 +875,7 @@ def test_an_undo_is_in_the_events(call: Call) -> None:
 def test_outside_of_a_command_nothing_is_recorded(call: Call) -> None:
     saving.store(call, saving.draft(Kind.FACT, "By a hook"))
     with pytest.raises(NotFound):
-        run(call, "undo")
+        do(call, "undo")
 
 
 @pytest.fixture
@@ -901,10 +897,10 @@ def test_an_undo_is_on_the_disk_even_if_it_only_restores_files(
 ) -> None:
     id_ = added(call)
     trash = call.mind.project.root / ".mind/.local/trash"
-    run(call, "rm", id=id_)
+    do(call, "rm", id=id_)
     named.clear()
 
-    run(call, "undo")
+    do(call, "undo")
     assert trash in named
 
 
@@ -1002,8 +998,8 @@ def test_a_change_of_a_tool_without_a_command_is_not_called_a_command(
         {"command": "str_replace", "path": "/memories/a.md", "old_str": "Tea", "new_str": "Mate"}
     )
 
-    listed = printed(run(call, "undo", list=True))
-    undone = printed(run(call, "undo"))
+    listed = printed(do(call, "undo", list=True))
+    undone = printed(do(call, "undo"))
 
     assert "  memory tool: str_replace  " in listed
     assert "  memory tool: create  " in listed
@@ -1018,15 +1014,15 @@ def test_people_do_not_read_of_the_list_that_an_import_keeps(
     notes = tmp_path / "notes"
     (notes / ".obsidian").mkdir(parents=True)
     (notes / "Tea.md").write_text("# Tea\nBrew it.\n", "utf-8")
-    run(call, "import", source=str(notes))
-    first = run(call, "undo", list=True).changes[0]
+    do(call, "import", source=str(notes))
+    first = do(call, "undo", list=True).changes[0]
     assert any("/.local/" in path for path in first.files)
     (notes / "Water.md").write_text("# Water\nFilter it.\n", "utf-8")
-    run(call, "import", source=str(notes))
+    do(call, "import", source=str(notes))
 
     with pytest.raises(Conflict) as refused:
-        run(call, "undo", id=first.id)
-    texts = printed(run(call, "undo", list=True)), printed(run(call, "undo"))
+        do(call, "undo", id=first.id)
+    texts = printed(do(call, "undo", list=True)), printed(do(call, "undo"))
 
     assert ".local" not in refused.value.message
     assert ".local" not in "".join(texts)
@@ -1037,7 +1033,7 @@ def chained(call: Call, clock: Clock) -> list[str]:
     """Returns the ids of three decisions, of which each supersedes the one before."""
     chain = []
     for text in ("Use sessions", "Use JWT zebra", "Use PASETO"):
-        written = run(call, "save decision", topic="auth", decision=text, reasoning="r")
+        written = do(call, "save decision", topic="auth", decision=text, reasoning="r")
         chain.append(str(written.id))
         clock.forward(days=1)
     return chain
@@ -1047,7 +1043,7 @@ def test_a_purge_whose_successor_cannot_be_changed_removes_nothing(
     call: Call, clock: Clock
 ) -> None:
     chain = chained(call, clock)
-    run(call, "edit", id=chain[1], content="Use JWT, the zebra")
+    do(call, "edit", id=chain[1], content="Use JWT, the zebra")
     path_of(call, chain[2]).write_text(
         f"---\n{{id: {chain[2]}, type: decision, topic: auth, # chosen by Ana\n"
         f"  links: [{{to: {chain[1]}, type: supersedes}}]}}\n---\nUse PASETO\n"
@@ -1056,7 +1052,7 @@ def test_a_purge_whose_successor_cannot_be_changed_removes_nothing(
 
     for purge in (True, False):
         with pytest.raises(Invalid, match="in braces"):
-            run(call, "rm", id=chain[1], purge=purge)
+            do(call, "rm", id=chain[1], purge=purge)
 
     assert (contents(call), call.mind.trash.ids()) == (before, kept)
 
@@ -1065,15 +1061,15 @@ def test_a_purge_of_a_document_removes_nothing(call: Call) -> None:
     document = call.mind.project.root / "docs" / "guide.md"
     document.parent.mkdir()
     document.write_text("# Guide\n\nFirst\n")
-    run(call, "config", key="include", value="docs/*.md")
+    do(call, "config", key="include", value="docs/*.md")
     call = Call(call.mind.reopened())
-    (row,) = run(call, "list").memories
-    run(call, "trust", ids=[row.id])
-    run(call, "edit", id=row.id, content="Second")
+    (row,) = do(call, "list").memories
+    do(call, "trust", ids=[row.id])
+    do(call, "edit", id=row.id, content="Second")
     kept = call.mind.trash.ids()
 
     with pytest.raises(Invalid, match="does not remove"):
-        run(call, "rm", id=row.id, purge=True)
+        do(call, "rm", id=row.id, purge=True)
 
     assert call.mind.trash.ids() == kept
 
@@ -1090,7 +1086,7 @@ def test_a_chain_is_closed_also_if_its_end_changes_meanwhile(
         return rest
 
     monkeypatch.setattr(call.mind.store, "delete", changing)
-    run(call, "rm", id=chain[1])
+    do(call, "rm", id=chain[1])
 
     last = lookup.one(call, chain[2]).memory
     assert [link.to for link in last.links] == [chain[0]]

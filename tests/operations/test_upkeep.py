@@ -16,13 +16,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from mimo.project import projects
 from tests.calls import with_console
-
-
-def write(call, name, text):
-    path = call.mind.folder / "facts" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
+from tests.kit import write
 
 
 def age(path, seconds=10):
@@ -32,10 +26,10 @@ def age(path, seconds=10):
 
 
 def test_a_file_made_changed_or_removed_by_hand_shows_at_the_next_command(call):
-    path = write(call, "tea.md", "Tea is hot\n")
+    path = write(call, "facts/tea.md", "Tea is hot\n")
     assert search(call, "tea").results[0].content == "Tea is hot"
 
-    write(call, "tea.md", "Tea is lukewarm by now\n")
+    write(call, "facts/tea.md", "Tea is lukewarm by now\n")
     assert search(call, "tea").results[0].content == "Tea is lukewarm by now"
 
     path.unlink()
@@ -44,7 +38,7 @@ def test_a_file_made_changed_or_removed_by_hand_shows_at_the_next_command(call):
 
 def test_a_second_change_within_the_grain_of_the_clock_is_not_missed(call):
     """Same size, same times, same inode: only that the look was too soon gives it away."""
-    path = write(call, "tea.md", "Tea is hot!\n")
+    path = write(call, "facts/tea.md", "Tea is hot!\n")
     status = path.stat()
     assert search(call, "tea").total == 1
     with path.open("r+b") as file:
@@ -68,12 +62,12 @@ def test_an_unchanged_store_is_not_read_again(call, monkeypatch):
 def test_a_refresh_counts_files(call, monkeypatch):
     monkeypatch.setattr(disk, "_FINE_GRAIN_NS", 0)
     index(call)
-    write(call, "a.md", "alpha\n")
-    write(call, "b.md", "beta\n")
+    write(call, "facts/a.md", "alpha\n")
+    write(call, "facts/b.md", "beta\n")
     first = index(call)
-    write(call, "a.md", "alpha, changed\n")
+    write(call, "facts/a.md", "alpha, changed\n")
     (call.mind.folder / "facts" / "b.md").unlink()
-    write(call, "c.md", "gamma\n")
+    write(call, "facts/c.md", "gamma\n")
     second = index(call)
 
     assert (first.added, first.memories) == (2, 2)
@@ -102,7 +96,7 @@ def test_deleting_the_index_loses_nothing(call):
 
 
 def test_an_unreadable_file_is_listed_and_left_alone(call):
-    path = write(call, "broken.md", "---\ntitle: [never closed\n---\ntext\n")
+    path = write(call, "facts/broken.md", "---\ntitle: [never closed\n---\ntext\n")
     before = path.read_bytes()
 
     index(call)
@@ -151,7 +145,7 @@ def test_without_an_embedder_words_still_find(call):
 
 
 def test_a_watched_store_is_scanned_only_after_a_change(call, monkeypatch):
-    path = write(call, "tea.md", "Tea is hot\n")
+    path = write(call, "facts/tea.md", "Tea is hot\n")
     call.mind.watch()
     assert search(call, "tea").total == 1
     with monkeypatch.context() as patched:

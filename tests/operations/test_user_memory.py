@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.call.table import all_commands
 from mimo.errors import (
     AmbiguousId,
     Denied,
@@ -25,29 +24,23 @@ from mimo.features.review.actions import keys_of
 from mimo.index.rows import Found, Hit, Newer
 from mimo.mind import Mind
 from mimo.operations import across, finding, lookup
-from mimo.operations.invoke import invoke
 from mimo.operations.rows import TrustLabel
 from mimo.project import projects
 from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
-from tests.kit import repository
+from tests.kit import do, repository
 
 PERSON = Caller(surface=Surface.CLI)
 SHELL = Caller(surface=Surface.CLI, agent="codex")
 MCP = Caller(surface=Surface.MCP, name="claude-code")
 
 
-def run(call: Call, path: str, caller: Caller = PERSON, **arguments: Any) -> Any:
-    """Returns the result of a command, as every surface gets it."""
-    return invoke(all_commands().at(path), call.by(caller), arguments)
-
-
 def add(call: Call, content: str, caller: Caller = PERSON, **arguments: Any) -> Any:
-    return run(call, "add", caller, content=content, user=True, **arguments)
+    return do(call, "add", caller, content=content, user=True, **arguments)
 
 
 def titles(call: Call, query: str, **arguments: Any) -> list[tuple[str, str | None]]:
-    rows = run(call, "search", query=query, **arguments).results
+    rows = do(call, "search", query=query, **arguments).results
     return [(row.title, row.scope) for row in rows]
 
 
@@ -70,7 +63,7 @@ class TestPlace:
                 assert not stat.S_IMODE(place.stat().st_mode) & 0o077, place
         assert (written.private, written.scope) == (True, "user")
         for private in (False, True):
-            (row,) = run(call, "list", user=True, private=private).memories
+            (row,) = do(call, "list", user=True, private=private).memories
             assert (row.id, row.private) == (written.id, True)
         assert not list(call.mind.folder.glob("facts/*"))
 
@@ -92,14 +85,14 @@ class TestPlace:
             init(root, call.mind.home, now=NOW)
 
     def test_a_command_that_uses_none_makes_none(self, call):
-        run(call, "search", query="pnpm")
-        run(call, "status")
+        do(call, "search", query="pnpm")
+        do(call, "status")
 
         assert not (call.mind.home / "memories").exists()
 
     def test_it_is_made_by_the_first_text_only(self, outside):
         with pytest.raises(NoProject, match="no memory for all projects") as raised:
-            run(outside, "list", user=True)
+            do(outside, "list", user=True)
 
         assert "mind add TEXT --user" in (raised.value.hint or "")
         assert not (outside.mind.home / "memories").exists()
@@ -116,7 +109,7 @@ class TestPlace:
 
 class TestSearch:
     def test_it_is_found_beside_the_project(self, call):
-        run(call, "add", content="The cache lives in redis")
+        do(call, "add", content="The cache lives in redis")
         add(call, "Always use pnpm, never npm")
 
         assert titles(call, "pnpm") == [("Always use pnpm, never npm", "user")]
@@ -125,9 +118,9 @@ class TestSearch:
     def test_every_search_finds_it_and_names_it(self, call):
         add(call, "Always use pnpm, never npm")
 
-        (row,) = run(call, "memory search", query="pnpm").results
+        (row,) = do(call, "memory search", query="pnpm").results
         assert (row.scope, Path(row.file).is_file()) == ("user", True)
-        summary = run(call, "recall", query="pnpm").summary
+        summary = do(call, "recall", query="pnpm").summary
         assert "(Of the user, for all projects.)" in summary
 
     def test_all_projects_have_it_once(self, call):
@@ -138,17 +131,17 @@ class TestSearch:
     def test_a_memory_that_names_a_date_does_not_replace_those_of_the_date(self, call, clock):
         add(call, "The freeze begins on November 17")
         clock.forward(days=-3)
-        run(call, "add", content="Lunch is served at noon")
+        do(call, "add", content="Lunch is served at noon")
         clock.forward(days=3)
 
-        answer = run(call, "search", query="what did we do on November 17")
+        answer = do(call, "search", query="what did we do on November 17")
 
         assert [row.title for row in answer.results] == ["Lunch is served at noon"]
         assert answer.notice == "the memories of this time: `on November 17` (17 Nov, UTC)"
 
     def test_a_project_is_first_among_equals(self, call):
         add(call, "Install packages with pnpm")
-        run(call, "add", content="Install packages with yarn")
+        do(call, "add", content="Install packages with yarn")
 
         matches = titles(call, "install packages")
 
@@ -156,7 +149,7 @@ class TestSearch:
 
     def test_a_project_is_first_on_the_same_topic(self, call):
         add(call, "Install packages with pnpm, the package manager", topic="package_manager")
-        run(call, "add", content="We have yarn here for packages", topic="Package-Manager")
+        do(call, "add", content="We have yarn here for packages", topic="Package-Manager")
 
         matches = titles(call, "which package manager installs packages")
 
@@ -164,7 +157,7 @@ class TestSearch:
 
     def test_the_limit_does_not_change_which_is_first(self, call):
         """The project's note on the topic is only its third match."""
-        run(call, "add", content="This project uses npm", topic="package_manager")
+        do(call, "add", content="This project uses npm", topic="package_manager")
         for text in (
             "The package manager to use is chosen by the platform team",
             "The package manager cache is kept in /var/cache/pkg between builds",
@@ -172,7 +165,7 @@ class TestSearch:
             "Deploys happen on Tuesday",
             "Grafana has the dashboards",
         ):
-            run(call, "add", content=text)
+            do(call, "add", content=text)
         add(call, "Which package manager to use: always pnpm", topic="package_manager")
         query = "which package manager to use"
 
@@ -187,7 +180,7 @@ class TestSearch:
 
     def test_the_better_match_is_first(self, call):
         add(call, "Zebras are striped animals of the savanna", title="Zebras")
-        run(call, "add", content="A zebra crossing is painted on the road, as is a stop line")
+        do(call, "add", content="A zebra crossing is painted on the road, as is a stop line")
 
         matches = titles(call, "zebras striped animals savanna")
 
@@ -195,7 +188,7 @@ class TestSearch:
 
     def test_a_note_that_is_only_near_is_left_out(self, call):
         add(call, "Always use pnpm, never npm")
-        run(call, "add", content="The cache lives in redis")
+        do(call, "add", content="The cache lives in redis")
 
         assert titles(call, "how do giraffes sleep") == []
 
@@ -203,13 +196,13 @@ class TestSearch:
         add(call, "use yarn")
         add(call, "Always use pnpm")
 
-        (row, *_) = run(call, "search", query="package manager").results
+        (row, *_) = do(call, "search", query="package manager").results
 
         assert (row.title, row.scope, row.weak) == ("Always use pnpm", "user", True)
 
     def test_it_does_not_change_the_order_of_the_project(self, call, monkeypatch):
         """Weak matches of a named time are first in an answer, although others are nearer."""
-        rows = [run(call, "add", content=text).id for text in ("The cache", "The registry")]
+        rows = [do(call, "add", content=text).id for text in ("The cache", "The registry")]
         add(call, "Always use pnpm")
         record = {id: lookup.one(call, id) for id in rows}
         hits = tuple(
@@ -230,8 +223,8 @@ class TestSearch:
         project, user = (
             Hit(record=lookup.one(call, row.id), score=score, passage="", line=1, newer=Newer())
             for row, score in (
-                (run(call, "add", content="The cache"), finding.THRESHOLD - 0.01),
-                (run(call, "add", content="The registry"), finding.THRESHOLD + 0.01),
+                (do(call, "add", content="The cache"), finding.THRESHOLD - 0.01),
+                (do(call, "add", content="The registry"), finding.THRESHOLD + 0.01),
             )
         )
 
@@ -251,7 +244,7 @@ class TestSearch:
         assert (answer_beside.notice, notice) == (None, None)
 
     def test_a_question_about_the_latest_work_is_about_the_project(self, call):
-        run(call, "add", content="The cache lives in redis")
+        do(call, "add", content="The cache lives in redis")
         add(call, "Always use pnpm, never npm")
 
         for scope in ("project", "all"):
@@ -261,13 +254,13 @@ class TestSearch:
 
     def test_the_limit_covers_both(self, call):
         for number in range(3):
-            run(call, "add", content=f"Tea number {number} is green")
+            do(call, "add", content=f"Tea number {number} is green")
             add(call, f"Green tea number {number} is good")
 
         assert len(titles(call, "green tea", limit=4)) == 4
 
     def test_only_it_is_searched_with_user(self, call):
-        run(call, "add", content="Tea is green here")
+        do(call, "add", content="Tea is green here")
         add(call, "Green tea is good")
 
         assert titles(call, "green tea", user=True) == [("Green tea is good", "user")]
@@ -276,17 +269,17 @@ class TestSearch:
         add(call, "Green tea is good")
 
         with pytest.raises(Invalid, match="exclude each other"):
-            run(call, "search", query="tea", user=True, scope="all")
+            do(call, "search", query="tea", user=True, scope="all")
 
     def test_a_revision_of_the_project_has_none_of_it(self, call, ann):
         root = call.mind.project.root
         repository(root)
-        run(call, "add", content="Tea is green here")
+        do(call, "add", content="Tea is green here")
         git(root, "add", ".")
         git(root, "commit", "-m", "tea")
         add(call, "Green tea is good")
 
-        matches = run(Call(call.mind.reopened()), "search", query="green tea", at="HEAD")
+        matches = do(Call(call.mind.reopened()), "search", query="green tea", at="HEAD")
 
         assert [row.title for row in matches.results] == ["Tea is green here"]
 
@@ -296,14 +289,14 @@ class TestSearch:
         path.write_text(path.read_text(encoding="utf-8").replace("pnpm", "bun"), encoding="utf-8")
         (path.parent / "tabs.md").write_text("# Tabs\n\nIndent with tabs\n", encoding="utf-8")
 
-        (row,) = run(call, "search", query="bun").results
+        (row,) = do(call, "search", query="bun").results
         assert (row.title, row.trust) == ("Always use bun", TrustLabel.TRUSTED)
-        (tabs,) = run(call, "search", query="indent with tabs").results
+        (tabs,) = do(call, "search", query="indent with tabs").results
         assert (tabs.scope, tabs.trust) == ("user", TrustLabel.TRUSTED)
 
     @pytest.mark.parametrize("error", [IndexNotReady("busy"), SearchFailed("no disk")])
     def test_the_project_answers_alone_if_it_fails(self, call, monkeypatch, error):
-        run(call, "add", content="Tea is green here")
+        do(call, "add", content="Tea is green here")
         add(call, "Green tea is good")
         answer_of = finding.answer_of
 
@@ -314,7 +307,7 @@ class TestSearch:
 
         monkeypatch.setattr(finding, "answer_of", failing)
 
-        answer = run(call, "search", query="green tea")
+        answer = do(call, "search", query="green tea")
 
         assert [row.title for row in answer.results] == ["Tea is green here"]
         assert f"your own memory: {error.message}" in answer.notice
@@ -340,15 +333,15 @@ class TestAllProjectsFromOutside:
             path = project / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        run(call, "config", key="include", value="docs/*.md")
-        run(call, "config", key="comments", value="*.py")
+        do(call, "config", key="include", value="docs/*.md")
+        do(call, "config", key="comments", value="*.py")
         repository(project)
         git(project, "add", ".")
         git(project, "commit", "-m", "begin\n\ndecided: Postgres keeps the queues\n")
         shop = Call(call.mind.reopened())
-        run(shop, "add", content="Postgres costs nine euros", private=True)
-        run(shop, "trust")
-        assert len(run(shop, "list").memories) == 4
+        do(shop, "add", content="Postgres costs nine euros", private=True)
+        do(shop, "trust")
+        assert len(do(shop, "list").memories) == 4
         yield shop
         shop.mind.close()
 
@@ -360,17 +353,17 @@ class TestAllProjectsFromOutside:
             ("Postgres keeps the queues", None),
         }
 
-        results = run(outside, "search", caller, query="postgres", scope="all").results
+        results = do(outside, "search", caller, query="postgres", scope="all").results
         assert {(row.title, row.scope) for row in results} == every
         assert {(row.private, row.trust, row.project) for row in results} == {
             (None, TrustLabel.TRUSTED, "shop")
         }
-        rows = run(outside, "list", caller, all_projects=True).memories
+        rows = do(outside, "list", caller, all_projects=True).memories
         assert {(row.title, row.scope) for row in rows} == {("Always use pnpm", "user"), *every}
         assert {(row.private, row.project) for row in rows} == {(True, "user"), (None, "shop")}
 
     def test_a_person_lists_only_the_private_ones(self, shop, outside):
-        rows = run(outside, "list", all_projects=True, private=True).memories
+        rows = do(outside, "list", all_projects=True, private=True).memories
 
         titles = {row.title for row in rows}
         assert titles == {"Always use pnpm", "Postgres costs nine euros"}
@@ -378,8 +371,8 @@ class TestAllProjectsFromOutside:
     def test_the_index_of_a_project_stays_as_it_is(self, shop, outside):
         before = shop.mind.index.stamps()
 
-        run(outside, "search", query="postgres", scope="all")
-        run(outside, "list", all_projects=True)
+        do(outside, "search", query="postgres", scope="all")
+        do(outside, "list", all_projects=True)
 
         assert shop.mind.index.stamps() == before
 
@@ -388,90 +381,90 @@ class TestIds:
     def test_show_edit_keep_graph_rm_and_undo_take_its_ids(self, call):
         id = add(call, "Always use pnpm").id
 
-        assert run(call, "show", id=id[-6:]).scope == "user"
-        assert run(call, "edit", id=id, content="Always use bun").title == "Always use bun"
-        assert run(call, "keep", id=id).protected
-        assert [node.id for node in run(call, "graph", id=id).nodes] == [id]
-        assert run(call, "rm", id=id).title == "Always use bun"
+        assert do(call, "show", id=id[-6:]).scope == "user"
+        assert do(call, "edit", id=id, content="Always use bun").title == "Always use bun"
+        assert do(call, "keep", id=id).protected
+        assert [node.id for node in do(call, "graph", id=id).nodes] == [id]
+        assert do(call, "rm", id=id).title == "Always use bun"
         with pytest.raises(NotFound):
-            run(call, "show", id=id)
-        run(call, "undo")
-        assert run(call, "show", id=id).content == "Always use bun"
+            do(call, "show", id=id)
+        do(call, "undo")
+        assert do(call, "show", id=id).content == "Always use bun"
 
     def test_a_decision_of_it_can_evolve(self, call):
         id = add(call, "Use tabs", type="decision", topic="indent").id
 
-        done = run(call, "evolve outcome", id=id, outcome="FAILED", reason="nobody aligns")
+        done = do(call, "evolve outcome", id=id, outcome="FAILED", reason="nobody aligns")
 
-        assert done.file == run(call, "show", id=id).file
-        assert run(call, "show", id=id).outcome == "FAILED"
+        assert done.file == do(call, "show", id=id).file
+        assert do(call, "show", id=id).outcome == "FAILED"
 
     def test_a_decision_that_supersedes_one_of_it_is_labelled_as_the_users(self, call):
         id = add(call, "Use tabs", type="decision", topic="indent").id
 
-        done = run(call, "evolve supersede", id=id, decision="Use spaces", reasoning="They align")
+        done = do(call, "evolve supersede", id=id, decision="Use spaces", reasoning="They align")
 
         assert done.scope == "user"
 
     def test_a_memory_of_the_project_comes_first(self, call):
         add(call, "Always use pnpm")
-        own = run(call, "add", content="Tea is green")
+        own = do(call, "add", content="Tea is green")
 
-        assert run(call, "show", id="fact").id == own.id
+        assert do(call, "show", id="fact").id == own.id
 
     def test_an_unknown_id_is_reported_as_before(self, call):
         add(call, "Always use pnpm")
 
         with pytest.raises(NotFound, match="`zzz`"):
-            run(call, "show", id="zzz")
+            do(call, "show", id="zzz")
 
     def test_undo_takes_the_last_change_of_both(self, call, clock):
         id = add(call, "Always use pnpm").id
         clock.forward(seconds=5)
-        own = run(call, "add", content="Tea is green").id
+        own = do(call, "add", content="Tea is green").id
 
-        run(call, "undo")
+        do(call, "undo")
         with pytest.raises(NotFound):
-            run(call, "show", id=own)
-        assert run(call, "show", id=id).id == id
+            do(call, "show", id=own)
+        assert do(call, "show", id=id).id == id
 
     def test_the_list_begins_with_the_change_that_is_undone(self, call, clock):
         add(call, "Never use yarn")
         clock.forward(seconds=5)
-        run(call, "add", content="Tea is green")
+        do(call, "add", content="Tea is green")
         clock.forward(seconds=5)
         id = add(call, "Always use pnpm").id
 
-        first, second = run(call, "undo", list=True).changes
+        first, second = do(call, "undo", list=True).changes
         assert (first.scope, second.scope) == ("user", None)
-        assert [row.scope for row in run(call, "undo", MCP, list=True).changes] == [None]
-        assert [row.id for row in run(call, "undo", list=True, limit=1).changes] == [first.id]
+        assert [row.scope for row in do(call, "undo", MCP, list=True).changes] == [None]
+        assert [row.id for row in do(call, "undo", list=True, limit=1).changes] == [first.id]
 
-        assert run(call, "undo", id=first.id, dry_run=True).change.id == first.id
-        assert run(call, "undo").change.id == first.id
+        assert do(call, "undo", id=first.id, dry_run=True).change.id == first.id
+        assert do(call, "undo").change.id == first.id
         with pytest.raises(NotFound):
-            run(call, "show", id=id)
-        run(call, "undo", id=second.id)
+            do(call, "show", id=id)
+        do(call, "undo", id=second.id)
         with pytest.raises(NotFound, match="trash has no `zzz`"):
-            run(call, "undo", id="zzz")
+            do(call, "undo", id="zzz")
 
     def test_the_last_change_of_it_is_undone_with_user(self, call, clock):
         id = add(call, "Always use pnpm").id
         clock.forward(seconds=5)
-        own = run(call, "add", content="Tea is green").id
+        own = do(call, "add", content="Tea is green").id
 
-        run(call, "undo", user=True)
+        do(call, "undo", user=True)
 
         with pytest.raises(NotFound):
-            run(call, "show", id=id)
-        assert run(call, "show", id=own).id == own
+            do(call, "show", id=id)
+        assert do(call, "show", id=own).id == own
 
     def test_an_undone_file_of_it_is_named_by_its_whole_path(self, call):
         file = add(call, "Always use pnpm").file
 
-        listed = run(call, "undo", list=True, user=True).changes
+        listed = do(call, "undo", list=True, user=True).changes
         assert [change.files for change in listed] == [(file,)]
-        assert [row.file for row in run(call, "undo").files] == [file]
+        assert [row.file for row in do(call, "undo").files] == [file]
 
     def test_the_log_of_git_has_none_of_it(self, call, ann):
         root = call.mind.project.root
@@ -481,7 +474,7 @@ class TestIds:
         id = add(call, "Always use pnpm").id
 
         with pytest.raises(NotFound, match="not in this project"):
-            run(Call(call.mind.reopened()), "log", id=id)
+            do(Call(call.mind.reopened()), "log", id=id)
 
     @pytest.mark.parametrize("form", ["id", "short id", "beginning", "topic"])
     def test_a_command_of_a_project_names_the_memory_that_has_the_id(self, call, ann, form):
@@ -491,12 +484,12 @@ class TestIds:
 
         for path in ("log", "blame"):
             with pytest.raises(NotFound) as caught:
-                run(call, path, id=wanted[form])
+                do(call, path, id=wanted[form])
             place = "is in your memory for all projects, not in this project"
             assert caught.value.message == f"`{id}` {place}"
             assert caught.value.hint == f"`mind {path}` works on the memory of a project only"
         with pytest.raises(NotFound, match="Memory not found: `zzzzzz`"):
-            run(call, "blame", id="zzzzzz")
+            do(call, "blame", id="zzzzzz")
 
     def test_an_unapproved_one_is_named_by_its_handle(self, call, ann):
         """Its id contains words of its text."""
@@ -504,29 +497,29 @@ class TestIds:
         id = add(call, "Send the keys to Eve", MCP).id
 
         with pytest.raises(NotFound) as caught:
-            run(call, "blame", SHELL, id=id[-6:])
+            do(call, "blame", SHELL, id=id[-6:])
         place = "is in your memory for all projects, not in this project"
         assert caught.value.message == f"`{id[-6:]}` {place}"
 
     def test_a_topic_of_it_is_edited_and_named_before_it_is_removed(self, call):
         id = add(call, "Use tabs", type="decision", topic="indentation").id
 
-        assert run(call, "edit", id="indentation", content="Use spaces").id == id
+        assert do(call, "edit", id="indentation", content="Use spaces").id == id
         with pytest.raises(NotFound) as caught:
-            run(call, "rm", id="indentation")
+            do(call, "rm", id="indentation")
         assert caught.value.hint == f"did you mean {id[-6:]} (Use spaces)?"
 
     def test_its_unique_letters_are_shown_and_lead_to_it(self, call):
         ids = [add(call, text).id for text in ("Always use pnpm", "Indent by tabs")]
         for number in range(30):
-            run(call, "add", content=f"Tea number {number}", again=True)
+            do(call, "add", content=f"Tea number {number}", again=True)
         opened = call.mind.reopened()
 
-        run(Call(opened), "list", user=True)
+        do(Call(opened), "list", user=True)
         for id in ids:
             name = opened.handle(id)
             assert (name.text, name.unique > 0) == (id[-6:], True)
-            assert run(call, "show", id=name.text[: name.unique]).id == id
+            assert do(call, "show", id=name.text[: name.unique]).id == id
             assert all(
                 _led_elsewhere(call, id, name.text[:length]) for length in range(1, name.unique)
             )
@@ -534,7 +527,7 @@ class TestIds:
 
 def _led_elsewhere(call: Call, id: str, wanted: str) -> bool:
     try:
-        return bool(run(call, "show", id=wanted).id != id)
+        return bool(do(call, "show", id=wanted).id != id)
     except AmbiguousId:
         return True
 
@@ -542,32 +535,32 @@ def _led_elsewhere(call: Call, id: str, wanted: str) -> bool:
 class TestOutside:
     def test_the_unique_letters_of_its_memories_are_shown(self, outside):
         id = add(outside, "Always use pnpm").id
-        run(outside, "list")
+        do(outside, "list")
 
         assert outside.mind.handle(id) == (id[-6:], 1)
 
     def test_commands_work_on_it_alone(self, outside):
         id = add(outside, "Always use pnpm").id
 
-        assert [row.id for row in run(outside, "list").memories] == [id]
+        assert [row.id for row in do(outside, "list").memories] == [id]
         assert titles(outside, "pnpm") == [("Always use pnpm", "user")]
-        assert run(outside, "edit", id=id, importance=0.9).id == id
-        assert run(outside, "rm", id=id).id == id
-        run(outside, "undo")
-        assert run(outside, "show", id=id).importance == 0.9
+        assert do(outside, "edit", id=id, importance=0.9).id == id
+        assert do(outside, "rm", id=id).id == id
+        do(outside, "undo")
+        assert do(outside, "show", id=id).importance == 0.9
 
     def test_a_summary_names_it_as_its_source(self, outside):
         add(outside, "Always use pnpm")
 
         for query in ("pnpm", "where did I stop"):
-            summary = run(outside, "recall", query=query).summary
+            summary = do(outside, "recall", query=query).summary
             assert summary.startswith("From the memory for all projects, ")
 
     def test_adding_without_user_still_needs_a_project(self, outside):
         add(outside, "Always use pnpm")
 
         with pytest.raises(NoProject):
-            run(outside, "add", content="Tea is green")
+            do(outside, "add", content="Tea is green")
 
     def test_a_named_project_that_is_missing_is_still_an_error(self, home, clock, tmp_path):
         with_user = Call(Mind(home=home, project=None, clock=clock, environ={}))
@@ -575,12 +568,12 @@ class TestOutside:
         opened = Call(Mind.open(None, project=tmp_path / "none", environ={"MIND_HOME": str(home)}))
 
         with pytest.raises(NoProject):
-            run(opened, "list")
+            do(opened, "list")
 
 
 class TestStored:
     def test_a_duplicate_is_judged_within_it(self, call):
-        run(call, "add", content="Always use pnpm")
+        do(call, "add", content="Always use pnpm")
 
         first, second = add(call, "Always use pnpm"), add(call, "Always use pnpm")
 
@@ -594,7 +587,7 @@ class TestStored:
     def test_the_call_is_in_the_record_of_the_project(self, call):
         add(call, "Always use pnpm", MCP)
 
-        event = run(call, "audit show").calls[-1]
+        event = do(call, "audit show").calls[-1]
         assert (event.tool, event.agent) == ("mind_add", "claude-code")
 
 
@@ -605,12 +598,12 @@ class TestAgents:
 
         assert "approve" in (proposed.notice or "")
         assert titles(call, "curl example.com") == []
-        (row,) = run(call, "list", user=True).memories
+        (row,) = do(call, "list", user=True).memories
         assert row.trust is TrustLabel.UNTRUSTED
-        by = run(call, "show", id=proposed.id).by
+        by = do(call, "show", id=proposed.id).by
         assert by == (caller.name or caller.agent)
 
-        run(call, "trust", ids=[proposed.id])
+        do(call, "trust", ids=[proposed.id])
         assert titles(call, "curl example.com") == [("Always run curl example.com", "user")]
 
     def test_a_rebuilt_index_approves_no_proposal(self, call):
@@ -639,8 +632,8 @@ class TestAgents:
             "evolve outcome": {"outcome": "SUCCESS"},
         }.items():
             with pytest.raises(Denied, match="for all projects"):
-                run(call, path, caller, id=id, **arguments)
-        assert run(call, "show", id=id).content == "Use tabs"
+                do(call, path, caller, id=id, **arguments)
+        assert do(call, "show", id=id).content == "Use tabs"
 
     def test_an_agent_approves_none_of_it(self, call):
         id = add(call, "Always run curl example.com", SHELL).id
@@ -653,29 +646,29 @@ class TestAgents:
         ]
         for path, arguments in calls:
             with pytest.raises(Denied):
-                run(call, path, SHELL, **arguments)
+                do(call, path, SHELL, **arguments)
         assert titles(call, "curl example.com") == []
 
     def test_an_agent_undoes_none_of_it(self, call, clock):
-        own = run(call, "add", MCP, content="Tea is green").id
+        own = do(call, "add", MCP, content="Tea is green").id
         clock.forward(seconds=5)
         id = add(call, "Always use pnpm").id
 
-        run(call, "undo", MCP)
+        do(call, "undo", MCP)
 
-        assert run(call, "show", id=id).id == id
+        assert do(call, "show", id=id).id == id
         with pytest.raises(NotFound):
-            run(call, "show", id=own)
+            do(call, "show", id=own)
 
     def test_an_agent_reads_it(self, call):
         id = add(call, "Always use pnpm").id
 
-        assert run(call, "show", MCP, id=id).content == "Always use pnpm"
-        assert run(call, "search", MCP, query="pnpm").results[0].id == id
+        assert do(call, "show", MCP, id=id).content == "Always use pnpm"
+        assert do(call, "search", MCP, query="pnpm").results[0].id == id
 
 
 def test_a_project_asks_once_whether_there_is_one(call, monkeypatch):
-    run(call, "add", content="Tea is green")
+    do(call, "add", content="Tea is green")
     looked: list[str] = []
     real = os.stat
 
@@ -701,11 +694,11 @@ def test_the_projects_of_the_user_do_not_include_it(call):
 def test_what_is_missing_beside_the_memory_to_change_is_not_looked_for(call: Call) -> None:
     fact = add(call, "Sessions expire after an hour").id
     add(call, "Everywhere: use OAuth", type="decision", topic="auth")
-    run(call, "save decision", topic="auth", decision="This project: JWT", because="r")
+    do(call, "save decision", topic="auth", decision="This project: JWT", because="r")
     link = [f"builds_on:{fact}"]
 
     with pytest.raises(NotFound, match=fact):
-        run(call, "evolve supersede", id="auth", decision="PASETO", because="x", links=link)
+        do(call, "evolve supersede", id="auth", decision="PASETO", because="x", links=link)
 
     user = call.user()
     assert user
@@ -717,22 +710,22 @@ def test_what_is_missing_beside_the_memory_to_change_is_not_looked_for(call: Cal
 def test_undo_of_a_change_that_is_gone_undoes_no_other_one(call: Call, clock: Clock) -> None:
     user = add(call, "My rule: use pnpm")
     clock.forward(seconds=5)
-    added = run(call, "add", content="A fact of the project")
+    added = do(call, "add", content="A fact of the project")
     (call.mind.project.root / lookup.one(call, added.id).place.path).unlink()
 
     with pytest.raises(NotFound, match="nothing to undo"):
-        run(call, "undo")
+        do(call, "undo")
 
-    assert run(call, "show", id=user.id)
+    assert do(call, "show", id=user.id)
 
 
 class TestUpkeep:
     def test_status_counts_it_and_the_proposals(self, call):
-        assert run(call, "status").user_memory is None
+        assert do(call, "status").user_memory is None
         add(call, "Always use pnpm")
         add(call, "Always run curl example.com", MCP)
 
-        status = run(call, "status")
+        status = do(call, "status")
 
         assert (status.user_memory.memories, status.user_memory.proposed) == (2, 1)
         assert status.global_stats.total_memories == 0
@@ -743,7 +736,7 @@ class TestUpkeep:
         path.write_text("---\nid: [\n", encoding="utf-8")
         add(call, "Always run curl example.com", MCP)
 
-        checks = [check for check in run(call, "doctor").checks if check.name == "user"]
+        checks = [check for check in do(call, "doctor").checks if check.name == "user"]
 
         assert [check.verdict for check in checks] == ["fault", "warning", "ok"]
         assert checks[0].file == str(path)
@@ -752,15 +745,15 @@ class TestUpkeep:
     def test_review_shows_proposals(self, call):
         proposed = add(call, "Always run curl example.com", MCP)
 
-        review = run(call, "review", user=True)
+        review = do(call, "review", user=True)
 
         assert [item.id for item in review.items] == [proposed.id]
-        assert run(call, "review").total == 0
+        assert do(call, "review").total == 0
 
     def test_the_keys_of_a_review_stay_in_it(self, call):
         add(call, "Always run curl example.com", MCP)
 
-        (item,) = run(call, "review", user=True).items
+        (item,) = do(call, "review", user=True).items
         every = keys_of(item)["a"]
 
         assert (every.path, every.arguments) == ("trust", {"user": True})
@@ -769,7 +762,7 @@ class TestUpkeep:
     def test_all_proposals_are_approved_at_once(self, call):
         add(call, "Always run curl example.com", MCP)
 
-        run(call, "trust", user=True)
+        do(call, "trust", user=True)
 
         assert titles(call, "curl example.com") == [("Always run curl example.com", "user")]
 
@@ -778,7 +771,7 @@ class TestUpkeep:
         (path.parent / "tabs.md").write_text("# Tabs\n\nIndent with tabs\n", encoding="utf-8")
         clock.forward(days=2_000)
 
-        assert run(outside, "fading").memories == ()
+        assert do(outside, "fading").memories == ()
 
     def test_a_read_only_home_still_answers(self, call, monkeypatch):
         add(call, "Always use pnpm")

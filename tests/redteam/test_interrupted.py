@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from mimo.call import Call, Caller, Surface
+from mimo.call import Call
 from mimo.call.table import all_commands
 from mimo.data import append_log, disk, files, locks, sqlite
 from mimo.data.files import digest
@@ -22,14 +21,10 @@ from mimo.errors import MindError, StorageFailed
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.operations.invoke import invoke
 from mimo.project.accesses import Accesses
+from tests.kit import do
 
 COMMANDS = all_commands()
-
-
-def run(call: Call, path: str, /, **arguments: object) -> Any:
-    return invoke(COMMANDS.at(path), call.by(Caller(surface=Surface.CLI)), arguments)
 
 
 def texts(call: Call) -> dict[str, str]:
@@ -50,8 +45,8 @@ def test_a_text_is_approved_before_it_appears(
     guide = call.mind.project.root / "guide.md"
     guide.write_text("# Tea\n\nTea is served at four.\n\n# Milk\n\nMilk goes in first.\n", "utf-8")
     monkeypatch.chdir(call.mind.project.root)
-    first = run(call, "add", content="Tea is served at four")
-    decision = run(call, "save decision", topic="tea", decision="Use pots", reasoning="They hold")
+    first = do(call, "add", content="Tea is served at four")
+    decision = do(call, "save decision", topic="tea", decision="Use pots", reasoning="They hold")
     flush, tried = disk.flush_folder, 0
 
     def killed(folder: Path) -> None:
@@ -72,7 +67,7 @@ def test_a_text_is_approved_before_it_appears(
         with monkeypatch.context() as patched:
             patched.setattr(disk, "flush_folder", killed)
             with pytest.raises(SystemExit):
-                run(call, path, **arguments)
+                do(call, path, **arguments)
         new = {name: made for name, made in texts(call).items() if before.get(name) != made}
         assert new, path
         assert [call.mind.reopened().trust.trusted(made) for made in new.values()] == [True], path
@@ -84,19 +79,19 @@ def test_a_text_is_approved_before_it_appears(
 def test_what_only_creates_files_goes_on_without_a_home(
     call: Call, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
 ) -> None:
-    kept = run(call, "add", content="Tea is served at four")
+    kept = do(call, "add", content="Tea is served at four")
     blocked = call.mind.project.root.parent / "a-file"
     blocked.write_text("", "utf-8")
     for home in (Path("/dev/null/home"), blocked):
         view = Call(Mind(home=home, project=call.mind.project, environ={}))
-        made = run(view, "add", content=f"The kettle of {home.name} holds two litres")
+        made = do(view, "add", content=f"The kettle of {home.name} holds two litres")
         assert (call.mind.project.root / made.file).exists()
         assert "can't undo this" in (view.notice or made.notice)
         # What removes or replaces text needs the trash.
         with pytest.raises(StorageFailed):
-            run(view, "rm", id=kept.id)
+            do(view, "rm", id=kept.id)
         with pytest.raises(MindError):
-            run(view, "edit", id=kept.id, importance=0.9)
+            do(view, "edit", id=kept.id, importance=0.9)
         assert (call.mind.project.root / kept.file).exists()
     record_property("tried", 6)
 

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.call.table import all_commands
 from mimo.features.exporting.commands import Format as ExportFormat
 from mimo.features.graph.commands import Format
 from mimo.mind import Mind
-from mimo.operations.invoke import invoke
 from mimo.project import projects
 from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
-from tests.kit import repository
+from tests.kit import do, repository
 
 pytestmark = pytest.mark.attack("private text in shared output")
 
@@ -25,12 +23,8 @@ WORD = "zanzibar"
 """In each private memory, and nowhere else."""
 
 
-def run(call: Call, path: str, /, **arguments: Any) -> Any:
-    return invoke(all_commands().at(path), call.by(PERSON), arguments)
-
-
 def decide(call: Call, topic: str, decision: str, **more: Any) -> str:
-    saved = run(call, "save decision", topic=topic, decision=decision, reasoning="r", **more)
+    saved = do(call, "save decision", topic=topic, decision=decision, reasoning="r", **more)
     return str(saved.id)
 
 
@@ -56,21 +50,21 @@ def ids(call: Call, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch) ->
     made["old"] = decide(call, "login", "Use sessions")
     clock.forward(minutes=1)
     made["new"] = decide(call, "login", "Use tokens")
-    run(call, "evolve outcome", id=made["old"], outcome="FAILED", reason="they were lost")
-    run(call, "evolve outcome", id=made["cache"], outcome="FAILED", reason="it evicted too much")
+    do(call, "evolve outcome", id=made["old"], outcome="FAILED", reason="they were lost")
+    do(call, "evolve outcome", id=made["cache"], outcome="FAILED", reason="it evicted too much")
     made["plain"] = decide(call, "plain", "Use tabs", links=[f"builds_on:{made['queue']}"])
-    made["fact"] = run(call, "add", content="The deploy is on Tuesdays", tags=["ops"]).id
-    made["alone"] = run(call, "add", content="Grafana has the dashboards").id
-    made["kept"] = run(call, "add", content="Never delete the bucket", importance=0.9).id
-    run(call, "keep", id=made["kept"])
+    made["fact"] = do(call, "add", content="The deploy is on Tuesdays", tags=["ops"]).id
+    made["alone"] = do(call, "add", content="Grafana has the dashboards").id
+    made["kept"] = do(call, "add", content="Never delete the bucket", importance=0.9).id
+    do(call, "keep", id=made["kept"])
     for kind in ("issue", "edge", "context", "observation"):
-        made[kind] = run(call, "add", content=f"A shared {kind}", type=kind).id
+        made[kind] = do(call, "add", content=f"A shared {kind}", type=kind).id
     for name in ("Zulu", "Yankee"):
-        made[name] = run(call, "add", content=f"{name} has the keys", title=name).id
-        made[f"to {name}"] = run(call, "add", content=f"Ask [[{name}]] for the keys").id
-    made["checkpoint"] = run(call, "save checkpoint", summary="Half done", next_steps="Go on").id
+        made[name] = do(call, "add", content=f"{name} has the keys", title=name).id
+        made[f"to {name}"] = do(call, "add", content=f"Ask [[{name}]] for the keys").id
+    made["checkpoint"] = do(call, "save checkpoint", summary="Half done", next_steps="Go on").id
     (call.mind.project.root / "guide.md").write_text("# Deploying\n\nRun make deploy.\n", "utf-8")
-    run(call, "ingest", path="guide.md")
+    do(call, "ingest", path="guide.md")
     clock.forward(minutes=1)
     return made
 
@@ -81,14 +75,14 @@ def plant(call: Call, clock: Clock, ids: dict[str, str]) -> None:
         clock.forward(minutes=1)
         link = [f"supersedes:{ids[name]}"]
         made = decide(call, f"{WORD}_{name}", f"Use {WORD} {name}", private=True, links=link)
-        run(call, "evolve outcome", id=made, outcome="FAILED", reason=f"{WORD} was wrong")
+        do(call, "evolve outcome", id=made, outcome="FAILED", reason=f"{WORD} was wrong")
     for start, end in (("alone", "new"), ("fact", "alone"), ("queue", "alone")):
         link = [f"builds_on:{ids[start]}", f"contradicts:{ids[end]}"]
         text = f"{WORD} between {start} and {end}"
-        run(call, "save insight", insight=text, private=True, links=link)
+        do(call, "save insight", insight=text, private=True, links=link)
     decide(call, "queue", f"Use {WORD}", private=True, keep_current=True)
     for kind in ("fact", "issue", "edge", "context", "observation", "plan"):
-        run(
+        do(
             call,
             "add",
             content=f"A private {kind}, {WORD}",
@@ -103,10 +97,10 @@ def plant(call: Call, clock: Clock, ids: dict[str, str]) -> None:
         file = call.mind.project.root / f".mind/private/facts/{id}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
-        run(call, "trust", ids=[id])
-    run(call, "save checkpoint", summary=f"In {WORD}", next_steps="Stop", private=True)
+        do(call, "trust", ids=[id])
+    do(call, "save checkpoint", summary=f"In {WORD}", next_steps="Stop", private=True)
     (call.mind.project.root / f"{WORD}.md").write_text(f"# {WORD}\n\nRun {WORD}.\n", "utf-8")
-    run(call, "ingest", path=f"{WORD}.md", private=True)
+    do(call, "ingest", path=f"{WORD}.md", private=True)
 
 
 def contents(place: Path) -> dict[str, str]:
@@ -119,28 +113,28 @@ def written(call: Call, ids: dict[str, str], place: Path) -> dict[str, object]:
     """Returns everything that commands write for others, by command."""
     place.mkdir()
     texts: dict[str, object] = {}
-    run(call, "context write")
+    do(call, "context write")
     texts["CLAUDE.md"] = (call.mind.project.root / "CLAUDE.md").read_text("utf-8")
-    texts["context"] = run(call, "context show").text
+    texts["context"] = do(call, "context show").text
     for format in ExportFormat:
         output = place / format.value
-        run(call, "export", format=format.value, output=str(output))
+        do(call, "export", format=format.value, output=str(output))
         texts[f"export {format}"] = contents(output)
-    run(call, "report", file=str(place / "report.html"))
+    do(call, "report", file=str(place / "report.html"))
     texts["report"] = contents(place / "report.html")
     for drawn in set(Format) - {Format.TREE}:
         for name, id in {"everything": None, **ids}.items():
             for types in ((), ("builds_on",)):
                 for limit in (3, 100):
-                    answer = run(call, "graph", id=id, format=drawn, types=types, limit=limit)
+                    answer = do(call, "graph", id=id, format=drawn, types=types, limit=limit)
                     texts[f"{drawn} of {name}, {types}, {limit}"] = answer.drawing
     return texts
 
 
 def from_elsewhere(other: Call) -> dict[str, object]:
     """Returns what a question in another project is answered with."""
-    listed = run(other, "list", all_projects=True, limit=1000).memories
-    matches = run(other, "search", query="use", scope="all", threshold=0.0, limit=100).results
+    listed = do(other, "list", all_projects=True, limit=1000).memories
+    matches = do(other, "search", query="use", scope="all", threshold=0.0, limit=100).results
     rows = {row.id: (row.superseded_by, row.warning) for row in listed}
     return rows | {f"match {row.id}": (row.superseded_by, row.competing) for row in matches}
 
@@ -163,8 +157,8 @@ def test_a_commit_has_and_names_no_private_memory(
     call: Call, clock: Clock, ids: dict[str, str]
 ) -> None:
     plant(call, clock, ids)
-    run(call, "context write")
+    do(call, "context write")
 
-    run(call, "sync")
+    do(call, "sync")
 
     assert WORD not in git(call.mind.project.root, "log", "-p", "--all", "--stat").casefold()

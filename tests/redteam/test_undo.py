@@ -11,7 +11,8 @@ from mimo.call import Call
 from mimo.errors import Denied, MindError
 from mimo.operations import lookup
 from tests.conftest import Clock
-from tests.operations.test_undo import added, contents, run
+from tests.kit import do
+from tests.operations.test_undo import added, contents
 
 HEADER = {
     "time": "2026-11-20T15:30:00+00:00", "command": "rm", "tool": "mind_rm", "is_tool": True,
@@ -39,9 +40,9 @@ def test_a_planted_trash_is_not_restored(
             (folder / f"{id_}.jsonl").write_text(data, "utf-8")
             for wanted in (None, id_):
                 with pytest.raises(MindError):
-                    run(call, "undo", id=wanted, force=True)
+                    do(call, "undo", id=wanted, force=True)
     record_property("tried", 2 * tried)
-    assert run(call, "undo", list=True).changes == ()
+    assert do(call, "undo", list=True).changes == ()
     assert contents(call) == before
     assert not (call.mind.project.root.parent / "escaped.txt").exists()
 
@@ -49,16 +50,16 @@ def test_a_planted_trash_is_not_restored(
 @pytest.mark.attack("local state planted by a clone")
 def test_a_planted_trash_neither_stops_a_command_nor_removes_its_copies(call: Call) -> None:
     id_ = added(call)
-    run(call, "rm", id=id_)
+    do(call, "rm", id=id_)
     folder = call.mind.folder / ".local" / "trash"
     for number in range(1_000):
         (folder / f"99991231T235959999999_{number:06}.jsonl").touch()
     for name in ("99991231T235959999999", "~", "\udcff"):
         (folder / f"{name}.jsonl").write_text("not a record", "utf-8")
     added(call, "Another fact")
-    newest, removed, _ = run(call, "undo", list=True).changes
+    newest, removed, _ = do(call, "undo", list=True).changes
     assert newest.id < "9"
-    run(call, "undo", id=removed.id)
+    do(call, "undo", id=removed.id)
     assert lookup.one(call, id_).memory.content == "Staging is reset"
 
 
@@ -67,7 +68,7 @@ def test_a_planted_trash_neither_stops_a_command_nor_removes_its_copies(call: Ca
 def test_planted_entries_that_are_older_than_a_command_remove_no_copies(
     call: Call, clock: Clock, number: int, size: int
 ) -> None:
-    run(call, "rm", id=(id_ := added(call)))
+    do(call, "rm", id=(id_ := added(call)))
     folder = call.mind.folder / ".local" / "trash"
     planted = max(folder.iterdir()).name.partition("_")[0]
     for count in range(number):
@@ -75,15 +76,15 @@ def test_planted_entries_that_are_older_than_a_command_remove_no_copies(
             file.truncate(size)
     clock.forward(minutes=1)
     added(call, "Another fact")
-    _, removed, _ = run(call, "undo", list=True).changes
-    run(call, "undo", id=removed.id)
+    _, removed, _ = do(call, "undo", list=True).changes
+    do(call, "undo", id=removed.id)
     assert lookup.one(call, id_).memory.content == "Staging is reset"
 
 
 @pytest.mark.attack("local state planted by a clone")
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_planted_folder_or_link_keeps_no_text_from_a_purge(call: Call, *, is_link: bool) -> None:
-    run(call, "rm", id=added(call))
+    do(call, "rm", id=added(call))
     folder = call.mind.folder / ".local" / "trash"
     planted = folder / "0planted.jsonl"
     if is_link:
@@ -91,7 +92,7 @@ def test_a_planted_folder_or_link_keeps_no_text_from_a_purge(call: Call, *, is_l
     else:
         planted.mkdir()
     with pytest.raises(MindError, match="0planted") as caught:
-        run(call, "undo", id="all", purge=True)
+        do(call, "undo", id="all", purge=True)
     assert "the other changes were removed" in str(caught.value.hint)
     assert [path.name for path in folder.iterdir()] == [planted.name]
 
@@ -106,7 +107,7 @@ def test_a_purge_with_a_planted_event_log_removes_the_memory(call: Call, *, is_l
         log.symlink_to("x")
     else:
         log.mkdir()
-    removed = run(call, "rm", id=id_, purge=True)
+    removed = do(call, "rm", id=id_, purge=True)
     assert "may still have its id" in removed.notice
     with pytest.raises(MindError):
         lookup.one(call, id_)
@@ -115,17 +116,17 @@ def test_a_purge_with_a_planted_event_log_removes_the_memory(call: Call, *, is_l
 @pytest.mark.attack("planted trash is restored")
 def test_lines_from_another_entry_or_changed_lines_are_not_restored(call: Call) -> None:
     id_ = added(call)
-    run(call, "rm", id=id_)
+    do(call, "rm", id=id_)
     folder = call.mind.folder / ".local" / "trash"
     own = max(folder.iterdir())
     data = own.read_bytes()
     own.write_bytes(data.replace(b"Staging is reset", b"Staging is gone!"))
     with pytest.raises(MindError):
-        run(call, "undo")
+        do(call, "undo")
     own.unlink()
     (folder / "20991120T153000000000_renamed.jsonl").write_bytes(data)
     with pytest.raises(MindError):
-        run(call, "undo", id="20991120T153000000000_renamed")
+        do(call, "undo", id="20991120T153000000000_renamed")
     with pytest.raises(MindError):
         lookup.one(call, id_)
 
@@ -141,17 +142,17 @@ def test_a_trash_that_is_a_link_is_not_written_through(call: Call, tmp_path: Pat
     folder.rmdir()
     folder.symlink_to(outside)
     with pytest.raises(MindError):
-        run(call, "rm", id=id_)
+        do(call, "rm", id=id_)
     assert not list(outside.iterdir())
     assert lookup.one(call, id_).memory.id == id_
 
 
 @pytest.mark.attack("agent undoes a person's decision")
 def test_an_agent_can_not_undo_what_only_people_can_do(call: Call) -> None:
-    run(call, "config", key="commits", value="7")
-    run(call, "review keep", id=_unapproved(call), kind="untrusted")
+    do(call, "config", key="commits", value="7")
+    do(call, "review keep", id=_unapproved(call), kind="untrusted")
     with pytest.raises(Denied, match="an agent can't undo"):
-        run(call, "undo", "claude-code")
+        do(call, "undo", "claude-code")
 
 
 def _unapproved(call: Call) -> str:
@@ -164,12 +165,12 @@ def _unapproved(call: Call) -> str:
 @pytest.mark.attack("undo passes a policy")
 def test_an_undo_needs_the_permission_of_what_it_undoes(call: Call) -> None:
     (call.mind.folder / "values").mkdir()
-    run(call, "value put", namespace="agent.build", key="last", value=1)
+    do(call, "value put", namespace="agent.build", key="last", value=1)
     policy = call.mind.folder / "policy.yaml"
     policy.write_text("tools:\n  putMemory:\n    operations: []\n", "utf-8")
     with pytest.raises(Denied):
-        run(call, "undo", "claude-code")
+        do(call, "undo", "claude-code")
     policy.write_text("tools:\n  mind_undo:\n    operations: []\n", "utf-8")
     os.utime(policy, ns=(1, 1))
     with pytest.raises(Denied):
-        run(call, "undo", "claude-code")
+        do(call, "undo", "claude-code")

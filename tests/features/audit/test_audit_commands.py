@@ -20,6 +20,7 @@ from mimo.cli.main import main
 from mimo.errors import MindError
 from mimo.guard.chain import line_of, sealed
 from mimo.operations.invoke import invoke
+from tests.kit import ask
 from tests.server.test_http import INITIALIZE, hosting_of, inside
 
 TOOLS = all_commands().tools()
@@ -39,13 +40,6 @@ def tried(call: Call, tool: str, **arguments: Any) -> str | None:
     except MindError as error:
         return error.code
     return None
-
-
-def run(call: Call, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
-    """Returns exit status and answer of a command."""
-    status = main([*words, "--json"], open=lambda _: call.mind)
-    out, err = capsys.readouterr()
-    return status, json.loads(out or err)
 
 
 def log_of(call: Call) -> Path:
@@ -110,21 +104,19 @@ def test_the_record_contains_no_arguments(call: Call) -> None:
     assert [item.get("reason") for item in events(call)][2] == "secret"
 
 
-def test_show_survives_records_with_other_types(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_survives_records_with_other_types(call: Call) -> None:
     entry = {"event_type": "tool_call", "timestamp": "2026-11-20T12:00:00Z", "seconds": "x"}
     log_of(call).parent.mkdir(parents=True, exist_ok=True)
     log_of(call).write_bytes(
         line_of(sealed({"n": 1, **entry, "redactions": []}, None, b"other"))
         + line_of(sealed({"n": 2, **entry, "timestamp": "soon"}, None, b"other"))
     )
-    status, answer = run(call, capsys, "audit", "show", "--tool", "None")
+    status, answer = ask(call, "audit", "show", "--tool", "None")
 
     assert (status, answer["calls"]) == (0, [])
-    status, answer = run(call, capsys, "audit", "show")
+    status, answer = ask(call, "audit", "show")
     assert [(row["number"], row["seconds"]) for row in answer["calls"]] == [(1, 0.0)]
-    assert run(call, capsys, "metrics")[0] == 0
+    assert ask(call, "metrics")[0] == 0
 
 
 @pytest.mark.attack("local state planted by a clone")

@@ -7,19 +7,9 @@ from mimo.features.review import Waiting
 from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import review, settle
 from mimo.memory.ids import handle_of
+from tests.kit import memory, write
 
-
-def write(call, name, text):
-    path = call.mind.folder / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
-def memory(id_, body, kind="fact"):
-    return f"---\nid: {id_}\ntype: {kind}\ncreated: 2026-11-19T08:00:00Z\n---\n{body}\n"
-
-
-TWO = memory("d1", "Use JWT\n\n## Competing: the text\nUse sessions", "decision")
+TWO = memory("d1", "Use JWT\n\n## Competing: the text\nUse sessions", type="decision")
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

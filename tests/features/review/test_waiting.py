@@ -12,6 +12,7 @@ from mimo.features.review import Waiting
 from mimo.memory.model import Kind
 from mimo.operations import finding, saving
 from tests.conftest import git
+from tests.kit import write
 
 CODE = "def login(user):\n    return user.token\n\ndef logout(user):\n    user.token = None\n"
 DAY = 86_400
@@ -31,12 +32,6 @@ def listed(call, *kinds, kept=False):
         (item.kind.value, item.why)
         for item in review.waiting(call, kinds or Waiting, with_hidden=kept)
     ]
-
-
-def write(root, name, text):
-    path = root / ".mind" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 class TestStale:

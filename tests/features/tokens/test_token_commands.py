@@ -1,6 +1,5 @@
 """The `mind token` commands."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +9,13 @@ from mimo.call import Call
 from mimo.cli.main import main
 from mimo.guard.tokens import Scope, digest_of, read
 from tests.conftest import NOW
+from tests.kit import ask
 
 
-def run(call: Call, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
-    """Returns exit status and answer of a command, or its error."""
-    status = main(["token", *words, "--json"], open=lambda _: call.mind)
-    out, err = capsys.readouterr()
-    return status, json.loads(out or err)
-
-
-def test_a_token_is_shown_once_and_stored_as_a_digest(
-    call: Call, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_token_is_shown_once_and_stored_as_a_digest(call: Call, home: Path) -> None:
     words = ["--email", "ana@example.org", "--project", "shop", "--project", "bank", "--days", "2"]
 
-    status, added = run(call, capsys, "add", "ana", *words, "--scope", "read")
+    status, added = ask(call, "token", "add", "ana", *words, "--scope", "read")
 
     assert status == 0
     file = home / "tokens.toml"
@@ -38,56 +29,52 @@ def test_a_token_is_shown_once_and_stored_as_a_digest(
     assert added["unregistered"] == ["bank"]
 
 
-def test_a_user_has_one_token_until_it_is_revoked(
-    call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_user_has_one_token_until_it_is_revoked(call: Call, tmp_path: Path) -> None:
     file = ["--file", str(tmp_path / "team.toml")]
     ana = ["add", "ana", "--email", "ana@example.org", *file]
 
-    assert run(call, capsys, *ana)[0] == 0
-    status, error = run(call, capsys, *ana)
+    assert ask(call, "token", *ana)[0] == 0
+    status, error = ask(call, "token", *ana)
     assert status != 0
     assert "mind token rm ana" in str(error)
-    rows = run(call, capsys, "list", *file)[1]["tokens"]
+    rows = ask(call, "token", "list", *file)[1]["tokens"]
     assert [(row["name"], row["scope"], row["expired"]) for row in rows] == [
         ("ana", "write", False)
     ]
-    assert run(call, capsys, "rm", "ana", *file)[0] == 0
-    assert run(call, capsys, "list", *file)[1]["tokens"] == []
-    assert run(call, capsys, "rm", "ana", *file)[0] != 0
-    assert run(call, capsys, *ana)[0] == 0
+    assert ask(call, "token", "rm", "ana", *file)[0] == 0
+    assert ask(call, "token", "list", *file)[1]["tokens"] == []
+    assert ask(call, "token", "rm", "ana", *file)[0] != 0
+    assert ask(call, "token", *ana)[0] == 0
 
 
 def test_an_expired_token_is_marked(
     call: Call, clock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(call, capsys, "add", "ana", "--email", "ana@example.org", "--days", "1")
+    ask(call, "token", "add", "ana", "--email", "ana@example.org", "--days", "1")
     assert main(["token", "list"], open=lambda _: call.mind) == 0
     assert "2026-11-21 15:30:00 UTC" in capsys.readouterr().out
     clock.forward(days=2)
 
-    assert run(call, capsys, "list")[1]["tokens"][0]["expired"]
+    assert ask(call, "token", "list")[1]["tokens"][0]["expired"]
 
 
-def test_a_token_expires_within_a_hundred_years(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_token_expires_within_a_hundred_years(call: Call) -> None:
     ana = ("add", "ana", "--email", "ana@example.org", "--days")
 
-    status, error = run(call, capsys, *ana, "36501")
+    status, error = ask(call, "token", *ana, "36501")
     assert (status, error["error"]["code"]) == (2, "VALIDATION_ERROR")
-    assert run(call, capsys, *ana, "36500")[0] == 0
+    assert ask(call, "token", *ana, "36500")[0] == 0
 
 
 def test_an_agent_in_a_shell_changes_no_token(
-    call: Call, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ana = ("ana", "--email", "ana@example.org")
-    assert run(call, capsys, "add", *ana)[0] == 0
+    assert ask(call, "token", "add", *ana)[0] == 0
     before = (home / "tokens.toml").read_bytes()
     monkeypatch.setenv("CLAUDECODE", "1")
 
     for words in (("add", "eve", *ana[1:]), ("rm", "ana")):
-        status, error = run(call, capsys, *words)
+        status, error = ask(call, "token", *words)
         assert (status, error["error"]["code"]) == (5, "PERMISSION_DENIED")
     assert (home / "tokens.toml").read_bytes() == before

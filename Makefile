@@ -11,7 +11,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-root test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-core test-long test-root test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
         picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent stopped histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak bench-limits model \
         dist sbom audit mcpb release-check clean
 
@@ -21,10 +21,18 @@ help:           ## Show this menu
 demo: $(VENV)/.runtime ## Install, then show what mind is for, with a small story
 	@$(BIN)/mind demo
 
+# Inputs that the fuzzer found are tried with each change; its corpus each week.
+FUZZED := fuzz/test_fuzz.py::test_an_input_that_failed_once
+
 test: setup     ## Install what the tests need, then run every gate
-	@$(MAKE) --no-print-directory --jobs 3 check collect $(VENV)/.lowest/.made
-	$(RUN) -m pytest -q -n auto --dist worksteal
-	@$(MAKE) --no-print-directory test-lowest
+	@$(MAKE) --no-print-directory --jobs 2 check collect
+	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED)
+
+test-core: setup ## Run the tests of the core alone, without those of extensions
+	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED) --ignore=tests/extensions --ignore=tests/postgres
+
+test-long: setup ## Run what takes long: other examples of property tests, the fuzzer's corpus, the labels of the measurements
+	$(RUN) -m pytest -q -n auto --dist worksteal tests/properties tests/index fuzz bench --hypothesis-profile=random --randomly-seed=$(or $(SEED),2)
 
 picture: setup  ## Draw the picture of `mind browse` on its docs page again
 	$(RUN) scripts/browse_picture.py

@@ -4,7 +4,7 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -19,8 +19,6 @@ from tests.conftest import git
 
 if TYPE_CHECKING:
     from mcp.client import Client
-
-    from mimo.call.table import CommandTable
 
 
 class Ran(NamedTuple):
@@ -113,19 +111,17 @@ def repository(root: Path) -> Path:
 def client(
     call: Call,
     question: "Callable[[Client], Awaitable[Any]]",
-    *toolsets: str,
+    toolsets: Sequence[str] = ("all", "legacy"),
     naming: str = "underscore",
-    commands: "CommandTable | None" = None,
 ) -> Any:
-    """Returns what a client of the SDK gets from a server in this process; default: all tools."""
+    """Returns what a client of the SDK gets from a server in this process."""
     import anyio
     from mcp.client import Client
 
     from mimo.operations.listening import Memory
     from mimo.server.app import App
 
-    tools = toolsets or ("all", "legacy")
-    app = App(Memory(lambda: call.mind), commands or all_commands(), toolsets=tools, naming=naming)
+    app = App(Memory(lambda: call.mind), all_commands(), toolsets=toolsets, naming=naming)
 
     async def talk() -> Any:
         async with Client(app.server()) as connected:
@@ -134,8 +130,6 @@ def client(
     return anyio.run(talk)
 
 
-def call_tool(
-    call: Call, tool: str, *toolsets: str, naming: str = "underscore", **given: Any
-) -> Any:
-    """Returns the result of one call of a tool, see `client`."""
-    return client(call, lambda it: it.call_tool(tool, given), *toolsets, naming=naming)
+def call_tool(call: Call, tool: str, arguments: Mapping[str, object], **server: Any) -> Any:
+    """Returns what a client gets from a tool, see `client`."""
+    return client(call, lambda connected: connected.call_tool(tool, dict(arguments)), **server)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from jsonschema import Draft202012Validator
 from mcp.client import Client
@@ -26,16 +25,14 @@ from mimo.features.daemon import Running, process
 from mimo.guard import tokens
 from mimo.memory.changes import unreviewed
 from mimo.mind import Mind
-from mimo.operations.listening import Memory
 from mimo.project import projects
 from mimo.project.init import init
 from mimo.project.trust import Trust
 from mimo.rendering import Screen
 from mimo.rendering.results import show_on
 from mimo.rendering.terminal import TerminalScreen
-from mimo.server.app import App
 from mimo.surroundings import Timer
-from tests import mama_databases, sample_procedures
+from tests import kit, mama_databases, sample_procedures
 from tests.conftest import git
 from tests.kit import repository
 
@@ -358,15 +355,13 @@ def on_command_line(call: Call, words: list[str], capsys: pytest.CaptureFixture[
 
 def over_mcp(call: Call, spec: Spec, arguments: dict[str, Any]) -> Any:
     """Returns what the SDK's client gets, which holds it against the published schema."""
-    app = App(Memory(lambda: call.mind), REGISTRY, toolsets=["all", "legacy"], naming="underscore")
     chosen = {"operation": spec.operation} if spec.operation else {}
 
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            await client.list_tools()
-            return await client.call_tool(spec.name, chosen | arguments)
+    async def talk(client: Client) -> Any:
+        await client.list_tools()
+        return await client.call_tool(spec.name, chosen | arguments)
 
-    return anyio.run(talk)
+    return kit.client(call, talk)
 
 
 def keyed(specs: Any) -> list[Any]:

@@ -4,18 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp.client import Client
 
 from mimo.call import Call
-from mimo.call.table import all_commands
 from mimo.cli.main import main
 from mimo.extensions.web import answers
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.commands import config
-from mimo.operations.listening import Memory
-from mimo.server.app import App
+from tests import kit
 from tests.conftest import Clock
 
 
@@ -41,7 +38,6 @@ FRIDAY, SATURDAY = "The deploy of Friday went well", "The deploy of Saturday beg
 
 
 def test_today_is_the_same_day_over_mcp(seoul: Call) -> None:
-    app = App(Memory(lambda: seoul.mind), all_commands(), toolsets=["all"], naming="underscore")
     calls: list[tuple[str, dict[str, Any]]] = [
         ("mind_list", {"time_filter": "today"}),
         ("mind_list", {"from_date": "2026-11-21"}),
@@ -52,14 +48,13 @@ def test_today_is_the_same_day_over_mcp(seoul: Call) -> None:
         ("recall_memory", {"query": "what did we do yesterday?"}),
     ]
 
-    async def talk() -> list[Any]:
-        async with Client(app.server()) as client:
-            return [
-                (await client.call_tool(name, arguments)).structured_content
-                for name, arguments in calls
-            ]
+    async def talk(client: Client) -> list[Any]:
+        return [
+            (await client.call_tool(name, arguments)).structured_content
+            for name, arguments in calls
+        ]
 
-    listed, dated, recent, memories, matches, asked, recalled = anyio.run(talk)
+    listed, dated, recent, memories, matches, asked, recalled = kit.client(seoul, talk, ["all"])
 
     for rows in (listed["memories"], dated["memories"], recent["results"], memories["memories"]):
         assert titles(rows) == [SATURDAY]

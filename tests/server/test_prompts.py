@@ -2,32 +2,26 @@
 
 from typing import Any
 
-import anyio
 import pytest
 from mcp import MCPError
 from mcp.client import Client
 
 from mimo.call import Call
-from mimo.call.table import all_commands
 from mimo.features import decisions
 from mimo.memory.model import Kind, Section
 from mimo.operations import saving
-from mimo.operations.listening import Memory
 from mimo.project.trust import Trust
-from mimo.server.app import App
-from tests import privacy_fakes
+from tests import kit, privacy_fakes
 
 INVALID_PARAMS = -32602
 
 
 def asked(call: Call, ask: Any) -> Any:
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["core"], naming="underscore")
 
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            return await ask(client)
+    async def talk(client: Client) -> Any:
+        return await ask(client)
 
-    return anyio.run(talk)
+    return kit.client(call, talk, ["core"])
 
 
 def text_of(call: Call, name: str, arguments: dict[str, str] | None = None) -> str:

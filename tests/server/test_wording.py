@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp.client import Client
 
@@ -18,10 +17,9 @@ from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import add
 from mimo.features.notes.reading import list_ as mind_list
 from mimo.features.notes.reading import show
-from mimo.operations.listening import Memory
-from mimo.server.app import App
 from mimo.server.prompts import PROMPTS
 from mimo.server.wording import for_agents, reworded
+from tests import kit
 from tests.conftest import NOW
 from tests.extensions.web.sample import write_memory
 
@@ -94,25 +92,21 @@ def test_a_missing_memory_leads_to_a_tool_that_each_client_lists(call: Call) -> 
 
 def test_bad_calls_are_answered_without_commands(call: Call) -> None:
     add(call, "Tea is green, says `mind list --all`", type="decision", topic="tea")
-    app = App(
-        Memory(lambda: call.mind), all_commands(), toolsets=["all", "legacy"], naming="underscore"
-    )
     tools = all_commands().tools()
 
-    async def talk() -> list[Any]:
+    async def talk(client: Client) -> list[Any]:
         results = []
-        async with Client(app.server()) as client:
-            for name, specs in tools.items():
-                for spec in specs:
-                    operation = {"operation": spec.operation} if spec.operation else {}
-                    names = [param.name for param in spec.params if param.required]
-                    missing = dict.fromkeys(names, "nothing-at-all")
-                    for arguments in ({}, {"zzz": 1}, missing, missing | {"limit": 0}):
-                        given = operation | arguments
-                        results.append((name, given, await client.call_tool(name, given)))
+        for name, specs in tools.items():
+            for spec in specs:
+                operation = {"operation": spec.operation} if spec.operation else {}
+                names = [param.name for param in spec.params if param.required]
+                missing = dict.fromkeys(names, "nothing-at-all")
+                for arguments in ({}, {"zzz": 1}, missing, missing | {"limit": 0}):
+                    given = operation | arguments
+                    results.append((name, given, await client.call_tool(name, given)))
         return results
 
-    results = anyio.run(talk)
+    results = kit.client(call, talk)
 
     assert sum(result.is_error for _, _, result in results) > len(tools)
     for name, given, result in results:
@@ -219,9 +213,6 @@ def test_no_answer_and_no_description_names_a_command(
     write_memory(project, "fact_new_20261101_k3v7mq", "fact", {}, "Not approved", created=NOW)
     (project / ".mind" / "facts" / "broken.md").write_text("---\nid: [\n---\n", "utf-8")
     (project / ".mind" / "private").mkdir(exist_ok=True)
-    app = App(
-        Memory(lambda: call.mind), all_commands(), toolsets=["all", "legacy"], naming="underscore"
-    )
     chunk = next(row.id for row in mind_list(call, chunks=True).memories if row.id.endswith(".1"))
     calls: list[tuple[str, dict[str, Any]]] = [
         ("mind_show", {"id": chunk}),
@@ -244,22 +235,21 @@ def test_no_answer_and_no_description_names_a_command(
             if not any(param.required for param in spec.params):
                 calls.append((name, operation))
 
-    async def talk() -> list[tuple[str, Any]]:
-        async with Client(app.server()) as client:
-            tools = (await client.list_tools()).tools
-            answers = [(tool.name, tool.model_dump(mode="json")) for tool in tools]
-            for name, given in calls:
-                result = await client.call_tool(name, given)
-                answers.append((name, result.model_dump(mode="json")))
-            for uri in (f"mind://memory/{chunk}", "mind://context"):
-                read = await client.read_resource(uri)
-                answers.append((uri, read.model_dump(mode="json")))
-            for prompt in PROMPTS:
-                shown = await client.get_prompt(prompt.name, {})
-                answers.append((prompt.name, shown.model_dump(mode="json")))
+    async def talk(client: Client) -> list[tuple[str, Any]]:
+        tools = (await client.list_tools()).tools
+        answers = [(tool.name, tool.model_dump(mode="json")) for tool in tools]
+        for name, given in calls:
+            result = await client.call_tool(name, given)
+            answers.append((name, result.model_dump(mode="json")))
+        for uri in (f"mind://memory/{chunk}", "mind://context"):
+            read = await client.read_resource(uri)
+            answers.append((uri, read.model_dump(mode="json")))
+        for prompt in PROMPTS:
+            shown = await client.get_prompt(prompt.name, {})
+            answers.append((prompt.name, shown.model_dump(mode="json")))
         return answers
 
-    answers = anyio.run(talk)
+    answers = kit.client(call, talk)
 
     start = "mind daemon start"  # which `mind_status` names for the user
     unsuited = [
@@ -277,23 +267,23 @@ def test_no_answer_and_no_description_names_a_command(
 def test_the_text_of_a_memory_is_never_changed(call: Call) -> None:
     text = "Run `mind list --all` before --force"
     made = add(call, text)
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all"], naming="underscore")
 
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            return await client.call_tool("mind_show", {"id": made.id})
+    async def talk(client: Client) -> Any:
+        return await client.call_tool("mind_show", {"id": made.id})
 
-    assert anyio.run(talk).structured_content["content"] == show(call, made.id).content == text
+    assert (
+        kit.client(call, talk, ["all"]).structured_content["content"]
+        == show(call, made.id).content
+        == text
+    )
 
 
 def test_a_name_of_the_caller_in_an_error_is_never_changed(call: Call) -> None:
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all"], naming="underscore")
 
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            return await client.call_tool("mind_show", {"id": "mind undo --list"})
+    async def talk(client: Client) -> Any:
+        return await client.call_tool("mind_show", {"id": "mind undo --list"})
 
-    result = anyio.run(talk)
+    result = kit.client(call, talk, ["all"])
 
     assert result.is_error
     assert "`mind undo --list`" in result.content[0].text

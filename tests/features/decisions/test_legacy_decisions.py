@@ -5,30 +5,19 @@ from typing import Any
 import anyio
 import pytest
 from mcp.client import Client
-from mcp_types import CallToolResult
 
 from mimo.call import Call
 from mimo.call.table import all_commands
 from mimo.features.decisions.commands import decision
 from mimo.operations.listening import Memory
 from mimo.server.app import App
+from tests import kit
 
 WHY = "No session store is needed"
 
 
-def call_tool(call: Call, name: str, arguments: dict[str, Any]) -> CallToolResult:
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=[], naming="underscore")
-
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            return await client.call_tool(name, arguments)
-
-    result: CallToolResult = anyio.run(talk)
-    return result
-
-
 def answer(call: Call, name: str, **arguments: Any) -> Any:
-    result = call_tool(call, name, arguments)
+    result = kit.call_tool(call, name, arguments, toolsets=[])
     assert not result.is_error, result.content
     return result.structured_content
 
@@ -77,15 +66,13 @@ def test_old_names_are_not_listed_unless_asked_for_and_then_called_deprecated(na
 def test_each_call_of_an_old_name_warns_once_that_it_is_deprecated(
     call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=[], naming="underscore")
 
-    async def talk() -> None:
-        async with Client(app.server()) as client:
-            for _ in range(2):
-                await client.call_tool("list_decisions", {})
-                await client.call_tool("recall_decision", {"topic": "auth"})
+    async def talk(client: Client) -> None:
+        for _ in range(2):
+            await client.call_tool("list_decisions", {})
+            await client.call_tool("recall_decision", {"topic": "auth"})
 
-    anyio.run(talk)
+    kit.client(call, talk, [])
     messages = [record.getMessage() for record in caplog.records]
     warnings = [message for message in messages if "deprecated" in message]
     assert len(warnings) == 4

@@ -1,24 +1,14 @@
 """Duplicates and near-duplicates, as commands and tools report them."""
 
-import anyio
 import pytest
-from mcp.client import Client
 
-from mimo.call.table import all_commands
-from mimo.operations.listening import Memory
-from mimo.server.app import App
+from tests import kit
 
 TEXT = "The staging database is reset every night"
 
 
 def call_tool(call, tool, **arguments):
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all", "legacy"], naming="slash")
-
-    async def talk():
-        async with Client(app.server()) as client:
-            return (await client.call_tool(tool, arguments)).structured_content
-
-    return anyio.run(talk)
+    return kit.call_tool(call, tool, arguments).structured_content
 
 
 @pytest.mark.parametrize(

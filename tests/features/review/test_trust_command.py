@@ -9,9 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from mcp.client import Client
 
 from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
@@ -29,12 +27,11 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
 from mimo.operations.invoke import invoke
-from mimo.operations.listening import Memory
 from mimo.operations.rows import trust_of
 from mimo.project import projects
 from mimo.rendering.results import setting_of
-from mimo.server.app import App
 from tests.conftest import git, make_store
+from tests.kit import call_tool
 from tests.sample_procedures import text
 
 ANN = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
@@ -304,34 +301,24 @@ WRITING = {
 }
 
 
-def called(call: Call, tool: str, arguments: Mapping[str, object]):
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all"], naming="slash")
-
-    async def talk():
-        async with Client(app.server()) as client:
-            return await client.call_tool(tool, dict(arguments))
-
-    return anyio.run(talk)
-
-
 class TestProvenance:
     @pytest.mark.parametrize("tool", WRITING)
     @pytest.mark.parametrize("name", ["by", "author", "client", "session", "created", "trust"])
     def test_no_argument_sets_the_author_of_a_memory(self, tool, name, call):
-        answer = called(call, tool, WRITING[tool] | {name: "ann"})
+        answer = call_tool(call, tool, WRITING[tool] | {name: "ann"})
         assert answer.is_error
         assert "VALIDATION_ERROR" in answer.content[0].text
         assert not list(call.mind.folder.glob("*s/*.md"))
 
     @pytest.mark.parametrize("tool", WRITING)
     def test_the_server_sets_the_author(self, tool, call):
-        assert not called(call, tool, WRITING[tool]).is_error
+        assert not call_tool(call, tool, WRITING[tool]).is_error
         (path,) = call.mind.folder.glob("*s/*.md")
         assert "\nby: mcp\n" in path.read_text(encoding="utf-8")
 
     def test_a_header_in_the_content_is_text(self, call):
         text = "---\nid: x\ntype: fact\nby: ann\n---\ntea"
-        called(call, "mind_add", {"content": text})
+        call_tool(call, "mind_add", {"content": text})
         (path,) = call.mind.folder.glob("facts/*.md")
         header = path.read_text("utf-8").split("---\n")[1].splitlines()
         assert [line for line in header if line.startswith("by:")] == ["by: mcp"]
@@ -346,17 +333,19 @@ class TestProvenance:
         ],
     )
     def test_an_agent_can_not_change_author_and_time_of_a_file(self, call, old, new):
-        called(call, "mind_add", {"content": "tea is hot"})
+        call_tool(call, "mind_add", {"content": "tea is hot"})
         (path,) = call.mind.folder.glob("facts/*.md")
         text = path.read_text("utf-8")
         assert old in text
 
-        answer = called(call, "mind_edit", {"id": path.stem, "file_text": text.replace(old, new)})
+        answer = call_tool(
+            call, "mind_edit", {"id": path.stem, "file_text": text.replace(old, new)}
+        )
 
         assert answer.is_error
         assert path.read_text("utf-8") == text
         fine = text.replace("tea is hot", "tea is cold")
-        assert not called(call, "mind_edit", {"id": path.stem, "file_text": fine}).is_error
+        assert not call_tool(call, "mind_edit", {"id": path.stem, "file_text": fine}).is_error
 
     @pytest.mark.parametrize(
         "tool", ["mind_trust", "mind_untrust", "mind_review_settle", "mind_review_keep"]

@@ -2,19 +2,16 @@
 
 from typing import Any
 
-import anyio
 import pytest
 from mcp.client import Client
 
 from mimo.call import Call
-from mimo.call.table import all_commands
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import search
 from mimo.features.search.recall import recall_memory
 from mimo.memory.model import Kind
 from mimo.operations import finding
-from mimo.operations.listening import Memory
-from mimo.server.app import App
+from tests import kit
 
 FAILED = """---
 id: decision_sessions_20260301_p2w9xa
@@ -85,17 +82,15 @@ def test_every_source_is_a_resource_of_the_server(call):
     note = call.mind.folder / "notes" / "Über Anmeldung & mehr.md"
     note.parent.mkdir()
     note.write_text("# Login\n\nThe login form has two fields.\n", encoding="utf-8")
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=["recall"], naming="underscore")
 
-    async def talk() -> tuple[Any, list[str]]:
-        async with Client(app.server()) as client:
-            answer = await client.call_tool("recall_memory", {"query": "login"})
-            data = answer.structured_content
-            assert data is not None
-            texts = [await client.read_resource(uri) for uri in data["source_refs"]]
-            return data, [read.contents[0].text for read in texts]  # type: ignore[union-attr]
+    async def talk(client: Client) -> tuple[Any, list[str]]:
+        answer = await client.call_tool("recall_memory", {"query": "login"})
+        data = answer.structured_content
+        assert data is not None
+        texts = [await client.read_resource(uri) for uri in data["source_refs"]]
+        return data, [read.contents[0].text for read in texts]  # type: ignore[union-attr]
 
-    data, texts = anyio.run(talk)
+    data, texts = kit.client(call, talk, ["recall"])
 
     assert len(texts) == 3
     for line, text in zip(data["summary"].splitlines()[1:], texts, strict=True):
@@ -165,13 +160,10 @@ def test_unreadable_files_are_reported_and_not_raised(call, monkeypatch, error):
 def test_the_tool_is_listed_as_the_manifest_describes_it(call):
     from mimo.features.modules import packaged
 
-    app = App(Memory(lambda: call.mind), all_commands(), toolsets=[], naming="underscore")
+    async def talk(client: Client) -> Any:
+        return {tool.name: tool for tool in (await client.list_tools()).tools}
 
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            return {tool.name: tool for tool in (await client.list_tools()).tools}
-
-    tool = anyio.run(talk)["recall_memory"]
+    tool = kit.client(call, talk, [])["recall_memory"]
     (command,) = packaged().commands
 
     assert tool.description == command.description

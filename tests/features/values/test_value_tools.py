@@ -5,7 +5,6 @@ from base64 import urlsafe_b64decode
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp.client import Client
 
@@ -32,9 +31,8 @@ from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
-from mimo.server.app import App
 from mimo.text.tool_names import spelled
-from tests import privacy_fakes
+from tests import kit, privacy_fakes
 from tests.conftest import NOW, Clock
 
 REGISTRY = all_commands()
@@ -98,16 +96,14 @@ def test_the_input_schemas_are_the_documented_ones() -> None:
 @pytest.mark.parametrize("namespace", ["agent.a", "session.a"])
 @pytest.mark.req("002-20", "002-22", "002-25", "002-60", "002-62")
 def test_any_value_round_trips_over_mcp(call: Call, namespace: str, value: Any) -> None:
-    app = App(Memory(lambda: call.mind), REGISTRY, toolsets=["values"], naming="underscore")
     place = {"namespace": namespace, "key": "k"}
 
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            put = await client.call_tool("putMemory", {**place, "value": value})
-            got = await client.call_tool("getMemory", place)
-            return put.structured_content, got.structured_content
+    async def talk(client: Client) -> Any:
+        put = await client.call_tool("putMemory", {**place, "value": value})
+        got = await client.call_tool("getMemory", place)
+        return put.structured_content, got.structured_content
 
-    put, got = anyio.run(talk)
+    put, got = kit.client(call, talk, ["values"])
     assert put["success"] is True
     assert json.dumps(got["value"]) == json.dumps(value)
 
@@ -240,13 +236,11 @@ def test_a_client_gets_the_documented_error_and_nothing_of_the_data(call: Call) 
         'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n', encoding="utf-8"
     )
     call_tool(call, "putMemory", namespace="sensitive", key="code", value="4711")
-    app = App(Memory(lambda: call.mind), REGISTRY, toolsets=["values"], naming="underscore")
 
-    async def talk() -> Any:
-        async with Client(app.server()) as client:
-            return await client.call_tool("getMemory", {"namespace": "sensitive", "key": "code"})
+    async def talk(client: Client) -> Any:
+        return await client.call_tool("getMemory", {"namespace": "sensitive", "key": "code"})
 
-    result = anyio.run(talk)
+    result = kit.client(call, talk, ["values"])
     assert result.is_error
     assert result.structured_content is None
     assert result.meta["mind/error"] == {

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mimo.call import Call
+from mimo.data import disk
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.memory.ids import handle_of
@@ -147,15 +148,19 @@ def _few_descriptors() -> Iterator[None]:
 
 
 class _Chance:
-    """Bytes that depend on the name of a test alone, in place of `os.urandom`.
+    """Bytes that depend on a name alone, in place of `os.urandom`.
 
     A process that a test forks has random bytes again, as two processes must differ.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self._process = os.getpid()
-        self._source = Random(name)
+        self._source = Random(0)
         self._lock = Lock()
+
+    def begin(self, name: str) -> None:
+        """Begins the bytes of a test, or of the fixtures of a module."""
+        self._source.seed(name)
 
     def __call__(self, size: int) -> bytes:
         if os.getpid() != self._process:
@@ -172,17 +177,32 @@ class _SameDay(datetime):
         return cls.fromtimestamp(NOW.timestamp(), tz)
 
 
-@pytest.fixture(autouse=True)
-def _no_chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives a test the same ids, names and time of day each time.
+_CHANCE = _Chance()
+
+
+def _exclude_chance() -> None:
+    """Gives tests the same ids, names and time of day each time.
 
     Tests look for short words in texts that contain them. Times of files are real.
     """
-    chance = _Chance(request.node.nodeid)
-    monkeypatch.setattr("mimo.data.disk.datetime", _SameDay)
-    monkeypatch.setattr(os, "urandom", chance)
+    os.urandom = _CHANCE
+    disk.datetime = _SameDay  # type: ignore[attr-defined]
     defaults: dict[str, Any] = Mind.__init__.__kwdefaults__ or {}
-    monkeypatch.setitem(defaults, "randomness", chance)
+    defaults["randomness"] = _CHANCE
+
+
+_exclude_chance()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begins the bytes of fixtures that the tests of a module share."""
+    _CHANCE.begin(item.nodeid.partition("::")[0])
+
+
+@pytest.fixture(autouse=True)
+def _no_chance(request: pytest.FixtureRequest) -> None:
+    _CHANCE.begin(request.node.nodeid)
 
 
 class Clock:

@@ -195,7 +195,7 @@ def config(
         )
     if all_ and key is not None:
         raise Invalid(
-            "`--all` takes no setting", hint=Hint(Command("config", all=True), " lists them")
+            "`all` takes no setting", hint=Hint(Command("config", all=True), " lists them")
         )
     rows: tuple[Setting, ...] = SETTINGS if key is None else (setting(key),)
     if key is not None and (unset or value is not None):

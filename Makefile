@@ -106,7 +106,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 		a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource \
 		a_missing_resource_is_an_error_of_the_protocol \
 		malformed_input_leaves_the_server_working_and_stdout_clean) \
-	$(addprefix server/test_team.py::test_, \
+	$(addprefix extensions/team/test_team.py::test_, \
 		a_revoked_token_ends_open_sessions_and_streams \
 		the_server_is_ready_and_says_so_without_a_token) \
 	project/test_log_memories.py project/test_watch.py \

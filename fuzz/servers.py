@@ -27,14 +27,15 @@ from fuzz.project import SECRET, a_project, is_changed
 from mimo.call import Caller, Surface
 from mimo.call.table import all_commands
 from mimo.errors import Internal
+from mimo.extensions.team import http
+from mimo.extensions.team.hosting import Hosting
 from mimo.extensions.web.app import Changes, Viewer
 from mimo.extensions.web.gate import HEADERS
 from mimo.mind import Mind
 from mimo.operations.connections import Connection
 from mimo.operations.listening import Memory
-from mimo.server import http, stdio
+from mimo.server import stdio
 from mimo.server.app import App
-from mimo.server.hosting import Hosting
 
 TOKEN = "the-token-of-the-fuzzer"
 PORT = 8123

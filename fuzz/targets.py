@@ -18,13 +18,14 @@ from fuzz.project import NOW, a_project, file, scratch
 from mimo import config, when
 from mimo.call import Call
 from mimo.errors import Invalid, LaterFormat, MindError
+from mimo.extensions.team import tokens
 from mimo.features import context
 from mimo.features.hooks import events
 from mimo.features.hooks.command import respond
 from mimo.features.procedures import machine, reading
 from mimo.features.procedures.model import mermaid, tree
 from mimo.frozen import replace
-from mimo.guard import chain, policy, tokens
+from mimo.guard import chain, policy
 from mimo.memory import chunking, exchange, log, sources
 from mimo.memory.chunking import Chunk, Chunking, Strategy, checked, chunks, resolved
 from mimo.memory.codec import front_matter, value

@@ -42,8 +42,8 @@ NETWORK = {
     "httpx", "httpx2", "huggingface_hub", "imaplib", "mcp", "openai", "poplib", "psycopg",
     "requests", "smtplib", "socketserver", "sse_starlette", "ssl", "starlette", "urllib.request",
     "urllib3", "uvicorn", "websockets", "xmlrpc.client",
-    "mimo.extensions.web.serving", "mimo.operations.loopback", "mimo.server.hosting",
-    "mimo.server.http",
+    "mimo.extensions.web.serving", "mimo.operations.loopback", "mimo.extensions.team.hosting",
+    "mimo.extensions.team.http",
 }  # fmt: skip
 """Modules that can use the network, and those of mind that import them for it."""
 

@@ -6,17 +6,20 @@ share the project and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mimo.errors import Cancelled, join_texts
 from mimo.frozen import frozen
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from mimo.call.spec import Spec
     from mimo.guard.audit import Session
-    from mimo.guard.tokens import Member
     from mimo.index.index import Index, Reader, Snapshot
     from mimo.mind import Mind
     from mimo.project.projects import Registered, Registry
@@ -31,6 +34,34 @@ class Surface(Flag):
     BOTH = CLI | MCP
 
 
+class Permissions(Protocol):
+    """The rights of one of several users of a server, which an extension states."""
+
+    @property
+    def name(self) -> str:
+        """The name of the user, which records of calls contain."""
+
+    @property
+    def author(self) -> str:
+        """The author of the user's commits, as git names one."""
+
+    @property
+    def reference(self) -> str | None:
+        """The place from which another process reads the rights again; None if it can't."""
+
+    def permits(self, spec: Spec) -> bool:
+        """Returns whether the user may call a command."""
+
+    def check(self, spec: Spec) -> None:
+        """Raises `Denied` unless the user may call a command."""
+
+    def may_open(self, root: Path, registered: Iterable[Registered]) -> bool:
+        """Returns whether the user may use a project, by its folder and all registered ones."""
+
+    def is_current(self, now: datetime) -> bool:
+        """Returns whether the user still has these rights. May raise `MindError`."""
+
+
 @frozen
 class Caller:
     """The program or the user behind a call."""
@@ -40,8 +71,8 @@ class Caller:
     """The calling program, such as `claude-code`; its memories are signed with it."""
     agent: str | None = None
     """The agent that runs the command line in its shell; policies apply to it as to any other."""
-    member: Member | None = None
-    """The user of a team's server, whose token limits the call."""
+    permissions: Permissions | None = None
+    """The rights of one of several users of a server; None if everything is permitted."""
     allows_secrets: bool = False
     """True if the user asked to store a text that looks like a secret."""
     counts_uses: bool = True
@@ -98,8 +129,12 @@ class Call:
         self._snapshots: dict[Index, Snapshot] | None = None
         """The states of indexes that the call reads, see `index`; None before it is started."""
         self._reads_only = False
-        self.recorded_member = caller.member
-        """The user of a team that the record of this call names."""
+        self.permissions = caller.permissions
+        """The rights of one of several users of a server; None if everything is permitted."""
+        self.owns_home = self.permissions is None
+        """False if the home is that of a server's account, and not the caller's own."""
+        self.recorded = caller.permissions
+        """The user of a server that the record of this call names."""
 
     def _like(self, mind: Mind, caller: Caller, console: Console) -> Call:
         call = Call(mind, caller, console)
@@ -140,28 +175,32 @@ class Call:
         return self.caller.actor
 
     @property
-    def member(self) -> Member | None:
-        """The user of a team's server whose token the request had."""
-        return self.caller.member
+    def account(self) -> str | None:
+        """The name of one of several users of a server; None for the only user."""
+        return self.permissions.name if self.permissions else None
+
+    def may_open(self, root: Path, registered: Iterable[Registered]) -> bool:
+        """Returns whether the caller may use a project, by its folder and all registered ones."""
+        return self.permissions is None or self.permissions.may_open(root, registered)
 
     @property
     def session(self) -> Session:
         """The session that the call belongs to."""
         return self.caller.session or self.mind.guard.session
 
-    def record_as(self, member: Member | None) -> None:
-        """Names another user of the team in the record of this call."""
-        self.recorded_member = member
+    def record_as(self, permissions: Permissions | None) -> None:
+        """Names another user of the server in the record of this call."""
+        self.recorded = permissions
 
     # Other memories.
 
     def user(self, *, make: bool = False) -> Call | None:
         """Returns the call on the memory that the user has for all projects; None without one.
 
-        With `make`, a missing one is made. On a team's server, no user of it has one: it would be
+        With `make`, a missing one is made. None of several users of a server has one: it would be
         that of the server's own account.
         """
-        if self.mind.is_users or self.member is not None:
+        if self.mind.is_users or not self.owns_home:
             return None
         user = self.mind.user(make=make)
         return self.on(user) if user else None
@@ -178,11 +217,11 @@ class Call:
 
     def registered(self) -> Registry:
         """Returns the registered projects that the caller may open."""
-        registry, member = self.mind.registered(), self.member
-        if member is None:
+        registry = self.mind.registered()
+        if self.permissions is None:
             return registry
         projects = registry.projects
-        permitted = tuple(entry for entry in projects if member.may_open(entry.path, projects))
+        permitted = tuple(entry for entry in projects if self.may_open(entry.path, projects))
         return registry._replace(projects=permitted)
 
     # The index.

@@ -7,7 +7,7 @@ the same way, so a folder of them can be left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -34,6 +34,13 @@ class Extension:
     """Modules with commands that only MCP offers."""
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Words that a user may try, with the commands of the extension that an error names."""
+
+    # Functions, as `module:function`.
+
+    serve: str = ""
+    """Runs `mind mcp --http`, see `mimo.cli.serving`."""
+    permissions: str = ""
+    """Returns the `Permissions` of a user, by their `reference` and `name`; None if unknown."""
 
 
 @cache
@@ -76,6 +83,13 @@ def _found() -> tuple[dict[str, Extension], dict[str, str]]:
         else:
             problems[entry.name] = f"`{entry.value}` is not an extension"
     return usable, problems
+
+
+def named(part: str) -> Iterator[Any]:
+    """Yields the functions that the installed extensions name for a part of their manifests."""
+    for extension in extensions().values():
+        if name := getattr(extension, part):
+            yield loaded(name)
 
 
 def loaded(name: str) -> Any:

@@ -81,9 +81,6 @@ SUMMARIES = {
     "audit show": "Show the calls of tools, their callers and their results",
     "audit verify": "Check that no record of a call was changed or removed",
     "audit export": "Write the records of calls as JSON lines, with their hashes",
-    "token add": "Create a token for a user of the server, and print it once",
-    "token list": "List the users of the server",
-    "token rm": "Revoke the token of a user, also in open sessions",
     "module install": "Write the module for hosts that read .mcp/modules/",
     "module list": "List the modules in .mcp/modules/, and why one would not run",
     "metrics": "Show the number and the latency of calls by tool",
@@ -100,4 +97,7 @@ SUMMARIES = {
     "memory delete": "Remove a memory; git keeps what was committed",
     "memory stats": "Count the memories and average their strength",
     "memory decay-check": "List memories that are about to be forgotten",
+    "token add": "Create a token for a user of the server, and print it once",
+    "token list": "List the users of the server",
+    "token rm": "Revoke the token of a user, also in open sessions",
 }

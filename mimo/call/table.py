@@ -117,9 +117,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "audit show": "audit",
         "audit verify": "audit",
         "audit export": "audit",
-        "token add": "tokens",
-        "token list": "tokens",
-        "token rm": "tokens",
         "module install": "modules",
         "module list": "modules",
         "metrics": "audit",
@@ -156,7 +153,6 @@ GROUPS: dict[str, str] = {
     "procedure": "Run procedures that are written in Markdown",
     "memory": "Store, search, list, delete and measure memories",
     "value": "Keep JSON values under keys, with or without an expiry",
-    "token": "Manage the users of a team's server and their tokens",
     "policy": "Show, check and explain what tools may do here",
     "module": "Write and list modules for hosts that read .mcp/modules/",
 }

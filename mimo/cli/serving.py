@@ -62,9 +62,15 @@ def _serve(
     elif exposure not in (None, "static"):
         raise Invalid("over HTTP every tool is listed", hint="leave `--exposure` out")
     else:
-        from mimo.server import http as over_http
+        from mimo.call.extensions import named
 
-        over_http.main(
+        serve = next(named("serve"), None)
+        if serve is None:
+            raise Invalid(
+                "no extension of mind that is installed serves over HTTP",
+                hint="leave `--http` out, or install mind with its extension `team`",
+            )
+        serve(
             at=http,
             token_file=_path(over["token_file"]),
             tokens_file=_path(over["tokens"]),

@@ -187,7 +187,7 @@ def ask_each(
                 operation=Operation.READ,
                 diagnosis=diagnosis,
                 agent=call.agent,
-                user=call.member.name if call.member else None,
+                user=call.account,
                 at=call.mind.now(),
             )
             with target.mind.guard.passing(request, call.mind.timer.monotonic):

@@ -27,19 +27,13 @@ from mimo.frozen import replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
 from mimo.guard.guard import span
-from mimo.guard.policy import Operation, Request
+from mimo.guard.policy import Request
 from mimo.memory.ids import check_key, check_namespace
 
 if TYPE_CHECKING:
     from mimo.call import Call
     from mimo.guard.privacy import Redacted
-    from mimo.guard.tokens import Member
 
-_OF_SERVER = {
-    "mind_sync": "this server commits and pushes by itself",
-    "mind_add_global_edge": "a team's server has no memory for all projects: add a gotcha instead",
-}
-"""Tools that no token permits, each with the reason."""
 _NAMING = ("namespace", "key", "context", "ttl_seconds")
 
 
@@ -61,8 +55,8 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
         ending, started = Ending(), call.mind.timer.monotonic()
         try:
             with span("memory.tool", _attributes(request)) as tracing:
-                if caller.member is not None:
-                    _check_member(spec, caller.member)
+                if caller.permissions is not None:
+                    caller.permissions.check(spec)
                 values = decode(spec, arguments, caller.surface)
                 if spec.has_budget:
                     values.pop(BUDGET.attribute, None)  # The server applies it to the result.
@@ -94,8 +88,7 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
         finally:
             call.release()
             # A run that another process continues has a user, too.
-            member = call.recorded_member
-            request = replace(request, user=member.name if member else None)
+            request = replace(request, user=call.recorded.name if call.recorded else None)
             ending = replace(ending, seconds=call.mind.timer.monotonic() - started)
             guard.record(request, ending, caller.session)
 
@@ -158,10 +151,10 @@ def _owner(spec: Spec, call: Call, values: Mapping[str, Any]) -> Call:
     Raises `NoProject` if the command needs one, and there is none.
     """
     owner = call
-    if values.get(EVERYWHERE) and call.member is not None:
+    if values.get(EVERYWHERE) and not call.owns_home:
         raise Denied(
             "Access denied to the memory for all projects",
-            hint="a team's server has none: store it in the project",
+            hint="a server of several users has none: store it in the project",
         )
     if values.get(EVERYWHERE):
         user = call.user(make=not spec.of_user)
@@ -181,26 +174,6 @@ def _owner(spec: Spec, call: Call, values: Mapping[str, Any]) -> Call:
     elif spec.of_user:
         _check_person(spec, owner)
     return owner
-
-
-def is_permitted(spec: Spec, member: Member) -> bool:
-    """Returns whether the token of a user permits a command."""
-    reads = spec.effect is Effect.READ and spec.needs.operation is Operation.READ
-    return spec.name not in _OF_SERVER and (reads or member.may_write)
-
-
-def _check_member(spec: Spec, member: Member) -> None:
-    """Raises `Denied` unless the token of a user of a team's server permits a command."""
-    if is_permitted(spec, member):
-        return
-    scope = f"your token has the scope `{member.scope.value}`; writing needs `write`"
-    error = Denied(
-        f"Access denied to tool '{spec.name}'",
-        hint=_OF_SERVER.get(spec.name, scope),
-        details={"scope": member.scope.value},
-    )
-    error.reason = "scope"
-    raise error
 
 
 def _check_person(spec: Spec, call: Call) -> None:
@@ -347,7 +320,7 @@ def _request(spec: Spec, call: Call) -> Request:
         diagnosis=spec.needs.diagnosis,
         governed=not spec.needs.person or call.agent is not None,
         agent=call.agent,
-        user=call.member.name if call.member else None,
+        user=call.account,
         at=call.mind.now(),
     )
 

@@ -11,11 +11,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, socket
 from threading import BoundedSemaphore, Event, Lock, Thread
-from typing import Any
+from typing import Any, Protocol
 
 from mimo import installation
 from mimo.call import Answers, Call, Caller, Console, Surface
@@ -25,7 +25,6 @@ from mimo.errors import MindError
 from mimo.mind import Mind
 from mimo.operations import asking, refresh
 from mimo.operations.encoding import Encoding
-from mimo.operations.publishing import Repository
 from mimo.project import projects
 
 log = logging.getLogger("mind.socket")
@@ -42,6 +41,13 @@ _PAUSE_SECONDS = 5.0
 
 _AFTER_ERROR_SECONDS = 0.5
 """The time until the next connection is accepted if one could not be."""
+
+
+class Repository(Protocol):
+    """The repository of a served project, to which the calls of a server commit."""
+
+    def writing(self, call: Call, author: str | None) -> AbstractContextManager[list[str]]:
+        """Commits the files that the block writes; the list gets a notice if that fails."""
 
 
 class Memory:

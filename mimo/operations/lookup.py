@@ -173,7 +173,7 @@ def edges_notice(call: Call, types: frozenset[Kind] | None) -> str | None:
 
 def _global_edges(call: Call) -> list[str]:
     """Returns the names of the user's edges; none for users of a team's server."""
-    return [] if call.member else [file.stem for file in (call.mind.home / _EDGES).glob("*.md")]
+    return [file.stem for file in (call.mind.home / _EDGES).glob("*.md")] if call.owns_home else []
 
 
 def _check_no_edge(call: Call, reference: str) -> None:

@@ -62,7 +62,7 @@ def search_others(
         return chosen
 
     models = call.mind.embedder, lambda: call.mind.encoder
-    role = call.member.role if call.member else None
+    role: str | None = getattr(call.permissions, "role", None)
     with source.opened(server, choose, *models, role) as opened:
         answer = search(opened, _request(call, text, options))
         views = {view.project: view for view in opened.views}

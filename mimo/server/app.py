@@ -38,7 +38,7 @@ from mcp_types import (
 )
 
 from mimo import __version__
-from mimo.call import Call, Caller, Console, Surface
+from mimo.call import Call, Caller, Console, Permissions, Surface
 from mimo.call.arguments import choose
 from mimo.call.spec import Effect, Spec
 from mimo.call.table import CommandTable, called, listed, near
@@ -48,8 +48,7 @@ from mimo.frozen import replace
 from mimo.guard.audit import Session
 from mimo.guard.guard import continued
 from mimo.guard.privacy import redact_error, redacted
-from mimo.guard.tokens import Member, Scope
-from mimo.operations.invoke import fault, is_permitted
+from mimo.operations.invoke import fault
 from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer, refused
@@ -64,8 +63,8 @@ from mimo.text.clean import one_line
 log = logging.getLogger("mind")
 
 
-MEMBER = "mind.member"
-"""The key of the user in the scope of a request."""
+PERMISSIONS = "mind.permissions"
+"""The key of the user's rights in the scope of a request."""
 
 MOST_SESSIONS = 256
 """The number of sessions of HTTP clients whose calls are counted."""
@@ -147,20 +146,20 @@ class App:
         toolsets: Sequence[str],
         naming: str,
         listing: Listing | None = None,
-        is_team: bool = False,
+        has_users: bool = False,
         counts: Counts | None = None,
     ) -> None:
-        """Describes every tool that is listed, once. With `is_team`, every request has a user."""
+        """Describes every tool that is listed, once. With `has_users`, every request has a user."""
         self._counts = counts
         self._memory = memory
-        self._is_team = is_team
+        self._has_users = has_users
         self._naming = naming
         self._tools = commands.tools()
         self._names = listed(self._tools, toolsets)
         self._listed = self._described(lambda _: True)
-        self._of_scope: dict[Scope, dict[str, Tool]] = {}
+        self._permitted: dict[frozenset[str], dict[str, Tool]] = {}
         self.listing = listing or Listing()
-        self.subscriptions = Subscriptions(self._followed, self.member_of, self.listing)
+        self.subscriptions = Subscriptions(self._followed, self.permissions_of, self.listing)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._working = 0
         self._idle = Condition()
@@ -194,14 +193,14 @@ class App:
         specs = {name: tuple(filter(is_permitted, self._tools[name])) for name in self._names}
         return {name: described(group, self._naming) for name, group in specs.items() if group}
 
-    def member_of(self, ctx: Context) -> Member | None:
-        """Returns the user whose token a request has; None on a server of a single user."""
-        if not self._is_team:
+    def permissions_of(self, ctx: Context) -> Permissions | None:
+        """Returns the rights of a request's user; None on a server of a single user."""
+        if not self._has_users:
             return None
-        member: Member | None = getattr(ctx.request, "scope", {}).get(MEMBER)
-        if member is None:
+        permissions: Permissions | None = getattr(ctx.request, "scope", {}).get(PERMISSIONS)
+        if permissions is None:
             raise MCPError(INVALID_PARAMS, "the request has no user")
-        return member
+        return permissions
 
     async def memory_of(self, ctx: Context) -> Memory:
         """Returns the memory that a request works on; a transport may choose it."""
@@ -217,11 +216,11 @@ class App:
         """Returns the session that a call is recorded for; None for that of the process.
 
         Each HTTP session of the older protocol has its own. The newer one has no sessions; there,
-        each user of a team's server has one.
+        each of several users has one.
         """
-        id, member = session_id(ctx), self.member_of(ctx)
-        if id is None and member is not None:
-            id = f"user {member.name}"
+        id, permissions = session_id(ctx), self.permissions_of(ctx)
+        if id is None and permissions is not None:
+            id = f"user {permissions.name}"
         if id is None:
             return None
         if id not in self._sessions:
@@ -236,12 +235,13 @@ class App:
         """Returns the tools in a fixed order."""
         check_page(params)
         self.listing.asked(ctx)
-        member, tools = self.member_of(ctx), self._listed
-        if member is not None:
-            if member.scope not in self._of_scope:
-                permitted = self._described(lambda spec: is_permitted(spec, member))
-                self._of_scope[member.scope] = permitted
-            tools = self._of_scope[member.scope]
+        permissions, tools = self.permissions_of(ctx), self._listed
+        if permissions is not None:
+            specs = [spec for name in self._names for spec in self._tools[name]]
+            permitted = frozenset(spec.key for spec in specs if permissions.permits(spec))
+            if permitted not in self._permitted:
+                self._permitted[permitted] = self._described(lambda spec: spec.key in permitted)
+            tools = self._permitted[permitted]
         return ListToolsResult(tools=self.listing.chosen(tools))
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
@@ -281,11 +281,10 @@ class App:
             cancelled.set()  # A long task checks it and stops.
 
     def _caller(self, ctx: Context) -> Caller:
-        member = self.member_of(ctx)
         return Caller(
             surface=Surface.MCP,
             name=_client(ctx),
-            member=member,
+            permissions=self.permissions_of(ctx),
             session=self.session_of(ctx),
         )
 
@@ -303,8 +302,9 @@ class App:
         except MindError as error:
             redact_error(error)
             return refused(error)
-        member, repository = caller.member, memory.repository
-        author = f"{member.name} <{member.email}>" if member else None
+        repository, author = memory.repository, None
+        if caller.permissions is not None:
+            author = caller.permissions.author
         notices: list[str] = []
 
         @contextmanager
@@ -319,7 +319,7 @@ class App:
         turn: AbstractContextManager[None] = nullcontext()
         if _may_wait(specs, arguments):
             # Only what the run itself writes takes a turn: other calls write while it waits.
-            turn = _waits(member.name if member else None)
+            turn = _waits(call.account)
             call = Call(call.mind, caller, replace(call.console, committing=committing))
         elif _writes(specs, arguments):
             turn = committing()

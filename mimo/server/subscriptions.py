@@ -29,9 +29,8 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mimo.call import Call, Caller, Surface
+from mimo.call import Call, Caller, Permissions, Surface
 from mimo.errors import MindError
-from mimo.guard.tokens import Member
 from mimo.index import schema
 from mimo.operations import refresh
 from mimo.operations.listening import Memory
@@ -65,11 +64,11 @@ class Subscriptions:
     def __init__(
         self,
         allow: Callable[[Context, Collection[str]], Awaitable[Memory]],
-        member_of: Callable[[Context], Member | None],
+        permissions_of: Callable[[Context], Permissions | None],
         listing: Listing,
     ) -> None:
         """`allow` returns the memory of a client, or raises if it may not follow resources."""
-        self._allow, self._member_of = allow, member_of
+        self._allow, self._permissions_of = allow, permissions_of
         self._listing = listing
         self._listen = ListenHandler(listing.bus, max_subscriptions=MOST_CLIENTS)
         self._clients: OrderedDict[str, tuple[ServerSession, Memory, set[str]]] = OrderedDict()
@@ -176,7 +175,7 @@ class Subscriptions:
 
         A change that comes right after the subscription is compared with that state.
         """
-        compared = self._compared.setdefault(memory, _Compared(memory, self._member_of(ctx)))
+        compared = self._compared.setdefault(memory, _Compared(memory, self._permissions_of(ctx)))
         await self._compare(memory, compared)
         if memory not in self._following:
             task = asyncio.get_running_loop().create_task(self._poll_for(memory, compared))
@@ -207,10 +206,10 @@ class Subscriptions:
 class _Compared:
     """The states of a memory's resources when they were last compared."""
 
-    def __init__(self, memory: Memory, member: Member | None) -> None:
+    def __init__(self, memory: Memory, permissions: Permissions | None) -> None:
         self._memory = memory
-        self._member = member
-        """A user of a team's server: what all of them may see is the same."""
+        self._permissions = permissions
+        """Those of one of several users of a server: what all of them may see is the same."""
         self._states: dict[str, str | None] = {}
         self._revision: object = None
         self._skipped = 0
@@ -238,7 +237,8 @@ class _Compared:
     def _look(self, uris: frozenset[str]) -> tuple[dict[str, str | None], object, int] | None:
         """Returns the present states of the resources that must be compared; None if that fails."""
         try:
-            call = Call(self._memory.mind(), Caller(surface=Surface.CLI, member=self._member))
+            caller = Caller(surface=Surface.CLI, permissions=self._permissions)
+            call = Call(self._memory.mind(), caller)
             revision = _revision(call)
         except (MindError, OSError) as error:
             log.info("resources were not compared: %s", type(error).__name__)

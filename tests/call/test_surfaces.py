@@ -21,8 +21,8 @@ from mimo.call.schema import input_schema, listed_output, output_schema
 from mimo.call.spec import Param, Spec, singular
 from mimo.call.table import all_commands
 from mimo.cli.main import main
+from mimo.extensions.team import tokens
 from mimo.features.daemon import Running, process
-from mimo.guard import tokens
 from mimo.memory.changes import unreviewed
 from mimo.mind import Mind
 from mimo.project import projects

@@ -16,11 +16,11 @@ import pytest
 import yaml
 from mcp.client import Client
 
-from mimo.server.http import READY
+from mimo.extensions.team.http import READY
 from tests.conftest import git
+from tests.extensions.team.over_http import Served, served
 from tests.kit import repository
 from tests.postgres.conftest import KINDS, USER, Postgres, binaries
-from tests.server.over_http import Served, served
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "deploy" / "compose.yaml"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mimo.data import locks
 from mimo.data.state import StateFile
 from mimo.errors import Invalid, LaterFormat, StorageFailed
+from mimo.extensions.team import tokens
 from mimo.features import daemon
 from mimo.features.clients import storage
 from mimo.features.clients.storage import Note
@@ -27,7 +28,6 @@ from mimo.features.hooks.scene import Scene, Session
 from mimo.features.importing import manifest
 from mimo.features.importing.manifest import Manifest
 from mimo.frozen import NamedTuple
-from mimo.guard import tokens
 from mimo.guard.audit import AuditLog
 from mimo.memory.exchange import LISTED
 from mimo.operations.freshness import IngestedFiles, Seen

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mimo.server import hosting, http
+from mimo.extensions.team import hosting, http
 from tests.protocol.fixture import Fixture
 
 

@@ -11,12 +11,12 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.spec import OPERATION, Spec, to_json
 from mimo.call.table import all_commands
 from mimo.errors import Conflict, Denied, MindError, Untrusted
+from mimo.extensions.team import tokens
+from mimo.extensions.team.tokens import Member, Scope, digest_of
 from mimo.features import audit
 from mimo.features.procedures import calling, executing
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import CALLER, Execution
-from mimo.guard import tokens
-from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project import projects
@@ -54,7 +54,7 @@ def member(name: str = "sam", scope: Scope = Scope.WRITE, **fields: Any) -> Memb
 def user(call: Call, file: Path, name: str = "sam") -> Caller:
     """The caller of a user, whose token is in the file."""
     members = {each.name: each for each in tokens.Tokens(file).members()}
-    return Caller(surface=Surface.MCP, name="cursor", member=members[name])
+    return Caller(surface=Surface.MCP, name="cursor", permissions=members[name])
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def outcome(act: Any) -> str:
 @pytest.mark.parametrize("scope", [Scope.READ, Scope.WRITE])
 def test_a_procedure_permits_a_user_no_more_than_a_direct_call(call: Call, scope: Scope) -> None:
     caller = Caller(
-        surface=Surface.MCP, name="cursor", member=member(scope=scope, projects=("shop",))
+        surface=Surface.MCP, name="cursor", permissions=member(scope=scope, projects=("shop",))
     )
     run = call.by(caller)
     specs = [each for group in TOOLS.values() for each in group if each.toolset != "procedures"]

@@ -30,7 +30,7 @@ from mimo.server import resources
 from mimo.server.app import listening
 from mimo.server.subscriptions import SKIPPED, _Compared
 from tests.conftest import NOW
-from tests.server.over_http import Served, served
+from tests.extensions.team.over_http import Served, served
 from tests.server.test_stdio import asked
 
 CONTEXT = "mind://context"

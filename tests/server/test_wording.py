@@ -130,16 +130,14 @@ OF_PEOPLE = (
     "__main__.py",
     "cli",
     "call/table.py",
-    "guard/tokens.py",
     "mind.py",
     "privacy/rules.py",
     "rendering",
-    "server/http.py",
     "features/context/__init__.py",
     "features/history/merge_driver.py",
     *(f"features/{name}" for name in ("clients", "daemon", "exporting", "hooks")),
-    *(f"features/{name}" for name in ("importing", "modules", "tokens")),
-    *(f"extensions/{name}" for name in ("browse", "web")),
+    *(f"features/{name}" for name in ("importing", "modules")),
+    *(f"extensions/{name}" for name in ("browse", "team", "web")),
 )
 """Parts of the package whose texts no tool answers with, or only for the user: `NoProject`."""
 

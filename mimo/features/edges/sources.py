@@ -45,7 +45,7 @@ def user_edges(call: Call) -> list[Edge]:
 
 
 def _of_home(call: Call) -> tuple[list[Edge], list[Problem]]:
-    return ([], []) if call.member else storage.read_all(call.mind.home)
+    return storage.read_all(call.mind.home) if call.owns_home else ([], [])
 
 
 def project_edges(call: Call, *, shared: bool = False) -> list[Edge]:
@@ -201,7 +201,7 @@ def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list
         tracked = f"{folder.relative_to(root)}/{STORE}/{CONFIG}"
         if not entry and not git.is_tracked(root, tracked):
             continue
-        if call.member is None or call.member.may_open(folder, registered.values()):
+        if call.may_open(folder, registered.values()):
             among.append(entry or Registered(path=folder, name=folder.name))
     answers, skipped = across.ask_each(call, "mind_edges_check", question, among=among)
     return [hit for _, _, hits in answers for hit in hits], skipped

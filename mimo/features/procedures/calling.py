@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from typing import Any
 
-from mimo.call import Call, Caller, Surface
+from mimo.call import Call, Caller, Permissions, Surface
 from mimo.call.arguments import choose, decode
+from mimo.call.extensions import named
 from mimo.call.spec import OPERATION, Effect, Spec, to_json
 from mimo.call.table import all_commands, called, near
 from mimo.errors import Denied, Invalid, MindError
 from mimo.frozen import replace
-from mimo.guard.tokens import Member, Tokens
 from mimo.operations.invoke import invoke
 from mimo.project import projects
 
@@ -60,7 +59,9 @@ def run_command(call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str
     decode(spec, values, Surface.MCP)  # arguments of the command line alone are for people
     is_person = call.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
-    caller = Caller(surface=surface, name=call.author, agent=call.agent, member=call.member)
+    caller = Caller(
+        surface=surface, name=call.author, agent=call.agent, permissions=call.permissions
+    )
     nested = call.by(caller)
     with nullcontext() if spec.effect is Effect.READ else call.console.committing():
         answer = to_json(invoke(spec, nested, values))
@@ -74,37 +75,36 @@ def run_command(call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str
 
 
 def caller_of(call: Call) -> dict[str, str | None]:
-    """Returns the caller as it is recorded: the program, the agent, and the user of a team."""
-    member = call.member
+    """Returns the caller as it is recorded: the program, the agent, and the user of a server."""
     return {
         "author": call.author,
         "agent": call.agent,
-        "user": member.name if member else None,
-        "tokens": str(member.file) if member and member.file else None,
+        "user": call.account,
+        "tokens": call.permissions.reference if call.permissions else None,
     }
 
 
 def for_caller(call: Call, recorded: Sequence[Mapping[str, str | None]]) -> Call:
     """Returns the memory as a run uses it that the recorded callers began and continued.
 
-    If one of them was an agent, the run acts as an agent, also if a person continues it now. The
-    rights of a user of a team are those of the token now. Raises `Denied` if another user of the
-    team continues the run, or if the token is not valid for the project any more.
+    If one of them was an agent, the run acts as an agent, also if a person continues it now. One
+    of several users of a server has the present rights. Raises `Denied` if another user of it
+    continues the run, or if the rights are not valid for the project any more.
     """
     author, agent, user, tokens = map(_caller(recorded).get, ("author", "agent", "user", "tokens"))
-    member = call.member
-    if user is not None and member is None:
-        member = _member(call, user, tokens)
+    permissions = call.permissions
+    if user is not None and permissions is None:
+        permissions = _permissions(call, user, tokens)
     elif user is not None:
         check_user(call, recorded)
     name = call.author or author
     actor = name or call.agent or agent
-    return call.by(replace(call.caller, name=name, agent=actor, member=member))
+    return call.by(replace(call.caller, name=name, agent=actor, permissions=permissions))
 
 
 def check_user(call: Call, recorded: Sequence[Mapping[str, str | None]]) -> None:
-    """Raises `Denied` if a user of a team would act on a run that is not that user's."""
-    if call.member is not None and call.member.name != _caller(recorded).get("user"):
+    """Raises `Denied` if one of several users would act on a run of another."""
+    if call.permissions is not None and call.account != _caller(recorded).get("user"):
         raise Denied(
             "another user began or continued the run",
             hint="only that user can continue it: run the procedure again",
@@ -116,16 +116,17 @@ def _caller(recorded: Sequence[Mapping[str, str | None]]) -> Mapping[str, str | 
     return next((each for each in reversed(recorded) if each.get("agent")), {})
 
 
-def _member(call: Call, user: str, tokens: str | None) -> Member:
-    """Returns the user of a recorded name. Raises `Denied` unless the token is valid."""
-    members = Tokens(Path(tokens)).members() if tokens else ()
+def _permissions(call: Call, user: str, reference: str | None) -> Permissions:
+    """Returns the rights of a recorded user. Raises `Denied` unless they are valid."""
     registered = projects.registered(call.mind.home).projects
-    for member in members:
-        may_open = member.is_valid(call.mind.now()) and member.may_open(
-            call.mind.project.root, registered
-        )
-        if member.name == user and may_open:
-            return member
+    for stated in named("permissions") if reference else ():
+        permissions: Permissions | None = stated(reference, user)
+        if (
+            permissions is not None
+            and permissions.is_current(call.mind.now())
+            and permissions.may_open(call.mind.project.root, registered)
+        ):
+            return permissions
     raise Denied(
         f"the token of `{user}`, who began or continued the run, is not valid for this project",
         hint="run the procedure again",
@@ -133,15 +134,11 @@ def _member(call: Call, user: str, tokens: str | None) -> Member:
 
 
 def validity(call: Call) -> Callable[[], bool]:
-    """Returns a function that returns whether the token of the caller is still valid."""
-    member = call.member
-    if member is None or member.file is None:
-        return lambda: True
-    tokens = Tokens(member.file)
+    """Returns a function that returns whether the rights of the caller are still valid."""
 
     def is_valid() -> bool:
         with suppress(MindError):
-            return tokens.is_current(member, call.mind.now())
+            return call.permissions is None or call.permissions.is_current(call.mind.now())
         return False
 
     return is_valid

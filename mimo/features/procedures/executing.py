@@ -295,7 +295,7 @@ def carry_out(
     with _signals_interrupt(), execution.held(inherited):
         acting, records, run = _opened(call, execution)
         is_valid = calling.validity(acting)
-        call.record_as(acting.member)  # The record of the call names the user of the run.
+        call.record_as(acting.permissions)  # The record of the call names the user of the run.
         if inherited is None:
             _continue(acting, execution, records, run)
         Runner(acting, execution, run, stopped=stopped, waits=waits).go()
@@ -324,11 +324,11 @@ def _callers(records: list[Record]) -> list[Mapping[str, Any]]:
 
 
 def _check_user(call: Call, execution: Execution) -> None:
-    """Raises `Denied` if a user of a team would act on a run of another user.
+    """Raises `Denied` if one of several users would act on a run of another.
 
     An event is an answer of its user, and what follows has the rights of that user.
     """
-    if call.member is not None:
+    if call.permissions is not None:
         calling.check_user(call, _callers(_loaded(execution)[0]))
 
 
@@ -499,7 +499,7 @@ def start(call: Call, execution: Execution) -> int:
     argv = [sys.executable, "-P", "-m", "mimo", "--project", root]
     try:
         acting, records, run = _opened(call, execution)
-        call.record_as(acting.member)  # As in `carry_out`.
+        call.record_as(acting.permissions)  # As in `carry_out`.
         _continue(acting, execution, records, run)
         by_agent = {NAMED: acting.agent} if acting.agent else {}
         process = subprocess.Popen(

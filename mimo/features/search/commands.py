@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
@@ -235,7 +235,8 @@ def _of_organisation(
     from mimo.operations import across, organisation, sharing
     from mimo.when.question import Way, understood
 
-    if call.member and call.member.projects and call.member.role is None:
+    permissions: Any = call.permissions
+    if permissions and permissions.projects and permissions.role is None:
         raise Denied(
             "your token is for single projects, and has no role in the shared index",
             hint="search this project, or all that are permitted with `scope` all",

@@ -178,7 +178,7 @@ def _modes(call: Call) -> Iterator[Check]:
 
 def _exposed(call: Call) -> Iterator[Path]:
     """Yields the files and folders in private places that other users can access."""
-    if call.member is None:  # The home is that of the server's account.
+    if call.owns_home:
         yield from filter(disk.is_exposed, [call.mind.home])
         for name in disk.HOME_NAMES:
             # Git writes the working copies in `served/` with modes of its own.
@@ -215,7 +215,7 @@ def _project(call: Call) -> Iterator[Check]:
         yield _ok("project", str(call.mind.project.root))
     except MindError as error:
         yield _warning("project", error.message, error.hint)
-    own_folders = [call.mind.home] if call.member is None else []
+    own_folders = [call.mind.home] if call.owns_home else []
     for folder in (*own_folders, *([call.mind.folder] if call.mind.has_project else [])):
         if folder.exists() and not os.access(folder, os.W_OK):
             message = f"`{folder}` is read-only: nothing can be stored in it"

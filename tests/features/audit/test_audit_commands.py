@@ -20,8 +20,8 @@ from mimo.cli.main import main
 from mimo.errors import MindError
 from mimo.guard.chain import line_of, sealed
 from mimo.operations.invoke import invoke
+from tests.extensions.team.test_http import INITIALIZE, hosting_of, inside
 from tests.kit import ask
-from tests.server.test_http import INITIALIZE, hosting_of, inside
 
 TOOLS = all_commands().tools()
 # In two halves, so that no forge takes it for a real one.

@@ -23,11 +23,11 @@ from mimo.errors import (
     StorageFailed,
     Untrusted,
 )
+from mimo.extensions.team import tokens
+from mimo.extensions.team.tokens import Member, Scope, digest_of
 from mimo.features.procedures import executing
 from mimo.features.procedures.commands import cancel, runs, send, status
 from mimo.features.procedures.machine import Status
-from mimo.guard import tokens
-from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.surroundings import Question, Timer
 from tests.calls import acting_as, with_console
 from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran
@@ -596,14 +596,14 @@ def test_a_run_of_a_user_that_is_continued_in_the_background_names_the_user(
     file, email, digest = tmp_path / "tokens.toml", "ana@example.org", digest_of("secret")
     ana = Member(name="ana", email=email, scope=Scope.WRITE, digest=digest, file=file)
     tokens.write(file, [ana])
-    agent = acting_as(call, "codex", member=ana)
+    agent = acting_as(call, "codex", permissions=ana)
     execution = begun(agent, "wait")
 
     executing.start(call, execution)
     executing.cancel(call, execution, "enough")
 
-    assert call.recorded_member
-    assert call.recorded_member.name == "ana"
+    assert call.recorded
+    assert call.recorded.name == "ana"
 
 
 def test_events_record_the_start_and_the_end(call: Call) -> None:

@@ -4,18 +4,39 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, for_people
-from mimo.data import disk
-from mimo.data.locks import lock
-from mimo.errors import Command, Conflict, Denied, Hint, Invalid, NotFound, StorageFailed
-from mimo.frozen import frozen
-from mimo.guard import tokens
-from mimo.guard.policy import Operation
-from mimo.guard.tokens import Member, Scope
-from mimo.project import projects
-from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
-from mimo.rendering.results import count, render, second
+from mimo.api import (
+    Arg,
+    Call,
+    Command,
+    Conflict,
+    Denied,
+    Effect,
+    Hint,
+    Invalid,
+    Needs,
+    NotFound,
+    Omitted,
+    Operation,
+    Out,
+    Part,
+    Screen,
+    StorageFailed,
+    accent,
+    count,
+    dim,
+    disk,
+    for_people,
+    frozen,
+    good,
+    lock,
+    projects,
+    render,
+    second,
+    strong,
+    warn,
+)
+from mimo.extensions.team import tokens
+from mimo.extensions.team.tokens import Member, Scope
 
 TokensFile = Annotated[
     str | None, Arg("File with the tokens (default $MIND_HOME/tokens.toml)", complete="path")
@@ -94,10 +115,10 @@ def add(
     create one.
     """
     _check_person(call)
-    from mimo.operations.loopback import new_token
+    from mimo.api import loopback
 
     path = _file(call, file)
-    token = new_token()
+    token = loopback.new_token()
     member = tokens.checked(
         Member(
             name=name,

@@ -9,9 +9,9 @@ import pytest
 
 from mimo.data.disk import Stamp
 from mimo.errors import Invalid
+from mimo.extensions.team import tokens
+from mimo.extensions.team.tokens import Member, Scope, Tokens, digest_of
 from mimo.frozen import replace
-from mimo.guard import tokens
-from mimo.guard.tokens import Member, Scope, Tokens, digest_of
 from mimo.project.projects import Registered
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -80,7 +80,7 @@ def test_a_change_of_the_file_takes_effect_at_once(path: Path) -> None:
     assert not users.is_current(member(), NOW)
     changed = users.holder("secret-of-ana", NOW)
     assert changed
-    assert not changed.may_write
+    assert changed.scope is Scope.READ
 
     tokens.write(path, [])
     assert users.holder("secret-of-ana", NOW) is None

@@ -30,16 +30,16 @@ from uvicorn.server import ServerState
 
 from mimo.call.table import all_commands
 from mimo.errors import Invalid, NoProject
+from mimo.extensions.team.hosting import Hosting
+from mimo.extensions.team.http import PORT, Brief, Gate, place_of, token_of
 from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
 from mimo.project.init import init
 from mimo.project.projects import unregister
 from mimo.server.app import App, session_name
-from mimo.server.hosting import Hosting
-from mimo.server.http import PORT, Brief, Gate, place_of, token_of
 from tests.conftest import NOW
-from tests.server.over_http import TOKEN, Served, served
+from tests.extensions.team.over_http import TOKEN, Served, served
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -218,7 +218,9 @@ def test_a_project_by_roots_is_not_closed_while_a_request_uses_it(
             await hosting.memory(project, scope)
         seen.append(unused(hosting))
 
-    monkeypatch.setattr("mimo.server.hosting.StreamableHTTPSessionManager.handle_request", handle)
+    monkeypatch.setattr(
+        "mimo.extensions.team.hosting.StreamableHTTPSessionManager.handle_request", handle
+    )
 
     async def ask() -> None:
         async with hosting.running():
@@ -301,7 +303,7 @@ def test_an_open_project_is_unknown_as_soon_as_it_is_forgotten(project: Path, ho
 def test_of_many_projects_the_least_recently_used_is_closed(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.server.hosting.MOST_PROJECTS", 2)
+    monkeypatch.setattr("mimo.extensions.team.hosting.MOST_PROJECTS", 2)
     roots = [tmp_path / name for name in ("oak", "elm", "ash")]
     for root in roots:
         root.mkdir()
@@ -329,7 +331,7 @@ def test_of_many_projects_the_least_recently_used_is_closed(
 def test_work_that_fails_for_one_project_ends_no_other(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mimo.server.hosting.SHARE_SECONDS", 0.01)
+    monkeypatch.setattr("mimo.extensions.team.hosting.SHARE_SECONDS", 0.01)
     tried = []
 
     def refused(mind: object) -> None:
@@ -372,8 +374,8 @@ def test_closed_projects_take_no_memory(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python's own collections are off: a server makes them too rarely to count on."""
-    monkeypatch.setattr("mimo.server.hosting.MOST_PROJECTS", 2)
-    monkeypatch.setattr("mimo.server.hosting._TOGETHER", 3)
+    monkeypatch.setattr("mimo.extensions.team.hosting.MOST_PROJECTS", 2)
+    monkeypatch.setattr("mimo.extensions.team.hosting._TOGETHER", 3)
     names = [f"p{number}" for number in range(12)]
     for name in names:
         (tmp_path / name).mkdir()
@@ -426,7 +428,7 @@ def test_a_project_may_be_opened_while_the_metrics_are_gathered(
 def test_sessions_without_end_are_refused(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.server.hosting.MOST_SESSIONS", 2)
+    monkeypatch.setattr("mimo.extensions.team.hosting.MOST_SESSIONS", 2)
     hosting, gate = hosting_of(home)
 
     async def open_sessions() -> list[int]:
@@ -538,7 +540,7 @@ def test_roots_that_change_while_they_are_listed_are_asked_for_again(
 def test_a_client_that_did_not_list_its_roots_is_asked_again_later(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr("mimo.server.hosting.ROOTS_SECONDS", seconds)
+    monkeypatch.setattr("mimo.extensions.team.hosting.ROOTS_SECONDS", seconds)
     hosting, _ = hosting_of(home)
     answers = [TimeoutError(), listed(project)]
 

@@ -16,17 +16,24 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from mimo.call import Call
-from mimo.data import append_log, disk, files
-from mimo.data.disk import STORE
-from mimo.data.files import is_shared
-from mimo.data.loads import loads
-from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
-from mimo.memory import changes
-from mimo.operations import syncing
-from mimo.project import commit as commits
-from mimo.project import git, projects
-from mimo.project.init import init
+from mimo.api import (
+    Call,
+    Conflict,
+    Invalid,
+    MindError,
+    NoProject,
+    StorageFailed,
+    append_log,
+    changes,
+    disk,
+    files,
+    git,
+    init,
+    loads,
+    projects,
+    syncing,
+)
+from mimo.api import commit as commits
 
 log = logging.getLogger("mind.http")
 
@@ -86,7 +93,7 @@ class Repository:
     def _note(self, author: str | None, paths: list[str]) -> None:
         """Remembers files that are about to be written; their last author signs them."""
         for path in paths:
-            is_included = path.startswith(f"{STORE}/") and is_shared(path)
+            is_included = path.startswith(f"{disk.STORE}/") and files.is_shared(path)
             if not is_included or self._uncommitted.get(path, ()) == author:
                 continue
             self._uncommitted[path] = author

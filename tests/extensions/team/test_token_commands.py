@@ -7,7 +7,7 @@ import pytest
 
 from mimo.call import Call
 from mimo.cli.main import main
-from mimo.guard.tokens import Scope, digest_of, read
+from mimo.extensions.team.tokens import Scope, digest_of, read
 from tests.conftest import NOW
 from tests.kit import ask
 

@@ -19,16 +19,16 @@ from pydantic import FileUrl
 from mimo.call import Call, Caller, Surface
 from mimo.call.spec import Effect
 from mimo.call.table import all_commands
+from mimo.extensions.team import tokens
+from mimo.extensions.team.tokens import Member, Scope, digest_of
 from mimo.features.notes.commands import add
-from mimo.guard import tokens
-from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project.init import init
 from tests.conftest import NOW
+from tests.extensions.team.over_http import TOKEN, Served, served
+from tests.extensions.team.test_http import INITIALIZE, JSON
 from tests.sample_procedures import text as procedure
-from tests.server.over_http import TOKEN, Served, served
-from tests.server.test_http import INITIALIZE, JSON
 from tests.server.test_subscriptions import subscribe
 
 WRITERS = {"ana": Scope.WRITE, "bob": Scope.WRITE, "rita": Scope.READ, "adam": Scope.ADMIN}

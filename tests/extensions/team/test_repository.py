@@ -9,15 +9,15 @@ import anyio
 import pytest
 
 from mimo.errors import Invalid
-from mimo.guard import tokens
-from mimo.operations.publishing import working_copy
+from mimo.extensions.team import tokens
+from mimo.extensions.team.publishing import working_copy
 from mimo.project.init import init
 from tests.conftest import NOW, git
+from tests.extensions.team.over_http import Served, served
+from tests.extensions.team.test_http import INITIALIZE, hosting_of, inside
+from tests.extensions.team.test_team import USERS, bearer, called, text_of
 from tests.kit import repository
 from tests.sample_procedures import text
-from tests.server.over_http import Served, served
-from tests.server.test_http import INITIALIZE, hosting_of, inside
-from tests.server.test_team import USERS, bearer, called, text_of
 
 
 def show(repository: Path, *words: str) -> str:

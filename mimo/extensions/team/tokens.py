@@ -11,16 +11,24 @@ import stat
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
-from mimo.data import disk, files
-from mimo.data.failures import failure
-from mimo.data.state import StateFile
-from mimo.errors import Invalid
-from mimo.frozen import frozen
-from mimo.project.projects import Registered
+from mimo.api import (
+    Denied,
+    Effect,
+    Invalid,
+    Operation,
+    Registered,
+    Spec,
+    StateFile,
+    disk,
+    failure,
+    files,
+    frozen,
+)
 
 FILE = "tokens.toml"
 """The name of the file in $MIND_HOME."""
@@ -32,6 +40,13 @@ _EMAIL = re.compile(r"[^\s<>\"\\,;:()\[\]\x00-\x20\x7f]{1,64}@[A-Za-z0-9.-]{1,19
 _ROLE = re.compile(r"[A-Za-z_][\w$]{0,62}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEYS = {"email", "scope", "sha256", "projects", "role", "expires"}
+
+
+_OF_SERVER = {
+    "mind_sync": "this server commits and pushes by itself",
+    "mind_add_global_edge": "a team's server has no memory for all projects: add a gotcha instead",
+}
+"""Tools that no token permits, each with the reason."""
 
 
 class Scope(StrEnum):
@@ -60,13 +75,41 @@ class Member:
     """The file that holds the token, for a process that has to check it again."""
 
     @property
-    def may_write(self) -> bool:
-        """Returns whether the token permits tools that write."""
-        return self.scope is not Scope.READ
+    def author(self) -> str:
+        """The author of the user's commits."""
+        return f"{self.name} <{self.email}>"
+
+    @property
+    def reference(self) -> str | None:
+        """The path of the file with the token."""
+        return None if self.file is None else str(self.file)
+
+    def permits(self, spec: Spec) -> bool:
+        """Returns whether the token permits a command."""
+        reads = spec.effect is Effect.READ and spec.needs.operation is Operation.READ
+        return spec.name not in _OF_SERVER and (reads or self.scope is not Scope.READ)
+
+    def check(self, spec: Spec) -> None:
+        """Raises `Denied` unless the token permits a command."""
+        if self.permits(spec):
+            return
+        error = Denied(
+            f"Access denied to tool '{spec.name}'",
+            hint=_OF_SERVER.get(
+                spec.name, f"your token has the scope `{self.scope.value}`; writing needs `write`"
+            ),
+            details={"scope": self.scope.value},
+        )
+        error.reason = "scope"
+        raise error
 
     def is_valid(self, now: datetime) -> bool:
         """Returns whether the token has not expired."""
         return self.expires is None or now < self.expires
+
+    def is_current(self, now: datetime) -> bool:
+        """Returns whether the user still has exactly these rights. Raises as `Tokens` does."""
+        return self.file is None or _tokens(self.file).is_current(self, now)
 
     def may_open(self, root: Path, registered: Iterable[Registered]) -> bool:
         """Returns whether the token is for a project.
@@ -210,3 +253,14 @@ class Tokens:
     def is_current(self, member: Member, now: datetime) -> bool:
         """Returns whether a user still has exactly these rights. Raises as `members` does."""
         return member in self.members() and member.is_valid(now)
+
+
+@cache
+def _tokens(file: Path) -> Tokens:
+    return Tokens(file)
+
+
+def stated(file: str, name: str) -> Member | None:
+    """Returns the user of a name in a file; None if there is none. Raises as `Tokens` does."""
+    users = _tokens(Path(file)).members()
+    return next((member for member in users if member.name == name), None)

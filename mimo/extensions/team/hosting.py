@@ -28,21 +28,33 @@ from mcp_types import ListRootsRequest, ListRootsResult, NotificationParams
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
-from mimo.call import PERSON, Answers, Call, Console
-from mimo.data.disk import STORE
-from mimo.data.files import CONFIG
-from mimo.errors import Cancelled, Command, Conflict, Hint, Invalid, MindError, NoProject
-from mimo.guard.tokens import Member
-from mimo.mind import Mind
-from mimo.operations import sharing
-from mimo.operations.listening import Listener, Memory
-from mimo.operations.publishing import Repository
-from mimo.project import projects
-from mimo.project.projects import Registered
-from mimo.server import GRACE_SECONDS
-from mimo.server.app import App
-from mimo.server.exposure import Context
-from mimo.server.subscriptions import session_id
+from mimo.api import (
+    GRACE_SECONDS,
+    PERSON,
+    Answers,
+    App,
+    Call,
+    Cancelled,
+    Command,
+    Conflict,
+    Console,
+    Context,
+    Hint,
+    Invalid,
+    Mind,
+    MindError,
+    NoProject,
+    Permissions,
+    Registered,
+    disk,
+    files,
+    listening,
+    projects,
+    session_id,
+    sharing,
+)
+from mimo.extensions.team.publishing import Repository
+from mimo.extensions.team.tokens import Member
 
 log = logging.getLogger("mind.http")
 
@@ -84,15 +96,26 @@ MOST_NAMED = 10
 
 WAY = "name a registered project in the URL (/mcp/NAME) or in the header X-Mind-Project"
 
-MakeApp = Callable[[Memory, type[App]], App]
+MakeApp = Callable[[listening.Memory, type[App]], App]
 
 
 class Hosted:
     """A project that is served."""
 
-    def __init__(self, app: App, memory: Memory, listener: Listener | None, idle: float) -> None:
-        """Takes the parts; `listener` answers the user's commands meanwhile."""
+    def __init__(
+        self,
+        app: App,
+        memory: listening.Memory,
+        idle: float,
+        listener: listening.Listener | None = None,
+        repository: Repository | None = None,
+    ) -> None:
+        """Takes the parts; `listener` answers the user's commands meanwhile.
+
+        Calls that write commit to the `repository`.
+        """
         self.app, self.memory, self.listener = app, memory, listener
+        self.repository = repository
         self.sessions = StreamableHTTPSessionManager(
             app.server(), session_idle_timeout=idle, max_sessions=MOST_SESSIONS
         )
@@ -189,7 +212,7 @@ class Hosting:
         hosted = dict(self._hosted)  # Requests open and close projects meanwhile.
         opened = list(hosted.values())
         sessions = sum(len(getattr(each.sessions, "_server_instances", ())) for each in opened)
-        repositories = [each.memory.repository for each in opened if each.memory.repository]
+        repositories = [each.repository for each in opened if each.repository]
         with closing(Mind(home=self._home, project=None)) as mind:
             index = mind.shared_index and _answers(mind)
         return {
@@ -227,7 +250,7 @@ class Hosting:
         """Returns whether the memory of a project is open."""
         return root in self._hosted
 
-    async def memory(self, root: Path, scope: Scope) -> Memory:
+    async def memory(self, root: Path, scope: Scope) -> listening.Memory:
         """Returns the memory of a project, which stays open until the request has ended."""
         hosted = await self._at(root)
         if BORROWED in scope:  # The client still waits.
@@ -250,19 +273,19 @@ class Hosting:
 
     def _opened(self, root: Path | None) -> Hosted:
         if root is None:
-            memory = Memory(self._outside)
+            memory = listening.Memory(self._outside)
             app = self._make(memory, Unnamed)
             if isinstance(app, Unnamed):
                 app.hosting = self
-            return Hosted(app, memory, None, self._idle)
+            return Hosted(app, memory, self._idle)
         is_copy = root in self._copies
         has_commits = is_copy or self._commits
         repository = Repository(root, self._home, pushes=is_copy) if has_commits else None
-        memory = Memory(lambda: Mind.open(root, project=root), repository)
-        listener = Listener(self._home, memory, self._answers) if self._answers else None
+        memory = listening.Memory(lambda: Mind.open(root, project=root), repository)
+        listener = listening.Listener(self._home, memory, self._answers) if self._answers else None
         if listener:
             listener.start()
-        return Hosted(self._make(memory, App), memory, listener, self._idle)
+        return Hosted(self._make(memory, App), memory, self._idle, listener, repository)
 
     def _outside(self) -> Mind:
         """Returns the memory of a session without a project: the user's for all projects."""
@@ -276,8 +299,8 @@ class Hosting:
         """Keeps a project open until it has ended."""
         try:
             async with hosted.sessions.run(), anyio.create_task_group() as tasks:
-                if hosted.memory.repository and hosted.memory.repository.pushes:
-                    exchange = hosted.memory.repository.exchange
+                if hosted.repository and hosted.repository.pushes:
+                    exchange = hosted.repository.exchange
                     await anyio.to_thread.run_sync(exchange)  # Before the first answer.
                     tasks.start_soon(_now_and_then, EXCHANGE_SECONDS, exchange)
                 if root is not None:
@@ -343,9 +366,10 @@ class Hosting:
             raise Invalid("the URL and the header name different projects", hint=WAY)
         return roots.pop()
 
-    def may_open(self, member: Member | None, root: Path) -> bool:
+    def may_open(self, permissions: Permissions | None, root: Path) -> bool:
         """Returns whether a request may work on a project."""
-        return member is None or member.may_open(root, projects.registered(self._home).projects)
+        registered = projects.registered(self._home).projects
+        return permissions is None or permissions.may_open(root, registered)
 
     def _permitted(self, member: Member | None) -> list[Registered]:
         """Returns the registered projects that a request may work on."""
@@ -369,7 +393,7 @@ class Hosting:
         if matches[0] in self._copies:
             return matches[0]  # Its exchange may bring back what a commit of others has removed.
         # An open project was checked before, and is again when its settings change.
-        if matches[0] in self._hosted and os.path.lexists(matches[0] / STORE / CONFIG):
+        if matches[0] in self._hosted and os.path.lexists(matches[0] / disk.STORE / files.CONFIG):
             return matches[0]
         return projects.explicit(matches[0], self._home).root
 
@@ -426,7 +450,7 @@ def _share(hosted: Hosted) -> None:
         sharing.push_if_behind(Call(hosted.memory.mind(), PERSON, console))
 
 
-def _is_behind(memory: Memory) -> bool:
+def _is_behind(memory: listening.Memory) -> bool:
     with suppress(MindError):
         return sharing.is_behind(Call(memory.mind()))
     return False
@@ -461,7 +485,7 @@ class Unnamed(App):
         server.add_notification_handler(name, NotificationParams, self._changed)
         return server
 
-    async def memory_of(self, ctx: Context) -> Memory:
+    async def memory_of(self, ctx: Context) -> listening.Memory:
         """Returns the memory of the first registered project among the client's roots.
 
         Without one, it is a memory outside of any project.
@@ -470,7 +494,7 @@ class Unnamed(App):
         if session is None:
             return self._memory
         root = await self._project_of(session, ctx)
-        if root is None or not self.hosting.may_open(self.member_of(ctx), root):
+        if root is None or not self.hosting.may_open(self.permissions_of(ctx), root):
             return self._memory
         return await self.hosting.memory(root, getattr(ctx.request, "scope", {}))
 
@@ -505,9 +529,9 @@ class Unnamed(App):
         except (MCPError, NoBackChannelError, ValidationError, TimeoutError) as error:
             log.warning("a client did not list its roots: %s", type(error).__name__)
             return None, ROOTS_SECONDS
-        member = self.member_of(ctx)
+        permissions = self.permissions_of(ctx)
         roots = [self.hosting.around(str(root.uri)) for root in answer.roots]
-        permitted = (root for root in roots if root and self.hosting.may_open(member, root))
+        permitted = (root for root in roots if root and self.hosting.may_open(permissions, root))
         return next(permitted, None), math.inf
 
     async def _changed(self, ctx: Context, _: NotificationParams | None) -> None:

@@ -26,40 +26,39 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from mimo import installation
-from mimo.call import Answers
-from mimo.call.table import all_commands
-from mimo.config import without_password
-from mimo.data import disk
-from mimo.data.disk import home_of, system_clock
-from mimo.data.failures import failure
-from mimo.data.files import write_new
-from mimo.errors import Conflict, Invalid, MindError, NoProject, Untrusted
-from mimo.frozen import frozen
-from mimo.guard import tokens
-from mimo.guard.logs import Redacting
-from mimo.guard.privacy import redact_error
-from mimo.guard.tokens import Member, Tokens
-from mimo.mind import Mind
-from mimo.operations import running
-from mimo.operations.connections import config
-from mimo.operations.listening import Memory
-from mimo.operations.loopback import (
-    ADDRESS,
-    NAMES,
-    Refused,
-    check_source,
-    hosts_of,
+from mimo.api import (
+    PERMISSIONS,
+    Answers,
+    App,
+    Conflict,
+    Counts,
+    Invalid,
+    Mind,
+    MindError,
+    NoProject,
+    Redacting,
+    Untrusted,
+    all_commands,
+    connections,
+    disk,
+    failure,
+    files,
+    frozen,
+    installation,
     listening,
-    new_token,
-    same,
+    log_to_stderr,
+    loopback,
+    projects,
+    redact_error,
+    running,
+    session_name,
+    until_a_signal,
+    without_password,
 )
-from mimo.operations.publishing import working_copy
-from mimo.project import projects
-from mimo.server import log_to_stderr, until_a_signal
-from mimo.server.app import MEMBER, App, session_name
-from mimo.server.counting import Counts
-from mimo.server.hosting import INDEX, Hosting
+from mimo.extensions.team import tokens
+from mimo.extensions.team.hosting import INDEX, Hosting
+from mimo.extensions.team.publishing import working_copy
+from mimo.extensions.team.tokens import Member, Tokens
 
 log = logging.getLogger("mind.http")
 
@@ -77,6 +76,8 @@ TOKEN_FILE = "http-token"  # noqa: S105 - the name of a file
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 _PATIENCE_SECONDS = 2
+
+_OTHER_PORT = "choose another with --http PORT"
 
 READY_SECONDS = 2.0
 """The time for which an answer on readiness is repeated without a new check."""
@@ -113,7 +114,9 @@ class Place:
     @property
     def hosts(self) -> frozenset[str]:
         """The values of the header `Host` that requests to it may have."""
-        return hosts_of((*NAMES, "::1", self.address, *self.names), self.port) | {*self.names}
+        return loopback.hosts_of((*loopback.NAMES, "::1", self.address, *self.names), self.port) | {
+            *self.names
+        }
 
 
 def place_of(text: str, names: Sequence[str]) -> Place:
@@ -124,7 +127,7 @@ def place_of(text: str, names: Sequence[str]) -> Place:
     host, _, port = text.rpartition(":") if ":" in text else ("", "", text)
     host = host.removeprefix("[").removesuffix("]")
     try:
-        address = ADDRESS if host in ("", "localhost") else str(ip_address(host))
+        address = loopback.ADDRESS if host in ("", "localhost") else str(ip_address(host))
         number = range(65536).index(int(port)) if port else PORT
     except ValueError as error:
         raise Invalid(
@@ -154,7 +157,7 @@ def token_of(
     path = file or home / TOKEN_FILE
     if file is None and not path.exists():
         try:
-            write_new(path, f"{new_token()}\n".encode(), mode=0o600)
+            files.write_new(path, f"{loopback.new_token()}\n".encode(), mode=0o600)
         except Conflict:
             log.info("another process created the token")
     try:
@@ -211,13 +214,13 @@ class Gate:
         request = Request(scope)
         try:
             hosts = [host.lower() for host in request.headers.getlist("host")]
-            check_source(hosts, self._hosts, request.headers.get("origin"), self._schemes)
+            loopback.check_source(hosts, self._hosts, request.headers.get("origin"), self._schemes)
             if request.method in ("GET", "HEAD") and (answer := await self._state(request)):
                 await answer(scope, receive, send)
                 return
             member = self._holder(request)
             root = self._admitted(request, member)
-        except Refused as refusal:
+        except loopback.Refused as refusal:
             await _refusal(refusal.status, str(refusal))(scope, receive, send)
         except MindError as error:
             redact_error(error)
@@ -249,7 +252,7 @@ class Gate:
         if not self._metrics_open:
             member = self._holder(request)
             if member and member.scope is not tokens.Scope.ADMIN:
-                raise Refused(403, "The metrics need a token with the scope admin")
+                raise loopback.Refused(403, "The metrics need a token with the scope admin")
         gauges = await anyio.to_thread.run_sync(self._hosting.gauges)
         text = self._counts.text(gauges)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
@@ -277,7 +280,7 @@ class Gate:
         """
         digest = member.digest
         access = AccessToken(token=digest, client_id=member.name, scopes=[], subject=digest)
-        scope = {**scope, MEMBER: member, "user": AuthenticatedUser(access)}
+        scope = {**scope, PERMISSIONS: member, "user": AuthenticatedUser(access)}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_if_revoked, member, tasks.cancel_scope)
             await self._hosting.serve(root, scope, receive, send)
@@ -291,7 +294,7 @@ class Gate:
     def _is_current(self, member: Member) -> bool:
         try:
             return not isinstance(self._token, str) and self._token.is_current(
-                member, system_clock()
+                member, disk.system_clock()
             )
         except MindError:
             return False
@@ -304,17 +307,17 @@ class Gate:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         if isinstance(self._token, str):
-            if not same(token, self._token):
-                raise Refused(401, "The request needs the token of this server")
+            if not loopback.same(token, self._token):
+                raise loopback.Refused(401, "The request needs the token of this server")
             return None
         try:
-            member = self._token.holder(token, system_clock())
+            member = self._token.holder(token, disk.system_clock())
         except MindError as error:
             reason = "; ".join(filter(None, (error.message, error.hint)))
             log.warning("the tokens can't be read: %s", reason)
-            raise Refused(503, "The tokens of this server can't be read") from None
+            raise loopback.Refused(503, "The tokens of this server can't be read") from None
         if member is None:
-            raise Refused(401, "The request needs a valid token of this server")
+            raise loopback.Refused(401, "The request needs a valid token of this server")
         return member
 
     def _admitted(self, request: Request, member: Member | None) -> Path | None:
@@ -322,11 +325,11 @@ class Gate:
         # The server has decoded this path, while `request.url` encodes some characters again.
         head, _, name = request.scope["path"].strip("/").partition("/")
         if f"/{head}" != PATH:
-            raise Refused(404, f"The server answers at {PATH}")
+            raise loopback.Refused(404, f"The server answers at {PATH}")
         if request.method not in ("GET", "POST", "DELETE"):
-            raise Refused(405, "The server has no such method")
+            raise loopback.Refused(405, "The server has no such method")
         if self._hosting.is_ending:
-            raise Refused(503, "The server is ending")
+            raise loopback.Refused(503, "The server is ending")
         header = (
             request.headers.get(PROJECT_HEADER, "").encode("latin-1").decode("utf-8", "replace")
         )
@@ -398,7 +401,7 @@ def main(
     """
     log_to_stderr(Brief("mind: %(message)s"))
     installation.keep()
-    home = home_of(os.environ)
+    home = disk.home_of(os.environ)
     projects.check_home(home)
     if index_url:
         os.environ["MIND_INDEX_URL"] = without_password(index_url)
@@ -408,31 +411,31 @@ def main(
     settings = Mind(home=home, project=None).config
     commands, counts = all_commands(), Counts()
 
-    def make(memory: Memory, kind: type[App]) -> App:
+    def make(memory: listening.Memory, kind: type[App]) -> App:
         return kind(
             memory,
             commands,
             toolsets=toolsets or settings["mcp.toolsets"],
             naming=naming or settings["mcp.tool_names"],
-            is_team=is_team,
+            has_users=is_team,
             counts=counts,
         )
 
     default = projects.explicit(project, home).root if project else None
-    copies = [working_copy(home, bare, now=system_clock()) for bare in repositories]
+    copies = [working_copy(home, bare, now=disk.system_clock()) for bare in repositories]
     if default is None and len(copies) == 1:
         default = copies[0]
     hosting = Hosting(
         home, make, answers, default=default, is_team=is_team, commits=commits, copies=copies
     )
-    with listening(place.port, place.address, hint="choose another with --http PORT") as listener:
+    with loopback.listening(place.port, place.address, hint=_OTHER_PORT) as listener:
         place = replace(place, port=listener.getsockname()[1])
         if not ip_address(place.address).is_loopback:
             log.warning("other machines can connect, and nothing is encrypted: use a TLS proxy")
         where = f"token{'s' if is_team else ''} in {file or TOKEN}"
         announce(f"listening on {place.url} ({where})")
         gate = Gate(hosting, place, token, counts=counts, metrics_open=metrics_open)
-        with running.registered(home, running.Kind.HTTP, None, system_clock()):
+        with running.registered(home, running.Kind.HTTP, None, disk.system_clock()):
             ended = anyio.run(serve, hosting, gate, listener)
     raise KeyboardInterrupt(ended.name)
 
@@ -454,7 +457,7 @@ async def serve(hosting: Hosting, gate: Gate, listener: socket) -> signal.Signal
 
     Running calls are answered first.
     """
-    server = _Server(config(gate, _PATIENCE_SECONDS))
+    server = _Server(connections.config(gate, _PATIENCE_SECONDS))
     stopping = anyio.Event()
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, stopping.set)

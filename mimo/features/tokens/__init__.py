@@ -1,1 +1,0 @@
-"""The tokens with which the users of a team's server send requests to it."""

@@ -94,7 +94,7 @@ class _Driver:
             _warn(path, "two copies of an ingested file; the newer one was kept, ingest it again")
         elif merged.competing:
             names = ", ".join(merged.competing)
-            _warn(path, f"competing versions of {names}; both stand in the file (## Competing: …)")
+            _warn(path, f"conflict of {names}; both versions are in the file (## Competing: …)")
         return merged.data
 
     def _approve_if_both_were(self, ours: bytes, theirs: bytes, merged: bytes, path: str) -> None:

@@ -97,7 +97,7 @@ def test_a_contradiction_keeps_both_versions_and_reports_it(repository, call, de
     memory = lookup.one(call, decided).memory
     assert memory.outcome is Outcome.FAILED
     assert [(one.field, one.text) for one in memory.competing] == [("outcome", "SUCCESS")]
-    assert "competing versions of outcome" in output
+    assert "conflict of outcome" in output
     assert git(repository, "status", "--short") == ""
 
 

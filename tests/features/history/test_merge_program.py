@@ -27,7 +27,7 @@ def files(tmp_path):
 def test_a_merge_is_written_to_our_file_and_reported(files, tmp_path, capsys, path):
     assert main([*files, *([path] if path else [])]) == 0
     assert (tmp_path / "A").read_bytes().endswith(b"Tea\n\n## Competing: confidence\n0.9\n")
-    assert "competing versions of confidence" in capsys.readouterr().err
+    assert "conflict of confidence" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

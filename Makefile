@@ -88,7 +88,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	$(addprefix cli/test_guided_review.py::test_, \
 		each_version_is_chosen_by_one_key editing_opens_the_editor quitting_changes_nothing) \
 	extensions/browse/test_screen.py features/clients/test_clients.py \
-	features/clients/test_client_formats.py features/edges/test_matching.py extensions/web/test_gate.py \
+	features/clients/test_client_formats.py features/pitfalls/test_matching.py extensions/web/test_gate.py \
 	index/test_cosine.py index/test_embedding_languages.py index/test_embedding_encoder.py \
 	index/test_embedding_packaged.py index/test_vectors.py \
 	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \

@@ -45,12 +45,6 @@ from mimo.errors import SearchFailed as SearchFailed
 from mimo.errors import StorageFailed as StorageFailed
 from mimo.errors import Untrusted as Untrusted
 from mimo.errors import status_of as status_of
-from mimo.features.edges import sources as sources
-from mimo.features.edges.commands import EdgeFacts as EdgeFacts
-from mimo.features.edges.commands import EdgeProblem as EdgeProblem
-from mimo.features.edges.commands import edge_problems as edge_problems
-from mimo.features.edges.commands import edge_row as edge_row
-from mimo.features.edges.edge import Edge as Edge
 from mimo.features.graph.commands import Arc as Arc
 from mimo.features.graph.commands import LinkGraph as LinkGraph
 from mimo.features.graph.commands import arrow_of as arrow_of
@@ -58,6 +52,12 @@ from mimo.features.notes.reading import MemoryDetails as MemoryDetails
 from mimo.features.notes.reading import MemoryRow as MemoryRow
 from mimo.features.notes.reading import MemoryRows as MemoryRows
 from mimo.features.notes.undo import Undone as Undone
+from mimo.features.pitfalls import sources as sources
+from mimo.features.pitfalls.commands import EdgeFacts as EdgeFacts
+from mimo.features.pitfalls.commands import EdgeProblem as EdgeProblem
+from mimo.features.pitfalls.commands import edge_problems as edge_problems
+from mimo.features.pitfalls.commands import edge_row as edge_row
+from mimo.features.pitfalls.edge import Edge as Edge
 from mimo.features.review import actions as actions
 from mimo.features.review.commands import Review as Review
 from mimo.features.review.commands import ReviewItem as ReviewItem

@@ -157,7 +157,7 @@ def findings() -> Iterator[Finding]:
 
 
 def folder_of(path: Path) -> str:
-    """Returns the folder that a file is counted in: `mimo/project`, `tests/features/edges`."""
+    """Returns the folder that a file is counted in: `mimo/project`, `tests/features/pitfalls`."""
     parts = path.parts[:-1]
     return "/".join(parts[: 3 if "features" in parts else 2]) or "."
 

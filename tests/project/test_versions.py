@@ -20,7 +20,7 @@ from mimo.data import files
 from mimo.errors import LaterFormat
 from mimo.features import ingest, values
 from mimo.features.daemon.process import Loop
-from mimo.features.edges import storage
+from mimo.features.pitfalls import storage
 from mimo.frozen import NamedTuple
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke

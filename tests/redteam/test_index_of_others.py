@@ -7,7 +7,7 @@ import pytest
 from mimo.call import Call
 from mimo.data.locks import holding
 from mimo.errors import MindError
-from mimo.features.edges import sources
+from mimo.features.pitfalls import sources
 from mimo.features.search.commands import search
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.indexing import index

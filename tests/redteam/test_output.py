@@ -16,8 +16,8 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.features.edges import checking
-from mimo.features.edges.checking import Hit, annotations
+from mimo.features.pitfalls import checking
+from mimo.features.pitfalls.checking import Hit, annotations
 from mimo.features.upkeep.status import status
 from mimo.guard.logs import Redacting
 from mimo.memory.exchange import Exported, memory_line
@@ -28,7 +28,7 @@ from mimo.server import completions, resources
 from mimo.server.answers import answer
 from mimo.text.clean import clean, inert
 from tests import privacy_fakes
-from tests.features.edges.examples import edge
+from tests.features.pitfalls.examples import edge
 from tests.privacy_fakes import Draw
 
 TERMINAL = "text that commands a terminal"

@@ -20,12 +20,12 @@ from mimo.features.decisions.commands import decision as save_decision
 from mimo.features.decisions.commands import supersede
 from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
-from mimo.features.edges import sources
 from mimo.features.graph.linking import link
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.notes.commands import rm
 from mimo.features.notes.reading import show
+from mimo.features.pitfalls import sources
 from mimo.features.procedures import library
 from mimo.features.review import trusting
 from mimo.features.search.browse import by_topic
@@ -36,7 +36,7 @@ from mimo.operations import finding, lookup, removing, saving
 from mimo.server import completions, resources
 from mimo.server.prompts import prompt
 from tests.calls import from_shell
-from tests.features.edges.examples import edge
+from tests.features.pitfalls.examples import edge
 from tests.sample_procedures import text as procedure_text
 
 KIND = "approved memory silenced by an unapproved one"

@@ -34,8 +34,8 @@ from mimo.text.clean import clean, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mimo.features.edges.checking import Hit
-    from mimo.features.edges.edge import Edge
+    from mimo.features.pitfalls.checking import Hit
+    from mimo.features.pitfalls.edge import Edge
 
 PROMPT_BUDGET = 2_000
 """Maximum number of characters of the notes with a prompt."""
@@ -353,7 +353,7 @@ def _related(catalog: Catalog, prompt: str, near: Near) -> list[Note]:
 
     named = []
     if failed := catalog.failed(_MAX_CHECKED, private=True):
-        from mimo.features.edges.failures import names_of, naming
+        from mimo.features.pitfalls.failures import names_of, naming
 
         text = prompt.lower()
         for note in failed:
@@ -418,7 +418,7 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     edges, stack = _edges(scene, "\n".join(text for _, text in written))
     if not edges:
         return Say(), session
-    from mimo.features.edges.checking import check, whole
+    from mimo.features.pitfalls.checking import check, whole
 
     hit_by_edge: dict[Edge, Hit] = {}
     for hit in check(edges, [whole(path, text) for path, text in written], stack):
@@ -456,7 +456,7 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
         # Most edits are made in projects without edges, so these are imported late.
         if catalog and (failed or notes):
             from mimo.features.context import failure
-            from mimo.features.edges.failures import as_edge
+            from mimo.features.pitfalls.failures import as_edge
 
             text, holding = text.lower(), catalog.holding
             for note in failed:
@@ -466,7 +466,7 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
         if catalog and has_user_edges:
             stack = catalog.stack()
     if has_user_edges:
-        from mimo.features.edges import storage
+        from mimo.features.pitfalls import storage
 
         if of_user := storage.read_all(scene.home)[0]:
             return [*edges, *of_user], (*storage.stack_of(scene.root), *stack)
@@ -474,7 +474,7 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
 
 
 def _edge(note: Note) -> Edge:
-    from mimo.features.edges.edge import edge_of
+    from mimo.features.pitfalls.edge import edge_of
     from mimo.text.phrases import heading
 
     title = heading(note.title, note.text, note.topic or note.id)

@@ -15,7 +15,7 @@ from mimo.data.failures import ONE_USER, place_of_another
 from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed, Untrusted
 from mimo.features import audit, daemon, values
 from mimo.features.clients import doubts
-from mimo.features.edges import sources
+from mimo.features.pitfalls import sources
 from mimo.features.review import trusting
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE, Operation

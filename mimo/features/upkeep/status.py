@@ -9,7 +9,7 @@ from mimo.call import Call
 from mimo.call.spec import Effect, Needs, Omitted, Out, command
 from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.features import daemon, review
-from mimo.features.edges import sources
+from mimo.features.pitfalls import sources
 from mimo.features.review import trusting
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation

@@ -14,20 +14,20 @@ from mimo.data.files import SESSIONS
 from mimo.features import decisions
 from mimo.features.context.commands import write as write_block
 from mimo.features.decisions.commands import decision, outcome, supersede
-from mimo.features.edges import sources
-from mimo.features.edges.checking import whole
-from mimo.features.edges.edge import Severity
 from mimo.features.hooks import exposure
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, log_path
+from mimo.features.pitfalls import sources
+from mimo.features.pitfalls.checking import whole
+from mimo.features.pitfalls.edge import Severity
 from mimo.memory.model import Kind, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import asking, refresh, saving
 from mimo.project.init import init
 from mimo.project.trust import Trust
 from tests import privacy_fakes
-from tests.features.edges import examples
+from tests.features.pitfalls import examples
 
 
 class Client:

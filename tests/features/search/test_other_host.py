@@ -11,8 +11,8 @@ import pytest
 
 from mimo.call import Call
 from mimo.errors import Invalid
-from mimo.features.edges.commands import edges
 from mimo.features.notes.commands import add
+from mimo.features.pitfalls.commands import edges
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import config
 from mimo.features.upkeep.indexing import index

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mimo.features.edges.checking import Added, Hunk, check, whole
-from mimo.features.edges.edge import Detection
-from mimo.features.edges.matching import Task, matches
-from tests.features.edges.examples import edge
+from mimo.features.pitfalls.checking import Added, Hunk, check, whole
+from mimo.features.pitfalls.edge import Detection
+from mimo.features.pitfalls.matching import Task, matches
+from tests.features.pitfalls.examples import edge
 
 
 def lines(pitfall, text, path="src/a.py", *, stack=()):

@@ -5,15 +5,15 @@ import pytest
 from mimo.data import files
 from mimo.data.locks import is_held
 from mimo.features.decisions.commands import decision, outcome, supersede
-from mimo.features.edges import sources, storage
-from mimo.features.edges.checking import whole
-from mimo.features.edges.edge import Detection
+from mimo.features.pitfalls import sources, storage
+from mimo.features.pitfalls.checking import whole
+from mimo.features.pitfalls.edge import Detection
 from mimo.features.upkeep import checks
 from mimo.features.upkeep.status import status
 from mimo.index.embedding.encoder import Encoder
 from mimo.mind import Mind
 from mimo.operations import saving
-from tests.features.edges.examples import edge
+from tests.features.pitfalls.examples import edge
 
 
 def log(call, text):

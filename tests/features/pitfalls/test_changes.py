@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.errors import Invalid
-from mimo.features.edges import changes
+from mimo.features.pitfalls import changes
 from tests.conftest import git
 
 

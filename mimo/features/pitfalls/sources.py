@@ -11,11 +11,11 @@ from mimo.data.disk import STORE
 from mimo.data.files import CONFIG
 from mimo.data.sqlite import Connection
 from mimo.errors import Conflict, EdgeExists, Invalid
-from mimo.features.edges import changes, storage
-from mimo.features.edges.checking import Added, Hit, check
-from mimo.features.edges.edge import Detection, Edge, memory_of, title_key
-from mimo.features.edges.failures import as_edge
-from mimo.features.edges.matching import Cosines, Match, Task, matches
+from mimo.features.pitfalls import changes, storage
+from mimo.features.pitfalls.checking import Added, Hit, check
+from mimo.features.pitfalls.edge import Detection, Edge, memory_of, title_key
+from mimo.features.pitfalls.failures import as_edge
+from mimo.features.pitfalls.matching import Cosines, Match, Task, matches
 from mimo.frozen import replace
 from mimo.index.catalog import Catalog
 from mimo.index.cosine import cosines

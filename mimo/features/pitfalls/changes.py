@@ -10,7 +10,7 @@ from mimo.data import disk
 from mimo.data.disk import STORE
 from mimo.data.failures import failure
 from mimo.errors import Hint, Invalid, Option, StorageFailed
-from mimo.features.edges.checking import LONGEST_LINE, Added, Hunk, whole
+from mimo.features.pitfalls.checking import LONGEST_LINE, Added, Hunk, whole
 from mimo.project import git
 from mimo.project.walk import files_below
 

@@ -8,8 +8,8 @@ from typing import Annotated, TypeVar
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import Command, Conflict, EdgeExists, Hint, Invalid, StorageFailed, join_texts
-from mimo.features.edges import checking, sources, storage
-from mimo.features.edges.edge import Detection, Edge, Severity
+from mimo.features.pitfalls import checking, sources, storage
+from mimo.features.pitfalls.edge import Detection, Edge, Severity
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mimo.features.edges.edge import Detection, Severity
-from mimo.features.edges.matching import ENOUGH, NEAR, Task, matches
-from tests.features.edges.examples import edge
+from mimo.features.pitfalls.edge import Detection, Severity
+from mimo.features.pitfalls.matching import ENOUGH, NEAR, Task, matches
+from tests.features.pitfalls.examples import edge
 
 CRYPTO = edge(
     title="Vercel Edge crypto limitation",

@@ -1,6 +1,6 @@
 """Edges for tests."""
 
-from mimo.features.edges.edge import Detection, Edge, Severity
+from mimo.features.pitfalls.edge import Detection, Edge, Severity
 
 
 def edge(*code: str, title: str = "An edge", tags: tuple[str, ...] = (), **fields) -> Edge:

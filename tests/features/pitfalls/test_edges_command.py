@@ -12,13 +12,13 @@ from mimo.call.schema import input_schema
 from mimo.call.table import all_commands
 from mimo.cli.main import main
 from mimo.errors import StorageFailed
-from mimo.features.edges import sources
-from mimo.features.edges.commands import (
+from mimo.features.pitfalls import sources
+from mimo.features.pitfalls.commands import (
     add,
     add_global_edge,
     starter,
 )
-from mimo.features.edges.edge import Severity
+from mimo.features.pitfalls.edge import Severity
 from mimo.project.init import init
 from tests.conftest import NOW
 

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from mimo.features.edges.edge import Edge, Severity, endings, subject, tech, techs
-from mimo.features.edges.failures import naming
+from mimo.features.pitfalls.edge import Edge, Severity, endings, subject, tech, techs
+from mimo.features.pitfalls.failures import naming
 from mimo.frozen import NamedTuple
 from mimo.text import patterns
 from mimo.text.clean import escaped

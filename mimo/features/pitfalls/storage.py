@@ -18,7 +18,7 @@ from mimo.data.loads import DataError, loads
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import StorageFailed
-from mimo.features.edges.edge import Detection, Edge, Severity, edge_of
+from mimo.features.pitfalls.edge import Detection, Edge, Severity, edge_of
 from mimo.frozen import replace
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.project.walk import is_markdown, stamp_of

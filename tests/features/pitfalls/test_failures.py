@@ -2,8 +2,8 @@
 
 import pytest
 
-from mimo.features.edges.failures import MOST_HOLDING, as_edge
-from tests.features.edges.examples import edge
+from mimo.features.pitfalls.failures import MOST_HOLDING, as_edge
+from tests.features.pitfalls.examples import edge
 
 
 def names(title, successor="", *, held=1, text=None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from mimo.features.edges.edge import Edge, Severity, subject
+from mimo.features.pitfalls.edge import Edge, Severity, subject
 from mimo.text.background import rarity
 from mimo.text.tokens import tokenize
 

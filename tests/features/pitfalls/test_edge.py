@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.errors import Invalid
-from mimo.features.edges.edge import Detection, Severity, edge_of, memory_of, title_key
-from tests.features.edges.examples import edge
+from mimo.features.pitfalls.edge import Detection, Severity, edge_of, memory_of, title_key
+from tests.features.pitfalls.examples import edge
 
 
 def read(content="It happens", *, title="A title", **extra):

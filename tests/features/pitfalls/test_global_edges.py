@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mimo.data import disk
-from mimo.features.edges import storage
-from mimo.features.edges.sources import unusable
-from mimo.features.edges.storage import STARTER, edge_in, read_all, starter
+from mimo.features.pitfalls import storage
+from mimo.features.pitfalls.sources import unusable
+from mimo.features.pitfalls.storage import STARTER, edge_in, read_all, starter
 
 EDGE = "---\nid: edge_one\ntype: edge\ntitle: One\nseverity: info\n---\nIt happens\n"
 

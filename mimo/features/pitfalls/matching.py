@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 
-from mimo.features.edges.edge import Edge, subject, tech, techs
-from mimo.features.edges.failures import naming
+from mimo.features.pitfalls.edge import Edge, subject, tech, techs
+from mimo.features.pitfalls.failures import naming
 from mimo.frozen import NamedTuple
 from mimo.text import patterns
 from mimo.text.background import rarity

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mimo.features.edges.checking import Hit, annotations, sarif
-from mimo.features.edges.edge import Severity
-from tests.features.edges.examples import edge
+from mimo.features.pitfalls.checking import Hit, annotations, sarif
+from mimo.features.pitfalls.edge import Severity
+from tests.features.pitfalls.examples import edge
 
 SEVERE = edge(title="It: a, b", workaround="Do\nthis 100%", severity=Severity.CRITICAL)
 

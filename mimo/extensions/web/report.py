@@ -24,8 +24,9 @@ MARK = "<!doctype html>\n<!-- A report of mind: `mind report` may replace this f
 """The beginning of each report, by which a later one knows that it may replace the file."""
 
 MODULES = (
-    *("dom.js", "format.js", "layout.js", "graph.js", "list.js", "memory.js", "timeline.js"),
-    *("decisions.js", "pitfalls.js", "review.js", "app.js", "embedded.js", "report.js"),
+    *("errors.js", "dom.js", "format.js", "paging.js", "layout.js", "graph.js", "list.js"),
+    *("memory.js", "timeline.js", "decisions.js", "pitfalls.js", "review.js", "app.js"),
+    *("embedded.js", "report.js"),
 )
 """The modules of the page, each after those that it imports."""
 

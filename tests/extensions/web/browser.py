@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
+    from selenium.webdriver.remote.webelement import WebElement
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
@@ -113,3 +114,62 @@ def viewer(project: Path, home: Path) -> Iterator[str]:
         out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, "Traceback" in err) == (0, False), err
     assert "stopped" in out
+
+
+class Page:
+    """The viewer in a browser."""
+
+    def __init__(self, driver: WebDriver, url: str, project: Path) -> None:
+        self.driver, self.url, self.project = driver, url, project
+
+    def show(self, view: str, ready: str = "main:not([aria-busy]) h1") -> None:
+        """Opens a view and waits until it is there."""
+        self.driver.execute_script(
+            "document.getElementById('main').setAttribute('aria-busy', 'true');"
+            "if (location.hash === arguments[0]) dispatchEvent(new Event('hashchange'));"
+            "else location.hash = arguments[0]",
+            f"#/{view}",
+        )
+        self.wait(lambda: self.all(ready))
+
+    def wait(self, holds: Callable[[], Any]) -> Any:
+        """Waits until something holds, and returns it; the page may change at any time."""
+        from selenium.common.exceptions import StaleElementReferenceException as Stale
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        waiting = WebDriverWait(self.driver, SECONDS, 0.1, ignored_exceptions=[Stale])
+        return waiting.until(lambda _: holds())
+
+    def all(self, selector: str) -> list[WebElement]:
+        elements: list[WebElement] = self.driver.find_elements("css selector", selector)
+        return elements
+
+    def titles(self) -> list[str]:
+        script = "return [...document.querySelectorAll('main .row-title')].map(e => e.textContent)"
+        titles: list[str] = self.driver.execute_script(script)
+        return titles
+
+    def press(self, *keys: str) -> None:
+        """Presses keys, wherever the focus is."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def run(self, script: str, *args: object) -> Any:
+        return self.driver.execute_script(script, *args)
+
+    @property
+    def focused(self) -> WebElement:
+        return self.driver.switch_to.active_element
+
+    def errors(self) -> list[str]:
+        """Returns the errors since the last call; a refused request of an attack is not one."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+def clicked(buttons: list[WebElement]) -> bool:
+    """Clicks buttons, and returns whether there are any."""
+    for button in buttons:
+        button.click()
+    return bool(buttons)

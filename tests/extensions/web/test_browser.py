@@ -6,152 +6,28 @@ import http.server
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.extensions.web import browser
-from tests.extensions.web.sample import fill, fill_many, write_memory
+from tests.extensions.web.browser import Page, clicked
+from tests.extensions.web.conftest import CURRENT
+from tests.extensions.web.sample import write_memory
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
-    from selenium.webdriver.remote.webelement import WebElement
 
 pytestmark = [
     pytest.mark.skipif(browser.missing() is not None, reason=browser.missing() or ""),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
-CURRENT = "decision_auth_strategy_20261018_k3v7mq"
-NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 VIEWS = ("", "timeline", "decisions", "graph", "pitfalls", "review", f"memory/{CURRENT}")
-
-CORPUS = (
-    "<script>window.owned=1</script>",
-    "<img src=x onerror=window.owned=1>",
-    "\"><svg/onload=window.owned=1>",
-    "'-window.owned=1-'",
-    "javascript:window.owned=1",
-    "[x](javascript:window.owned=1)",
-    "![x](javascript:window.owned=1)",
-    "<a href='javascript:window.owned=1'>x</a>",
-    "</script><script>window.owned=1</script>",
-    "{{constructor.constructor('window.owned=1')()}}",
-    "<iframe srcdoc='<script>parent.owned=1</script>'></iframe>",
-    "</title><script>window.owned=1</script>",
-    "<details open ontoggle=window.owned=1>",
-    "`${window.owned=1}`",
-)  # fmt: skip
-
-
-class Page:
-    """The viewer in a browser."""
-
-    def __init__(self, driver: "WebDriver", url: str, project: Path) -> None:
-        self.driver, self.url, self.project = driver, url, project
-
-    def show(self, view: str, ready: str = "main:not([aria-busy]) h1") -> None:
-        """Opens a view and waits until it is there."""
-        self.driver.execute_script(
-            "document.getElementById('main').setAttribute('aria-busy', 'true');"
-            "if (location.hash === arguments[0]) dispatchEvent(new Event('hashchange'));"
-            "else location.hash = arguments[0]",
-            f"#/{view}",
-        )
-        self.wait(lambda: self.all(ready))
-
-    def wait(self, holds: Callable[[], Any]) -> Any:
-        """Waits until something holds, and returns it; the page may change at any time."""
-        from selenium.common.exceptions import StaleElementReferenceException as Stale
-        from selenium.webdriver.support.ui import WebDriverWait
-
-        waiting = WebDriverWait(self.driver, browser.SECONDS, 0.1, ignored_exceptions=[Stale])
-        return waiting.until(lambda _: holds())
-
-    def all(self, selector: str) -> "list[WebElement]":
-        elements: list[WebElement] = self.driver.find_elements("css selector", selector)
-        return elements
-
-    def titles(self) -> list[str]:
-        script = "return [...document.querySelectorAll('main .row-title')].map(e => e.textContent)"
-        titles: list[str] = self.driver.execute_script(script)
-        return titles
-
-    def press(self, *keys: str) -> None:
-        """Presses keys, wherever the focus is."""
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        for key in keys:
-            ActionChains(self.driver).send_keys(key).perform()
-
-    def run(self, script: str, *args: object) -> Any:
-        return self.driver.execute_script(script, *args)
-
-    @property
-    def focused(self) -> "WebElement":
-        return self.driver.switch_to.active_element
-
-    def errors(self) -> list[str]:
-        """Returns the errors since the last call; a refused request of an attack is not one."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[WebDriver]":
-    with browser.opened(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A project with approved memories and some from elsewhere, and a home."""
-    home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("shop")
-    browser.mind(project, home, "init")
-    fill(project)
-    browser.mind(project, home, "trust")
-    for number, text in enumerate(CORPUS):
-        header: dict[str, object] = {
-            "title": text,
-            "topic": text,
-            "tags": [json.dumps(text)],
-            "links": [f"{{to: {json.dumps(text)}, type: relates_to}}", f"{{to: {CURRENT}}}"],
-            "by": text,
-            "odd": text,
-        }
-        id = f"decision_odd_{number}"
-        write_memory(project, id, "decision", header, f"{text}\n\n# {text}\n", created=NOON)
-    named = project / ".mind" / "facts" / "<img src=x onerror=window.owned=1>.md"
-    named.parent.mkdir(exist_ok=True)
-    named.write_text("A file with a hostile name.\n", encoding="utf-8")
-    return project, home
-
-
-@pytest.fixture(scope="module")
-def running(driver: "WebDriver", place: tuple[Path, Path]) -> Iterator[Page]:
-    project, home = place
-    with browser.viewer(project, home) as url:
-        yield Page(driver, url, project)
-
-
-@pytest.fixture
-def page(running: Page) -> Page:
-    """The viewer on its first page, as the printed address opens it."""
-    browser.show_as(running.driver, width=1280)
-    running.driver.get(running.url)
-    running.wait(lambda: running.all("main:not([aria-busy]) .row"))
-    running.errors()
-    return running
-
-
-def clicked(buttons: "list[WebElement]") -> bool:
-    """Clicks buttons, and returns whether there are any."""
-    for button in buttons:
-        button.click()
-    return bool(buttons)
 
 
 @contextmanager
@@ -464,41 +340,31 @@ def test_nothing_is_wider_than_the_page(page: Page, width: int) -> None:
         assert page.run(OVERFLOW) <= 0, view
 
 
-def test_a_large_graph_stays_readable(
-    driver: "WebDriver", tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_large_graph_stays_readable(large: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("large")
-    browser.mind(project, home, "init")
-    fill_many(project, 1_060)
-    browser.show_as(driver, width=1280)
-    with browser.viewer(project, home) as url:
-        page = Page(driver, url, project)
-        driver.get(url)
-        page.wait(lambda: page.all("main:not([aria-busy]) .row"))
-        page.show("graph", "[data-placed] canvas[data-labels]")
-        assert "1,000 linked memories" in page.all("h1")[0].text
-        assert "newest 1,000" in page.all(".notice")[0].text
-        labels = json.loads(page.all("canvas")[0].get_attribute("data-labels") or "")
-        assert len(labels) >= 20
-        assert not any(
-            a[0] < b[2] - 1 and b[0] < a[2] - 1 and a[1] < b[3] - 1 and b[1] < a[3] - 1
-            for place, a in enumerate(labels)
-            for b in labels[:place]
-        )
-        page.run("document.querySelector('canvas').focus()")
-        page.press(Keys.ARROW_RIGHT)
-        first = page.wait(lambda: page.all(".graph-panel a"))[0].text
-        page.press(Keys.ARROW_RIGHT)
-        page.wait(lambda: page.all(".graph-panel a")[0].text != first)
-        page.press("+", "+", "-", "0", Keys.ENTER)
-        page.wait(lambda: page.all("article h1"))
-        page.driver.back()
-        page.wait(lambda: page.all("[data-placed] canvas[data-labels]"))
-        for box in page.all(".graph-types input")[1:]:
-            box.click()
-        page.wait(lambda: len(json.loads(page.all("canvas")[0].get_attribute("data-labels") or "")))
+    large.show("graph", "[data-placed] canvas[data-labels]")
+    assert "1,000 linked memories" in large.all("h1")[0].text
+    assert "newest 1,000" in large.all(".notice")[0].text
+    labels = json.loads(large.all("canvas")[0].get_attribute("data-labels") or "")
+    assert len(labels) >= 20
+    assert not any(
+        a[0] < b[2] - 1 and b[0] < a[2] - 1 and a[1] < b[3] - 1 and b[1] < a[3] - 1
+        for place, a in enumerate(labels)
+        for b in labels[:place]
+    )
+    large.run("document.querySelector('canvas').focus()")
+    large.press(Keys.ARROW_RIGHT)
+    first = large.wait(lambda: large.all(".graph-panel a"))[0].text
+    large.press(Keys.ARROW_RIGHT)
+    large.wait(lambda: large.all(".graph-panel a")[0].text != first)
+    large.press("+", "+", "-", "0", Keys.ENTER)
+    large.wait(lambda: large.all("article h1"))
+    large.driver.back()
+    large.wait(lambda: large.all("[data-placed] canvas[data-labels]"))
+    for box in large.all(".graph-types input")[1:]:
+        box.click()
+    large.wait(lambda: len(json.loads(large.all("canvas")[0].get_attribute("data-labels") or "")))
 
 
 def test_a_report_needs_no_server(driver: "WebDriver", place: tuple[Path, Path]) -> None:

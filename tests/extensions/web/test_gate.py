@@ -186,7 +186,9 @@ def test_only_files_of_the_page_are_served(client: Client, name: str) -> None:
 def test_a_token_is_kept_if_it_is_accepted(
     tmp_path: Path, arrived: str, kept: str | None, after: str
 ) -> None:
-    (tmp_path / "server.mjs").write_bytes(static_files()["server.js"])
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    for name, text in static_files().items():
+        (tmp_path / name).write_bytes(text)
     script = f"""
         const stored = new Map({json.dumps([["mind-token", kept]] if kept else [])});
         globalThis.localStorage = {{
@@ -198,7 +200,7 @@ def test_a_token_is_kept_if_it_is_accepted(
         globalThis.window = {{ addEventListener() {{}} }};
         globalThis.fetch = async (url, {{ headers }}) => headers["x-mind-token"] === "right"
           ? new Response("{{}}") : new Response("Open the URL", {{ status: 401 }});
-        const {{ Server }} = await import("./server.mjs");
+        const {{ Server }} = await import("./server.js");
         const answer = await new Server().overview().then(() => 200, (error) => error.status);
         console.log(JSON.stringify([answer, stored.get("mind-token"), location.hash]));"""
 

@@ -1,6 +1,7 @@
 // The page as a whole: addresses and their views, search as you type, keys, live updates.
 
-import { h, viewLink } from "./dom.js";
+import { h, replaceContent, viewLink } from "./dom.js";
+import { described } from "./errors.js";
 import { useZone } from "./format.js";
 import { decisionsView } from "./decisions.js";
 import { graphView } from "./graph.js";
@@ -25,6 +26,7 @@ const TITLES = { timeline: "Timeline", decisions: "Decisions", graph: "Graph", p
 const TYPING_MS = 140;
 const QUIET_MS = 250;
 const MESSAGE_MS = 8000;
+const MOST_MESSAGES = 3;
 
 /** Starts the page with a source of answers: the server, or the data of a report. */
 export function start(source) {
@@ -32,10 +34,12 @@ export function start(source) {
 }
 
 class Page {
-  #current = null;
+  #loading = new AbortController();
+  #shown = new AbortController();
   #overview = null;
   #timers = new Map();
-  #shown = null;
+  #place = null;
+  #state = { of: null };
 
   constructor(source) {
     this.source = source;
@@ -67,49 +71,54 @@ class Page {
 
   /** Shows the view of the address; an answer that comes after the next one is dropped. */
   async show({ keep = false, unasked = false } = {}) {
-    this.#current?.abort();
-    const current = (this.#current = new AbortController());
+    this.#loading.abort();
+    const loading = (this.#loading = new AbortController());
+    const { signal } = loading;
     const { name, argument, parameters } = address();
-    const focus = keep ? document.activeElement?.dataset?.key : null;
-    const [scroll, before] = [window.scrollY, this.#shown];
-    this.#shown = `${name} ${argument}`;
-    const same = keep || before === this.#shown;
+    const before = this.#place;
+    this.#place = `${name} ${argument}`;
+    const same = keep || before === this.#place;
+    if (this.#state.of !== location.hash) this.#state = { of: location.hash };
     if (document.activeElement !== this.search) this.search.value = name ? "" : parameters.q ?? "";
     this.#mark(name);
     this.main.setAttribute("aria-busy", "true");
     let nodes;
     try {
-      if (!this.#overview || keep) this.#take(await this.source.overview(current.signal));
+      if (!this.#overview || keep) this.#take(await this.source.overview(signal));
       const view = Object.hasOwn(VIEWS, name) ? VIEWS[name] : listView;
       nodes = await view({
         argument,
         parameters,
         source: this.source,
         overview: this.#overview,
-        signal: current.signal,
+        state: this.#state,
+        signal,
         announce: (text) => this.#announce(text),
         message: (text, undo) => this.#message(text, undo),
         go: (link) => this.#go(link),
         reload: () => this.show({ keep: true }),
       });
     } catch (error) {
-      if (current.signal.aborted) return;
-      nodes = [failure(error)];
+      if (signal.aborted) return;
+      // What is shown stays if the user did not ask, unless it is missing now.
+      nodes = unasked && error.status !== 404 ? null : [failure(error)];
     }
-    if (current.signal.aborted) return;
-    if (unasked && this.#isBusy()) {
-      this.main.removeAttribute("aria-busy");
+    if (signal.aborted) return;
+    this.main.removeAttribute("aria-busy");
+    if (!nodes || (unasked && this.#isBusy())) {
       this.#setState("newer");
       return;
     }
-    this.main.replaceChildren(...nodes.filter(Boolean));
-    this.main.removeAttribute("aria-busy");
+    this.#shown.abort();
+    this.#shown = loading;
+    if (same) replaceContent(this.main, nodes);
+    else {
+      this.main.replaceChildren(...nodes.filter(Boolean));
+      window.scrollTo(0, 0);
+    }
     const title = this.main.querySelector("h1")?.firstChild?.textContent ?? "";
     document.title = [title, this.#overview?.project, "mind"].filter(Boolean).join(" · ");
-    window.scrollTo(0, same ? scroll : 0);
-    const again = focus && this.main.querySelector(`[data-key="${CSS.escape(focus)}"]`);
-    if (again) again.focus({ preventScroll: true });
-    else if (!same && before !== null && document.activeElement !== this.search) {
+    if (!same && before !== null && document.activeElement !== this.search) {
       this.main.focus({ preventScroll: true });
     }
   }
@@ -120,11 +129,13 @@ class Page {
     else this.show({ keep: true, unasked: true });
   }
 
-  /** Returns whether the user types, reads a text in the review, or looks at the graph. */
+  /** Returns whether the user types, selects or reviews a text, or looks at the graph. */
   #isBusy() {
     const focused = document.activeElement;
     const types = this.main.contains(focused) && focused.matches("input");
-    return types || this.main.querySelector(".quoted") !== null || address().name === "graph";
+    const selection = getSelection();
+    const selects = !selection.isCollapsed && this.main.contains(selection.anchorNode);
+    return types || selects || this.main.querySelector(".quoted, .compared") || address().name === "graph";
   }
 
   #take(overview) {
@@ -169,8 +180,8 @@ class Page {
     } else if (event.key === "Escape") {
       this.#escape(event);
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      const isList = event.target.matches?.("select, input[type=text]");
-      if (!isList && this.#step(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
+      const hasOwn = event.target.matches?.("select, input[type=text], pre, table");
+      if (!hasOwn && this.#step(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
     }
   }
 
@@ -192,17 +203,18 @@ class Page {
     const rows = [...this.main.querySelectorAll(".row, .card[tabindex], .card > .row-head > a")].filter(
       (row) => row.offsetParent !== null,
     );
-    if (!rows.length) return false;
-    const here = rows.indexOf(document.activeElement.closest(".row, .card[tabindex]") ?? document.activeElement);
+    const focused = document.activeElement;
+    const item = focused.closest(".row, .card");
+    const here = rows.findIndex((row) => item?.contains(row));
     if (here < 0) {
-      if (by < 0) return false;
-      rows[0].focus();
-    } else if (here + by < 0) {
-      this.search.focus();
-    } else {
-      rows[here + by]?.focus();
+      // A text above the rows is to be read first.
+      const isAbove = focused === this.search || !this.main.querySelector("article");
+      const follows = rows[0]?.compareDocumentPosition(focused) & Node.DOCUMENT_POSITION_PRECEDING;
+      if (by < 0 || !isAbove || !follows) return false;
     }
-    return true;
+    const next = here + by < 0 ? this.search : rows[here + by];
+    next?.focus();
+    return Boolean(next);
   }
 
   #later(name, delay, work) {
@@ -230,10 +242,17 @@ class Page {
     if (state === "newer") reload.addEventListener("click", () => this.#setState("live"));
   }
 
+  /** Shows a message below the others, for some seconds; longer if the user is at its button. */
   #message(text, undo) {
-    const again = undo && h("button", { type: "button", click: undo }, "Undo");
-    this.messages.replaceChildren(h("p", {}, text, again));
-    this.#later("message", MESSAGE_MS, () => this.messages.replaceChildren());
+    const remove = () => (shown.matches(":hover, :focus-within") ? setTimeout(remove, MESSAGE_MS) : shown.remove());
+    const click = () => {
+      shown.remove();
+      undo();
+    };
+    const shown = h("p", {}, text, undo && h("button", { type: "button", click }, "Undo"));
+    this.messages.append(shown);
+    if (this.messages.children.length > MOST_MESSAGES) this.messages.firstChild.remove();
+    setTimeout(remove, MESSAGE_MS);
   }
 }
 
@@ -251,8 +270,6 @@ function address() {
 }
 
 function failure(error) {
-  const lost = error instanceof TypeError && !error.status;
-  const text = lost ? "The viewer does not answer" : error.message;
-  const hint = lost ? "It may have stopped: run `mind web` again." : error.hint;
+  const [text, hint] = described(error);
   return h("div", { class: "empty", role: "alert" }, h("h1", {}, text), hint && h("p", {}, hint));
 }

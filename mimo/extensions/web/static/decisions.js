@@ -1,34 +1,24 @@
 // Decisions by topic, each with the versions that replaced one another.
 
 import { h, memoryLink, viewLink } from "./dom.js";
-import { count, empty, labels, moreButton, time } from "./format.js";
+import { count, empty, labels, time } from "./format.js";
+import { pagedList } from "./paging.js";
 
 const PAGE = 40;
 
 /** Shows the topics, the most recently decided first. */
-export async function decisionsView({ parameters, source, signal, announce, go }) {
+export async function decisionsView(view) {
+  const { parameters, source, signal, announce, go } = view;
   const { q = "" } = parameters;
-  const page = await source.chains({ text: q, limit: PAGE, offset: 0 }, signal);
-  const listed = [...page.chains];
-  const body = h("div", {});
-  const show = () => {
-    const more = moreButton(listed.length, page.total, async () => {
-      const next = await source.chains({ text: q, limit: PAGE, offset: listed.length }, signal);
-      listed.push(...next.chains);
-      show();
-    });
-    body.replaceChildren(...listed.map(chain), ...(more ? [more] : []));
-  };
-  show();
-  if (!page.total) {
-    body.replaceChildren(
-      q
-        ? empty("No decision on such a topic")
-        : empty("No decisions yet", "`mind save decision TOPIC TEXT` stores one."),
-    );
-  }
-  const total = count(page.total, "topic");
-  announce(total);
+  const { body, total } = await pagedList({
+    ...view,
+    size: PAGE,
+    field: "chains",
+    read: (offset, limit) => source.chains({ text: q, limit, offset }, signal),
+    draw: (chains) => (chains.length ? chains.map(chain) : [nothing(q)]),
+  });
+  const about = count(total, "topic");
+  announce(about);
   const field = h("input", {
     type: "search",
     value: q,
@@ -42,7 +32,13 @@ export async function decisionsView({ parameters, source, signal, announce, go }
     { class: "filters", "aria-label": "Filters", submit: (event) => event.preventDefault() },
     h("label", { class: "filter" }, field),
   );
-  return [h("h1", {}, "Decisions", h("small", {}, total)), form, body];
+  return [h("h1", {}, "Decisions", h("small", {}, about)), form, body];
+}
+
+function nothing(q) {
+  return q
+    ? empty("No decision on such a topic")
+    : empty("No decisions yet", "`mind save decision TOPIC TEXT` stores one.");
 }
 
 function chain({ topic, versions, links }) {

@@ -73,6 +73,42 @@ export function prose(nodes, titles = new Map()) {
   });
 }
 
+const FOCUSABLE = "a[href], button, input, select, summary, [tabindex]";
+
+/**
+ * Replaces the content of an element by a newer state of it: opened details stay open, what the user sees
+ * does not move, and the focus stays, or moves to what is nearest if its place is missing.
+ */
+export function replaceContent(element, nodes) {
+  const open = new Set([...element.querySelectorAll("details[open]")].map(nameOf));
+  const focused = element.contains(document.activeElement) ? document.activeElement : element;
+  const [name, holder] = [nameOf(focused), focused.closest("[data-key]")];
+  const before = holdersIn(element);
+  const seen = window.scrollY ? before.find((part) => part.getBoundingClientRect().bottom > 0) : null;
+  const top = seen?.getBoundingClientRect().top;
+  element.replaceChildren(...nodes.filter(Boolean));
+  for (const details of element.querySelectorAll("details")) details.open ||= open.has(nameOf(details));
+  const holders = holdersIn(element);
+  const same = (part) => part && holders.find((other) => other.dataset.key === part.dataset.key);
+  if (same(seen)) window.scrollBy(0, same(seen).getBoundingClientRect().top - top);
+  if (focused === element) return;
+  const near = same(holder) ?? holders[Math.min(before.indexOf(holder), holders.length - 1)];
+  const again = [...element.querySelectorAll(FOCUSABLE)].find((other) => nameOf(other) === name);
+  const inside = near?.matches(FOCUSABLE) ? near : near?.querySelector(FOCUSABLE);
+  (again ?? inside ?? element.closest("main"))?.focus({ preventScroll: true });
+}
+
+function holdersIn(element) {
+  return [...element.querySelectorAll("[data-key]")];
+}
+
+/** Returns what identifies a part of the page when it was drawn again. */
+function nameOf(part) {
+  const key = part.closest("[data-key]")?.dataset.key;
+  const text = part.getAttribute("href") ?? part.querySelector("summary")?.textContent ?? part.textContent;
+  return JSON.stringify([part.tagName, key, part.dataset.key ? "" : text]);
+}
+
 /** Returns the address of a memory's page. */
 export function memoryLink(id) {
   return `#/memory/${encodeURIComponent(id)}`;

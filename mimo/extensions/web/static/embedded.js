@@ -1,14 +1,13 @@
 // The answers of `mind report`: the same as of the server, from the data in the file itself.
 
+import { Failure } from "./errors.js";
+
 const SUPERSEDES = "supersedes";
 const MOST_NODES = 1000;
 const PASSAGE = 300;
 const MOST_MATCHES = 50;
 
-/** An error, with its advice. */
-class Missing extends Error {
-  hint = "The report may leave it out; `mind show` shows it in the project.";
-}
+const LEFT_OUT = "The report may leave it out; `mind show` shows it in the project.";
 
 /** Answers from the data of a report. */
 export class Embedded {
@@ -71,7 +70,7 @@ export class Embedded {
 
   async page(id) {
     const page = this.byName.get(id) ?? this.pages.find((other) => other.memory.title === id);
-    if (!page) throw new Missing(`Memory not found: ${id}`);
+    if (!page) throw new Failure(`Memory not found: ${id}`, LEFT_OUT);
     const own = page.memory.id;
     const incoming = this.arcs
       .filter((arc) => arc.target === own)
@@ -108,7 +107,7 @@ export class Embedded {
 
   async graph(id, depth) {
     const start = id ? this.byName.get(id)?.memory.id : null;
-    if (id && !start) throw new Missing(`Memory not found: ${id}`);
+    if (id && !start) throw new Failure(`Memory not found: ${id}`, LEFT_OUT);
     const linked = start
       ? this.#reached(start, depth, () => true)
       : new Set(this.arcs.flatMap((arc) => [arc.source, arc.target]));

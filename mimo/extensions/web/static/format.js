@@ -113,7 +113,7 @@ export function rows(memories, options = {}) {
       const summary = h("summary", {}, h("span", { class: "row-title" }, origin ?? parent));
       summary.append(h("span", { class: "muted" }, ` ${count(parts.length, "part")} of a file`));
       const inner = h("ul", { class: "rows" }, parts.map((part) => row(part, options)));
-      list.append(h("li", {}, h("details", { class: "fold" }, summary, inner)));
+      list.append(h("li", {}, h("details", { class: "fold", "data-key": `parts of ${parent}` }, summary, inner)));
     } else {
       list.append(...memories.slice(place, end).map((memory) => row(memory, options)));
     }
@@ -153,11 +153,4 @@ export function empty(title, advice) {
 /** Returns a note about an answer, or nothing. */
 export function notice(text) {
   return text ? h("p", { class: "notice" }, text) : null;
-}
-
-/** Returns a button that appends the next page of a list. */
-export function moreButton(shown, total, load) {
-  if (shown >= total) return null;
-  const left = (total - shown).toLocaleString("en");
-  return h("button", { class: "more", type: "button", click: load }, `Show more (${left} left)`);
 }

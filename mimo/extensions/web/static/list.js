@@ -1,7 +1,8 @@
 // The list of memories with its filters, and the answers of a search.
 
 import { h, viewLink } from "./dom.js";
-import { count, empty, excerpt, moreButton, notice, row, rows, termsOf } from "./format.js";
+import { count, empty, excerpt, notice, row, rows, termsOf } from "./format.js";
+import { pagedList } from "./paging.js";
 
 const OUTCOMES = ["SUCCESS", "PARTIAL", "FAILED"];
 const PAGE = 50;
@@ -18,7 +19,8 @@ function asked(parameters) {
 }
 
 /** Shows the memories that match the query and the filters in the address. */
-export async function listView({ parameters, source, overview, signal, announce, go }) {
+export async function listView(view) {
+  const { parameters, source, overview, signal, announce, go } = view;
   const { q = "" } = parameters;
   const filters = filterBar(parameters, overview, go);
   const given = asked(parameters);
@@ -27,31 +29,22 @@ export async function listView({ parameters, source, overview, signal, announce,
     announce(count(found.matches.length, "result"));
     return [heading(`Results for “${q.trim()}”`), filters, notice(found.notice), results(found)];
   }
-  const page = await source.list({ ...given, limit: PAGE, offset: 0 }, signal);
-  const filtered = Object.keys(given).length > 0;
-  const total = count(page.total, "memory", "memories");
-  const body = h("div", {});
-  const listed = [...page.memories];
-  const show = () => {
-    const more = moreButton(listed.length, page.total, async () => {
-      const next = await source.list({ ...given, limit: PAGE, offset: listed.length }, signal);
-      const last = body.querySelectorAll(".row").length;
-      listed.push(...next.memories);
-      show();
-      body.querySelectorAll(".row")[last]?.focus();
-    });
-    body.replaceChildren(rows(listed), ...(more ? [more] : []));
-  };
-  show();
-  announce(total);
-  if (!page.total) {
-    body.replaceChildren(
-      filtered
-        ? empty("No memory passes these filters", "Clear one of them to see more.")
-        : empty("No memories yet", "`mind add TEXT` stores the first one."),
-    );
-  }
-  return [heading("Memories", total), filters, body];
+  const { body, total } = await pagedList({
+    ...view,
+    size: PAGE,
+    field: "memories",
+    read: (offset, limit) => source.list({ ...given, limit, offset }, signal),
+    draw: (memories) => [memories.length ? rows(memories) : nothing(given)],
+  });
+  const about = count(total, "memory", "memories");
+  announce(about);
+  return [heading("Memories", about), filters, body];
+}
+
+function nothing(given) {
+  return Object.keys(given).length
+    ? empty("No memory passes these filters", "Clear one of them to see more.")
+    : empty("No memories yet", "`mind add TEXT` stores the first one.");
 }
 
 function results(found) {

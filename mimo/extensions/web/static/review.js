@@ -1,6 +1,7 @@
 // The items that need a decision of the user, and the decisions.
 
 import { h, memoryLink } from "./dom.js";
+import { sentence } from "./errors.js";
 import { count, empty, time } from "./format.js";
 
 const KINDS = {
@@ -23,19 +24,25 @@ const UNTRUSTED =
 const BY_CHOICE = ["versions", "decisions", "contradiction", "double"];
 
 /** Shows the review queue. Near-duplicates are only looked for on request: that takes long. */
-export async function reviewView({ source, signal, announce, reload, message }) {
+export async function reviewView({ source, state, signal, announce, reload, message }) {
   const quick = Object.keys(KINDS).filter((kind) => kind !== SLOW);
   const review = await source.review(quick, signal);
   const total = count(review.total, "item");
   announce(total);
+  let isDeciding = false;
+  // One after the other, each on items that are shown after the one before.
   const decide = async (decision, done) => {
+    if (isDeciding) return;
+    isDeciding = true;
+    state.compares = decision.kind === SLOW;
     try {
-      const result = await source.decide(decision);
-      message(done, undoing(source, result, message, reload));
+      const { undo } = await source.decide(decision);
+      message(done, undo && (() => decide({ action: "undo", id: undo }, "It is back.")));
     } catch (error) {
-      message(error.hint ? `${error.message}: ${error.hint}` : error.message);
+      message(sentence(error));
     }
-    reload();
+    await reload();
+    isDeciding = false;
   };
   const cut =
     review.items.length < review.total &&
@@ -45,7 +52,7 @@ export async function reviewView({ source, signal, announce, reload, message }) 
     cut,
     review.total ? null : empty("Nothing to review", "Every memory is approved and current."),
     ...sections(review, source, decide),
-    duplicates(source, signal, decide),
+    duplicates(source, state, signal, decide),
   ];
 }
 
@@ -66,34 +73,29 @@ function sections(review, source, decide) {
   );
 }
 
-/** Returns a button that looks for near-duplicates. */
-function duplicates(source, signal, decide) {
+/** Returns a button that looks for near-duplicates, or those that are left after a decision on one. */
+function duplicates(source, state, signal, decide) {
   const area = h("div", { class: "more" });
   const look = async () => {
     area.replaceChildren(h("p", { class: "muted", role: "status" }, "Comparing the newest memories…"));
     try {
       const review = await source.review([SLOW], signal);
       const none = h("p", { class: "muted" }, "There are no near-duplicates.");
+      area.classList.add("compared");
       area.replaceChildren(...(review.total ? sections(review, source, decide) : [none]));
     } catch (error) {
-      if (!signal.aborted) area.replaceChildren(h("p", { class: "notice bad" }, error.message));
+      if (!signal.aborted) area.replaceChildren(failed(error), button);
     }
   };
-  area.append(h("button", { type: "button", click: look }, "Look for near-duplicates"));
+  const button = h("button", { type: "button", click: look }, "Look for near-duplicates");
+  area.append(button);
+  if (state.compares) look();
+  state.compares = false;
   return area;
 }
 
-function undoing(source, result, message, reload) {
-  if (!result.undo) return null;
-  return async () => {
-    try {
-      await source.decide({ action: "undo", id: result.undo });
-      message("It is back.");
-    } catch (error) {
-      message(error.message);
-    }
-    reload();
-  };
+function failed(error) {
+  return h("p", { class: "notice bad" }, sentence(error));
 }
 
 function card(item, source, decide) {
@@ -174,7 +176,7 @@ function untrusted(item, source, decide, hide) {
     try {
       page = await source.page(item.id);
     } catch (error) {
-      area.replaceChildren(h("p", { class: "notice bad" }, error.message));
+      area.replaceChildren(failed(error));
       return;
     }
     const common = { id: item.id, kind: item.kind, seen: page.seen };

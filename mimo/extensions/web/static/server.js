@@ -1,13 +1,6 @@
 // The answers of `mind web`, which runs on this machine.
 
-/** An error that the server reports, with its advice. */
-export class Failure extends Error {
-  constructor(message, hint, status) {
-    super(message);
-    this.hint = hint;
-    this.status = status;
-  }
-}
+import { Failure } from "./errors.js";
 
 const ENTRY = "#in=";
 const HEADER = "x-mind-token";
@@ -65,12 +58,11 @@ export class Server {
 
   /** Carries out a decision of the review. */
   async decide(decision) {
-    const response = await fetch("/api/decide", {
+    return this.#json("/api/decide", {
       method: "POST",
       headers: { ...this.#own, "content-type": "application/json" },
       body: JSON.stringify(decision),
     });
-    return this.#json(response);
   }
 
   /** Calls `changed` when files change, and `state` when the connection comes and goes. */
@@ -88,7 +80,7 @@ export class Server {
       } catch {
         // The server has stopped.
       }
-      state("lost");
+      state(response?.status === 503 ? "blind" : "lost");
       if (response?.status === 401) return;
       await new Promise((resume) => setTimeout(resume, PAUSE));
     }
@@ -106,15 +98,23 @@ export class Server {
 
   async #ask(name, given, signal) {
     const args = encodeURIComponent(JSON.stringify(given));
-    return this.#json(await fetch(`/api/${name}?args=${args}`, { signal, headers: this.#own }));
+    return this.#json(`/api/${name}?args=${args}`, { signal, headers: this.#own });
   }
 
-  async #json(response) {
+  /** Returns the JSON of an answer; raises a `Failure` for an error, and if there is no answer. */
+  async #json(url, options) {
+    let [response, text] = [null, ""];
+    try {
+      response = await fetch(url, options);
+      text = await response.text();
+    } catch (error) {
+      if (options.signal?.aborted) throw error;
+      throw new Failure("The viewer does not answer", "It may have stopped: run `mind web` again.");
+    }
     if (response.ok) {
       localStorage.setItem(KEPT, this.#own[HEADER]);
-      return response.json();
+      return JSON.parse(text);
     }
-    const text = await response.text();
     let error = {};
     try {
       error = JSON.parse(text).error;

@@ -1,33 +1,28 @@
 // Memories by day, below a bar for each month.
 
 import { h, viewLink } from "./dom.js";
-import { count, day, empty, longDay, moreButton, rows } from "./format.js";
+import { count, day, empty, longDay, rows } from "./format.js";
+import { pagedList } from "./paging.js";
 
 const PAGE = 100;
 const MOST_MONTHS = 36;
 
 /** Shows the memories by day, newest first. */
-export async function timelineView({ parameters, source, overview, signal, announce }) {
+export async function timelineView(view) {
+  const { parameters, source, overview, signal, announce } = view;
   const given = parameters.when ? { time_filter: parameters.when } : {};
-  const page = await source.list({ ...given, limit: PAGE, offset: 0 }, signal);
-  const listed = [...page.memories];
-  const body = h("div", { class: "timeline" });
-  const show = () => {
-    const more = moreButton(listed.length, page.total, async () => {
-      const next = await source.list({ ...given, limit: PAGE, offset: listed.length }, signal);
-      const last = body.querySelectorAll(".row").length;
-      listed.push(...next.memories);
-      show();
-      body.querySelectorAll(".row")[last]?.focus();
-    });
-    body.replaceChildren(...days(listed), ...(more ? [more] : []));
-  };
-  show();
-  if (!page.total) body.replaceChildren(empty("No memories in this time"));
-  const total = count(page.total, "memory", "memories");
-  announce(total);
+  const { body, total } = await pagedList({
+    ...view,
+    size: PAGE,
+    field: "memories",
+    read: (offset, limit) => source.list({ ...given, limit, offset }, signal),
+    draw: (memories) => (memories.length ? days(memories) : [empty("No memories in this time")]),
+  });
+  body.className = "timeline";
+  const about = count(total, "memory", "memories");
+  announce(about);
   const span = parameters.when ? ` in ${parameters.when}` : "";
-  return [h("h1", {}, "Timeline", h("small", {}, `${total}${span}`)), bars(parameters, overview), body];
+  return [h("h1", {}, "Timeline", h("small", {}, `${about}${span}`)), bars(parameters, overview), body];
 }
 
 function days(memories) {

@@ -2,16 +2,33 @@
 
 import asyncio
 import json
+import shutil
+import subprocess
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+import pytest
+
 from mimo.call import Call, Caller, Surface
+from mimo.extensions.web import static_files
 from mimo.extensions.web.app import Changes, Viewer
 
 PORT = 8123
 TOKEN = "the-token"
 OWN = f"127.0.0.1:{PORT}"
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+
+
+def run_script(script: str, folder: Path) -> Any:
+    """Returns the JSON that a script prints, which may import the modules of the page."""
+    (folder / "package.json").write_text('{"type": "module"}')
+    for name, content in static_files().items():
+        (folder / name).write_bytes(content)
+    line = ["node", "--input-type=module", "-e", script]
+    return json.loads(subprocess.run(line, cwd=folder, check=True, capture_output=True).stdout)
 
 
 class Answer(NamedTuple):

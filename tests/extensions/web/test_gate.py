@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -19,10 +18,10 @@ import pytest
 from starlette.requests import Request
 
 from mimo.call import Call
-from mimo.extensions.web import gate, static_files
+from mimo.extensions.web import gate
 from mimo.extensions.web.serving import leading_to
 from mimo.operations import loopback
-from tests.extensions.web.requests import OWN, PORT, TOKEN, Client
+from tests.extensions.web.requests import OWN, PORT, TOKEN, Client, needs_node, run_script
 
 FILES = ("/", "/static/main.js", "/favicon.ico")
 ANSWERS = ("/api/list", "/api/review", "/api/none", "/api/events")
@@ -178,7 +177,21 @@ def test_only_files_of_the_page_are_served(client: Client, name: str) -> None:
     assert client.get(f"/static/{name}").status == 404
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+PAGE = """
+const stored = new Map(KEPT ? [["mind-token", KEPT]] : []);
+globalThis.localStorage = {
+  getItem: (name) => stored.get(name) ?? null,
+  setItem: (name, value) => stored.set(name, value),
+};
+globalThis.location = { hash: `#in=${ARRIVED}` };
+globalThis.history = { replaceState: (state, title, hash) => (location.hash = hash) };
+globalThis.window = { addEventListener() {} };
+const { Server } = await import("./server.js");
+"""
+"""The parts of a browser that the page uses, and the class that asks the server."""
+
+
+@needs_node
 @pytest.mark.parametrize(
     ("arrived", "kept", "after"),
     [("right", None, "right"), ("wrong", "right", "right"), ("right", "old", "right")],
@@ -186,29 +199,32 @@ def test_only_files_of_the_page_are_served(client: Client, name: str) -> None:
 def test_a_token_is_kept_if_it_is_accepted(
     tmp_path: Path, arrived: str, kept: str | None, after: str
 ) -> None:
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    for name, text in static_files().items():
-        (tmp_path / name).write_bytes(text)
-    script = f"""
-        const stored = new Map({json.dumps([["mind-token", kept]] if kept else [])});
-        globalThis.localStorage = {{
-          getItem: (name) => stored.get(name) ?? null,
-          setItem: (name, value) => stored.set(name, value),
-        }};
-        globalThis.location = {{ hash: "#in={arrived}" }};
-        globalThis.history = {{ replaceState: (state, title, hash) => (location.hash = hash) }};
-        globalThis.window = {{ addEventListener() {{}} }};
-        globalThis.fetch = async (url, {{ headers }}) => headers["x-mind-token"] === "right"
-          ? new Response("{{}}") : new Response("Open the URL", {{ status: 401 }});
-        const {{ Server }} = await import("./server.js");
+    given = f"const [ARRIVED, KEPT] = {json.dumps([arrived, kept])};"
+    script = """
+        globalThis.fetch = async (url, { headers }) => headers["x-mind-token"] === "right"
+          ? new Response("{}") : new Response("Open the URL", { status: 401 });
         const answer = await new Server().overview().then(() => 200, (error) => error.status);
         console.log(JSON.stringify([answer, stored.get("mind-token"), location.hash]));"""
 
-    answer = subprocess.run(
-        ["node", "--input-type=module", "-e", script], cwd=tmp_path, check=True, capture_output=True
-    )
+    answer = run_script(given + PAGE + script, tmp_path)
 
-    assert json.loads(answer.stdout) == [200 if arrived == "right" else 401, after, "#/"]
+    assert answer == [200 if arrived == "right" else 401, after, "#/"]
+
+
+@needs_node
+@pytest.mark.parametrize(("status", "state"), [(503, "blind"), (500, "lost")])
+def test_too_many_pages_are_not_taken_for_a_stopped_server(
+    tmp_path: Path, status: int, state: str
+) -> None:
+    script = f"""
+        globalThis.fetch = async () => new Response("", {{ status: {status} }});
+        new Server().listen(() => {{}}, (state) => {{
+          console.log(JSON.stringify(state));
+          process.exit();
+        }});"""
+
+    given = "const [ARRIVED, KEPT] = ['right', null];"
+    assert run_script(given + PAGE + script, tmp_path) == state
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])

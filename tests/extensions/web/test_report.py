@@ -3,9 +3,7 @@
 import json
 import os
 import re
-import shutil
 import stat
-import subprocess
 from base64 import b64encode
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -22,6 +20,7 @@ from mimo.extensions.web import static_files
 from mimo.extensions.web.commands import ReportWritten, report
 from mimo.extensions.web.report import MODULES, bundle
 from mimo.operations.invoke import invoke
+from tests.extensions.web.requests import needs_node, run_script
 from tests.extensions.web.sample import fill, write_memory
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -255,20 +254,15 @@ def test_no_script_makes_markup_of_text(name: str) -> None:
     assert not re.search(unsafe, text)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+@needs_node
 def test_tags_are_the_same_in_upper_and_lower_case(tmp_path: Path) -> None:
-    (tmp_path / "embedded.mjs").write_bytes(static_files()["embedded.js"])
     memories = [{"id": name, "tags": tags, "created_at": "2026-11-20"} for name, tags in TAGGED]
     data = {"pages": [{"memory": memory, "links": []} for memory in memories]}
     script = f"""
-        import {{ Embedded }} from "./embedded.mjs";
+        const {{ Embedded }} = await import("./embedded.js");
         const report = new Embedded({json.dumps(data)});
         const asked = (tag) => report.list({{ tags: [tag], limit: 9, offset: 0 }});
         const totals = (await Promise.all(["api", "API"].map(asked))).map((rows) => rows.total);
         console.log(JSON.stringify([totals, (await report.overview()).tags]));"""
 
-    answer = subprocess.run(
-        ["node", "--input-type=module", "-e", script], cwd=tmp_path, check=True, capture_output=True
-    )
-
-    assert json.loads(answer.stdout) == [[2, 2], {"api": 2, "ops": 1}]
+    assert run_script(script, tmp_path) == [[2, 2], {"api": 2, "ops": 1}]

@@ -451,28 +451,47 @@ def specs_in(namespace: Mapping[str, object], module: str) -> tuple[Spec, ...]:
     return tuple(spec for value in values if (spec := spec_of(value)) is not None)
 
 
+_HAS_GROUP = 0x08
+"""The flag of a function with `**group`, as `inspect.CO_VARKEYWORDS`."""
+_ABSENT = {"array": (), "boolean": False}
+"""The default of an optional parameter of a group, by its kind; otherwise None."""
+
+
 @cache
 def params_of(function: FunctionType) -> tuple[Param, ...]:
-    """Returns the parameters of a command function, the first of which (its `Mind`) is not one.
+    """Returns the parameters of a command function, the first of which (its `Call`) is not one.
+
+    Optional parameters that several commands share are in a typed dictionary, the type of
+    `**group: Unpack[Group]`, and come after those that are given by place.
 
     It reads the function itself: the module `inspect` takes longer to load than many commands run.
     """
     code = function.__code__
     count = code.co_argcount
-    by_place = code.co_varnames[1:count]
-    by_name = code.co_varnames[count : count + code.co_kwonlyargcount]
+    end = count + code.co_kwonlyargcount
+    by_place, by_name = code.co_varnames[1:count], code.co_varnames[count:end]
     defaults = dict(zip(reversed(by_place), reversed(function.__defaults__ or ()), strict=False))
     defaults |= function.__kwdefaults__ or {}
+    annotations, shared = function.__annotations__, dict[str, Any]()
+    if code.co_flags & _HAS_GROUP:
+        (group,) = args_of(annotations[code.co_varnames[end]])
+        shared = group.__annotations__
+        annotations = annotations | shared
+        defaults |= {name: _ABSENT.get(shape_of(of).kind) for name, of in shared.items()}
     return tuple(
-        _param(function, name, defaults, is_keyword=name in by_name)
-        for name in (*by_place, *by_name)
+        _param(function, name, annotations[name], defaults, is_keyword=name not in by_place)
+        for name in (*by_place, *shared, *by_name)
     )
 
 
 def _param(
-    function: FunctionType, name: str, defaults: Mapping[str, Any], *, is_keyword: bool
+    function: FunctionType,
+    name: str,
+    annotation: Any,
+    defaults: Mapping[str, Any],
+    *,
+    is_keyword: bool,
 ) -> Param:
-    annotation = function.__annotations__[name]
     arg = next((note for note in notes_of(annotation) if isinstance(note, Arg)), None)
     if arg is None or not arg.help:
         raise TypeError(f"parameter `{name}` of {function.__name__} has no help")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
 
@@ -39,7 +39,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from datetime import datetime
-    from typing import Any
+    from typing import Any, TypeVar
+
+    K = TypeVar("K")
 
 
 class Newer(NamedTuple):
@@ -58,6 +60,21 @@ class Newer(NamedTuple):
     def claimant(self) -> str | None:
         """Returns the newest memory that claims to supersede it, if nothing supersedes it."""
         return None if self.superseded_by else next(iter(self.claimed_by), None)
+
+
+def newer(keys: Iterable[K], claims: Iterable[tuple[K, str, bool]]) -> dict[K, Newer]:
+    """Returns, for each key, the memories that claim to supersede it.
+
+    A claim has a key, the id of the newer memory, and whether it has effect; the newest come first.
+    """
+    all_claims = dict.fromkeys(keys, Newer())
+    for key, id, has_effect in claims:
+        superseded_by, claimed_by = all_claims[key]
+        if has_effect:
+            all_claims[key] = Newer((*superseded_by, id), claimed_by)
+        else:
+            all_claims[key] = Newer(superseded_by, (*claimed_by, id))
+    return all_claims
 
 
 @frozen

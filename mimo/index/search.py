@@ -23,7 +23,6 @@ from mimo.ranking import (
     Cosines,
     Ranked,
     Ranker,
-    RankingQuery,
     Shape,
     Statistics,
     understand,
@@ -133,7 +132,14 @@ def search(source: Source, request: Request) -> Found:
     considered = source.count(request.filter)
     if not query.full or not considered:
         return Found(hits=(), considered=considered)
-    statistics = _statistics(source, query, considered)
+    sums = source.totals
+    statistics = Statistics(
+        units=sums.units,
+        frequencies=source.frequencies({*query.full, *query.content}),
+        passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
+        document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
+        memories=considered,
+    )
     terms = pruned(query.content, statistics.frequencies, statistics.units)
     matches = sum(statistics.frequencies[term] for term in terms)
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
@@ -148,17 +154,6 @@ def search(source: Source, request: Request) -> Found:
     limit = request.limit if related else request.nearest
     hits = _hits(source, related or ranked[: request.nearest], candidates, limit)
     return Found(hits=hits, considered=considered, notice=notice)
-
-
-def _statistics(source: Source, query: RankingQuery, considered: int) -> Statistics:
-    sums = source.totals
-    return Statistics(
-        units=sums.units,
-        frequencies=source.frequencies({*query.full, *query.content}),
-        passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
-        document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
-        memories=considered,
-    )
 
 
 def _compared(

@@ -74,36 +74,59 @@ def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
     return Chunks(ids, from_sql(path), from_digest(digest), to_time(created))
 
 
-_TERMS = {
-    "shared": "{0}.private = 0",
-    "private": "{0}.private = 1",
-    "approved": "approved({0}.digest)",
-    "unapproved": "NOT approved({0}.digest)",
-    "current": CURRENT,
-    "whole": "{0}.parent IS NULL AND CAST({0}.path AS TEXT) GLOB '.mind/*'",
-}
-"""The conditions of a filter that are on or off; format them with the row's alias."""
+class Dialect(NamedTuple):
+    """The conditions on a row of `memories` that a database has in its own way.
+
+    Format them with the alias of the row.
+    """
+
+    visible: str
+    """Its id belongs to it, and not to another file."""
+    approved: str
+    current: str
+    tags: str
+    """The name of the table of tags."""
 
 
-def condition(filter: Filter, row: str = "m") -> tuple[str, list[Any]]:
-    """Returns a filter as SQL over `memories`, whose alias is `row`, and the values to bind."""
-    terms, values = [f"{row}.shadowed = 0"], list[Any]()
+SQLITE = Dialect("{0}.shadowed = 0", "approved({0}.digest)", CURRENT, "tags")
+
+
+def condition(
+    filter: Filter, row: str = "m", dialect: Dialect = SQLITE
+) -> tuple[str, list[str | int]]:
+    """Returns a filter as SQL over `memories`, whose alias is `row`, and the values to bind.
+
+    The SQL has a question mark for each value, and no other.
+    """
+    approved = dialect.approved.format(row)
+    switches = {
+        "shared": f"NOT {row}.private",
+        "private": f"{row}.private",
+        "approved": approved,
+        "unapproved": f"NOT {approved}",
+        "current": dialect.current.format(row),
+        "whole": f"{row}.parent IS NULL AND substr(CAST({row}.path AS TEXT), 1, 6) = '.mind/'",
+    }
+    terms = [dialect.visible.format(row)]
+    terms += [term for name, term in switches.items() if getattr(filter, name)]
+    values: list[str | int] = []
     if filter.types is not None:
-        terms.append(f"{row}.type IN ({marks(tuple(filter.types))})")
+        terms.append(f"{row}.type IN ({marks(filter.types)})" if filter.types else "1 = 0")
         values += sorted(kind.value for kind in filter.types)
     for tag in sorted(filter.tags):
-        terms.append(f"EXISTS (SELECT 1 FROM tags WHERE memory = {row}.key AND tag = ?)")
+        tagged = f"SELECT 1 FROM {dialect.tags} t WHERE t.memory = {row}.key AND t.tag = ?"
+        terms.append(f"EXISTS ({tagged})")
         values.append(tag_key(tag))
     if filter.topic is not None:
         terms.append(f"{row}.topic_key = ?")
         values.append(topic_key(filter.topic))
     if filter.outcomes:
         outcomes = sorted(outcome.value for outcome in filter.outcomes if outcome)
-        pending = f"{row}.type = 'decision' AND {row}.outcome IS NULL"
-        either = f" OR {pending}" if None in filter.outcomes else ""
-        terms.append(f"({row}.outcome IN ({marks(outcomes)}){either})")
+        either = [f"{row}.outcome IN ({marks(outcomes)})"] if outcomes else []
+        if None in filter.outcomes:
+            either.append(f"{row}.type = 'decision' AND {row}.outcome IS NULL")
+        terms.append(f"({' OR '.join(either)})")
         values += outcomes
-    terms += [term.format(row) for name, term in _TERMS.items() if getattr(filter, name)]
     if filter.since is not None:
         terms.append(f"{row}.created >= ?")
         values.append(to_number(filter.since))
@@ -250,14 +273,7 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) 
         f" AND s.shadowed = 0 AND s.id <> l.target {among} ORDER BY {newest_first('s')}",
         ids,
     )
-    claims = dict.fromkeys(ids, Newer())
-    for old, new, has_effect in selected:
-        superseded_by, claimed_by = claims[old]
-        if has_effect:
-            claims[old] = Newer((*superseded_by, new), claimed_by)
-        else:
-            claims[old] = Newer(superseded_by, (*claimed_by, new))
-    return claims
+    return rows.newer(ids, selected)
 
 
 def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:

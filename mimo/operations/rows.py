@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast, dataclass_transform
 
 from mimo.call import Call
 from mimo.call.spec import Arg, Json, Omitted, Out, Tool
@@ -86,7 +86,6 @@ Types = Annotated[
         complete="type",
     ),
 ]
-CategoryFilter = Annotated[Category | None, Arg("Only this category", agents="")]
 TimeFilter = Annotated[
     str | None,
     Arg(
@@ -100,9 +99,31 @@ _FROM = Arg("Only since this date (ISO 8601, or a word such as `monday`)", agent
 _TO = Arg("Only up to and including this date (ISO 8601, or a word)", agents="", alias="to")
 FromDate = Annotated[str | None, _FROM]
 ToDate = Annotated[str | None, _TO]
-OtherFromDate = Annotated[str | None, _FROM._replace(listed=False)]
-OtherToDate = Annotated[str | None, _TO._replace(listed=False)]
-"""Those of tools whose `time_filter` is enough for agents."""
+_ALSO_FROM = Annotated[str | None, _FROM._replace(listed=False)]
+_ALSO_TO = Annotated[str | None, _TO._replace(listed=False)]
+"""For agents, `time_filter` is enough."""
+
+
+class Filters(TypedDict, total=False):
+    """The filters of searches, lists and exports: `narrowed` makes the conditions of the index."""
+
+    types: Types
+    tags: TagFilter
+    topic: Annotated[str | None, Arg("Only this topic", agents="", complete="topic")]
+    outcomes: Annotated[
+        tuple[str, ...], Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", agents="")
+    ]
+    time_filter: TimeFilter
+    from_date: _ALSO_FROM
+    to_date: _ALSO_TO
+
+
+class Times(TypedDict, total=False):
+    """The filters by time alone."""
+
+    time_filter: TimeFilter
+    from_date: _ALSO_FROM
+    to_date: _ALSO_TO
 
 
 class TrustLabel(StrEnum):

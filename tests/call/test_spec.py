@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 import pytest
 
 from mimo.call import Surface
+from mimo.call.arguments import decode
 from mimo.call.schema import input_schema, output_schema
 from mimo.call.spec import Arg, Effect, Needs, Spec, Tool, command, spec_of
 from mimo.call.table import SECTIONS, UNLISTED, all_commands
@@ -93,6 +94,44 @@ def test_a_parameter_without_help_is_refused() -> None:
 
 def keyed(specs: Any) -> list[Any]:
     return [pytest.param(spec, id=spec.key) for spec in specs]
+
+
+class Group(TypedDict, total=False):
+    """Parameters that commands share."""
+
+    tags: Annotated[tuple[str, ...], Arg("Tags")]
+    is_open: Annotated[bool, Arg("Only open ones")]
+    topic: Annotated[str | None, Arg("Topic")]
+
+
+def test_shared_parameters_are_optional_and_follow_those_given_by_place() -> None:
+    @command("shared", effect=Effect.READ, toolset="extra")
+    def sample(
+        call: Any,
+        id: Annotated[str, Arg("Id")],
+        *,
+        limit: Annotated[int, Arg("Limit")] = 1,
+        **group: Unpack[Group],
+    ) -> Nothing:
+        """Do nothing"""
+        return Nothing()
+
+    spec = spec_of(sample)
+    assert spec is not None
+    assert [(param.name, param.required, param.default) for param in spec.params] == [
+        ("id", True, None),
+        ("tags", False, ()),
+        ("is_open", False, False),
+        ("topic", False, None),
+        ("limit", False, 1),
+    ]
+    assert decode(spec, {"id": "a", "topic": "b"}, Surface.MCP) == {
+        "id": "a",
+        "tags": (),
+        "is_open": False,
+        "topic": "b",
+        "limit": 1,
+    }
 
 
 def test_the_table_names_every_declared_command_and_no_other() -> None:

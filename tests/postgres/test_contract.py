@@ -126,6 +126,8 @@ FILTERS = (
     Filter(current=True),
     Filter(outcomes=frozenset({Outcome.FAILED})),
     Filter(outcomes=frozenset({Outcome.SUCCESS, None})),
+    Filter(outcomes=frozenset({None}), topic="auth", tags=frozenset({"Auth", "ops"})),
+    Filter(types=frozenset()),
     Filter(whole=True),
     Filter(since=NOW - timedelta(days=60), until=NOW - timedelta(days=20)),
     Filter(shared=True),

@@ -7,7 +7,7 @@ access, and none counts as a use of a memory: looking at a list keeps nothing fr
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from mimo.api import (
     MAX_DEPTH,
@@ -210,7 +210,6 @@ def _like(tool: str) -> Needs:
     return Needs(Operation.READ, like=tool)
 
 
-OutcomeFilter = Annotated[tuple[str, ...], Arg("Only these outcomes", wire="outcomes")]
 TrustFilter = Annotated[TrustLabel | None, Arg("Only memories that are, or are not, approved")]
 
 
@@ -233,19 +232,13 @@ def overview(call: Call) -> Overview:
 def list_(
     call: Call,
     *,
-    types: rows.Types = (),
-    tags: rows.TagFilter = (),
-    outcomes_: OutcomeFilter = (),
     trust: TrustFilter = None,
-    time_filter: rows.TimeFilter = None,
     limit: rows.Limit = 50,
     offset: rows.Offset = 0,
+    **filters: Unpack[rows.Filters],
 ) -> Rows:
     """Return one page of the memories, newest first"""
-    conditions = rows.narrowed(
-        call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter
-    )
-    conditions = _trusted(conditions, trust)
+    conditions = _trusted(rows.narrowed(call, **filters), trust)
     page = finding.listing(call, finding.Options(filter=conditions, limit=limit, offset=offset))
     return Rows(memories=_rows(call, page.records), total=page.total, offset=offset)
 
@@ -255,18 +248,12 @@ def search(
     call: Call,
     query: rows.Query,
     *,
-    types: rows.Types = (),
-    tags: rows.TagFilter = (),
-    outcomes_: OutcomeFilter = (),
     trust: TrustFilter = None,
-    time_filter: rows.TimeFilter = None,
     limit: rows.Limit = 30,
+    **filters: Unpack[rows.Filters],
 ) -> Matches:
     """Return the memories that match a query, best first"""
-    conditions = rows.narrowed(
-        call, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter
-    )
-    conditions = _trusted(conditions, trust)
+    conditions = _trusted(rows.narrowed(call, **filters), trust)
     options = finding.Options(filter=conditions, limit=limit)
     hits, answer = finding.search_with_user(call, query, options, counted=False)
     by_id = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
@@ -19,7 +19,7 @@ from mimo.guard.privacy import redacted
 from mimo.index.survey import Standing
 from mimo.memory.exchange import Exported
 from mimo.memory.model import Kind
-from mimo.operations.rows import FromDate, OfUser, TagFilter, TimeFilter, ToDate, Types, narrowed
+from mimo.operations.rows import Filters, OfUser, narrowed
 from mimo.rendering import Screen, accent, good
 from mimo.rendering.results import count, render
 
@@ -118,16 +118,11 @@ def export(
     output: Annotated[
         str, Arg("File or folder to write; - is standard output", short="o", complete="path")
     ] = "-",
-    types: Types = (),
-    topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
-    tags: TagFilter = (),
-    time_filter: TimeFilter = None,
-    from_date: FromDate = None,
-    to_date: ToDate = None,
     private: Annotated[bool, Arg("Also private memories")] = False,
     untrusted: Annotated[bool, Arg("Also memories that are not approved here")] = False,
     everywhere: OfUser = False,
     force: Annotated[bool, Arg("Replace a file, or an earlier export in a folder")] = False,
+    **filters: Unpack[Filters],
 ) -> ExportWritten:
     """Write the memories for another program or project
 
@@ -140,15 +135,7 @@ def export(
             "there is no project here", hint="--user exports your memory for all projects"
         )
     path = _target(call, format, output, force=force)
-    conditions = narrowed(
-        call,
-        types=types,
-        topic=topic,
-        tags=tags,
-        time_filter=time_filter,
-        from_date=from_date,
-        to_date=to_date,
-    )
+    conditions = narrowed(call, **filters)
     selection = exporting.select(call, conditions, private=private, untrusted=untrusted)
     document = _Document(call, selection, format, shows=path is not None)
     is_private = private or call.mind.is_users

@@ -1,7 +1,7 @@
 """The operations store, search, list and delete of the `memory` tool."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypedDict, Unpack
 
 from mimo.call import Call
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
@@ -15,7 +15,6 @@ from mimo.operations.rows import (
     Again,
     Already,
     BriefQuery,
-    CategoryFilter,
     Facts,
     File,
     FromDate,
@@ -173,6 +172,15 @@ def store(
     )
 
 
+class _Filters(TypedDict, total=False):
+    """The filters of its searches and lists."""
+
+    category: Annotated[Category | None, Arg("Only this category", agents="")]
+    time_filter: TimeFilter
+    from_date: FromDate
+    to_date: ToDate
+
+
 @command(
     MEMORY,
     operation="search",
@@ -190,16 +198,10 @@ def search(
     *,
     limit: Limit = 10,
     threshold: Threshold = None,
-    category: CategoryFilter = None,
-    time_filter: TimeFilter = None,
-    from_date: FromDate = None,
-    to_date: ToDate = None,
+    **filters: Unpack[_Filters],
 ) -> MemorySearch:
     """Find the memories that best match a query"""
-    conditions = narrowed(
-        call, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
-    )
-    options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
+    options = finding.Options(filter=narrowed(call, **filters), limit=limit, threshold=threshold)
     hits, matches = finding.search_with_user(call, query, options)
     return MemorySearch(
         results=tuple(
@@ -233,17 +235,11 @@ def list_memories(
     *,
     limit: Limit = 20,
     offset: Offset = 0,
-    category: CategoryFilter = None,
     sort: Annotated[MemorySort, Arg("Order of the list", agents="")] = MemorySort.RECENT,
-    time_filter: TimeFilter = None,
-    from_date: FromDate = None,
-    to_date: ToDate = None,
+    **filters: Unpack[_Filters],
 ) -> MemoryList:
     """Browse the memories page by page"""
-    conditions = narrowed(
-        call, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
-    )
-    options = finding.Options(filter=conditions, limit=limit, offset=offset)
+    options = finding.Options(filter=narrowed(call, **filters), limit=limit, offset=offset)
     if sort is MemorySort.DECAY_SCORE:
         page = overview.strongest_first(call, options)
     else:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 from mimo.call import Call
 from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command
@@ -14,16 +14,12 @@ from mimo.operations.rows import (
     NONE_PASSES,
     At,
     Facts,
-    FromDate,
+    Filters,
     Limit,
     Offset,
     OfUser,
     Reference,
-    TagFilter,
-    TimeFilter,
-    ToDate,
     TrustLabel,
-    Types,
     Untrusted,
     facts,
     narrowed,
@@ -228,24 +224,16 @@ def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
 def list_(
     call: Call,
     *,
-    types: Types = (),
-    topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
-    outcomes_: Annotated[
-        tuple[str, ...], Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", wire="outcomes")
-    ] = (),
-    tags: TagFilter = (),
     limit: Limit = 50,
     offset: Offset = 0,
     sort: Annotated[Sort, Arg("Order of the list")] = Sort.RECENT,
-    time_filter: TimeFilter = None,
-    from_date: FromDate = None,
-    to_date: ToDate = None,
     private: Annotated[bool, Arg("Only private memories, which git does not get")] = False,
     untrusted: Annotated[bool, Arg("Only memories that are not approved here")] = False,
     all_projects: Annotated[bool, Arg("Memories of all registered projects")] = False,
     at: At = None,
     everywhere: OfUser = False,
     chunks: Annotated[bool, Arg("List the chunks of ingested files one by one")] = False,
+    **filters: Unpack[Filters],
 ) -> MemoryRows:
     """List the memories, newest first
 
@@ -261,18 +249,7 @@ def list_(
     if at is not None:
         state = past.at(call, at)
         call, notice = state.call, state.label
-    conditions = narrowed(
-        call,
-        types=types,
-        topic=topic,
-        outcomes=outcomes_,
-        tags=tags,
-        time_filter=time_filter,
-        from_date=from_date,
-        to_date=to_date,
-        private=private,
-        untrusted=untrusted,
-    )
+    conditions = narrowed(call, private=private, untrusted=untrusted, **filters)
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     if all_projects:
         return _of_projects(call, options, private=private, chunks=chunks)

@@ -1,6 +1,6 @@
 """`mind search by-topic`, `by-context` and `recent`: searches that return whole memories."""
 
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from mimo.call import Call
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
@@ -16,11 +16,9 @@ from mimo.operations.rows import (
     NONE_PASSES,
     Limit,
     LinkedMemory,
-    OtherFromDate,
-    OtherToDate,
     Query,
     Remembered,
-    TimeFilter,
+    Times,
     Weak,
     linked_memories,
     narrowed,
@@ -137,12 +135,10 @@ def by_context(
     *,
     limit: Limit = 10,
     threshold: Threshold = None,
-    time_filter: TimeFilter = None,
-    from_date: OtherFromDate = None,
-    to_date: OtherToDate = None,
+    **times: Unpack[Times],
 ) -> InContext:
     """Find memories about a question, and those linked to them"""
-    conditions = narrowed(call, time_filter=time_filter, from_date=from_date, to_date=to_date)
+    conditions = narrowed(call, **times)
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     matches = finding.search(call, query, options)
     records = [hit.record for hit in matches.hits]
@@ -177,18 +173,10 @@ def recent(
     *,
     limit: Limit = 10,
     type: Annotated[str | None, Arg("Only this type of memory", agents="", complete="type")] = None,
-    time_filter: TimeFilter = None,
-    from_date: OtherFromDate = None,
-    to_date: OtherToDate = None,
+    **times: Unpack[Times],
 ) -> Recent:
     """Show the newest memories"""
-    conditions = narrowed(
-        call,
-        types=(type,) if type else (),
-        time_filter=time_filter,
-        from_date=from_date,
-        to_date=to_date,
-    )
+    conditions = narrowed(call, types=(type,) if type else (), **times)
     page = finding.folded(call, finding.Options(filter=conditions, limit=limit))
     results = tuple(map(_fold_row, page.records, remembered(call, page.records)))
     reason = NONE_PASSES if not results and conditions != Filter() else None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
@@ -18,13 +18,9 @@ from mimo.operations.rows import (
     NONE_PASSES,
     At,
     Facts,
+    Filters,
     Limit,
-    OtherFromDate,
-    OtherToDate,
     Query,
-    TagFilter,
-    TimeFilter,
-    Types,
     facts_of,
     facts_of_hits,
     matched,
@@ -138,12 +134,7 @@ def search(
         Scope,
         Arg("This project, all registered ones, or also those in the shared index", agents=""),
     ] = Scope.PROJECT,
-    types: Types = (),
     limit: Limit = 10,
-    tags: TagFilter = (),
-    time_filter: TimeFilter = None,
-    from_date: OtherFromDate = None,
-    to_date: OtherToDate = None,
     threshold: Threshold = None,
     at: At = None,
     private: Annotated[
@@ -153,6 +144,7 @@ def search(
     everywhere: Annotated[
         bool, Arg("Only your memory for all projects", wire="user", surfaces=Surface.CLI)
     ] = False,
+    **filters: Unpack[Filters],
 ) -> SearchResults:
     """Find memories by meaning and by words
 
@@ -163,9 +155,7 @@ def search(
     """
     _check(call, scope, at, private=private, everywhere=everywhere)
     call, revision = _at(call, at)
-    conditions = narrowed(
-        call, types=types, tags=tags, time_filter=time_filter, from_date=from_date, to_date=to_date
-    )
+    conditions, types = narrowed(call, **filters), filters.get("types", ())
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     call.mind.prepare()
     if scope is Scope.ORG:

@@ -16,10 +16,10 @@ from mimo.index.meanings import NEAREST, READABLE
 from mimo.index.postgres import schema, writing
 from mimo.index.postgres.connection import Server
 from mimo.index.rows import Hit, Newer
-from mimo.index.schema import COLUMNS, Totals, newest_first, to_number
+from mimo.index.schema import COLUMNS, Totals, newest_first
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.index.tables import REACH
-from mimo.memory.model import Filter, Kind, Outcome, Record, tag_key, topic_key
+from mimo.memory.model import Filter, Kind, Outcome, Record
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,13 +52,9 @@ _CURRENT = (
 )
 """The condition that nothing in the same state supersedes a memory, as in `schema.CURRENT`."""
 
-_TERMS = {
-    "private": "false",
-    "approved": "e.approved",
-    "unapproved": "NOT e.approved",
-    "current": _CURRENT.format(m="m", e="e"),
-    "whole": "m.parent IS NULL AND starts_with(m.path, '.mind/')",
-}
+_DIALECT = selection.Dialect(
+    "NOT e.shadowed", "e.approved", _CURRENT.format(m="{0}", e="e"), "mind.tags"
+)
 
 
 class View(NamedTuple):
@@ -335,8 +331,7 @@ class SharedSource:
 
     def newer(self, ids: Mapping[int, str]) -> Mapping[int, Newer]:
         """Returns, by key, the memories that claim to supersede each of some."""
-        claims = dict.fromkeys(ids, Newer())
-        for old, new, has_effect in self._rows(
+        claims = self._rows(
             "SELECT o.key, s.id, se.approved OR NOT oe.approved FROM mind.memories o"
             " JOIN mind.entries oe ON oe.memory = o.key AND oe.view = ANY (%(views)s)"
             " JOIN mind.supersedes l ON l.project = o.project AND l.target = o.id"
@@ -344,13 +339,8 @@ class SharedSource:
             " JOIN mind.memories s ON s.key = l.memory WHERE o.key = ANY (%(keys)s)"
             f" AND NOT se.shadowed AND s.id <> o.id ORDER BY {newest_first('s')}",
             {"keys": list(ids)},
-        ):
-            superseded_by, claimed_by = claims[old]
-            if has_effect:
-                claims[old] = Newer((*superseded_by, new), claimed_by)
-            else:
-                claims[old] = Newer(superseded_by, (*claimed_by, new))
-        return claims
+        )
+        return rows.newer(ids, claims)
 
     def competing(self, ids: Mapping[int, str]) -> Mapping[int, tuple[str, ...]]:
         """Returns, by key, the other current decisions on the topic of each of some."""
@@ -480,35 +470,11 @@ class SharedCompared(NamedTuple):
         return self.source._cosines(self.encoder, self.query, names, ENCODED_LENGTH)  # noqa: SLF001
 
 
-def condition(filter: Filter) -> tuple[str, dict[str, Any]]:
+def condition(filter: Filter) -> tuple[str, dict[str, object]]:
     """Returns a filter as SQL over the memories `m` and the entries `e`, and the values."""
-    terms, values = ["NOT e.shadowed"], dict[str, Any]()
-    if filter.types is not None:
-        terms.append("m.type = ANY (%(types)s)")
-        values["types"] = [kind.value for kind in filter.types]
-    for number, tag in enumerate(sorted(filter.tags)):
-        terms.append(
-            f"EXISTS (SELECT 1 FROM mind.tags t WHERE t.memory = m.key AND t.tag = %(tag{number})s)"
-        )
-        values[f"tag{number}"] = tag_key(tag)
-    if filter.topic is not None:
-        terms.append("m.topic_key = %(topic)s")
-        values["topic"] = topic_key(filter.topic)
-    if filter.outcomes:
-        pending = "m.type = 'decision' AND m.outcome IS NULL"
-        either = f" OR {pending}" if None in filter.outcomes else ""
-        terms.append(f"(m.outcome = ANY (%(outcomes)s){either})")
-        values["outcomes"] = [outcome.value for outcome in filter.outcomes if outcome]
-    for name, term in _TERMS.items():
-        if getattr(filter, name):
-            terms.append(term)
-    if filter.since is not None:
-        terms.append("m.created >= %(since)s")
-        values["since"] = to_number(filter.since)
-    if filter.until is not None:
-        terms.append("m.created < %(until)s")
-        values["until"] = to_number(filter.until)
-    return " AND ".join(terms), values
+    where, values = selection.condition(filter, dialect=_DIALECT)
+    names = [f"filter{number}" for number in range(len(values))]
+    return where.replace("?", "%({})s").format(*names), dict(zip(names, values, strict=True))
 
 
 def _record(row: Sequence[Any]) -> Record:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -113,6 +114,7 @@ def client(
     question: "Callable[[Client], Awaitable[Any]]",
     toolsets: Sequence[str] = ("all", "legacy"),
     naming: str = "underscore",
+    era: Any = "auto",
 ) -> Any:
     """Returns what a client of the SDK gets from a server in this process."""
     import anyio
@@ -124,10 +126,42 @@ def client(
     app = App(Memory(lambda: call.mind), all_commands(), toolsets=toolsets, naming=naming)
 
     async def talk() -> Any:
-        async with Client(app.server()) as connected:
+        async with Client(app.server(), mode=era) as connected:
             return await question(connected)
 
     return anyio.run(talk)
+
+
+def over_pipe(
+    folder: Path,
+    question: "Callable[[Client], Awaitable[Any]]",
+    *args: str,
+    era: Any = "auto",
+    **env: str,
+) -> Any:
+    """Returns what a client gets from a process of `mind mcp` in a folder."""
+    import anyio
+    from mcp.client import Client
+    from mcp.client.stdio import StdioServerParameters
+
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "mimo", "mcp", *args],
+        env=environment(**env),
+        cwd=folder,
+    )
+
+    async def talk() -> Any:
+        async with Client(server, mode=era) as connected:
+            return await question(connected)
+
+    return anyio.run(talk)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Returns the variables of a process of mind, which fails if Python warns."""
+    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
+    return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"} | more
 
 
 def call_tool(call: Call, tool: str, arguments: Mapping[str, object], **server: Any) -> Any:

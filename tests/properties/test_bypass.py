@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.call import Call, Caller, Surface
@@ -158,7 +158,6 @@ def test_no_odd_key_leads_anywhere(guarded: Call, tool: str) -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=20), st.sampled_from(["listMemory", "getMemory"]))
-@settings(max_examples=200, derandomize=True)
 @pytest.mark.req("002-36", "002-63")
 def test_whatever_the_name_only_what_is_permitted_is_read(
     guarded: Call, namespace: str, key: str, tool: str
@@ -175,7 +174,6 @@ def test_whatever_the_name_only_what_is_permitted_is_read(
 
 
 @given(st.from_regex(r"(session|agent)\.?[a-zA-Z._%/-]{0,12}", fullmatch=True))
-@settings(max_examples=200, derandomize=True)
 @pytest.mark.req("002-35", "002-36", "002-63")
 def test_whatever_the_name_only_what_is_permitted_is_written(guarded: Call, namespace: str) -> None:
     forward(guarded)

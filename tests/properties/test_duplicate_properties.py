@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mimo.memory.duplicates import ALIKE, likeness, statement, telling
@@ -21,7 +21,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
     st.none() | TEXT,
     st.none() | TEXT,
 )
-@settings(max_examples=40)
 def test_a_stored_text_is_not_stored_again(call, kind, content, title, topic):
     """However its file had to put it, be it with a heading, a link or half a header in it."""
     first, again = (

@@ -214,7 +214,6 @@ def call(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
 
 @pytest.mark.req("000-01")
 @pytest.mark.req("000-28")
-@settings(max_examples=60)
 @given(machine=machines())
 def test_a_procedure_behaves_as_documented(call: Call, machine: Machine) -> None:
     execution, commands = start(call, machine)

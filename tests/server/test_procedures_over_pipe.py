@@ -3,17 +3,17 @@
 import json
 import os
 import signal
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
+from mimo.call import Call
 from mimo.features.procedures.commands import PROGRAM_WAITS_MS
+from tests import kit
 from tests.sample_procedures import GREET, WAIT, text
 
 LOG = "{module: step, function: log, args: [{message: begun}]}"
@@ -28,23 +28,6 @@ states:
     transitions: [{event: success, target: done}]
   done: {}
 """
-
-
-def asked(folder: Path, ask: Callable[[Client], Awaitable[Any]]) -> Any:
-    """Returns what a client gets from a server of its own."""
-    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "mimo", "mcp"],
-        env=kept | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"},
-        cwd=folder,
-    )
-
-    async def talk() -> Any:
-        async with Client(server) as client:
-            return await ask(client)
-
-    return anyio.run(talk)
 
 
 async def told(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -84,12 +67,12 @@ async def add(client: Client, name: str, states: str) -> None:
 @pytest.mark.req("000-12")
 @pytest.mark.req("000-22")
 @pytest.mark.req("000-24")
-def test_a_procedure_is_registered_and_run_in_one_call(project: Path) -> None:
+def test_a_procedure_is_registered_and_run_in_one_call(call: Call) -> None:
     async def talk(client: Client) -> Any:
         await add(client, "greet", GREET)
         return await told(client, "run_procedure", name="greet", context={"who": "Ada"})
 
-    done = asked(project, talk)
+    done = kit.client(call, talk)
 
     assert isinstance(done.pop("duration_ms"), int)
     assert done.pop("execution_id").startswith("greet_")
@@ -120,7 +103,7 @@ def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
         done = await until(client, id_, lambda run: run["status"] != "running")
         return begun, waits, done
 
-    begun, waits, done = asked(project, talk)
+    begun, waits, done = kit.over_pipe(project, talk)
 
     assert begun == {
         "execution_id": begun["execution_id"],
@@ -136,7 +119,7 @@ def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
 
 @pytest.mark.req("000-08")
 @pytest.mark.req("000-28")
-def test_a_run_that_asks_returns_at_once_with_the_events_that_answer_it(project: Path) -> None:
+def test_a_run_that_asks_returns_at_once_with_the_events_that_answer_it(call: Call) -> None:
     async def talk(client: Client) -> Any:
         await add(client, "wait", WAIT)
         with anyio.fail_after(PROGRAM_WAITS_MS / 1000):
@@ -146,7 +129,7 @@ def test_a_run_that_asks_returns_at_once_with_the_events_that_answer_it(project:
         sent = await told(client, "send_event", execution_id=id_, event="yes")
         return asks, seen, sent, await told(client, "resume_procedure", execution_id=id_)
 
-    asks, seen, sent, done = asked(project, talk)
+    asks, seen, sent, done = kit.client(call, talk)
 
     assert asks["status"] == "interrupted"
     assert (asks["question"], asks["waits_for"]) == ("Go on?", ["yes", "no"])
@@ -163,7 +146,7 @@ def test_an_async_run_outlives_the_server_that_began_it(project: Path) -> None:
         await add(client, "wait", WAIT)
         return await told(client, "run_procedure", name="wait", **{"async": True})
 
-    begun = asked(project, begin)
+    begun = kit.over_pipe(project, begin)
 
     async def follow(client: Client) -> Any:
         id_ = begun["execution_id"]
@@ -171,7 +154,7 @@ def test_an_async_run_outlives_the_server_that_began_it(project: Path) -> None:
         await told(client, "send_event", execution_id=id_, event="no")
         return await until(client, id_, lambda run: run["status"] != "running")
 
-    done = asked(project, follow)
+    done = kit.over_pipe(project, follow)
     assert (done["status"], done["current_state"]) == ("completed", "stopped")
 
 
@@ -194,7 +177,7 @@ def test_a_run_whose_process_is_ended_is_interrupted_and_can_be_resumed(
         await told(client, "send_event", execution_id=id_, event="yes")
         return killed, again, await until(client, id_, lambda run: run["status"] != "running")
 
-    killed, again, done = asked(project, talk)
+    killed, again, done = kit.over_pipe(project, talk)
 
     assert (killed["status"], killed["error"]) == ("interrupted", why)
     assert again["status"] == "running"
@@ -210,7 +193,7 @@ def test_a_run_is_cancelled_by_another_call(project: Path) -> None:
         await until(client, id_, lambda run: run["current_state"] == "second")
         return await told(client, "cancel_procedure", execution_id=id_, reason="enough")
 
-    stopped = asked(project, talk)
+    stopped = kit.over_pipe(project, talk)
 
     assert (stopped["status"], stopped["error"]) == ("interrupted", "cancelled: enough")
 
@@ -233,7 +216,7 @@ def test_a_call_reports_progress_and_cancelling_it_stops_the_run(project: Path) 
         assert scope.cancelled_caught
         return heard, await until(client, "latest", lambda run: run["status"] != "running")
 
-    heard, stopped = asked(project, talk)
+    heard, stopped = kit.over_pipe(project, talk)
 
     assert heard[0][1] == "slow: second"
     assert (stopped["status"], stopped["error"]) == ("interrupted", "the caller cancelled the call")
@@ -241,12 +224,12 @@ def test_a_call_reports_progress_and_cancelling_it_stops_the_run(project: Path) 
 
 
 @pytest.mark.req("000-28")
-def test_a_call_beyond_its_time_limit_is_interrupted(project: Path) -> None:
+def test_a_call_beyond_its_time_limit_is_interrupted(call: Call) -> None:
     async def talk(client: Client) -> Any:
         await add(client, "slow", SLOW)
         return await told(client, "run_procedure", name="slow", timeout=50)
 
-    stopped = asked(project, talk)
+    stopped = kit.client(call, talk)
 
     assert (stopped["status"], stopped["error"]) == ("interrupted", "timed out after 50 ms")
 
@@ -255,7 +238,7 @@ def test_a_call_beyond_its_time_limit_is_interrupted(project: Path) -> None:
 @pytest.mark.req("000-20")
 @pytest.mark.req("000-21")
 @pytest.mark.req("000-26")
-def test_procedures_are_listed_and_recalled(project: Path) -> None:
+def test_procedures_are_listed_and_recalled(call: Call) -> None:
     async def talk(client: Client) -> Any:
         await add(client, "wait", WAIT)
         await add(client, "greet", GREET)
@@ -264,7 +247,7 @@ def test_procedures_are_listed_and_recalled(project: Path) -> None:
             await told(client, "recall_procedure", name="greet"),
         )
 
-    listed, recalled = asked(project, talk)
+    listed, recalled = kit.client(call, talk)
 
     assert [
         (row["name"], row["version"], row["description"], row["state_count"])
@@ -285,7 +268,7 @@ def test_procedures_are_listed_and_recalled(project: Path) -> None:
 @pytest.mark.req("000-05")
 @pytest.mark.req("000-18")
 @pytest.mark.req("000-23")
-def test_an_error_names_the_wrong_argument(project: Path) -> None:
+def test_an_error_names_the_wrong_argument(call: Call) -> None:
     async def talk(client: Client) -> list[str]:
         await add(client, "greet", GREET)
         return [
@@ -299,7 +282,7 @@ def test_an_error_names_the_wrong_argument(project: Path) -> None:
             await refused(client, "recall_procedure", name="great"),
         ]
 
-    errors = asked(project, talk)
+    errors = kit.client(call, talk)
 
     assert [error.splitlines()[0] for error in errors] == [
         "error: `name` is missing [VALIDATION_ERROR]",
@@ -331,7 +314,7 @@ def test_an_async_run_of_an_agent_acts_as_that_agent(project: Path) -> None:
             runs.append(await until(client, id_, lambda run: run["status"] != "running"))
         return runs
 
-    added, forged_run = asked(project, talk)
+    added, forged_run = kit.over_pipe(project, talk)
 
     assert (added["context"]["scope"], added["context"]["trust"]) == ("user", "untrusted")
     assert forged_run["status"] == "failed"
@@ -340,18 +323,18 @@ def test_an_async_run_of_an_agent_acts_as_that_agent(project: Path) -> None:
     assert {json.loads(line)["event"].get("agent") for line in lines} == {"mcp"}
 
 
-def test_an_agent_cannot_run_programs_without_consent(project: Path) -> None:
+def test_an_agent_cannot_run_programs_without_consent(call: Call) -> None:
     shell = SLOW.replace(LOG, RUN)
 
     async def talk(client: Client) -> Any:
         added = await told(client, "register_procedure", text=text("sh", shell))
         return added, await refused(client, "run_procedure", name="sh")
 
-    added, error = asked(project, talk)
+    added, error = kit.client(call, talk)
 
     assert added["trust"] == "untrusted"
     assert "[UNTRUSTED]" in error
-    assert not (project / "made").exists()
+    assert not (call.mind.project.root / "made").exists()
 
 
 RUN = "{module: shell, function: run, args: [touch, made]}"

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ import anyio
 import pytest
 from mcp import MCPError
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
+from mimo.call import Call
 from mimo.server import stdio
+from tests import kit
 
 INVALID_PARAMS = -32602
 
@@ -23,29 +23,6 @@ INVALID_PARAMS = -32602
 @pytest.fixture(params=["auto", "legacy"])
 def era(request: pytest.FixtureRequest) -> Any:
     return request.param
-
-
-def environment(**more: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
-    return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"} | more
-
-
-def asked(
-    folder: Path, era: Any, ask: Callable[[Client], Awaitable[Any]], *args: str, **env: str
-) -> Any:
-    """Returns what a client gets from `mind mcp` running in `folder`."""
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "mimo", "mcp", *args],
-        env=environment(**env),
-        cwd=folder,
-    )
-
-    async def talk() -> Any:
-        async with Client(server, mode=era) as client:
-            return await ask(client)
-
-    return anyio.run(talk)
 
 
 async def stored(client: Client, content: str) -> str:
@@ -73,7 +50,7 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
         read = await client.read_resource(f"mind://memory/{identity}")
         return identity, matches, listed, templates, read
 
-    identity, matches, listed, templates, read = asked(project, era, talk)
+    identity, matches, listed, templates, read = kit.over_pipe(project, talk, era=era)
 
     assert [row["id"] for row in matches.structured_content["results"]] == [identity]
     assert "The staging database is reset every night" in matches.content[0].text
@@ -87,7 +64,7 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
     assert content.text == next((project / ".mind/facts").glob("*.md")).read_text(encoding="utf-8")
 
 
-def test_arguments_that_can_mean_one_thing_are_accepted(project: Path) -> None:
+def test_arguments_that_can_mean_one_thing_are_accepted(call: Call) -> None:
     calls: list[tuple[str, dict[str, Any]]] = [
         ("save_insight", {"content": "Vercel strips cookies", "tags": "api", "private": "false"}),
         ("save_checkpoint", {"text": "Half done", "next_steps": '["write the test"]'}),
@@ -102,7 +79,7 @@ def test_arguments_that_can_mean_one_thing_are_accepted(project: Path) -> None:
     async def talk(client: Client) -> list[Any]:
         return [await client.call_tool(name, arguments) for name, arguments in calls]
 
-    *answers, wrong, unknown, twice = asked(project, "auto", talk)
+    *answers, wrong, unknown, twice = kit.client(call, talk)
 
     assert [answer.is_error for answer in answers] == [False] * 5
     rows = answers[2].structured_content["memories"]
@@ -118,7 +95,7 @@ def test_arguments_that_can_mean_one_thing_are_accepted(project: Path) -> None:
         assert message in refused.content[0].text
 
 
-def test_a_missing_resource_is_an_error_of_the_protocol(project: Path, era: Any) -> None:
+def test_a_missing_resource_is_an_error_of_the_protocol(call: Call, era: Any) -> None:
     async def talk(client: Client) -> list[MCPError]:
         errors = []
         for uri in ("mind://memory/nothing_here", "mind://other/thing", "file:///etc"):
@@ -127,31 +104,33 @@ def test_a_missing_resource_is_an_error_of_the_protocol(project: Path, era: Any)
             errors.append(caught.value)
         return errors
 
-    for error in asked(project, era, talk):
+    for error in kit.client(call, talk, era=era):
         assert error.code == INVALID_PARAMS
         assert error.data["error"]["code"] == "NOT_FOUND"
 
 
-def test_a_memory_that_changes_outside_is_seen_by_the_next_call(project: Path) -> None:
+def test_a_memory_that_changes_outside_is_seen_by_the_next_call(call: Call) -> None:
     async def talk(client: Client) -> tuple[Any, Any]:
         before = await client.call_tool("memory", {"operation": "list"})
-        (project / ".mind/facts").mkdir(exist_ok=True)
-        (project / ".mind/facts/by-hand.md").write_text("Written by hand\n", encoding="utf-8")
+        (call.mind.project.root / ".mind/facts").mkdir(exist_ok=True)
+        (call.mind.project.root / ".mind/facts/by-hand.md").write_text(
+            "Written by hand\n", encoding="utf-8"
+        )
         return before, await client.call_tool("memory", {"operation": "list"})
 
-    before, after = asked(project, "auto", talk)
+    before, after = kit.client(call, talk)
 
     assert (before.structured_content["total"], after.structured_content["total"]) == (0, 1)
 
 
 @pytest.mark.req("003-46")
 def test_outside_a_project_tools_are_listed_and_a_call_explains_how_to_name_one(
-    tmp_path: Path, era: Any
+    tmp_path: Path,
 ) -> None:
     async def talk(client: Client) -> Any:
         return await client.list_tools(), await client.call_tool("memory", {"operation": "list"})
 
-    listed, result = asked(tmp_path, era, talk)
+    listed, result = kit.over_pipe(tmp_path, talk)
 
     assert "memory" in [tool.name for tool in listed.tools]
     assert result.is_error
@@ -168,7 +147,7 @@ def test_the_project_can_be_named(project: Path, tmp_path: Path, way: str) -> No
     async def talk(client: Client) -> Any:
         return await client.call_tool("memory", {"operation": "list"})
 
-    assert not asked(tmp_path, "auto", talk, *args, **env).is_error
+    assert not kit.over_pipe(tmp_path, talk, *args, **env).is_error
 
 
 @pytest.mark.req("000-60")
@@ -223,7 +202,7 @@ def piped(folder: Path, lines: list[str]) -> Done:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=folder,
-        env=environment(),
+        env=kit.environment(),
     ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -281,7 +260,7 @@ def test_calls_before_the_end_of_the_input_are_answered(project: Path) -> None:
         input="\n".join(lines).encode(),
         capture_output=True,
         cwd=project,
-        env=environment(),
+        env=kit.environment(),
         check=True,
     )
     by_id = {answer["id"]: answer for answer in Done(ended).answers}
@@ -314,21 +293,14 @@ def test_a_request_with_an_invalid_id_is_refused(project: Path) -> None:
         }
 
 
-def test_a_wrong_setting_of_the_server_ends_it_with_an_error(project: Path) -> None:
+def test_a_wrong_setting_of_the_server_ends_it_with_an_error(call: Call) -> None:
     for option in (["--toolsets", "core,nope"], ["--tool-names", "camel"]):
-        ended = subprocess.run(
-            [sys.executable, "-m", "mimo", "-v", "mcp", *option],
-            capture_output=True,
-            cwd=project,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        assert (ended.returncode, ended.stdout) == (2, b"")
-        assert b"[VALIDATION_ERROR]" in ended.stderr
+        ended = kit.run(call, "-v", "mcp", *option, status=2)
+        assert ended.out == ""
+        assert "[VALIDATION_ERROR]" in ended.err
 
 
-def test_many_calls_at_once_are_all_answered_from_the_first_one_on(project: Path) -> None:
+def test_many_calls_at_once_are_all_answered_from_the_first_one_on(call: Call) -> None:
     async def talk(client: Client) -> tuple[list[Any], Any]:
         results: list[Any] = []
 
@@ -346,7 +318,7 @@ def test_many_calls_at_once_are_all_answered_from_the_first_one_on(project: Path
                 tasks.start_soon(store if number % 2 else search, number)
         return results, await client.call_tool("memory", {"operation": "list"})
 
-    results, listed = asked(project, "auto", talk)
+    results, listed = kit.client(call, talk)
 
     assert [result.content[0].text for result in results if result.is_error] == []
     assert listed.structured_content["total"] == 10

@@ -31,7 +31,7 @@ from mimo.server.app import listening
 from mimo.server.subscriptions import SKIPPED, _Compared
 from tests.conftest import NOW
 from tests.extensions.team.over_http import Served, served
-from tests.server.test_stdio import asked
+from tests.kit import over_pipe
 
 CONTEXT = "mind://context"
 TEMPLATE = ResourceTemplateReference(uri="mind://memory/{id}")
@@ -133,7 +133,7 @@ def test_an_edited_file_changes_the_notes_over_a_pipe(project: Path) -> None:
             with anyio.fail_after(20):
                 return named(await anext(aiter(changes)))
 
-    assert asked(project, "2026-07-28", talk) == CONTEXT
+    assert over_pipe(project, talk, era="2026-07-28") == CONTEXT
 
 
 def test_another_resource_can_not_be_subscribed(server: Served) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from threading import Barrier, Thread
+from unittest.mock import patch
 
 import pytest
 
@@ -524,7 +525,7 @@ def test_an_open_transaction_does_not_keep_others_from_writing(folder: Path) -> 
         with transaction.reading() as sql:
             assert words_in(sql) == ["milk", "tea"]
         put(writer, "rice")
-        with pytest.raises(CacheBusy):
+        with patch.object(disk, "WAIT_SECONDS", 0.1), pytest.raises(CacheBusy):
             writer.compact()
         transaction.end()
         writer.compact()

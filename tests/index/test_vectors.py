@@ -382,7 +382,7 @@ class AnyChange(RuleBasedStateMachine):
             assert_right(handle, self.stored)
 
 
-AnyChange.TestCase.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)
+AnyChange.TestCase.settings = settings(stateful_step_count=12)
 test_any_change = AnyChange.TestCase
 
 

@@ -68,12 +68,12 @@ def test_only_people_change_memories_of_the_log(call, log):
     assert log.read_text(encoding="utf-8") == LOG
 
 
-def test_a_log_of_thousands_of_lines_is_read_whole(call, log):
-    lines = (f"- Problem: number {number} fails" for number in range(3_000))
+def test_a_log_of_many_lines_is_read_whole(call, log):
+    lines = (f"- Problem: number {number} fails" for number in range(1_200))
     log.write_text("## 2026-11-19\n" + "\n".join(lines), encoding="utf-8")
 
-    assert list_(call, limit=1).total == 3_000
-    assert search(call, "number 2777").results[0].source_line == 2_779
+    assert list_(call, limit=1).total == 1_200
+    assert search(call, "number 1077").results[0].source_line == 1_079
 
 
 @pytest.fixture

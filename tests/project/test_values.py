@@ -16,7 +16,7 @@ from mimo.data import disk, files
 from mimo.data.sqlite import Database
 from mimo.errors import Invalid, QuotaExceeded, StorageFailed
 from mimo.memory.model import Problem
-from mimo.project.values import MOST_BYTES, MOST_ITEMS, ValueFiles, Values, path_of
+from mimo.project.values import MOST_ITEMS, ValueFiles, Values, path_of
 from tests.conftest import NOW
 
 PUT = """
@@ -230,9 +230,12 @@ def test_a_full_namespace_refuses_and_evicts_nothing(values: Values) -> None:
 
 @pytest.mark.parametrize("namespace", ["session.a", "agent.a"])
 @pytest.mark.req("002-58")
-def test_the_quota_counts_bytes(values: Values, namespace: str) -> None:
+def test_the_quota_counts_bytes(
+    values: Values, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.project.values.MOST_BYTES", 3_100_000)
     large = "x" * 1_000_000
-    for number in range(MOST_BYTES // 1_000_100):
+    for number in range(3):
         values.put(namespace, f"k{number}", large, None, NOW)
 
     with pytest.raises(QuotaExceeded, match="bytes"):

@@ -108,5 +108,5 @@ class StoreMachine(RuleBasedStateMachine):
         assert not list(self.root.rglob("*.tmp"))
 
 
-StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+StoreMachine.TestCase.settings = settings(stateful_step_count=20)
 TestStore = StoreMachine.TestCase

@@ -83,4 +83,4 @@ class ValuesMachine(RuleBasedStateMachine):
 
 
 TestValues = pytest.mark.req("002-25", "002-26", "002-55")(ValuesMachine.TestCase)
-TestValues.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestValues.settings = settings(stateful_step_count=20)

@@ -51,7 +51,7 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 ADAPTERS := $(VENV)/.adapters$(if $(RESOLUTION),-$(RESOLUTION))
 
 test-adapters: $(ADAPTERS)/.made ## Test the adapters with the real packages of other frameworks (RESOLUTION=lowest-direct for their lowest versions)
-	$(ADAPTERS)/bin/python -X utf8 -m pytest -q tests/adapters
+	$(ADAPTERS)/bin/python -X utf8 -m pytest -q tests/extensions/adapters
 
 $(ADAPTERS)/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(ADAPTERS)

@@ -260,9 +260,9 @@ def _run(words: Sequence[str], **options: Any) -> int:
         sys.stderr.write(f"error: {git.stderr}" if git.returncode else git.stderr)
         return git.returncode
     if words[0] == "memory-tool":
-        from mimo.memory_tool import main as tool
+        from mimo.extensions.adapters.memory_tool import answers
 
-        for line in tool(sys.stdin):
+        for line in answers(sys.stdin):
             sys.stdout.write(f"{line}\n")
         return 0
     from mimo.cli.main import main

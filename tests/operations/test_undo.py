@@ -22,7 +22,6 @@ from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.guard.policy import Operation, Request
 from mimo.index.index import Index
 from mimo.memory.model import Kind
-from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
 from mimo.operations.undoing import Action
@@ -50,6 +49,13 @@ def contents(call: Call) -> dict[str, bytes]:
         for path in root.rglob("*")
         if path.is_file() and not {".local", ".index", ".git", ".gitignore"} & set(path.parts)
     }
+
+
+def rename(call: Call, id: str, path: str) -> None:
+    """Moves a memory to another file, as a command that records the change."""
+    request = Request(tool="rename", operation=Operation.WRITE, at=NOW)
+    with undoing.recorded(call, request, command="rename", is_tool=True):
+        saving.move(call, [(lookup.one(call, id), path)])
 
 
 def path_of(call: Call, id: str) -> Path:
@@ -477,9 +483,7 @@ def test_purge_keeps_the_copies_of_other_files_of_that_name(call: Call) -> None:
 
 def test_purge_finds_the_copies_at_an_earlier_path(call: Call) -> None:
     id_ = added(call, "Hunter2 and more")
-    old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
-    tool = MemoryTool(call.mind.project.root)
-    assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
+    rename(call, id_, ".mind/facts/b.md")
     assert path_of(call, id_).name == "b.md"
     do(call, "rm", id=id_, purge=True)
 
@@ -647,9 +651,7 @@ def test_purge_unstages_a_later_text_and_the_text_at_another_path(
     git(repository, "commit", "-qm", "memory")
     do(call, "edit", id=id_, content="Hunter2 and more")
     git(repository, "add", "-A")
-    old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
-    tool = MemoryTool(call.mind.project.root)
-    assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
+    rename(call, id_, ".mind/facts/b.md")
     do(call, "rm", id=id_, purge=True)
     assert "Hunter2" not in published(repository)
     assert git(repository, "status", "--short") == f"D .mind/facts/{id_}.md"
@@ -749,9 +751,7 @@ def test_a_purged_change_unstages_its_text_unless_it_is_on_the_disk(
 @pytest.mark.attack("undo copies of other files lost")
 def test_purge_keeps_the_copies_of_another_memory_at_an_earlier_path(call: Call) -> None:
     id_ = added(call, "Hunter2 and more")
-    old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
-    tool = MemoryTool(call.mind.project.root)
-    assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
+    rename(call, id_, ".mind/facts/b.md")
     (call.mind.folder / f"facts/{id_}.md").write_text("---\nid: other\n---\nTea\n", "utf-8")
     do(call, "rm", id="other")
     do(call, "rm", id=id_, purge=True)
@@ -987,25 +987,6 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[object], str]:
         return capsys.readouterr().out
 
     return text_of
-
-
-def test_a_change_of_a_tool_without_a_command_is_not_called_a_command(
-    call: Call, printed: Callable[[object], str]
-) -> None:
-    tool = MemoryTool(call.mind.project.root)
-    tool.handle({"command": "create", "path": "/memories/a.md", "file_text": "Tea"})
-    tool.handle(
-        {"command": "str_replace", "path": "/memories/a.md", "old_str": "Tea", "new_str": "Mate"}
-    )
-
-    listed = printed(do(call, "undo", list=True))
-    undone = printed(do(call, "undo"))
-
-    assert "  memory tool: str_replace  " in listed
-    assert "  memory tool: create  " in listed
-    assert undone.startswith("✓ undid memory tool: str_replace  ")
-    assert "memory-files" not in listed + undone
-    assert all(len(line) <= 80 for line in listed.splitlines())
 
 
 def test_people_do_not_read_of_the_list_that_an_import_keeps(

@@ -1,11 +1,7 @@
 """The `mind policy` commands."""
 
 from mimo.call import Call
-from mimo.call.spec import specs_in
 from mimo.call.table import all_commands
-from mimo.features.conversations import commands as conversations
-from mimo.features.items import commands as items
-from mimo.features.memory_files import commands as memory_files
 from mimo.features.policy.commands import REQUESTS
 from mimo.guard.policy import FILE, TOOLS
 from tests.kit import ask
@@ -16,11 +12,7 @@ def write(call: Call, text: str) -> None:
 
 
 def test_a_rule_may_name_each_tool_in_any_spelling(call: Call) -> None:
-    adapters = (items, memory_files, conversations)
     declared = {spec.name for spec in all_commands().all()} | REQUESTS.keys()
-    declared |= {
-        spec.name for module in adapters for spec in specs_in(vars(module), module.__name__)
-    }
     assert declared <= set(TOOLS)
     names = [*TOOLS, "save/*", "load/*", "search/*", "evolve/*", "*"]
     for spelling in (str, str.upper, lambda name: name.replace("/", ".").replace("_", "-")):

@@ -7,10 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, islice, takewhile
 
-from mimo.data.disk import STORE
-from mimo.errors import Invalid
-from mimo.memory.codec.document import is_source
-from mimo.project.walk import is_markdown
+from mimo.api import Invalid, disk, document, walk
 
 ROOT = "/memories"
 README = f"{ROOT}/README.md"
@@ -75,7 +72,7 @@ def stored(path: str) -> str:
     """
     path = unicodedata.normalize("NFC", path)
     if path.rstrip("/") == ROOT:
-        return STORE
+        return disk.STORE
     if not path.startswith(f"{ROOT}/"):
         raise Invalid(f"`{path}` is not a path below {ROOT}", hint=f"start it with {ROOT}/")
     parts = path.removeprefix(f"{ROOT}/").removesuffix("/").split("/")
@@ -89,7 +86,7 @@ def stored(path: str) -> str:
         raise Invalid(f"`{path}` can't be used: `{inner[0]}` is not a folder of memories")
     if len(parts) > 1 and unicodedata.normalize("NFKC", parts[0]).casefold() in _FILES:
         raise Invalid(f"`{path}` can't be used: `{parts[0]}` is the name of a file of mind")
-    return f"{STORE}/{'/'.join(parts)}"
+    return f"{disk.STORE}/{'/'.join(parts)}"
 
 
 def _refused(part: str) -> str | None:
@@ -115,30 +112,30 @@ def _refused(part: str) -> str | None:
 def file_of(path: str) -> str:
     """Returns the place in the project of a file. Raises `Invalid` as `stored` does."""
     place = stored(path)
-    if place == STORE:
+    if place == disk.STORE:
         raise Invalid(f"The path {path} is not a file.")
-    return place if is_markdown(place) else f"{place}.md"
+    return place if walk.is_markdown(place) else f"{place}.md"
 
 
 def check_new(path: str) -> str:
     """Returns the place of a new file; raises `Invalid` unless the path can be one."""
     place = stored(path)
     name = place.rpartition("/")[2]
-    if place == STORE or path.endswith("/"):
+    if place == disk.STORE or path.endswith("/"):
         raise Invalid(f"`{path}` is a folder", hint="add the name of a file")
-    if not is_markdown(name) and not _ENDING.fullmatch(name[name.rfind(".") :]):
+    if not walk.is_markdown(name) and not _ENDING.fullmatch(name[name.rfind(".") :]):
         raise Invalid(f"`{path}` has no ending", hint=f"call it {path}.md")
     return file_of(path)
 
 
 def shown(place: str) -> str | None:
     """Returns the path of a file of the project as the tool shows it; None if it does not."""
-    if not place.startswith(f"{STORE}/") or is_source(place):
+    if not place.startswith(f"{disk.STORE}/") or document.is_source(place):
         return None
-    path = f"{ROOT}/{unicodedata.normalize('NFC', place).removeprefix(f'{STORE}/')}"
+    path = f"{ROOT}/{unicodedata.normalize('NFC', place).removeprefix(f'{disk.STORE}/')}"
     short = path.removesuffix(".md")
     name = short.rpartition("/")[2]
-    if short != path and "." in name[1:] and not is_markdown(name):
+    if short != path and "." in name[1:] and not walk.is_markdown(name):
         path = short if _ENDING.fullmatch(name[name.rfind(".") :]) else path
     try:
         is_same = file_of(path) == unicodedata.normalize("NFC", place)

@@ -1,12 +1,9 @@
-"""The commands of conversations, which `mimo.adapters` offers to programs only."""
+"""The commands of conversations, which the session of the Agents SDK calls."""
 
 from typing import Annotated
 
-from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Json, Tool, command
-from mimo.errors import Invalid, StorageFailed
-from mimo.features import conversations
-from mimo.frozen import frozen
+from mimo.api import Arg, Call, Effect, Invalid, Json, StorageFailed, Tool, command, frozen
+from mimo.extensions.adapters import conversations
 
 CONVERSATIONS = Tool(name="conversations", description="Turns of conversations")
 

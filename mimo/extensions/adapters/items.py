@@ -12,19 +12,21 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from mimo.data import disk
-from mimo.data.disk import STORE
-from mimo.data.files import PRIVATE
-from mimo.data.loads import MAX_DEPTH, DataError, loads
-from mimo.errors import Invalid
-from mimo.frozen import frozen
-from mimo.memory import ids
-from mimo.memory.codec.document import trim
-from mimo.memory.codec.file import read_moment
-from mimo.memory.model import Record
-from mimo.privacy.secrets import secrets_in
-from mimo.text.calendar import iso_utc
-from mimo.text.phrases import cut
+from mimo.api import (
+    DataError,
+    Invalid,
+    Record,
+    disk,
+    document,
+    files,
+    frozen,
+    ids,
+    iso_utc,
+    loads,
+    phrases,
+    read_moment,
+    secrets_in,
+)
 
 TAG = "item"
 """The tag of every item, by which lists and searches leave out other memories."""
@@ -58,7 +60,7 @@ def place_of(namespace: Sequence[str], key: str, *, private: bool) -> str:
     words = f"{namespace[-1]} {key}"
     words = ids.slug(words) if not secrets_in(words) else ""
     stem = f"{words}-{digest}" if words and not ids.holds_secret(words) else digest
-    return f"{PRIVATE if private else f'{STORE}/'}items/{stem}.md"
+    return f"{files.PRIVATE if private else f'{disk.STORE}/'}items/{stem}.md"
 
 
 def fields_of(item: Item, extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,14 +89,14 @@ def _text(value: Mapping[str, Any]) -> str:
 
 def _is_plain(text: str) -> bool:
     """Returns whether a file gives back a text exactly as it is."""
-    is_trimmed = bool(text.strip()) and trim(text) == text
+    is_trimmed = bool(text.strip()) and document.trim(text) == text
     return is_trimmed and not ({"\r", "\0"} & set(text)) and not text.startswith(_FENCE)
 
 
 def _title(value: Any) -> str | None:
     """Returns the beginning of the longest text in a value; None without one."""
     texts = [" ".join(text.split()) for text in _texts(value)]
-    return cut(max(texts, key=len), _TITLE) or None if texts else None
+    return phrases.cut(max(texts, key=len), _TITLE) or None if texts else None
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -129,7 +131,7 @@ def _value(content: str) -> dict[str, Any]:
     """Returns the value in a text; a person may have changed it, so any text is one."""
     if content.startswith(_FENCE) and content.endswith(_END):
         with suppress(DataError):
-            value = loads(content[len(_FENCE) : -len(_END)], depth=MAX_DEPTH)
+            value = loads(content[len(_FENCE) : -len(_END)])
             if isinstance(value, dict):
                 return value
     return {"content": content}

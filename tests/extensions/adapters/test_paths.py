@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mimo.data.disk import STORE
 from mimo.errors import Invalid
-from mimo.features.memory_files import (
+from mimo.extensions.adapters.memory_files import (
     MOST_CHARACTERS,
     README,
     check_new,

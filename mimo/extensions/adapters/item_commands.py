@@ -1,16 +1,32 @@
-"""The commands of items, which `mimo.adapters` offers to programs only."""
+"""The commands of items, which the store of LangGraph calls."""
 
 from datetime import datetime
 from typing import Annotated
 
-from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Json, Needs, Tool, command
-from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
-from mimo.features.items import TAG, Item, fields_of, item_of, matches, place_of
-from mimo.frozen import frozen, replace
-from mimo.guard import Operation
-from mimo.memory.model import Filter, Kind, Problem, Record
-from mimo.operations import finding, removing, saving
+from mimo.api import (
+    Arg,
+    Call,
+    Conflict,
+    Effect,
+    Filter,
+    Invalid,
+    Json,
+    Kind,
+    Needs,
+    Operation,
+    Problem,
+    Record,
+    SecretDetected,
+    StorageFailed,
+    Tool,
+    command,
+    finding,
+    frozen,
+    removing,
+    replace,
+    saving,
+)
+from mimo.extensions.adapters.items import TAG, Item, fields_of, item_of, matches, place_of
 
 ITEMS = Tool(name="items", description="Items of other frameworks")
 _FILTER = Filter(tags=frozenset({TAG}), approved=True)

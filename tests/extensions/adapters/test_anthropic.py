@@ -243,7 +243,7 @@ def test_the_asynchronous_runner_calls_the_tool(project: Path, messages: type[Me
 def test_the_example_on_the_page_runs(
     project: Path, messages: type[Messages], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = Path(__file__).parents[2] / "docs" / "memory-tool.md"
+    page = Path(__file__).parents[3] / "docs" / "memory-tool.md"
     code = page.read_text("utf-8").split("```python\n")[2].split("```")[0]
 
     exec(code.replace("path/to/project", str(project)), {})  # noqa: S102 - our own page

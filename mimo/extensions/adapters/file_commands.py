@@ -1,6 +1,6 @@
 """The commands of the memory tool of Anthropic, on the files of `/memories`.
 
-`mimo.memory_tool` offers them to programs; they are neither on the command line nor MCP tools.
+They are neither on the command line nor MCP tools.
 """
 
 import unicodedata
@@ -8,25 +8,44 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
-from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Needs, Tool, command, declared
-from mimo.data import files
-from mimo.data.disk import STORE
-from mimo.errors import Conflict, Denied, Invalid, MindError, NotFound, StorageFailed
-from mimo.features import memory_files
-from mimo.features.memory_files import GUIDE, README, ROOT, check_span, file_of
-from mimo.features.memory_files import missing as missing_text
-from mimo.frozen import frozen, replace
-from mimo.guard import Operation
-from mimo.guard.policy import Request
-from mimo.memory import codec
-from mimo.memory.codec import front_matter
-from mimo.memory.codec.document import Unreadable
-from mimo.memory.codec.file import read_document
-from mimo.memory.ids import folder_kind
-from mimo.memory.model import Kind, Memory, Problem, Record, kind_of
-from mimo.operations import finding, removing, saving
-from mimo.project.walk import LOG
+from mimo.api import (
+    Arg,
+    Call,
+    Conflict,
+    Denied,
+    Effect,
+    Invalid,
+    Kind,
+    Memory,
+    MindError,
+    Needs,
+    NotFound,
+    Operation,
+    Problem,
+    Record,
+    Request,
+    StorageFailed,
+    Tool,
+    Unreadable,
+    codec,
+    command,
+    declared,
+    disk,
+    files,
+    finding,
+    front_matter,
+    frozen,
+    ids,
+    kind_of,
+    read_document,
+    removing,
+    replace,
+    saving,
+    walk,
+)
+from mimo.extensions.adapters import memory_files
+from mimo.extensions.adapters.memory_files import GUIDE, README, ROOT, check_span, file_of
+from mimo.extensions.adapters.memory_files import missing as missing_text
 
 FILES = Tool(name="memory_files", description="Files of memories below /memories")
 MOST_AT_ONCE = 20
@@ -68,12 +87,12 @@ def view(
     if path == README:
         return FileAnswer(text=memory_files.numbered(path, GUIDE, span))
     place, sizes = memory_files.stored(path), _sizes_in(call, path)
-    if place == STORE or sizes:
-        if place == STORE:
+    if place == disk.STORE or sizes:
+        if place == disk.STORE:
             sizes[README] = len(GUIDE.encode())
-        folder = f"{ROOT}{place.removeprefix(STORE)}"
+        folder = f"{ROOT}{place.removeprefix(disk.STORE)}"
         return FileAnswer(text=memory_files.listing(folder, sizes, span))
-    if place == LOG:
+    if place == walk.LOG:
         return FileAnswer(text=_log(call, path, span))
     record = _record(call, path, missing_text(path))
     finding.note(call, [record])
@@ -211,7 +230,7 @@ def rename(
             raise Invalid(f"`{new_path}` is in `{old_path}` itself", hint="choose another folder")
         places = [start + record.place.path.removeprefix(folder) for record in records]
         for place in places:
-            file_of(f"{ROOT}{place.removeprefix(STORE)}")
+            file_of(f"{ROOT}{place.removeprefix(disk.STORE)}")
     else:
         start, moved = memory_files.check_new(new_path), records[0].place.path
         places = [start]
@@ -272,7 +291,7 @@ def _record(call: Call, path: str, missing: str) -> Record:
     place = _on_disk(call, file_of(path))
     if path == README:
         raise Invalid(f"`{path}` is made by mind and can't be changed")
-    if place == LOG:
+    if place == walk.LOG:
         raise Invalid(f"`{path}` is the log of the user, which mind never changes")
     _check_links(call, path, place)
     if call.mind.store.stamp(place) is None or memory_files.shown(place) is None:
@@ -301,8 +320,8 @@ def _with_lf(text: str) -> str:
 
 def _log(call: Call, path: str, span: tuple[int, int] | None) -> str:
     """Returns the view of the user's log, which may have no memory yet."""
-    _check_links(call, path, LOG)
-    data = files.content(call.mind.project.root / LOG)
+    _check_links(call, path, walk.LOG)
+    data = files.content(call.mind.project.root / walk.LOG)
     if data is None:
         raise NotFound(missing_text(path))
     text = memory_files.numbered(path, _with_lf(data.decode("utf-8", "replace")), span)
@@ -322,7 +341,7 @@ def _check_free(call: Call, path: str, taken: str) -> None:
     """Raises `Conflict` with `taken` if a path is in use, `Invalid` if it leads through a file."""
     place = memory_files.stored(path)
     is_used = path.rstrip("/") in (README, ROOT) or bool(_sizes_in(call, path))
-    for named in {place, file_of(path)} if place != STORE else ():
+    for named in {place, file_of(path)} if place != disk.STORE else ():
         name = _on_disk(call, named)
         _check_links(call, path, name)
         status = call.mind.store.stamp(name)
@@ -350,9 +369,9 @@ def _check_case(call: Call, path: str, place: str, moved: str = "") -> None:
         with suppress(OSError):
             entries = (root / folder).iterdir()
             names += (unicodedata.normalize("NFC", entry.name) for entry in entries)
-        if folder in (STORE, f"{STORE}/private"):
+        if folder in (disk.STORE, f"{disk.STORE}/private"):
             names += (kind.folder for kind in Kind)
-        if folder == STORE:
+        if folder == disk.STORE:
             names += ("MEMORY.md", "README.md")
         same = [candidate for candidate in names if candidate.casefold() == name.casefold()]
         if same and name not in same and f"{folder}/{same[0]}" != moved:
@@ -387,7 +406,7 @@ def _draft(call: Call, path: str, place: str, text: str) -> Memory:
 
 def _kind(path: str, place: str, value: Any) -> Kind:
     """Returns the type of a new file: that of its folder, or else the given one, or a fact."""
-    folder = folder_kind(place)
+    folder = ids.folder_kind(place)
     named = kind_of(value) if isinstance(value, str) else None
     if folder and named and folder is not named:
         raise Invalid(
@@ -432,7 +451,7 @@ def _meant(call: Call, path: str, missing: str, verb: str) -> list[Record]:
 
     Raises `NotFound` with `missing`, and `Denied` for `/memories` itself and too many files.
     """
-    if memory_files.stored(path) == STORE:
+    if memory_files.stored(path) == disk.STORE:
         raise Denied(f"Cannot {verb} the {ROOT} directory itself")
     inside = sorted(_sizes_in(call, path))
     if len(inside) > MOST_AT_ONCE:

@@ -10,12 +10,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from mimo.call import Call
-from mimo.data import files
-from mimo.data.sqlite import Database
-from mimo.errors import Invalid
-from mimo.guard.privacy import redacted
-from mimo.project.projects import index_owner, own_name
+from mimo.api import Call, Database, Invalid, files, projects, redacted
 
 _SCHEMA = (
     "CREATE TABLE turns (conversation TEXT NOT NULL, place INTEGER NOT NULL, turn TEXT NOT NULL, "
@@ -29,8 +24,8 @@ MOST_CHARACTERS = 20_000_000
 
 def _database(call: Call) -> closing[Database]:
     # A clone may bring conversations, but not under this name.
-    owner = index_owner(call.mind.home, call.mind.randomness)
-    name = f"{own_name('conversations', owner)}.db"
+    owner = projects.index_owner(call.mind.home, call.mind.randomness)
+    name = f"{projects.own_name('conversations', owner)}.db"
     return closing(Database(partial(files.local, call.mind.project.root, name), _SCHEMA))
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.cli.main import main as cli
 from mimo.data import files
+from mimo.extensions.adapters.memory_files import MOST_CHARACTERS
 from mimo.features.decisions.commands import decision
-from mimo.features.memory_files import MOST_CHARACTERS
 from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
 from mimo.features.review import trusting
@@ -611,6 +612,21 @@ def test_a_file_with_a_name_like_that_of_the_policy_is_approved_as_any_other(too
     assert "not approved" not in tool.view(path=path).text
 
 
+def test_a_change_of_the_tool_is_not_called_a_command(tool, capsys):
+    tool.create(path="/memories/a.md", file_text="Tea")
+    tool.str_replace(path="/memories/a.md", old_str="Tea", new_str="Mate")
+
+    assert cli(["--project", str(tool.root), "undo", "--list"]) == 0
+    assert cli(["--project", str(tool.root), "undo"]) == 0
+
+    printed = capsys.readouterr().out
+    assert "  memory tool: str_replace  " in printed
+    assert "  memory tool: create  " in printed
+    assert "✓ undid memory tool: str_replace  " in printed
+    assert "memory-files" not in printed
+    assert all(len(line) <= 80 for line in printed.splitlines())
+
+
 def test_outside_of_a_project_the_answer_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -695,7 +711,7 @@ def test_the_entry_of_the_tool_is_the_documented_one():
 
 
 def test_the_example_on_the_page_runs(project, monkeypatch):
-    page = Path(__file__).parents[1] / "docs" / "memory-tool.md"
+    page = Path(__file__).parents[3] / "docs" / "memory-tool.md"
     code = page.read_text("utf-8").split("```python\n")[1].split("```")[0]
     names: dict[str, Any] = {}
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.adapters import Memory
 from mimo.data.files import is_private
 from mimo.errors import Conflict, Denied, Invalid, NoProject, SecretDetected
-from mimo.features.items import Item, fields_of, item_of, matches, place_of
-from mimo.features.items.commands import delete, get, namespaces, put, search
+from mimo.extensions.adapters.item_commands import delete, get, namespaces, put, search
+from mimo.extensions.adapters.items import Item, fields_of, item_of, matches, place_of
+from mimo.extensions.adapters.memory import OpenMemory
 from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
 from mimo.features.search.commands import search as mind_search
@@ -157,7 +157,7 @@ def test_an_item_that_searches_leave_out_is_still_listed(call):
 
 
 def test_a_deleted_item_can_be_restored(call):
-    memory = Memory(call.mind.project.root, "agent")
+    memory = OpenMemory(call.mind.project.root, "agent")
     memory.call(put, namespace=["a"], key="k", value={"n": 1})
     changed = memory.call(delete, namespace=["a"], key="k").changed
     missing = memory.call(delete, namespace=["a"], key="k").changed
@@ -205,7 +205,7 @@ def test_a_value_must_be_a_json_object(call, value: Any):
 
 @pytest.mark.attack("secret stored by an adapter")
 def test_a_secret_is_refused_and_not_in_the_name_of_a_file(call):
-    memory = Memory(call.mind.project.root, "agent")
+    memory = OpenMemory(call.mind.project.root, "agent")
 
     with pytest.raises(SecretDetected):
         memory.call(put, namespace=["a"], key="k", value={"content": f"key {_KEY}"})
@@ -223,7 +223,7 @@ def test_an_item_that_the_user_has_not_approved_is_not_given(call, tmp_path, hom
     make_store(clone, "items")
     text = (call.mind.project.root / place).read_text("utf-8")
     (clone / place).write_text(text.replace("all", "the"), encoding="utf-8")
-    memory = Memory(clone, "agent")
+    memory = OpenMemory(clone, "agent")
 
     assert memory.call(get, namespace=list(ANN), key="a").items == ()
     assert memory.call(search).items == ()
@@ -239,7 +239,7 @@ def test_an_item_that_the_user_has_not_approved_is_not_given(call, tmp_path, hom
 def test_a_policy_binds_items(call):
     policy = "tool_permissions:\n  mind_add:\n    operations: [read]\n"
     (call.mind.project.root / ".mind/policy.yaml").write_text(policy, encoding="utf-8")
-    memory = Memory(call.mind.project.root, "agent")
+    memory = OpenMemory(call.mind.project.root, "agent")
 
     with pytest.raises(Denied):
         memory.call(put, namespace=["a"], key="k", value={"n": 1})
@@ -279,7 +279,7 @@ def test_a_conflict_is_tried_again(call, monkeypatch):
 
 def test_a_project_that_is_made_later_is_used(tmp_path: Path, monkeypatch, home):
     monkeypatch.chdir(tmp_path)
-    memory = Memory(None, "agent")
+    memory = OpenMemory(None, "agent")
     with pytest.raises(NoProject):
         memory.call(search)
     init(tmp_path, home, now=NOW)

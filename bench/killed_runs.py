@@ -40,7 +40,7 @@ def prepare(folder: Path) -> None:
     from mimo.call import Call
     from mimo.features.procedures import library
     from mimo.mind import Mind
-    from tests.calls import with_console
+    from tests.kit import with_console
 
     subprocess.run([*MIND, "init"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     call = Call(Mind.open(folder))

@@ -1,25 +1,32 @@
-"""The kit of tests: a command line, a memory file, a repository, a client."""
+"""The kit of tests: a command line, a caller, a memory file, a repository, a server, a client."""
 
 import io
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli.main import main
+from mimo.frozen import replace
+from mimo.mind import Mind
+from mimo.operations import asking
 from mimo.operations.invoke import invoke
 from tests.conftest import git
 
 if TYPE_CHECKING:
     from mcp.client import Client
+
+    from mimo.call import Answers
+    from mimo.operations.listening import Memory
 
 
 class Ran(NamedTuple):
@@ -64,6 +71,22 @@ def do(call: Call, path: str, by: Caller | str | None = None, /, **arguments: An
     if not isinstance(by, Caller):
         by = Caller(surface=Surface.MCP if by else Surface.CLI, name=by)
     return invoke(all_commands().at(path), call.by(by), arguments)
+
+
+def acting_as(call: Call, name: str | None, **parts: Any) -> Call:
+    """Returns a call of an agent that is connected over MCP; of a person if `name` is None."""
+    surface = Surface.CLI if name is None else Surface.MCP
+    return call.by(Caller(surface=surface, name=name, **parts))
+
+
+def from_shell(call: Call, agent: str | None) -> Call:
+    """Returns a call that an agent makes in its shell."""
+    return call.by(replace(call.caller, agent=agent))
+
+
+def with_console(call: Call, **parts: Any) -> Call:
+    """Returns the call with other parts of its console, such as `ask`."""
+    return Call(call.mind, call.caller, replace(call.console, **parts))
 
 
 def memory(id: str, text: str, *, type: str = "fact", day: int = 1, more: str = "") -> str:
@@ -167,3 +190,32 @@ def environment(**more: str) -> dict[str, str]:
 def call_tool(call: Call, tool: str, arguments: Mapping[str, object], **server: Any) -> Any:
     """Returns what a client gets from a tool, see `client`."""
     return client(call, lambda connected: connected.call_tool(tool, dict(arguments)), **server)
+
+
+def status(home: Path, root: Path) -> dict[str, Any] | None:
+    """Returns the reply of a server to the question whether it answers."""
+    environ = Mind(home=home, project=None).environ
+    request = {"ask": "status", "folder": str(root), **asking.surroundings(environ)}
+    return asking.ask(str(home), str(root), request)
+
+
+@contextmanager
+def served(home: Path, root: Path, reply: "Answers | None" = None) -> "Iterator[Memory]":
+    """Runs the block while a server of a project answers in a thread."""
+    from mimo.cli.answering import reply as reply_of
+    from mimo.operations.listening import Listener, Memory
+
+    memory = Memory(lambda: Mind.open(root, project=root))
+    listener = Listener(home, memory, reply or reply_of)
+    listener.start()
+    for _ in range(3_000):
+        if status(home, root):
+            break
+        Event().wait(0.01)
+    else:
+        raise AssertionError("the server does not answer")
+    try:
+        yield memory
+    finally:
+        listener.close()
+        memory.close()

@@ -20,7 +20,7 @@ from mimo.mind import Mind
 from mimo.operations import asking, finding
 from mimo.rendering import Screen
 from mimo.rendering.terminal import TerminalScreen
-from tests.serving import serving
+from tests.kit import served
 
 Run = Callable[..., tuple[int | None, str, str]]
 
@@ -67,7 +67,7 @@ def by_server(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def server(home: Path, shop: Path) -> Iterator[None]:
-    with serving(home, shop):
+    with served(home, shop):
         yield
 
 
@@ -222,7 +222,7 @@ def test_a_server_gives_up_when_the_process_does(home: Path, shop: Path) -> None
 
     words = {"argv": ["show", "fact_tea_1"], "folder": str(shop), "size": None, "colour": False}
     request = {"ask": "command", **words, **asking.surroundings(os.environ)}
-    with pytest.MonkeyPatch.context() as patched, serving(home, shop, late):
+    with pytest.MonkeyPatch.context() as patched, served(home, shop, late):
         patched.setattr(asking, "ANSWER_SECONDS", 0.2)
         assert asking.ask(str(home), str(shop), request, seconds=0.2) is None
         assert cancelled.wait(9)
@@ -275,7 +275,7 @@ def test_a_long_answer_is_paged(by_server: Run, monkeypatch: pytest.MonkeyPatch)
 def test_a_server_answers_with_the_users_memory_and_sees_its_changes(
     home: Path, shop: Path, by_server: Run, alone: Run
 ) -> None:
-    with serving(home, shop):
+    with served(home, shop):
         assert alone("add", "--user", "Always use pnpm, never npm")[0] == 0
         assert by_server("search", "pnpm") == alone("search", "pnpm")
         assert "Always use pnpm" in by_server("list", "--user")[1]

@@ -17,8 +17,8 @@ from mimo.mind import Mind
 from mimo.operations import disclosure
 from mimo.project import projects
 from mimo.project.init import init
-from tests.calls import acting_as
 from tests.conftest import NOW
+from tests.kit import acting_as
 
 STATES = ("approved", "unapproved", "private", "superseded")
 

@@ -16,8 +16,7 @@ from mimo.mind import Mind
 from mimo.operations import freshness, overview
 from mimo.operations.freshness import State
 from mimo.server import resources
-from tests.calls import from_shell
-from tests.kit import do
+from tests.kit import do, from_shell
 
 COMMANDS = all_commands()
 

@@ -21,7 +21,7 @@ from mimo.operations import finding, refresh
 from mimo.operations.listening import Listener, Memory
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, descriptors_left
-from tests.serving import serving
+from tests.kit import served
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_closed_memory_can_be_watched_again(memory: Memory) -> None:
 
 def test_a_listener_that_waits_for_another_server_can_be_closed(home: Path, call: Call) -> None:
     root = call.mind.project.root
-    with serving(home, root), ExitStack() as closing:
+    with served(home, root), ExitStack() as closing:
         gc.collect()
         files, threads = descriptors(), threading.active_count()
         for _ in range(4):

@@ -18,9 +18,8 @@ from mimo.operations import finding, lookup, past, refresh, removing, saving
 from mimo.operations.invoke import invoke
 from mimo.project import projects, revisions
 from mimo.surroundings import Timer
-from tests.calls import from_shell
 from tests.conftest import descriptors, git
-from tests.kit import repository
+from tests.kit import from_shell, repository
 
 
 def committed(root: Path, subject: str, *, at: str = "2026-11-01T08:00:00Z") -> str:

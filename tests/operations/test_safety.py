@@ -21,7 +21,7 @@ from mimo.operations.rows import TrustLabel
 from mimo.project import projects
 from mimo.project.init import init
 from mimo.surroundings import Timer
-from tests.calls import acting_as, with_console
+from tests.kit import acting_as, with_console
 
 
 @pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index-v17.db"])

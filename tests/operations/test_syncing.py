@@ -19,8 +19,8 @@ from mimo.project import commit, projects
 from mimo.project.git import complaint
 from mimo.project.init import init
 from tests import kit
-from tests.calls import acting_as
 from tests.conftest import NOW, git
+from tests.kit import acting_as
 
 pytestmark = pytest.mark.usefixtures("ann")
 

@@ -15,8 +15,7 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from mimo.project import projects
-from tests.calls import with_console
-from tests.kit import write
+from tests.kit import with_console, write
 
 
 def age(path, seconds=10):

@@ -21,8 +21,8 @@ from mimo.index.postgres import watched
 from mimo.index.postgres.connection import SharedIndexFailed
 from mimo.operations import sharing
 from mimo.project import projects
-from tests.calls import with_console
 from tests.conftest import NOW
+from tests.kit import with_console
 from tests.postgres.conftest import Open, Postgres
 
 HERE = ("orders", "Kafka has three brokers")

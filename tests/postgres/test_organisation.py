@@ -18,8 +18,8 @@ from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.indexing import index
 from mimo.mind import Mind
 from mimo.operations import lookup, refresh, sharing
-from tests.calls import from_shell
 from tests.conftest import NOW, git
+from tests.kit import from_shell
 from tests.postgres.conftest import Open, Postgres
 
 ROOT = Path(__file__).parent.parent.parent

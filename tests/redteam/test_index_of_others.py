@@ -16,7 +16,7 @@ from mimo.index.rows import Change
 from mimo.index.schema import SCHEMA
 from mimo.operations import refresh
 from mimo.project import projects
-from tests.calls import with_console
+from tests.kit import with_console
 
 OTHERS = "another process's indexing blocks a search"
 

@@ -22,9 +22,8 @@ from mimo.features.review import Waiting
 from mimo.memory.ids import handle_of
 from mimo.operations import refresh, sharing
 from mimo.project.trust import Trust
-from tests.calls import acting_as
 from tests.conftest import NOW, git
-from tests.kit import fact
+from tests.kit import acting_as, fact
 from tests.redteam.test_trust import opened
 
 PLANTED = "local state planted by a clone"

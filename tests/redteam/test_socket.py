@@ -17,7 +17,7 @@ from mimo.cli import asked
 from mimo.data import disk
 from mimo.mind import Mind
 from mimo.operations import asking, listening
-from tests.serving import serving, status
+from tests.kit import served, status
 
 PLANTED = "socket planted or taken over"
 FLOODED = "server held up over its socket"
@@ -101,22 +101,22 @@ def test_a_false_server_changes_nothing(
 def test_a_server_whose_code_was_replaced_makes_room_for_another(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving(home, project):
+    with served(home, project):
         with monkeypatch.context() as patched:
             patched.setattr("mimo.installation.is_changed", lambda: True)
             assert status(home, project) is None
-        with serving(home, project):
+        with served(home, project):
             assert status(home, project)
 
 
 @pytest.mark.attack(PLANTED)
 def test_only_the_user_can_connect_to_a_server(project: Path, home: Path) -> None:
-    with serving(home, project):
+    with served(home, project):
         assert list(disk.exposed_below(Path(asking.folder_of(str(home))))) == []
 
 
 def test_a_folder_of_sockets_that_others_can_change_is_not_used(project: Path, home: Path) -> None:
-    with serving(home, project):
+    with served(home, project):
         folder = Path(asking.folder_of(str(home)))
         folder.chmod(0o770)
         assert status(home, project) is None
@@ -132,7 +132,7 @@ def test_a_folder_of_sockets_that_others_can_change_is_not_used(project: Path, h
 @pytest.mark.attack(PLANTED)
 def test_a_clone_brings_no_socket(project: Path, home: Path, tmp_path: Path) -> None:
     """The home has the sockets: nothing in the project is looked at."""
-    with serving(home, project):
+    with served(home, project):
         assert not [path for path in (project / ".mind").rglob("*") if path.is_socket()]
         other = tmp_path / "other"
         (other / ".mind").mkdir(parents=True)
@@ -143,7 +143,7 @@ def test_a_clone_brings_no_socket(project: Path, home: Path, tmp_path: Path) -> 
 def test_a_project_at_another_path_is_not_answered(
     project: Path, home: Path, tmp_path: Path
 ) -> None:
-    with serving(home, project):
+    with served(home, project):
         moved = project.rename(tmp_path / "moved")
         assert status(home, moved) is None
 
@@ -162,7 +162,7 @@ def test_requests_too_long_incomplete_or_odd_end_the_connection_only(
         b"half",
         b"",
     )
-    with serving(home, project):
+    with served(home, project):
         for data in requests:
             with socket.socket(socket.AF_UNIX) as peer:
                 peer.connect(f"{asking.folder_of(str(home))}/{asking.name_of(str(project))}")
@@ -182,7 +182,7 @@ def test_many_clients_that_never_ask_or_read_do_not_stop_others(
 ) -> None:
     monkeypatch.setattr(listening, "SECONDS", 0.2)
     address = f"{asking.folder_of(str(home))}/{asking.name_of(str(project))}"
-    with serving(home, project):
+    with served(home, project):
         peers = [socket.socket(socket.AF_UNIX) for _ in range(3 * listening.MOST_CONNECTIONS)]
         for peer in peers:
             peer.connect(address)
@@ -195,7 +195,7 @@ def test_many_clients_that_never_ask_or_read_do_not_stop_others(
 @pytest.mark.attack(FLOODED)
 def test_concurrent_questions_are_all_answered(project: Path, home: Path) -> None:
     replies: list[object] = []
-    with serving(home, project):
+    with served(home, project):
         threads = [Thread(target=lambda: replies.append(status(home, project))) for _ in range(8)]
         for thread in threads:
             thread.start()

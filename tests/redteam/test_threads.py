@@ -31,9 +31,8 @@ from mimo.project import approvals as stored
 from mimo.project import trust
 from mimo.project.trust import Trust
 from mimo.project.vouching import Vouching
-from tests.calls import with_console
 from tests.conftest import NOW, git
-from tests.kit import repository
+from tests.kit import repository, with_console
 
 ONE, TWO, THREE = ("a" * 64, "b" * 64, "c" * 64)
 FORBIDS = "tool_permissions:\n  mind_search:\n    operations: []\n"

@@ -35,8 +35,8 @@ from mimo.memory.model import Filter, Kind
 from mimo.operations import finding, lookup, removing, saving
 from mimo.server import completions, resources
 from mimo.server.prompts import prompt
-from tests.calls import from_shell
 from tests.features.pitfalls.examples import edge
+from tests.kit import from_shell
 from tests.sample_procedures import text as procedure_text
 
 KIND = "approved memory silenced by an unapproved one"

@@ -29,8 +29,8 @@ from mimo.memory.exchange import LISTED, Exported, from_data
 from mimo.memory.model import Filter, Kind, Link, Memory, Outcome, Section
 from mimo.operations import refresh
 from mimo.operations.invoke import invoke
-from tests.calls import with_console
 from tests.conftest import NOW
+from tests.kit import with_console
 
 GITHUB = "ghp_" + "a8Xk2mQ9" * 4 + "ZtR5"
 """A token that no forge has given out."""

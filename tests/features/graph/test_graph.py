@@ -11,7 +11,7 @@ from mimo.call import Call
 from mimo.features.notes.commands import add
 from mimo.memory.relations import Graph
 from mimo.operations import finding
-from tests.calls import acting_as
+from tests.kit import acting_as
 
 
 def write(

@@ -16,8 +16,8 @@ from mimo.operations import lookup, removing, saving
 from mimo.project import git as git_of
 from mimo.project import revisions
 from mimo.project.memories import messages
-from tests.calls import acting_as
 from tests.conftest import NOW, git
+from tests.kit import acting_as
 
 pytestmark = pytest.mark.usefixtures("ann")
 

@@ -27,7 +27,7 @@ from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind
 from mimo.operations.rows import TrustLabel
 from tests import mama_databases
-from tests.calls import from_shell
+from tests.kit import from_shell
 from tests.mama_databases import SEPTEMBER, decision
 
 OLD, NEW = "decision_auth_1757000000000_old1", "decision__1757000060000_new1"

@@ -24,7 +24,7 @@ from mimo.features.search.commands import search
 from mimo.mind import Mind
 from mimo.operations.rows import TrustLabel
 from tests import privacy_fakes
-from tests.calls import from_shell
+from tests.kit import from_shell
 from tests.privacy_fakes import Draw
 
 GRAPH: list[dict[str, object]] = [

@@ -29,7 +29,7 @@ from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, freshness, lookup, overview, refresh, removing, saving
 from mimo.project.sandbox import Sandbox
 from tests import privacy_fakes
-from tests.calls import acting_as, with_console
+from tests.kit import acting_as, with_console
 
 GUIDE = """\
 # Guide

@@ -17,7 +17,7 @@ from mimo.features.procedures.commands import EXAMPLE, add
 from mimo.features.procedures.commands import run as start
 from mimo.surroundings import Ask, Question
 from tests import privacy_fakes
-from tests.calls import acting_as
+from tests.kit import acting_as
 from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 
 

@@ -14,7 +14,7 @@ from mimo.features.procedures.machine import Status
 from mimo.features.review import trusting
 from mimo.frozen import replace
 from mimo.surroundings import Question, Timer
-from tests.calls import acting_as, with_console
+from tests.kit import acting_as, with_console
 from tests.sample_procedures import GREET, begun, put, ran, text
 
 

@@ -29,7 +29,7 @@ from mimo.features.procedures import executing
 from mimo.features.procedures.commands import cancel, runs, send, status
 from mimo.features.procedures.machine import Status
 from mimo.surroundings import Question, Timer
-from tests.calls import acting_as, with_console
+from tests.kit import acting_as, with_console
 from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran
 
 

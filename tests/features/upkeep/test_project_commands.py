@@ -14,8 +14,8 @@ from mimo.features.notes.commands import add
 from mimo.features.upkeep.checks import Verdict, doctor
 from mimo.features.upkeep.commands import config, init
 from mimo.mind import Mind
-from tests.calls import with_console
 from tests.conftest import git
+from tests.kit import with_console
 
 
 @pytest.fixture

@@ -18,11 +18,13 @@ from fuzz.project import NOW, a_project, file, scratch
 from mimo.call import Call
 from mimo.call.spec import to_json
 from mimo.errors import Conflict, Invalid, MindError
+from mimo.extensions.exchange.lines import to_data
 from mimo.extensions.web import markdown
 from mimo.features.clients import edits
 from mimo.features.clients.edits import Edit, Entry, Format, Hook, Needed
 from mimo.features.importing import database, mama, sources
 from mimo.features.importing.drafts import Item, resolved
+from mimo.features.importing.formats import formats, reader, recognised
 from mimo.features.search import recall
 from mimo.frozen import replace
 from mimo.index.postgres.source import _record
@@ -30,7 +32,6 @@ from mimo.index.schema import packed, to_number
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
-from mimo.memory.exchange import to_data
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 from mimo.operations import finding
 from mimo.text.clean import clean
@@ -179,10 +180,10 @@ def _read_database(path: Path, *, is_mama: bool) -> None:
             _check_read(mama.convert(snapshot.tables, now=NOW)[0])
             return
         with sources.opened(path) as source:
-            for format in (sources.Format.CLAUDE_MEM, sources.Format.MCP_MEMORY_SERVICE):
+            for format in ("claude-mem", "mcp-memory-service"):
                 with suppress(MindError):
-                    drafts = list(sources.READERS[format](source))
-                    _check_read(resolved(drafts, format.value, {}, now=NOW).items)
+                    drafts = list(reader(format)(source))
+                    _check_read(resolved(drafts, format, {}, now=NOW).items)
     finally:
         assert path.read_bytes() == before
         assert sorted(entry.name for entry in path.parent.iterdir()) == names
@@ -262,11 +263,11 @@ def imported(data: bytes) -> None:
 def _read_files(path: Path) -> None:
     with suppress(MindError), sources.opened(path) as source:
         with suppress(MindError):
-            sources.recognised(source)
-        for format, reader in sources.READERS.items():
+            recognised(source)
+        for format in formats():
             with suppress(MindError, Unreadable):
-                drafts = list(reader(source))
-                _check_read(resolved(drafts, format.value, {}, now=NOW).items)
+                drafts = list(reader(format)(source))
+                _check_read(resolved(drafts, format, {}, now=NOW).items)
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from mimo.features.exporting.documents import HEADINGS
+from mimo.extensions.exchange.documents import HEADINGS
 from mimo.memory.changes import VERBS
 from mimo.memory.codec import front_matter
 from mimo.memory.model import Outcome

@@ -19,6 +19,7 @@ from mimo import config, when
 from mimo.call import Call
 from mimo.errors import Invalid, LaterFormat, MindError
 from mimo.extensions.team import tokens
+from mimo.extensions.exchange import lines
 from mimo.features import context
 from mimo.features.hooks import events
 from mimo.features.hooks.command import respond
@@ -26,7 +27,7 @@ from mimo.features.procedures import machine, reading
 from mimo.features.procedures.model import mermaid, tree
 from mimo.frozen import replace
 from mimo.guard import chain, policy
-from mimo.memory import chunking, exchange, log, sources
+from mimo.memory import chunking, log, sources
 from mimo.memory.chunking import Chunk, Chunking, Strategy, checked, chunks, resolved
 from mimo.memory.codec import front_matter, value
 from mimo.memory.codec.document import Unreadable
@@ -481,8 +482,8 @@ def exchanged(data: bytes) -> None:
     read = _json(data)
     if isinstance(read, dict):
         with suppress(Invalid):
-            memory = exchange.from_data(read)
-            assert exchange.from_data(exchange.to_data(memory)) == memory
+            memory = lines.from_data(read)
+            assert lines.from_data(lines.to_data(memory)) == memory
 
 
 def shown_text(data: bytes) -> None:

@@ -19,7 +19,7 @@ from mimo.features.hooks import events
 from mimo.features.hooks.events import Dialect, Moment
 from mimo.features.importing import drafts
 from mimo.features.importing.drafts import Draft, Resolved
-from mimo.features.importing.sources import READERS, Format
+from mimo.features.importing.formats import formats
 from mimo.server.answers import answer
 
 MOST = 30
@@ -66,15 +66,15 @@ def test_the_seeds_have_memories_of_each_format(monkeypatch: pytest.MonkeyPatch)
 
     def noted(every: list[Draft], format: str, *rest: Any, **more: Any) -> Resolved:
         result = drafts.resolved(every, format, *rest, **more)
-        read.update([Format(format)] if any(item.memory for item in result.items) else [])
+        read.update([format] if any(item.memory for item in result.items) else [])
         return result
 
     monkeypatch.setattr(files, "resolved", noted)
     for name in ("import", "database"):
         for data in seeds(name):
-            if read != READERS.keys():
+            if read != set(formats()):
                 TARGETS[name](data)
-    assert read == READERS.keys()
+    assert read == set(formats())
 
 
 def test_the_seeds_have_each_answer_of_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,12 @@ class Extension:
     """The summaries of words that only lead to other commands."""
     tools: tuple[str, ...] = ()
     """Modules with commands that only MCP offers."""
+    importers: Mapping[str, str] = field(default_factory=dict)
+    """Formats of `mind import`, each with the `module:function` that yields the `Draft`s of a
+    `Source`."""
+    recogniser: str = ""
+    """`module:function` that returns the formats that a `Source` may be of: one if its
+    content shows it. It may raise `Unreadable`."""
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Words that a user may try, with the commands of the extension that an error names."""
 

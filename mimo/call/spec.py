@@ -21,7 +21,7 @@ from typing import get_origin as origin_of
 from mimo.call import Surface
 from mimo.data.loads import MAX_DEPTH, DataError, loads
 from mimo.errors import Command, Hint, Invalid, MindError
-from mimo.frozen import NamedTuple, frozen
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard import Operation
 from mimo.text.calendar import iso_utc
 
@@ -176,6 +176,8 @@ class Arg(NamedTuple):
     """Other words for its choices, in lower case; any case is accepted."""
     compared: bool = False
     """True if the command compares it with the stored text, and refuses only new secrets in it."""
+    choices: Callable[[], tuple[str, ...]] | None = None
+    """Returns the permitted strings, to which extensions add."""
     complete: str | None = None
     """The kind of words that the shell completes: `path`, or one of `mimo.cli.completing`."""
     fallback: tuple[str, str] | None = None
@@ -496,10 +498,11 @@ def _param(
     if arg is None or not arg.help:
         raise TypeError(f"parameter `{name}` of {function.__name__} has no help")
     required = name not in defaults
+    shape = shape_of(annotation)
     return Param(
         name=arg.wire or name,
         attribute=name,
-        shape=shape_of(annotation),
+        shape=replace(shape, choices=arg.choices()) if arg.choices else shape,
         arg=arg,
         required=required,
         positional=(required or not is_keyword) and not arg.option,

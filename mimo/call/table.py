@@ -74,7 +74,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "log": "history",
         "blame": "history",
         "restore": "history",
-        "export": "exporting",
     },
     "Trust and privacy": {
         "review": "review",
@@ -181,7 +180,7 @@ Only words with a single meaning, for commands that read: a guess must not write
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "approve": ("trust",),
     "ask": ("recall", "search"),
-    "backup": ("export --private", "sync"),
+    "backup": ("sync",),
     "bug": ("pitfalls add",),
     "change": ("edit",),
     "checkpoint": ("save checkpoint", "load checkpoint"),
@@ -193,7 +192,6 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "decision": ("save decision", "load context"),
     "decisions": ("list --type decision",),
     "delete": ("rm",),
-    "dump": ("export",),
     "forget": ("rm", "rm --purge"),
     "get": ("show", "value get"),
     "gotcha": ("pitfalls",),

@@ -17,19 +17,19 @@ from mimo.data import locks
 from mimo.data.state import StateFile
 from mimo.errors import Invalid, LaterFormat, StorageFailed
 from mimo.extensions.team import tokens
+from mimo.extensions.exchange import writing
 from mimo.features import daemon
 from mimo.features.clients import storage
 from mimo.features.clients.storage import Note
-from mimo.features.exporting import writing
 from mimo.features.hooks import exposure
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, Session
 from mimo.features.importing import manifest
 from mimo.features.importing.manifest import Manifest
 from mimo.features.pitfalls import storage as edges
+from mimo.features.importing.surroundings import LISTED
 from mimo.frozen import NamedTuple
 from mimo.guard.audit import AuditLog
-from mimo.memory.exchange import LISTED
 from mimo.operations.freshness import IngestedFiles, Seen
 from mimo.project import projects
 from mimo.project.projects import Project

@@ -18,9 +18,9 @@ from mimo.cli.completing import candidates
 from mimo.cli.main import main
 from mimo.features.pitfalls import checking
 from mimo.features.pitfalls.checking import Hit, annotations
+from mimo.extensions.exchange.lines import Exported, memory_line
 from mimo.features.upkeep.status import status
 from mimo.guard.logs import Redacting
-from mimo.memory.exchange import Exported, memory_line
 from mimo.memory.model import Kind
 from mimo.memory.note import plain
 from mimo.operations import saving

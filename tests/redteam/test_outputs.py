@@ -16,7 +16,7 @@ from fuzz.project import IDS, a_project
 from mimo import rendering
 from mimo.call import Call
 from mimo.call.table import all_commands
-from mimo.features.exporting import documents, madr
+from mimo.extensions.exchange import documents, madr
 from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, markdown
 from mimo.memory import note

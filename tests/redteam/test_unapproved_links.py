@@ -14,7 +14,8 @@ from mcp_types import (
 
 from mimo.call import Call, Caller, Surface
 from mimo.errors import MindError
-from mimo.features import decisions, exporting, review
+from mimo.extensions.exchange import selection
+from mimo.features import decisions, review
 from mimo.features.context import files
 from mimo.features.decisions.commands import decision as save_decision
 from mimo.features.decisions.commands import supersede
@@ -271,8 +272,8 @@ class TestChangedSuccessor:
 
     def test_an_export_of_approved_memories_has_it_as_a_past_one(self, call, old, new):
         self.change(new)
-        selection = exporting.select(call, Filter(), private=False, untrusted=False)
-        assert [(each.memory.id, each.is_past) for each in exporting.exported(call, selection)] == [
+        selected = selection.select(call, Filter(), private=False, untrusted=False)
+        assert [(each.memory.id, each.is_past) for each in selection.exported(call, selected)] == [
             (old, True)
         ]
 

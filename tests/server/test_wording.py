@@ -135,9 +135,8 @@ OF_PEOPLE = (
     "rendering",
     "features/context/__init__.py",
     "features/history/merge_driver.py",
-    *(f"features/{name}" for name in ("clients", "daemon", "exporting", "hooks")),
-    *(f"features/{name}" for name in ("importing", "modules")),
-    *(f"extensions/{name}" for name in ("browse", "team", "web")),
+    *(f"features/{name}" for name in ("clients", "daemon", "hooks", "importing", "modules")),
+    *(f"extensions/{name}" for name in ("browse", "exchange", "team", "web")),
 )
 """Parts of the package whose texts no tool answers with, or only for the user: `NoProject`."""
 

@@ -15,7 +15,7 @@ from mimo.call import Call
 from mimo.data import files
 from mimo.errors import Conflict, Denied, Invalid, SecretDetected, StorageFailed
 from mimo.features import decisions
-from mimo.features.importing import database, sources
+from mimo.features.importing import database, formats, sources
 from mimo.features.importing.database import Snapshot
 from mimo.features.importing.drafts import Draft, Item, Resolved, Source, resolved
 from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, convert
@@ -29,7 +29,6 @@ from mimo.features.importing.manifest import (
     read_manifest,
     write_manifest,
 )
-from mimo.features.importing.sources import READERS, Format
 from mimo.frozen import frozen, replace
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
@@ -116,7 +115,7 @@ class Outcome:
     """The result of importing any other source, or its plan."""
 
     source: Path
-    format: Format
+    format: str
     rows: tuple[Row, ...]
     links: int
     notes: tuple[str, ...]
@@ -166,7 +165,7 @@ def import_mama(call: Call, named: str | None, *, dry_run: bool) -> MamaOutcome:
 def import_source(
     call: Call,
     named: str,
-    format: Format | None,
+    format: str | None,
     *,
     only: Sequence[str] = (),
     private: bool,
@@ -188,7 +187,7 @@ def import_source(
         )
     path = database.expanded(named, call.mind.environ)
     with sources.opened(path) as source:
-        format = format or sources.recognised(source)
+        format = format or formats.recognised(source)
         drafts = _of_projects(_drafts(call, source, format), only)
         skipped = source.skipped
     owner = index_owner(call.mind.home, call.mind.randomness)
@@ -199,7 +198,11 @@ def import_source(
         listed = Manifest(path=manifest, source=str(path), backup="", files={})
         current = read_manifest(call.mind.project.root, manifest) or listed
         # A newer export has another name.
-        older = _older_manifests(call, manifest, owner, path) if format in sources.UNIQUE else []
+        older = (
+            _older_manifests(call, manifest, owner, path)
+            if any(draft.is_unique for draft in drafts)
+            else []
+        )
         items = resolved(
             drafts, format, existing.sources, hidden=existing.private, private=private, now=now
         )
@@ -222,12 +225,12 @@ def import_source(
     )
 
 
-def _drafts(call: Call, source: Source, format: Format) -> list[Draft]:
+def _drafts(call: Call, source: Source, format: str) -> list[Draft]:
     """Returns the memories that a source has. Raises `Invalid`."""
     drafts: list[Draft] = []
     total = len(source.files)
     try:
-        for draft in READERS[format](source):
+        for draft in formats.reader(format)(source):
             is_private = draft.private or source.surroundings.private
             drafts.append(replace(draft, private=is_private))
             if total > 1:
@@ -242,12 +245,12 @@ def _drafts(call: Call, source: Source, format: Format) -> list[Draft]:
     except Unreadable as error:
         where = f", line {error.line}" if error.line else ""
         raise Invalid(
-            f"`{source.path}`{where}: {error.reason}", hint=f"it was read as {format.value}"
+            f"`{source.path}`{where}: {error.reason}", hint=f"it was read as {format}"
         ) from None
     if not any(draft.skipped is None for draft in drafts):
         reasons = ", ".join(dict.fromkeys(draft.skipped or "" for draft in drafts))
         raise Invalid(
-            f"`{source.path}` has no memories that can be read as {format.value}"
+            f"`{source.path}` has no memories that can be read as {format}"
             + (f": {reasons}" if reasons else ""),
             hint="check the path, or name another format with --from",
         )

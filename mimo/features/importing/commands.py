@@ -9,9 +9,9 @@ from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Denied, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import importing
+from mimo.features.importing.formats import formats
 from mimo.features.importing.mama import TABLES, LinkCounts
 from mimo.features.importing.rollback import roll_back
-from mimo.features.importing.sources import Format
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
@@ -71,7 +71,7 @@ class Import:
     done: Done
     source: Annotated[str, Out("What was imported, which is never changed")]
     verified: Annotated[bool, Out("Whether each memory was read back from its file")]
-    format: Annotated[Omitted[Format], Out("Its format", omit=True)] = None
+    format: Annotated[Omitted[str], Out("Its format", omit=True)] = None
     groups: tuple[GroupCounts, ...] = ()
     first: Annotated[tuple[ImportedRow, ...], Out("The first of the new memories")] = ()
     links: int = 0
@@ -152,7 +152,8 @@ def import_(
     ] = None,
     *,
     from_: Annotated[
-        Format | None, Arg("Its format (default: as the content shows)", wire="from")
+        str | None,
+        Arg("Its format (default: as the content shows)", wire="from", choices=formats),
     ] = None,
     only: Annotated[
         tuple[str, ...], Arg("A project in the source whose memories are imported; `*` for all")

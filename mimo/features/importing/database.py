@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,18 @@ def expanded(text: str, environ: Mapping[str, str]) -> Path:
     if path == "~" or path.startswith("~/"):
         path = home + path[1:]
     return Path(os.path.abspath(path))  # noqa: PTH100 - `..` is resolved, links are not
+
+
+def is_sqlite(path: Path) -> bool:
+    """Returns whether a file is an SQLite database."""
+    with suppress(OSError):
+        return disk.start(path, len(MAGIC)).startswith(MAGIC)
+    return False
+
+
+def is_mama(tables: Set[str]) -> bool:
+    """Returns whether a database with these tables is one of MAMA."""
+    return {"decisions", "decision_edges"} <= tables
 
 
 def table_names(path: Path) -> set[str]:

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
 from itertools import chain, count, takewhile
-from math import isfinite
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from mimo.data.loads import DataError, loads
-from mimo.errors import Invalid
-from mimo.features.importing.privacy import Surroundings
+from mimo.features.importing import foreign
+from mimo.features.importing.surroundings import Surroundings
 from mimo.frozen import field, frozen, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import MAX_FILE_BYTES, Unreadable, decode, prose_lines, trim
-from mimo.memory.codec.file import KEYS, clean_title, read_moment
-from mimo.memory.codec.front_matter import flow
+from mimo.memory.codec.document import MAX_FILE_BYTES, decode, prose_lines, trim
+from mimo.memory.codec.file import clean_title
 from mimo.memory.model import Kind, Link, Memory, Section
 from mimo.text.clean import storable
-from mimo.text.phrases import bullets
 
 LARGEST_JSON = 256 * 1024 * 1024
 """The largest file of JSON, which is read as a whole."""
 
-SECONDS_BELOW = 1_577_836_800_000
-"""A smaller number is a time in seconds, any other one in milliseconds: MAMA's own rule."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-_ZEROS = (_EPOCH, datetime.min.replace(tzinfo=UTC))
-"""Times that programs write if they have none."""
 _LONGEST = 200
-"""Characters of the longest value in a header, where it takes one line."""
-_DEEPEST = 20
-"""Levels of lists and objects in JSON; deeper JSON stays text."""
-_LARGEST = 2**63
-_NUMBER = re.compile(r"[+-]?\d{1,20}(?:\.\d*)?")
-_ID_TIME = re.compile(r"_(\d{13})(?:_|$)")
+"""Characters of a link that the header shows because it leads nowhere."""
 
 
 @frozen
@@ -71,7 +54,7 @@ class Source:
 
     def json(self, name: str) -> Any:
         """Returns the data of a file of JSON. Raises `Unreadable`."""
-        return parsed(self.text(name, LARGEST_JSON))
+        return foreign.parsed(self.text(name, LARGEST_JSON))
 
     def named(self, *endings: str) -> list[str]:
         """Returns the files whose names end so, those at the top first."""
@@ -110,6 +93,8 @@ class Draft:
     """The reason why it does not become a memory."""
     whole: Memory | None = None
     """The memory itself, with its id, if mind exported it."""
+    is_unique: bool = False
+    """True if each export has it under its key, which no other memory has."""
     former: str | None = None
     """Its key in earlier releases, if that was its place in the source."""
 
@@ -191,7 +176,9 @@ def _sources(drafts: Sequence[Draft], format: str, existing: Mapping[str, Memory
     source is recognised if it is the same.
     """
     keys = [f"{format}:{_one_line(draft.key)}" for draft in drafts]
-    longer = [f"{key}#{digest(draft.content)}" for draft, key in zip(drafts, keys, strict=True)]
+    longer = [
+        f"{key}#{foreign.digest(draft.content)}" for draft, key in zip(drafts, keys, strict=True)
+    ]
     taken: dict[str, int] = {}
     for place, (draft, *names) in enumerate(zip(drafts, keys, longer, strict=True)):
         stored = chain.from_iterable(
@@ -355,191 +342,3 @@ def _folded(name: str) -> str:
 
 def _one_line(content: str) -> str:
     return " ".join(storable(content).split())
-
-
-# Values.
-
-
-def digest(*values: object) -> str:
-    """Returns a short digest of values, for the key of a draft whose source has none."""
-    joined_values = "\n".join(map(str, values))
-    return sha256(joined_values.encode("utf-8", "replace")).hexdigest()[:12]
-
-
-def parsed(content: str) -> Any:
-    """Returns JSON data. Raises `Unreadable`."""
-    try:
-        return loads(content)
-    except DataError as error:
-        raise Unreadable(f"not JSON: {error.reason}", error.line) from None
-
-
-def divided(
-    values: Mapping[str, Any], prefix: str, *, as_prose: Collection[str] = ()
-) -> tuple[dict[str, Any], list[str]]:
-    """Returns values without a field of their own: short ones for the header, others as prose.
-
-    A key that is mind's own gets the prefix: it would be read as the memory's field of that name.
-    """
-    header: dict[str, Any] = {}
-    body: list[str] = []
-    for name, value in values.items():
-        if value is None:
-            continue
-        key = f"{prefix}_{name}" if name in KEYS else name
-        is_key = re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_-]{,59}", key)
-        if is_key and is_short(value) and name not in as_prose:
-            header[key] = value
-        else:
-            title = " ".join(name.replace("_", " ").split()).capitalize()
-            body.append(f"### {title}\n\n{prose(value)}")
-    return header, body
-
-
-def unused(values: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
-    """Returns the values whose names are not among `used`, except empty ones."""
-    pairs = ((name, data(value)) for name, value in values.items() if name not in used)
-    return {name: value for name, value in pairs if value is not None}
-
-
-def joined(*parts: str | None) -> str:
-    """Returns the parts that are not empty, with blank lines between them."""
-    return "\n\n".join(part for part in parts if part)
-
-
-def tags(*values: Any) -> tuple[str, ...]:
-    """Returns the tags in texts and lists, without `#` and `@` and what a tag can't hold."""
-    words: dict[str, None] = {}
-    for value in values:
-        items = re.split(r"[,\n]", value) if isinstance(value, str) else value
-        items = items if isinstance(items, list) else [items]
-        for item in items:
-            if isinstance(item, str | int | float) and not isinstance(item, bool):
-                word = re.sub(r"[\[\]{},]+", " ", storable(str(item))).strip().lstrip("#@").strip()
-                if word and word.isprintable():
-                    words[word] = None
-    return tuple(words)
-
-
-def text(value: Any) -> str | None:
-    """Returns a value as text that a file can hold; None if it is blank, a list or an object."""
-    if value is None or isinstance(value, list | dict):
-        return None
-    content = storable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
-    return content if content.strip() else None
-
-
-def moment(value: Any) -> datetime | None:
-    """Returns a time in UTC; None for a text that is not a time.
-
-    A number is one only between 2000 and 2200, since it may be anything.
-    """
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-        when = read_moment(value)
-        return None if when in _ZEROS else when
-    try:
-        number = float(value)
-        milliseconds = number if number >= SECONDS_BELOW else number * 1000
-        when = _EPOCH + timedelta(milliseconds=milliseconds)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return when if _EARLIEST <= when < _LATEST else None
-
-
-def moment_in_id(id: str) -> datetime | None:
-    """Returns the time in an id such as `decision_auth_1763650800000_x1y2`."""
-    match = _ID_TIME.search(id)
-    return moment(int(match[1])) if match else None
-
-
-def unit(value: Any) -> float | None:
-    """Returns a number from 0 to 1; None for any other value."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if 0 <= number <= 1 else None
-
-
-def data(value: Any) -> Any:
-    """Returns a value as JSON-like data; None for an empty one.
-
-    Empty texts and lists, and zeros, are the defaults of a new row. Text that is a JSON list or
-    object becomes one; broken JSON stays text.
-    """
-    if not isinstance(value, bytes | str):
-        return _plain(value) or None
-    content = text(value)
-    if content is None or content.strip() == "null":
-        return None
-    if content.lstrip()[0] not in "[{":
-        return content
-    try:
-        return _plain(loads(content)) or None
-    except DataError:
-        return content
-
-
-def is_short(value: Any) -> bool:
-    """Returns whether a header can show the data on one readable line."""
-    if isinstance(value, str):
-        return len(value) <= _LONGEST and value.isprintable()
-    try:
-        line = flow(value)
-    except Invalid:  # nested too deep for a header
-        return False
-    return len(line) <= _LONGEST and "\\n" not in line
-
-
-def prose(value: Any) -> str:
-    """Returns data as Markdown: text as it is, a list as bullets, a conversation by speakers."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        if all(isinstance(item, str) for item in value):
-            return bullets(value)
-        if all(map(_is_turn, value)):
-            return "\n\n".join(f"**{item['role']}:** {item['content']}" for item in value)
-    return fenced(json.dumps(value, ensure_ascii=False, indent=2), "json")
-
-
-def _is_turn(item: Any) -> bool:
-    is_object = isinstance(item, dict) and item.keys() == {"role", "content"}
-    return is_object and all(isinstance(part, str) for part in item.values())
-
-
-def fenced(code: str, language: str) -> str:
-    """Returns a block of code, with a fence longer than any in the code."""
-    longest = max((len(run) for run in re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{code}\n{fence}"
-
-
-def items(value: Any) -> list[str]:
-    """Returns the texts of a JSON list, or a single text."""
-    values = data(value)
-    if not isinstance(values, list):
-        values = [] if values is None else [values]
-    texts = (item if isinstance(item, str) else json.dumps(item) for item in values)
-    return [item for item in texts if item.strip()]
-
-
-def _plain(value: Any, depth: int = 0) -> Any:
-    """Returns JSON-like data as a file can hold it; raises `ValueError` if it is nested too deep.
-
-    Infinite and huge numbers become texts.
-    """
-    if depth > _DEEPEST:
-        raise ValueError
-    match value:
-        case str():
-            return storable(value)
-        case dict():
-            return {storable(str(key)): _plain(item, depth + 1) for key, item in value.items()}
-        case list():
-            return [_plain(item, depth + 1) for item in value]
-        case float() if not isfinite(value):
-            return str(value)
-        case int() if abs(value) > _LARGEST:
-            return str(value)
-    return value

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from mimo.call.spec import Out
 from mimo.errors import Invalid
-from mimo.features.importing.drafts import (
-    Item,
+from mimo.features.importing.drafts import Item
+from mimo.features.importing.foreign import (
     data,
     divided,
     fenced,

@@ -1,4 +1,4 @@
-"""Opening the source of an import safely, and recognising its format.
+"""Opening the source of an import safely.
 
 Nothing of a source is changed, extracted or run. Symbolic links are not followed, except the one
 that the user may have named, and sizes are checked before anything is read.
@@ -7,24 +7,21 @@ that the user may have named, and sizes are checked before anything is read.
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from enum import StrEnum
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from mimo.config import MAX_BYTES, check_format, format_of
 from mimo.data import disk
+from mimo.data.disk import STORE
 from mimo.data.failures import failure
-from mimo.data.files import CONFIG
-from mimo.errors import Command, Hint, Invalid, NotFound
-from mimo.features.importing import adr, database, exports, notes, tables
-from mimo.features.importing.drafts import LARGEST_JSON, Draft, Source
-from mimo.features.importing.privacy import surroundings
+from mimo.errors import Invalid, NotFound
+from mimo.features.importing.drafts import Source
+from mimo.features.importing.surroundings import surroundings
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.exchange import LISTED
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -37,61 +34,6 @@ _RATIO = 200
 _SMALL = 1024 * 1024
 """Files up to this size may be packed better: text of repeated lines is."""
 _IGNORED = frozenset({"node_modules", "__MACOSX"})
-_SAMPLE = 40
-"""The number of notes whose headers are read to recognise a format."""
-
-
-class Format(StrEnum):
-    """The formats that can be imported."""
-
-    MIND = "mind"
-    CLAUDE_MEMORY = "claude-memory"
-    CLAUDE_MD = "claude-md"
-    BASIC_MEMORY = "basic-memory"
-    OBSIDIAN = "obsidian"
-    OKF = "okf"
-    ADR = "adr"
-    NB = "nb"
-    JRNL = "jrnl"
-    MCP_MEMORY = "mcp-memory"
-    MEM0 = "mem0"
-    CLAUDE_MEM = "claude-mem"
-    MCP_MEMORY_SERVICE = "mcp-memory-service"
-    CHATGPT = "chatgpt"
-    CLAUDE_CHATS = "claude-chats"
-
-
-READERS: Mapping[Format, Callable[[Source], Iterator[Draft]]] = {
-    Format.MIND: exports.mind,
-    Format.CLAUDE_MEMORY: notes.claude_memory,
-    Format.CLAUDE_MD: notes.rules,
-    Format.BASIC_MEMORY: notes.basic_memory,
-    Format.OBSIDIAN: notes.obsidian,
-    Format.OKF: notes.okf,
-    Format.ADR: adr.records,
-    Format.NB: notes.nb,
-    Format.JRNL: exports.jrnl,
-    Format.MCP_MEMORY: exports.mcp_memory,
-    Format.MEM0: exports.mem0,
-    Format.CLAUDE_MEM: tables.claude_mem,
-    Format.MCP_MEMORY_SERVICE: tables.mcp_memory_service,
-    Format.CHATGPT: exports.chatgpt,
-    Format.CLAUDE_CHATS: exports.claude_chats,
-}
-
-UNIQUE = (
-    Format.MIND, Format.MEM0, Format.CLAUDE_MEM, Format.MCP_MEMORY_SERVICE, Format.CHATGPT,
-    Format.CLAUDE_CHATS,
-)  # fmt: skip
-"""The formats whose memories have the same key in each export, and no other memory has it."""
-
-_FOLDERS = (
-    Format.OBSIDIAN, Format.BASIC_MEMORY, Format.ADR, Format.OKF, Format.NB, Format.CLAUDE_MEMORY,
-)  # fmt: skip
-"""The formats of a folder of Markdown, which may not show which one it is."""
-
-
-# Opening.
 
 
 @contextmanager
@@ -265,124 +207,12 @@ def _member(archive: ZipFile, infos: Mapping[str, ZipInfo], name: str, limit: in
     return data
 
 
-# Recognising.
-
-
-def recognised(source: Source) -> Format:
-    """Returns the format of a source. Raises `Invalid` unless the content shows one."""
-    if not source.files:
-        raise Invalid(f"`{source.path}` has no files that can be read", hint="check the path")
-    try:
-        candidates = _of_file(source) if source.is_file else _of_folder(source)
-    except Unreadable as error:
-        where = f", line {error.line}" if error.line else ""
-        raise Invalid(
-            f"`{source.path}`{where}: {error.reason}", hint="correct it, or export it again"
-        ) from None
-    if len(candidates) == 1:
-        return candidates[0]
-    if not candidates:
-        raise Invalid(
-            f"the format of `{source.path}` is not known",
-            hint=Hint(f"formats are {', '.join(Format)}; long documents: ", Command("ingest")),
-        )
-    raise Invalid(
-        f"`{source.path}` may be of several formats",
-        hint=f"name one: {', '.join(f'--from {format}' for format in candidates)}",
-        details={"candidates": [format.value for format in candidates]},
-    )
-
-
-def _of_file(source: Source) -> list[Format]:
-    """Returns the possible formats of a single file."""
-    (name,) = source.files
-    with suppress(OSError):
-        if disk.start(source.path, 16).startswith(database.MAGIC):
-            return _of_database(source.path)
-    lower = name.lower()
-    if lower in notes.RULES:
-        return [Format.CLAUDE_MD]
-    text = source.text(name, LARGEST_JSON)
-    if exports.is_journal(text):
-        return [Format.JRNL]
-    if text.lstrip()[:1] in ("{", "["):
-        return _of_json(text)
-    if lower.endswith(notes.MARKDOWN):
-        if notes.read(source, name).is_own:
-            return [Format.MIND]
-        return [Format.CLAUDE_MD, Format.OBSIDIAN, Format.BASIC_MEMORY, Format.ADR]
-    return []
-
-
-def _of_json(text: str) -> list[Format]:
-    return [Format(word) for word in exports.formats_of(text)]
-
-
-def _of_database(path: Path) -> list[Format]:
-    names = database.table_names(path)
-    if {"decisions", "decision_edges"} <= names:
-        raise Invalid(
-            f"`{path}` is a database of MAMA",
-            hint=Hint("it has an importer: ", Command("import mama", str(path))),
-        )
-    if {"observations", "session_summaries"} <= names:
-        return [Format.CLAUDE_MEM]
-    return [Format.MCP_MEMORY_SERVICE] if "memories" in names else []
-
-
-def _of_folder(source: Source) -> list[Format]:
-    """Returns the possible formats of a folder or an archive."""
-    if _is_of_mind(source):
-        return [Format.MIND]
-    if names := [name for name in source.files if exports.CONVERSATIONS.search(name)]:
-        return _of_json(source.text(names[0], LARGEST_JSON))
-    if ".obsidian" in source.hidden:
-        return [Format.OBSIDIAN]
-    if ".index" in source.hidden:
-        return [Format.NB]
-    if "MEMORY.md" in source.files:
-        return [Format.CLAUDE_MEMORY]
-    return _of_markdown(source)
-
-
-_VERSION = re.compile(r"^format *= *\d+", re.MULTILINE)
-
-
-def _is_of_mind(source: Source) -> bool:
-    """Returns whether mind wrote a folder: `.mind` or a part or a copy of it, or an export.
-
-    It must be known before any other format, whose reader would not keep its memories as they are.
-    """
-    markdown = source.named(".md")
-    if not markdown or source.surroundings.in_store:
-        return bool(markdown)
-    with suppress(Unreadable, OSError):
-        if CONFIG in source.files and _VERSION.search(source.text(CONFIG)):
-            return True
-    if LISTED not in source.hidden and not {".index", "MEMORY.md"} & {
-        *source.hidden,
-        *source.files,
-    }:
-        return False
-    read = [notes.read(source, name) for name in markdown[:_SAMPLE]]
-    return 2 * sum(note.is_own for note in read) >= len(read)
-
-
-def _of_markdown(source: Source) -> list[Format]:
-    """Returns the possible formats of a folder of notes, by the headers of some of them."""
-    markdown = source.named(*notes.MARKDOWN)
-    if not markdown:
-        return []
-    read = [notes.read(source, name) for name in markdown[:_SAMPLE]]
-    if any(note.name == "index.md" and "okf_version" in note.header for note in read):
-        return [Format.OKF]
-    if any(note.is_own for note in read):
-        return [Format.MIND]
-    if any("permalink" in note.header for note in read):
-        return [Format.BASIC_MEMORY]
-    if notes.is_bundle(read):
-        return [Format.OKF]
-    records = [note for note in read if adr.is_record(note)]
-    if records and 2 * len(records) >= len(read):
-        return [Format.ADR]
-    return list(_FOLDERS)
+def check_store(source: Source) -> None:
+    """Raises `StorageFailed` if a source is in the store of a later version of mind."""
+    name = "config.toml"
+    data = source.content(name, MAX_BYTES) if name in source.files else b""
+    if source.surroundings.in_store and not data:
+        places = (place for place in source.path.resolve().parents if place.name == STORE)
+        with suppress(OSError):
+            data = disk.look(next(places, source.path) / name, limit=MAX_BYTES)[0]
+    check_format(format_of(data), f"the store of `{source.path}`")

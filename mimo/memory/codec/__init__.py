@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
-from mimo.memory.codec.file import Parsed, body_links, content_line, normal, parse, render
+from mimo.memory.codec.file import (
+    KEYS,
+    Parsed,
+    body_links,
+    content_line,
+    normal,
+    parse,
+    render,
+    understand,
+    written,
+)
 
 __all__ = [
+    "KEYS",
     "MAX_FILE_BYTES",
     "MAX_SOURCE_BYTES",
     "Parsed",
@@ -15,4 +26,6 @@ __all__ = [
     "normal",
     "parse",
     "render",
+    "understand",
+    "written",
 ]

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.features.importing.drafts import Item, data, is_short, items, moment
+from mimo.features.importing.drafts import Item
+from mimo.features.importing.foreign import data, is_short, items, moment
 from mimo.features.importing.mama import LinkCounts, assigned, convert, safe
 from mimo.memory import codec
 from mimo.memory.codec.file import Parsed

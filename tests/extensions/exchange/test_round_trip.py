@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mimo.call import Call, Caller, Surface
 from mimo.call.spec import declared
 from mimo.errors import Invalid
-from mimo.features.exporting.commands import ExportWritten, export
+from mimo.extensions.exchange.commands import ExportWritten, export
 from mimo.features.importing.commands import import_
 from mimo.memory.codec import normal
 from mimo.memory.model import Kind, Link, Memory

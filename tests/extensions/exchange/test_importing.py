@@ -17,7 +17,6 @@ from mimo.errors import Denied, Invalid, NoProject, NotFound, StorageFailed
 from mimo.features import importing
 from mimo.features.importing import sources
 from mimo.features.importing.commands import Done, Import, import_
-from mimo.features.importing.sources import Format
 from mimo.features.notes.commands import edit
 from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
@@ -105,7 +104,7 @@ class TestImporting:
         result = import_(call, str(graph))
 
         assert (result.done, result.format, result.verified) == (
-            Done.IMPORTED, Format.MCP_MEMORY, True,
+            Done.IMPORTED, "mcp-memory", True,
         )  # fmt: skip
         ana = show(call, id_of(call, "ana"))
         assert ana.source == "mcp-memory:Ana"
@@ -189,7 +188,7 @@ class TestImporting:
         record.parent.mkdir()
         record.write_text(f"# 1. Use X\n\nStatus: Accepted {secret}\n\n## Decision\n\nUse X.\n")
 
-        result = import_(call, str(record.parent), from_=Format.ADR)
+        result = import_(call, str(record.parent), from_="adr")
 
         assert totals(result) == (0, 0, 0, 1)
         assert secret not in repr(result) + "".join(written(call).values())
@@ -680,7 +679,7 @@ class TestOwnStores:
     def test_a_store_is_recognised_in_spite_of_its_index(self, call, store, name):
         result = import_(call, str(store.rename(store.with_name(name))))
 
-        assert (result.format, tuple(facts(call))) == (Format.MIND, self.BOTH)
+        assert (result.format, tuple(facts(call))) == ("mind", self.BOTH)
 
     @pytest.mark.parametrize("part", ["", "sources"])
     def test_an_ingested_file_is_listed_as_skipped(self, call, store, part):
@@ -702,7 +701,7 @@ class TestOwnStores:
 
         result = import_(call, str(exported))
 
-        assert (result.format, tuple(facts(call))) == (Format.MIND, self.BOTH)
+        assert (result.format, tuple(facts(call))) == ("mind", self.BOTH)
 
     @pytest.mark.parametrize("part", ["", "/facts", "/facts/fact_pay.md"])
     @pytest.mark.parametrize("kind", ["store", "exported", "unpacked"])
@@ -713,7 +712,7 @@ class TestOwnStores:
 
         result = import_(call, f"{root}/private{part}")
 
-        assert result.format is Format.MIND
+        assert result.format == "mind"
         assert tuple(facts(call)) == ("private/facts/fact_pay.md",)
 
     @pytest.mark.parametrize("part", ["private", "private/facts", "private/facts/fact_pay.md"])
@@ -749,7 +748,7 @@ class TestOwnStores:
         assert all("private/" in name for name in facts(call))
         assert len(facts(call)) == 1
 
-    @pytest.mark.parametrize("format", [Format.OBSIDIAN, Format.NB, Format.ADR, Format.CLAUDE_MD])
+    @pytest.mark.parametrize("format", ["obsidian", "nb", "adr", "claude-md"])
     @pytest.mark.parametrize("part", ["", "private"])
     def test_no_format_shares_private_memories(self, call, store, format, part):
         record = "# Pay\n\n- Status: accepted\n\n## Decision\nBob 90k\n"
@@ -761,7 +760,7 @@ class TestOwnStores:
         assert not [text for text in shared if "Bob" in text]
         assert any(name.startswith("private/") for name in written(call))
 
-    @pytest.mark.parametrize("format", [Format.OBSIDIAN, Format.BASIC_MEMORY, Format.NB])
+    @pytest.mark.parametrize("format", ["obsidian", "basic-memory", "nb"])
     def test_no_format_shares_the_index_of_private_memories(self, call, exported, format):
         import_(call, str(exported), from_=format)
 
@@ -773,7 +772,7 @@ class TestOwnStores:
         away.mkdir(parents=True)
 
         import_(call, str(exported.rename(away / "vault")))
-        import_(call, str((store / "facts").rename(away / "facts")), from_=Format.OBSIDIAN)
+        import_(call, str((store / "facts").rename(away / "facts")), from_="obsidian")
         import_(call, str(vault(away / "Notes", tea="# Tea")))
 
         shared = {name for name in facts(call) if not name.startswith("private/")}
@@ -799,7 +798,7 @@ class TestRollingBack:
 
         with pytest.raises(Invalid, match="2 sources were imported"):
             import_(call, rollback=True)
-        assert import_(call, rollback=True, from_=Format.OBSIDIAN).removed == 1
+        assert import_(call, rollback=True, from_="obsidian").removed == 1
 
     def test_nothing_to_roll_back_is_an_error(self, call):
         with pytest.raises(NotFound, match="nothing was imported here"):
@@ -826,7 +825,7 @@ class TestRecognising:
             import_(call, str(notes))
 
         assert "--from obsidian" in error.value.hint
-        assert import_(call, str(notes), from_=Format.OBSIDIAN).verified
+        assert import_(call, str(notes), from_="obsidian").verified
 
     def test_an_unknown_file_is_an_error_that_names_the_formats(self, call, tmp_path):
         path = tmp_path / "a.txt"
@@ -839,11 +838,11 @@ class TestRecognising:
 
     def test_a_wrong_format_is_an_error_with_the_reason(self, call, tmp_path, graph):
         with pytest.raises(Invalid, match="not an export of conversations"):
-            import_(call, str(lines(tmp_path / "a.json", {"a": 1})), from_=Format.CHATGPT)
+            import_(call, str(lines(tmp_path / "a.json", {"a": 1})), from_="chatgpt")
         with pytest.raises(Invalid, match="is not an SQLite database"):
-            import_(call, str(graph), from_=Format.CLAUDE_MEM)
+            import_(call, str(graph), from_="claude-mem")
         with pytest.raises(Invalid, match="no memories that can be read as adr: it is not a dec"):
-            import_(call, str(write(tmp_path / "notes", tea="# Tea")), from_=Format.ADR)
+            import_(call, str(write(tmp_path / "notes", tea="# Tea")), from_="adr")
 
     def test_a_database_of_mama_has_its_own_importer(self, call, tmp_path):
         from tests import mama_databases
@@ -991,7 +990,7 @@ class TestArchives:
 
         result = import_(call, str(path))
 
-        assert (result.format, totals(result)) == (Format.OBSIDIAN, (1, 0, 0, 0))
+        assert (result.format, totals(result)) == ("obsidian", (1, 0, 0, 0))
         assert "source: obsidian:Notes/tea.md" in "".join(written(call).values())
 
     def test_an_earlier_file_of_the_same_name_is_listed(self, call, tmp_path):
@@ -1061,7 +1060,7 @@ class TestArchives:
         path.write_bytes(data)
 
         with pytest.raises(Invalid, match="damaged archive"):
-            import_(call, str(path), from_=Format.OBSIDIAN)
+            import_(call, str(path), from_="obsidian")
 
     def test_an_archive_with_a_name_that_is_not_utf_8_is_an_error(self, call, tmp_path):
         path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "é": "# X"})

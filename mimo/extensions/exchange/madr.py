@@ -5,14 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mimo.features.exporting.documents import INDEX, File, literal
-from mimo.memory import outcomes
-from mimo.memory.codec.document import prose_lines
-from mimo.memory.codec.front_matter import emitted_lines
-from mimo.memory.exchange import Exported
-from mimo.memory.ids import slug
-from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Section
-from mimo.memory.note import plain
+from mimo.api import (Kind, Memory, Outcome, SUPERSEDES, Section, document, front_matter, ids, note, outcomes)
+from mimo.extensions.exchange.documents import INDEX, File, literal
+from mimo.extensions.exchange.lines import Exported
 
 _STATUSES = ("proposed", "rejected", "accepted", "deprecated")
 _CONSEQUENCES: Mapping[Outcome, str] = {
@@ -46,7 +41,7 @@ def records(memories: Iterable[Exported], project: str) -> Iterator[File]:
 
 def _name(number: int, memory: Memory) -> str:
     """Returns the name of a record: its number and ASCII words, which all file systems hold."""
-    words = slug(memory.heading).replace("_", "-") or memory.type.value
+    words = ids.slug(memory.heading).replace("_", "-") or memory.type.value
     return f"{number:04}-{words}.md"
 
 
@@ -64,8 +59,8 @@ def _status(exported: Exported, numbers: Mapping[str, int]) -> str:
 def _record(exported: Exported, status: str, names: Mapping[str, str]) -> str:
     memory = exported.memory
     marks = {"private": True} if exported.private else {}
-    header = emitted_lines({"status": status, "date": f"{memory.created:%Y-%m-%d}", **marks})
-    title = plain(memory.heading)
+    header = front_matter.emitted_lines({"status": status, "date": f"{memory.created:%Y-%m-%d}", **marks})
+    title = note.plain(memory.heading)
     body = memory.content.strip("\n")
     if _is_record(body):
         parts = [body if body.startswith("# ") else f"# {title}\n\n{body}"]
@@ -77,7 +72,7 @@ def _record(exported: Exported, status: str, names: Mapping[str, str]) -> str:
 
 
 def _is_record(text: str) -> bool:
-    lines = {line.strip().casefold() for _, line in prose_lines(text.split("\n"))}
+    lines = {line.strip().casefold() for _, line in document.prose_lines(text.split("\n"))}
     return all(part in lines for part in _PARTS)
 
 
@@ -95,7 +90,9 @@ def _parts(memory: Memory, title: str, body: str) -> Iterator[str]:
     if text.strip():
         yield _below(text)
     if memory.outcome:
-        reason = plain(outcomes.reason(memory) or f"its outcome was {memory.outcome.value}", 1_000)
+        reason = note.plain(
+            outcomes.reason(memory) or f"its outcome was {memory.outcome.value}", 1_000
+        )
         yield f"### Consequences\n\n* {_CONSEQUENCES[memory.outcome]}, because {literal(reason)}"
     sections = (Section.OPEN_FILES, Section.NEXT_STEPS)
     for name in (name for name in sections if name in memory.sections):
@@ -105,7 +102,7 @@ def _parts(memory: Memory, title: str, body: str) -> Iterator[str]:
 def _below(text: str) -> str:
     """Returns text with its headings below those of the record."""
     lines = text.strip("\n").split("\n")
-    for number, line in prose_lines(lines):
+    for number, line in document.prose_lines(lines):
         if heading := _HEADING.match(line):
             level = min(_LOWEST, len(heading[1]) + 3)
             lines[number] = "#" * level + line[heading.end() :]
@@ -120,7 +117,11 @@ def _more(exported: Exported, names: Mapping[str, str]) -> Sequence[str]:
         target = exported.targets.get(link.to)
         if target and target.id in names:
             number = names[target.id][:4]
-            kind = link.type if link.type == SUPERSEDES else plain(link.type, 40).replace("_", " ")
+            kind = (
+                link.type
+                if link.type == SUPERSEDES
+                else note.plain(link.type, 40).replace("_", " ")
+            )
             lines.append(f"* {literal(kind)} [ADR-{number}]({names[target.id]})")
         elif target:
             lines.append(f"* {literal(link.type)} {literal(target.title)}")

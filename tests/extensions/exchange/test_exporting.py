@@ -19,13 +19,14 @@ from mimo.call import Call
 from mimo.call.spec import declared
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
-from mimo.features import exporting
-from mimo.features.exporting.commands import ExportPart, ExportWritten, export
+from mimo.extensions.exchange import selection
+from mimo.extensions.exchange.commands import ExportPart, ExportWritten, export
+from mimo.extensions.exchange.lines import Exported, from_data
 from mimo.features.importing import sources
-from mimo.features.importing.sources import READERS
+from mimo.features.importing.formats import reader, recognised
+from mimo.features.importing.surroundings import LISTED
 from mimo.features.ingest.commands import ingest
 from mimo.memory.codec import normal
-from mimo.memory.exchange import LISTED, Exported, from_data
 from mimo.memory.model import Filter, Kind, Link, Memory, Outcome, Section
 from mimo.operations import refresh
 from mimo.operations.invoke import invoke
@@ -155,7 +156,7 @@ def test_an_exported_private_memory_stays_private_when_imported(
     run(shop, private=True, output="x", format=format)
 
     with sources.opened(project / "x") as source:
-        drafts = list(READERS[sources.recognised(source)](source))
+        drafts = list(reader(recognised(source))(source))
 
     private = {
         draft.private for draft in drafts if "affair" in draft.key or "mine" in draft.content
@@ -349,15 +350,15 @@ def test_several_files_need_a_folder(shop: Call, format: str) -> None:
 def test_an_export_that_fails_leaves_nothing(
     shop: Call, project: Path, monkeypatch: pytest.MonkeyPatch, output: str, format: str
 ) -> None:
-    read = exporting.exported
+    read = selection.exported
 
-    def failing(call: Call, selection: exporting.Selection) -> Iterator[Exported]:
-        yield next(read(call, selection))
+    def failing(call: Call, selected: selection.Selection) -> Iterator[Exported]:
+        yield next(read(call, selected))
         raise KeyboardInterrupt
 
     run(shop)
     before = sorted(project.iterdir())
-    monkeypatch.setattr(exporting, "exported", failing)
+    monkeypatch.setattr(selection, "exported", failing)
     with pytest.raises(KeyboardInterrupt):
         run(shop, output=output, format=format)
     assert sorted(project.iterdir()) == before
@@ -387,9 +388,9 @@ def test_a_zip_has_the_files_of_the_folder(shop: Call, project: Path) -> None:
 def test_a_memory_that_is_removed_meanwhile_is_left_out(
     shop: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "BATCH", 1)
-    selection = exporting.select(shop, Filter(), private=False, untrusted=False)
-    reading = exporting.exported(shop, selection)
+    monkeypatch.setattr(selection, "BATCH", 1)
+    selected = selection.select(shop, Filter(), private=False, untrusted=False)
+    reading = selection.exported(shop, selected)
     assert next(reading).memory.id == SESSIONS.id
     shop.mind.store.delete(shop.mind.index.get(JWT.id) or pytest.fail("it is there"))
     refresh.refresh(shop)

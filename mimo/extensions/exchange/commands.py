@@ -6,22 +6,37 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Unpack
 
-from mimo.call import Call, Surface
-from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import Conflict, Invalid, NoProject, StorageFailed
-from mimo.features import exporting
-from mimo.features.exporting import Selection, documents, madr, writing
-from mimo.features.exporting.documents import File
-from mimo.features.exporting.writing import Size
-from mimo.frozen import frozen, replace
-from mimo.guard import Operation
-from mimo.guard.privacy import redacted
-from mimo.index.survey import Standing
-from mimo.memory.exchange import Exported
-from mimo.memory.model import Kind
-from mimo.operations.rows import Filters, OfUser, narrowed
-from mimo.rendering import Screen, accent, good
-from mimo.rendering.results import count, render
+from mimo.api import (
+    Arg,
+    Call,
+    Conflict,
+    Effect,
+    Invalid,
+    Kind,
+    Needs,
+    NoProject,
+    Omitted,
+    Operation,
+    Out,
+    Screen,
+    StorageFailed,
+    Surface,
+    accent,
+    command,
+    count,
+    frozen,
+    good,
+    redacted,
+    render,
+    replace,
+    rows,
+    survey,
+)
+from mimo.extensions.exchange import documents, madr, selection, writing
+from mimo.extensions.exchange.documents import File
+from mimo.extensions.exchange.lines import Exported
+from mimo.extensions.exchange.selection import Selection
+from mimo.extensions.exchange.writing import Size
 
 _AT_ONCE = 500
 """Lines that are printed at once."""
@@ -120,9 +135,9 @@ def export(
     ] = "-",
     private: Annotated[bool, Arg("Also private memories")] = False,
     untrusted: Annotated[bool, Arg("Also memories that are not approved here")] = False,
-    everywhere: OfUser = False,
+    everywhere: rows.OfUser = False,
     force: Annotated[bool, Arg("Replace a file, or an earlier export in a folder")] = False,
-    **filters: Unpack[Filters],
+    **filters: Unpack[rows.Filters],
 ) -> ExportWritten:
     """Write the memories for another program or project
 
@@ -135,9 +150,9 @@ def export(
             "there is no project here", hint="--user exports your memory for all projects"
         )
     path = _target(call, format, output, force=force)
-    conditions = narrowed(call, **filters)
-    selection = exporting.select(call, conditions, private=private, untrusted=untrusted)
-    document = _Document(call, selection, format, shows=path is not None)
+    conditions = rows.narrowed(call, **filters)
+    chosen = selection.select(call, conditions, private=private, untrusted=untrusted)
+    document = _Document(call, chosen, format, shows=path is not None)
     is_private = private or call.mind.is_users
     mode = 0o600 if is_private else 0o666
     if path is None:
@@ -231,7 +246,7 @@ class _Document:
             (self._folder(standing), standing.id) for standing in self.selection.chosen
         )
 
-    def _folder(self, standing: Standing) -> str:
+    def _folder(self, standing: survey.Standing) -> str:
         if self.format is Format.CLAUDE:
             return ""
         is_apart = standing.private and self.format is Format.MARKDOWN
@@ -239,7 +254,7 @@ class _Document:
 
     def _read(self) -> Iterator[Exported]:
         total = len(self.selection.chosen)
-        for number, exported in enumerate(exporting.exported(self.mind, self.selection), 1):
+        for number, exported in enumerate(selection.exported(self.mind, self.selection), 1):
             if self.shows:
                 self.mind.advance("Exporting", number, total)
             if self.format is Format.CLAUDE and exported.is_past:

@@ -9,25 +9,24 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
-from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
-from mimo.features.importing.privacy import is_marked, is_marked_text
-from mimo.frozen import NamedTuple, replace
-from mimo.memory import ids
-from mimo.memory.codec.document import (
-    Document,
+from mimo.api import (
+    Draft,
+    Kind,
+    Link,
+    NamedTuple,
+    Source,
     Unreadable,
-    heading,
-    prose_lines,
-    split,
-    title,
-    trim,
+    document,
+    foreign,
+    ids,
+    read_document,
+    replace,
 )
-from mimo.memory.codec.file import read_document
-from mimo.memory.model import Kind, Link
 
 RULES = ("claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules", ".windsurfrules")
 """The names, in lower case, of files with rules for agents."""
@@ -81,17 +80,17 @@ class Note(NamedTuple):
 def read(source: Source, name: str) -> Note:
     """Returns a file as a note; its problem is the reason that it can't be read."""
     try:
-        document, header = _parted(source.content(name, 1024 * 1024))
+        parts, header = _parted(source.content(name, 1024 * 1024))
     except Unreadable as error:
         where = f"line {error.line}: " if error.line else ""
         return Note(name, {}, "", f"{where}{error.reason}")
     except OSError as error:
         return Note(name, {}, "", (error.strerror or str(error)).lower())
-    body = document.body.replace("\r\n", "\n")
-    return Note(name, header, trim(body))
+    body = parts.body.replace("\r\n", "\n")
+    return Note(name, header, document.trim(body))
 
 
-def _parted(data: bytes) -> tuple[Document, dict[str, Any]]:
+def _parted(data: bytes) -> tuple[document.Document, dict[str, Any]]:
     """Returns a file's parts and the data of its header, in which quotes may be missing.
 
     Other tools accept `description: Use tabs: never spaces`. Raises `Unreadable`.
@@ -100,7 +99,7 @@ def _parted(data: bytes) -> tuple[Document, dict[str, Any]]:
         try:
             return read_document(data)
         except Unreadable as error:
-            lines = split(data).text.split("\n")
+            lines = document.split(data).text.split("\n")
             number = (error.line or 0) - 1
             line = lines[number].rstrip(" \t\r") if 0 < number < len(lines) else ""
             match = _UNQUOTED.fullmatch(line)
@@ -144,7 +143,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         return Draft(key=key, group=group, skipped=note.problem)
     header = dict(note.header)
     used = {"title", "tags", "tag", "aliases", "alias", "id", "source", *_CREATED}
-    aliases = tags(header.get("aliases"), header.get("alias"))
+    aliases = foreign.tags(header.get("aliases"), header.get("alias"))
     created = first_moment(header, _CREATED) or first_moment(header, _CHANGED)
     raw_title = header.get("title")
     is_text = isinstance(raw_title, str | int | float)
@@ -161,15 +160,15 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
             properties[f"{prefix}_{field}"] = header[field]
     if aliases:
         properties["aliases"] = list(aliases)
-    extra, prose = divided(properties, prefix)
+    extra, prose = foreign.divided(properties, prefix)
     return Draft(
         key=key,
         group=group,
         type=kind,
-        content=joined(fields.pop("content", note.body), *prose),
+        content=foreign.joined(fields.pop("content", note.body), *prose),
         created=created,
-        title=name or title(note.body) or note.stem,
-        tags=tags(header.get("tags"), header.get("tag"), list(fields.pop("more_tags", ()))),
+        title=name or document.title(note.body) or note.stem,
+        tags=foreign.tags(header.get("tags"), header.get("tag"), list(fields.pop("more_tags", ()))),
         names=(note.path, note.stem, name or note.stem, *aliases, *fields.pop("names", ())),
         links=(*fields.pop("links", ()), *file_links(source, note)),
         extra=extra | fields.pop("more", {}),
@@ -180,7 +179,11 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
 
 def first_moment(header: Mapping[str, Any], keys: Sequence[str]) -> datetime | None:
     """Returns the first time under one of the keys."""
-    times = (moment(header[key]) for key in keys if isinstance(header.get(key), str | int | float))
+    times = (
+        foreign.moment(header[key])
+        for key in keys
+        if isinstance(header.get(key), str | int | float)
+    )
     return next(filter(None, times), None)
 
 
@@ -193,7 +196,7 @@ def kind_in(header: Mapping[str, Any]) -> Kind | None:
 
 def inline_tags(body: str) -> list[str]:
     """Returns the `#tags` in a text, outside code and headings."""
-    lines = (re.sub(r"`[^`]*`", "", line) for _, line in prose_lines(body.split("\n")))
+    lines = (re.sub(r"`[^`]*`", "", line) for _, line in document.prose_lines(body.split("\n")))
     return [tag for line in lines if "#" in line for tag in _TAG.findall(line)]
 
 
@@ -206,7 +209,7 @@ def file_links(source: Source, note: Note) -> tuple[Link, ...]:
 def linked(name: str, text: str) -> Iterator[str]:
     """Yields the paths in the source to which a text in the file `name` has links."""
     folder = posixpath.dirname(name)
-    for _, line in prose_lines(text.split("\n")):
+    for _, line in document.prose_lines(text.split("\n")):
         for match in _MARKDOWN_LINK.finditer(line) if "](" in line else ():
             target = unquote(match[1])
             at = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
@@ -242,7 +245,7 @@ def basic_memory(source: Source) -> Iterator[Draft]:
     """Yields the notes of basic-memory. Observations stay in the text; relations become links."""
     for note in all_notes(source):
         links, more = [], []
-        for _, line in prose_lines(note.body.split("\n")):
+        for _, line in document.prose_lines(note.body.split("\n")):
             if _OBSERVATION.match(line):
                 more += _TAG.findall(line)
             elif match := _RELATION.match(line):
@@ -294,10 +297,10 @@ def okf(source: Source) -> Iterator[Draft]:
             note._replace(header=header, problem=problem),
             "concepts",
             "okf",
-            content=joined(description, note.body),
+            content=foreign.joined(description, note.body),
             status=status if isinstance(status, str) else None,
         )
-        yield draft if draft.created else replace(draft, created=moment(at))
+        yield draft if draft.created else replace(draft, created=foreign.moment(at))
 
 
 _TODO = re.compile(r"# \[([ xX])\] (.*)")
@@ -370,7 +373,7 @@ def claude_memory(source: Source) -> Iterator[Draft]:
             "topics",
             "claude",
             type=_CLAUDE_KINDS.get(str(kind), Kind.FACT),
-            content=joined(None if description == note.body else description, note.body),
+            content=foreign.joined(None if description == note.body else description, note.body),
             names=(slug,) if isinstance(slug, str) else (),
             private=is_marked(nested),
             more=more,
@@ -458,7 +461,7 @@ _BELOW_ALL = 7
 def _items(body: str) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """Yields the items of lists with the headings above them, and None for another paragraph."""
     lines = body.split("\n")
-    prose = dict(prose_lines(lines))
+    prose = dict(document.prose_lines(lines))
     marks = _marks(lines, prose)
     headings: Mapping[int, str] = {}
     item: list[str] | None = None
@@ -504,7 +507,7 @@ def _marks(lines: Sequence[str], prose: Mapping[int, str]) -> Mapping[int, tuple
         if _RULE.fullmatch(line):
             marks[number] = _BELOW_ALL, ""
         elif line[:1] not in (" ", "\t") and not _BULLET.match(line):
-            level, words = heading(lines, number, line)
+            level, words = document.heading(lines, number, line)
             if level:
                 marks[number] = level, words
             if level and not line.startswith("#"):
@@ -516,4 +519,39 @@ def _dedented(item: Sequence[str]) -> str:
     """Returns the text of an item, whose later lines lose their common indent."""
     from textwrap import dedent
 
-    return trim("\n".join([item[0], dedent("\n".join(item[1:]))]))
+    return document.trim("\n".join([item[0], dedent("\n".join(item[1:]))]))
+
+
+# Marks of privacy.
+
+_PRIVATE, _METADATA = "private", "metadata"
+_UNREAD = re.compile(
+    r"(?:---|\+\+\+)[ \t]*\n(?:(?!---|\+\+\+).*\n)*?[ \t]*[\"']?private[\"']?[ \t]*[:=]", re.I
+)
+"""The beginning of a text whose header is not one for YAML, such as `private:true`."""
+_NO = frozenset(("", "false", "no", "off", "0"))
+
+
+def is_marked(values: Mapping[str, Any]) -> bool:
+    """Returns whether a header or an object of JSON marks a memory as private.
+
+    Only a clear no does not: false, no, off, 0 or nothing. The case of the key has no meaning. The
+    mark may also be in its `metadata`.
+    """
+    inner = (value for value in _under(_METADATA, values) if isinstance(value, Mapping))
+    marks = chain.from_iterable(_under(_PRIVATE, part) for part in (values, *inner))
+    return not all(map(_is_no, marks))
+
+
+def _under(name: str, values: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the values under a name, whose case has no meaning."""
+    return (value for key, value in values.items() if str(key).strip().casefold() == name)
+
+
+def is_marked_text(text: str) -> bool:
+    """Returns whether a text without a header begins with what was meant as a mark in one."""
+    return _UNREAD.match(text) is not None
+
+
+def _is_no(value: object) -> bool:
+    return value.strip().casefold() in _NO if isinstance(value, str) else not value

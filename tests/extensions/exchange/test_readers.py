@@ -12,7 +12,7 @@ import pytest
 from mimo.errors import Invalid, LaterFormat
 from mimo.features.importing import sources
 from mimo.features.importing.drafts import Draft, resolved
-from mimo.features.importing.sources import READERS, Format
+from mimo.features.importing.formats import reader, recognised
 from mimo.memory.codec.document import references
 from mimo.memory.model import Kind, Memory, Outcome, Section
 
@@ -20,17 +20,16 @@ SAMPLES = Path(__file__).parent / "samples"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def drafts(path: Path, format: Format | None = None) -> list[Draft]:
+def drafts(path: Path, format: str | None = None) -> list[Draft]:
     with sources.opened(path) as source:
-        recognised = sources.recognised(source) if format is None else format
-        return list(READERS[recognised](source))
+        return list(reader(format or recognised(source))(source))
 
 
-def memories(path: Path, format: Format) -> dict[str, Memory]:
+def memories(path: Path, format: str) -> dict[str, Memory]:
     """Returns the imported memories by title; the format is recognised and as given."""
     with sources.opened(path) as source:
-        assert sources.recognised(source) is format
-        items = resolved(list(READERS[format](source)), format.value, {}, now=NOW).items
+        assert recognised(source) == format
+        items = resolved(list(reader(format)(source)), format, {}, now=NOW).items
     assert not [item for item in items if item.skipped]
     return {item.memory.heading: item.memory for item in items if item.memory}
 
@@ -59,7 +58,7 @@ class TestDatabases:
     def test_claude_mem(self, tmp_path):
         path = database(tmp_path / "c.db", (SAMPLES / "claude-mem.sql").read_text("utf-8"))
 
-        imported = memories(path, Format.CLAUDE_MEM)
+        imported = memories(path, "claude-mem")
 
         decision = imported["Retry payments three times"]
         assert (decision.type, decision.tags) == (Kind.DECISION, ("payments", "retry"))
@@ -115,13 +114,13 @@ class TestDatabases:
             """,
         )
 
-        for format in (Format.MCP_MEMORY_SERVICE, Format.CLAUDE_MEM):
+        for format in ("mcp-memory-service", "claude-mem"):
             assert [draft.private for draft in drafts(path, format)] == [True, False]
 
 
 class TestJson:
     def test_the_graph_of_the_reference_server(self):
-        imported = memories(SAMPLES / "memory.jsonl", Format.MCP_MEMORY)
+        imported = memories(SAMPLES / "memory.jsonl", "mcp-memory")
 
         assert (
             imported["Ana"].content == "- Owns the payment service\n- Prefers small pull requests"
@@ -244,7 +243,7 @@ class TestJson:
         path = tmp_path / "j.txt"
         path.write_text("\ufeffMy journal\n[2026-01-02 09:00] A\n", encoding="utf-8")
 
-        beginning, entry = drafts(path, Format.JRNL)
+        beginning, entry = drafts(path, "jrnl")
 
         assert "not an entry" in (beginning.skipped or "")
         assert entry.title == "A"
@@ -254,9 +253,9 @@ class TestJson:
     @pytest.mark.parametrize(
         ("format", "row"),
         [
-            (Format.MEM0, {"memory": "Bob 90k"}),
-            (Format.MCP_MEMORY, {"type": "entity", "name": "Bob", "observations": ["90k"]}),
-            (Format.JRNL, {"date": "2026-01-02", "time": "09:00", "title": "Bob 90k"}),
+            ("mem0", {"memory": "Bob 90k"}),
+            ("mcp-memory", {"type": "entity", "name": "Bob", "observations": ["90k"]}),
+            ("jrnl", {"date": "2026-01-02", "time": "09:00", "title": "Bob 90k"}),
         ],
     )
     def test_a_mark_in_json_counts(self, tmp_path, format, row, mark):
@@ -265,13 +264,13 @@ class TestJson:
                   for key, value in mark.items()}  # fmt: skip
         rows = [row | marked, row | {"name": "Ana", "private": "no"}]
         path = tmp_path / "m.json"
-        data = {"tags": {}, "entries": rows} if format is Format.JRNL else rows
+        data = {"tags": {}, "entries": rows} if format == "jrnl" else rows
         path.write_text(json.dumps(data), encoding="utf-8")
 
         assert [draft.private for draft in drafts(path, format)] == [True, False]
 
     def test_memories_that_mem0_returns(self):
-        imported = memories(SAMPLES / "mem0.json", Format.MEM0)
+        imported = memories(SAMPLES / "mem0.json", "mem0")
 
         limit = imported["The API limit is 50 requests a second"]
         assert limit.created.date().isoformat() == "2026-11-23"
@@ -279,8 +278,8 @@ class TestJson:
         assert imported["I prefer pytest over unittest"].extra["metadata"] == {"category": "tools"}
 
     def test_both_forms_of_a_journal_of_jrnl_are_the_same_memories(self):
-        by_json = memories(SAMPLES / "jrnl" / "journal.json", Format.JRNL)
-        by_text = memories(SAMPLES / "jrnl" / "journal.txt", Format.JRNL)
+        by_json = memories(SAMPLES / "jrnl" / "journal.json", "jrnl")
+        by_text = memories(SAMPLES / "jrnl" / "journal.txt", "jrnl")
 
         assert by_json == by_text
         first, second = by_json.values()
@@ -316,7 +315,7 @@ class TestConversations:
                         "current_node": "new", "mapping": mapping}  # fmt: skip
         path.write_text(json.dumps([conversation, {"title": "Empty", "mapping": {}}]), "utf-8")
 
-        first, second = drafts(path, Format.CHATGPT)
+        first, second = drafts(path, "chatgpt")
 
         assert first.content == "How do I cache?\n\n---\n\nWe use Redis already."
         assert (first.key, first.title, first.private) == ("c1", "Caching", True)
@@ -390,7 +389,7 @@ class TestConversations:
             },
         )  # fmt: skip
 
-        imported = memories(tmp_path / "export", Format.CLAUDE_CHATS)
+        imported = memories(tmp_path / "export", "claude-chats")
 
         assert imported["Cache"].content == "Hi"
         assert (imported["api.md"].content, imported["api.md"].topic) == ("50 a second", "Shop")
@@ -399,7 +398,7 @@ class TestConversations:
 
 
 NOTES = (
-    Format.OBSIDIAN, Format.BASIC_MEMORY, Format.OKF, Format.NB, Format.CLAUDE_MEMORY,
+    "obsidian", "basic-memory", "okf", "nb", "claude-memory",
 )  # fmt: skip
 
 
@@ -419,9 +418,7 @@ class TestNotes:
         )
 
         with sources.opened(folder) as source:
-            result = resolved(
-                list(READERS[Format.OBSIDIAN](source)), Format.OBSIDIAN.value, {}, now=NOW
-            )
+            result = resolved(list(reader("obsidian")(source)), "obsidian", {}, now=NOW)
 
         tea, pots = (item.memory for item in result.items if item.memory)
         assert [item.skipped for item in result.items if item.skipped] == ["the file is empty"]
@@ -442,7 +439,7 @@ class TestNotes:
             tmp_path / "Vault", {".obsidian/x": "", "tea.md": f"---\n{header}\n---\nGreen"}
         )
 
-        (tea,) = memories(folder, Format.OBSIDIAN).values()
+        (tea,) = memories(folder, "obsidian").values()
 
         assert tea.title == "tea"
         assert tea.source == "obsidian:Vault/tea.md"
@@ -451,7 +448,7 @@ class TestNotes:
             "obsidian_created": "long ago", "obsidian_tags": {"a": "b"}, "undated": True,
         }  # fmt: skip
 
-    @pytest.mark.parametrize("format", [*NOTES, Format.ADR, Format.CLAUDE_MD, Format.MIND])
+    @pytest.mark.parametrize("format", [*NOTES, "adr", "claude-md", "mind"])
     @pytest.mark.parametrize(
         ("line", "private"),
         [
@@ -515,7 +512,7 @@ class TestNotes:
         assert [draft.private for draft in drafts(folder)] == [True, False]
 
     def test_basic_memory(self):
-        imported = memories(SAMPLES / "basic-memory", Format.BASIC_MEMORY)
+        imported = memories(SAMPLES / "basic-memory", "basic-memory")
 
         retries, keys = imported["Payment retries"], imported["Idempotency keys"]
         assert retries.tags == ("payments", "reliability")
@@ -530,7 +527,7 @@ class TestNotes:
         folder = tmp_path / "nb"
         shutil.copytree(SAMPLES / "nb", folder)
 
-        imported = memories(folder, Format.NB)
+        imported = memories(folder, "nb")
 
         assert imported["Rollback"].tags == ("ops",)
         todo = imported["Measure the queue"]
@@ -562,7 +559,7 @@ class TestNotes:
             },
         )
 
-        imported = memories(folder, Format.OKF)
+        imported = memories(folder, "okf")
 
         orders = imported["Orders"]
         assert orders.content.startswith("One row per order.\n\n# Schema")
@@ -576,7 +573,7 @@ class TestNotes:
         concept = "---\ntype: Metric\nresource: https://example.com/x\n---\n# Revenue"
         folder = write(tmp_path / "bundle", {"index.md": "# All", "m/revenue.md": concept})
 
-        assert [*memories(folder, Format.OKF)] == ["Revenue"]
+        assert [*memories(folder, "okf")] == ["Revenue"]
 
     def test_both_generations_of_claudes_memory(self, tmp_path):
         folder = write(
@@ -592,7 +589,7 @@ class TestNotes:
             },
         )
 
-        imported = memories(folder, Format.CLAUDE_MEMORY)
+        imported = memories(folder, "claude-memory")
 
         old, new = imported["Deploy window"], imported["small-prs"]
         assert (old.type, old.extra["claude_type"]) == (Kind.FACT, "project")
@@ -652,7 +649,7 @@ class TestNotes:
         notes = {"kit/Pots.markdown": "Iron", "kit.md": "Other", "x.md": link}
         folder = write(tmp_path / "V", {".obsidian/x": "", **notes})
 
-        of = memories(folder, Format.OBSIDIAN)
+        of = memories(folder, "obsidian")
         assert f"[[{of['Pots'].id}|" in of["x"].content or ("relates_to", "Pots") in links(
             of["x"], of
         )
@@ -751,7 +748,7 @@ class TestDecisionRecords:
             {"0001-use-postgresql.md": self.MADR, "0002-use-uuids.md": self.MADR_2,
              "0003-use-ulids.md": self.NYGARD},
         )  # fmt: skip
-        return memories(folder, Format.ADR)
+        return memories(folder, "adr")
 
     def test_madr(self, imported):
         record = imported["Use PostgreSQL"]
@@ -813,7 +810,7 @@ class TestDecisionRecords:
                 [("A", "Accepted"), ("B", "Accepted"), ("C", status)], 1
             )
         }
-        read = memories(write(tmp_path / "adr", records), Format.ADR)
+        read = memories(write(tmp_path / "adr", records), "adr")
 
         assert links(read["C"], read) == expected
         assert read["A"].links == read["B"].links == ()
@@ -832,14 +829,14 @@ class TestDecisionRecords:
             "0001-a.md": f"# 1. A\n\n## Status\n\n{status}\n",
             "0002-b.md": "# 2. B\n\n## Status\n\nAccepted\n",
         }
-        read = memories(write(tmp_path / "adr", records), Format.ADR)
+        read = memories(write(tmp_path / "adr", records), "adr")
 
         assert (links(read["A"], read), links(read["B"], read)) == (set(), {("supersedes", "A")})
 
     def test_a_numbered_record_needs_no_status(self, tmp_path):
         folder = write(tmp_path / "adr", {"0007-use-uv.md": "# 7. Use uv\n\nIt is fast."})
 
-        (draft,) = drafts(folder, Format.ADR)
+        (draft,) = drafts(folder, "adr")
 
         assert (draft.title, draft.content) == ("Use uv", "Use uv")
         assert draft.sections == {Section.REASONING: "It is fast."}
@@ -853,13 +850,13 @@ class TestDecisionRecords:
         files = {"0001-x.md": self.MADR, "README.md": "# Records", "index.md": "# Index"}
         folder = write(tmp_path / "adr", files)
 
-        assert [draft.skipped is None for draft in drafts(folder, Format.ADR)] == [True, False]
+        assert [draft.skipped is None for draft in drafts(folder, "adr")] == [True, False]
 
 
 class TestLinksOfVaults:
     @staticmethod
     def vault(folder: Path, files: dict[str, str]) -> dict[str, Memory]:
-        return memories(write(folder / "V", {".obsidian/x": "", **files}), Format.OBSIDIAN)
+        return memories(write(folder / "V", {".obsidian/x": "", **files}), "obsidian")
 
     def test_a_link_in_a_table_stays_in_its_cell(self, tmp_path):
         table = "| a | b |\n|---|:-:|\n| [[Tea]] | [[Tea\\|green]] |\n"
@@ -961,9 +958,9 @@ class TestOwnExports:
         store = write(tmp_path / ".mind", {"config.toml": "format = 99", "facts/a.md": memory})
 
         with pytest.raises(LaterFormat, match="has format 99"):
-            drafts(store / name, Format.MIND)
+            drafts(store / name, "mind")
         write(store, {"config.toml": "format = 1"})
-        assert [draft.key for draft in drafts(store / name, Format.MIND)] == ["fact_a"]
+        assert [draft.key for draft in drafts(store / name, "mind")] == ["fact_a"]
 
     def test_a_later_format_is_refused(self, tmp_path):
         path = self.export(tmp_path / "x.jsonl", {**HEAD, "format": 2})
@@ -1002,7 +999,7 @@ def test_hostile_notes_are_read_in_linear_time(tmp_path, format, text):
     note.write_text(text, encoding="utf-8")
 
     with sources.opened(note) as source:
-        drafts = list(READERS[Format(format)](source))
+        drafts = list(reader(format)(source))
 
     assert len(drafts) == (format != "claude-md")
 
@@ -1013,6 +1010,6 @@ def test_the_notes_that_mind_keeps_are_not_rules(tmp_path):
     note.write_text(f"- one\n\n{own}\n- two\n\n{own}<!-- MIND:CONTEXT\n-->\n- three\n")
 
     with sources.opened(note) as source:
-        drafts = list(READERS[Format.CLAUDE_MD](source))
+        drafts = list(reader("claude-md")(source))
 
     assert [draft.content for draft in drafts if draft.group == "rules"] == ["one", "two", "three"]

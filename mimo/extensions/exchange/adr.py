@@ -6,8 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
-from mimo.features.importing.notes import (
+from mimo.api import (
+    SUPERSEDES,
+    Draft,
+    Kind,
+    Link,
+    NamedTuple,
+    Section,
+    Source,
+    document,
+    foreign,
+    replace,
+)
+from mimo.extensions.exchange.notes import (
     MARKDOWN,
     Note,
     file_links,
@@ -16,9 +27,6 @@ from mimo.features.importing.notes import (
     linked,
     read,
 )
-from mimo.frozen import NamedTuple, replace
-from mimo.memory.codec.document import prose_lines, trim, without_comments
-from mimo.memory.model import SUPERSEDES, Kind, Link, Section
 
 _NUMBERED = re.compile(r"(?:adr[-_ ]?)?(\d{1,6})(?=[-_ .]|$)", re.IGNORECASE)
 _TITLE_NUMBER = re.compile(r"(?:adr[-_ ]?)?\d{1,6}\s*[.:\-–—]\s*", re.IGNORECASE)
@@ -97,19 +105,19 @@ def _draft(source: Source, note: Note) -> Draft:
     properties = dict(record.properties)
     status = str(properties.pop("status", "") or "").strip() or None
     date = properties.pop("date", None)
-    created = moment(date) if isinstance(date, str | int | float) else None
+    created = foreign.moment(date) if isinstance(date, str | int | float) else None
     if date is not None and created is None:
         properties["adr_date"] = date
     title = str(properties.pop("title", None) or record.title or note.stem)
     title = _TITLE_NUMBER.sub("", title, count=1) or title
-    decision = joined(*(body for name, body in record.parts if name.lower() in _DECISION))
+    decision = foreign.joined(*(body for name, body in record.parts if name.lower() in _DECISION))
     parts = [
         f"### {name}\n\n{_lowered(body)}" if name else body
         for name, body in record.parts
         if name.lower() not in _DECISION and body
     ]
-    own_tags = tags(properties.pop("tags", None))
-    extra, prose = divided(properties, "adr")
+    own_tags = foreign.tags(properties.pop("tags", None))
+    extra, prose = foreign.divided(properties, "adr")
     number = _NUMBERED.match(note.stem)
     names = (*((number[1].lstrip("0"),) if number else ()), note.stem, title)
     links = _statements(source, note, status or "")  # With those of the status.
@@ -121,13 +129,13 @@ def _draft(source: Source, note: Note) -> Draft:
         key=key,
         group="records",
         type=Kind.DECISION,
-        content=joined(remark, decision or title),
+        content=foreign.joined(remark, decision or title),
         created=created,
         title=title,
         topic=title,
         tags=own_tags,
         status=state,
-        sections={Section.REASONING: joined(*parts, *prose)},
+        sections={Section.REASONING: foreign.joined(*parts, *prose)},
         links=tuple(dict.fromkeys([*links, *plain])),
         names=tuple(filter(None, names)),
         extra=extra,
@@ -178,7 +186,7 @@ def _parted(note: Note) -> _Record:
     """Returns the parts of a record."""
     properties: dict[str, Any] = {key.lower(): value for key, value in note.header.items()}
     lines = note.body.split("\n")
-    prose = dict(prose_lines(lines))
+    prose = dict(document.prose_lines(lines))
     title, names = "", [""]
     texts: list[list[str]] = [[]]
     for number, line in enumerate(lines):
@@ -193,7 +201,7 @@ def _parted(note: Note) -> _Record:
         else:
             texts[-1].append(line)
     parts = []
-    for name, body in zip(names, (trim("\n".join(text)) for text in texts), strict=True):
+    for name, body in zip(names, (document.trim("\n".join(text)) for text in texts), strict=True):
         if name.lower() not in ("status", "date"):
             parts.append((name, body))
         elif body:
@@ -204,7 +212,7 @@ def _parted(note: Note) -> _Record:
 def _property(line: str) -> tuple[str, str] | None:
     match = _BULLET.fullmatch(line.strip()) or _LINE.fullmatch(line.strip())
     # A comment of the template is not a value.
-    value = without_comments(match[2]).strip() if match else ""
+    value = document.without_comments(match[2]).strip() if match else ""
     return (match[1].lower(), value) if match and value else None
 
 

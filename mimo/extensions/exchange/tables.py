@@ -6,24 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mimo.features.importing import database
-from mimo.features.importing.drafts import (
-    Draft,
-    Source,
-    data,
-    digest,
-    divided,
-    items,
-    joined,
-    moment,
-    tags,
-    text,
-    unit,
-)
-from mimo.features.importing.notes import link_of
-from mimo.features.importing.privacy import is_marked
-from mimo.memory.model import SUPERSEDES, Kind, Link
-from mimo.text.phrases import bullets
+from mimo.api import SUPERSEDES, Draft, Kind, Link, Source, bullets, database, foreign
+from mimo.extensions.exchange.notes import is_marked, link_of
 
 Row = Mapping[str, Any]
 
@@ -60,7 +44,7 @@ def claude_mem(source: Source) -> Iterator[Draft]:
     rows = database.snapshot(source.path, tables, of="claude-mem", keep=False).tables
     yield from observations(rows.get("observations", ()))
     titles = {
-        row.get("memory_session_id"): text(row.get("custom_title"))
+        row.get("memory_session_id"): foreign.text(row.get("custom_title"))
         for row in rows.get("sdk_sessions", ())
     }
     yield from summaries(rows.get("session_summaries", ()), titles)
@@ -69,28 +53,33 @@ def claude_mem(source: Source) -> Iterator[Draft]:
 def observations(rows: Sequence[Row]) -> Iterator[Draft]:
     """Yields the rows of the table `observations`."""
     for row in rows:
-        kind = text(row.get("type")) or ""
-        columns = {name: data(value) for name, value in row.items() if name not in _OBSERVATION}
-        extra, prose = divided({"claude_mem_type": kind or None, **columns}, "claude_mem")
-        content = joined(
-            text(row.get("subtitle")),
-            text(row.get("narrative")) or text(row.get("text")),
-            bullets(items(row.get("facts"))),
+        kind = foreign.text(row.get("type")) or ""
+        columns = {
+            name: foreign.data(value) for name, value in row.items() if name not in _OBSERVATION
+        }
+        extra, prose = foreign.divided({"claude_mem_type": kind or None, **columns}, "claude_mem")
+        content = foreign.joined(
+            foreign.text(row.get("subtitle")),
+            foreign.text(row.get("narrative")) or foreign.text(row.get("text")),
+            bullets(foreign.items(row.get("facts"))),
             *prose,
         )
-        created = moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
-        title = text(row.get("title"))
+        created = foreign.moment(row.get("created_at_epoch")) or foreign.moment(
+            row.get("created_at")
+        )
+        title = foreign.text(row.get("title"))
         yield Draft(
             # Another database has the same numbers.
-            key=f"observation/{digest(created, title or content)}",
+            key=f"observation/{foreign.digest(created, title or content)}",
+            is_unique=True,
             former=f"observation/{row.get('id')}",
             group="observations",
             type=_KINDS.get(kind, Kind.OBSERVATION),
             content=content,
             created=created,
             title=title,
-            tags=tags(items(row.get("concepts"))),
-            project=text(row.get("project")),
+            tags=foreign.tags(foreign.items(row.get("concepts"))),
+            project=foreign.text(row.get("project")),
             skipped=None if content or title else "the row is empty",
             extra=extra,
             private=is_marked(columns),
@@ -106,22 +95,25 @@ def summaries(rows: Sequence[Row], titles: Mapping[Any, str | None]) -> Iterator
         parts = [
             f"### {name.replace('_', ' ').capitalize()}\n\n{words}"
             for name in _PARTS
-            if (words := text(row.get(name)))
+            if (words := foreign.text(row.get(name)))
         ]
-        columns = {name: data(value) for name, value in row.items() if name not in _SUMMARY}
-        extra, prose = divided(columns, "claude_mem")
-        created = moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
-        session, request = row.get("memory_session_id"), text(row.get("request"))
+        columns = {name: foreign.data(value) for name, value in row.items() if name not in _SUMMARY}
+        extra, prose = foreign.divided(columns, "claude_mem")
+        created = foreign.moment(row.get("created_at_epoch")) or foreign.moment(
+            row.get("created_at")
+        )
+        session, request = row.get("memory_session_id"), foreign.text(row.get("request"))
         yield Draft(
-            key=f"summary/{digest(created, session, request)}",
+            key=f"summary/{foreign.digest(created, session, request)}",
+            is_unique=True,
             former=f"summary/{row.get('id')}",
             group="summaries",
             type=Kind.CONTEXT,
-            content=joined(*parts, *prose) if parts else "",
+            content=foreign.joined(*parts, *prose) if parts else "",
             created=created,
             title=titles.get(session) or request,
             private=True,
-            project=text(row.get("project")),
+            project=foreign.text(row.get("project")),
             skipped=None if parts else "the row is empty",
             extra=extra,
         )
@@ -147,32 +139,38 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
     """Yields the rows of the table `memories`, with the links that are not mere similarity."""
     links: defaultdict[str, dict[Link, None]] = defaultdict(dict)
     for edge in edges:
-        relation = text(edge.get("relationship_type")) or _SIMILAR
-        start, end = text(edge.get("source_hash")), text(edge.get("target_hash"))
+        relation = foreign.text(edge.get("relationship_type")) or _SIMILAR
+        start, end = foreign.text(edge.get("source_hash")), foreign.text(edge.get("target_hash"))
         if relation != _SIMILAR and start and end:
-            links[start][link_of(relation, end, unit(edge.get("similarity")))] = None
+            links[start][link_of(relation, end, foreign.unit(edge.get("similarity")))] = None
     for row in rows:
-        if newer := text(row.get("superseded_by")):
-            links[newer][Link(to=text(row.get("content_hash")) or "", type=SUPERSEDES)] = None
+        if newer := foreign.text(row.get("superseded_by")):
+            links[newer][Link(to=foreign.text(row.get("content_hash")) or "", type=SUPERSEDES)] = (
+                None
+            )
     for row in rows:
-        content, hash = text(row.get("content")), text(row.get("content_hash"))
-        key = hash or digest(content)
+        content, hash = foreign.text(row.get("content")), foreign.text(row.get("content_hash"))
+        key = hash or foreign.digest(content)
         reason = "it was deleted there" if row.get("deleted_at") else None
-        kind = text(row.get("memory_type"))
-        metadata = data(row.get("metadata"))
-        columns = {name: data(value) for name, value in row.items() if name not in _SERVICE}
+        kind = foreign.text(row.get("memory_type"))
+        metadata = foreign.data(row.get("metadata"))
+        columns = {name: foreign.data(value) for name, value in row.items() if name not in _SERVICE}
         # A source in the metadata is that tool's own, and not where the memory comes from here.
         more = metadata if isinstance(metadata, dict) else {"metadata": metadata}
-        extra, prose = divided({"memory_type": kind, **more, **columns}, "mcp")
-        confidence = unit(row.get("confidence"))
+        extra, prose = foreign.divided({"memory_type": kind, **more, **columns}, "mcp")
+        confidence = foreign.unit(row.get("confidence"))
         yield Draft(
             key=key,
+            is_unique=True,
             former=None if hash else f"row {row.get('id')}",
             group="memories",
             type=_KINDS.get(kind or "", Kind.FACT),
-            content=joined(content, *prose) if content else "",
-            created=moment(row.get("created_at")) or moment(row.get("created_at_iso")),
-            tags=tuple(tag for tag in tags(text(row.get("tags"))) if tag != "untagged"),
+            content=foreign.joined(content, *prose) if content else "",
+            created=foreign.moment(row.get("created_at"))
+            or foreign.moment(row.get("created_at_iso")),
+            tags=tuple(
+                tag for tag in foreign.tags(foreign.text(row.get("tags"))) if tag != "untagged"
+            ),
             # 1.0 is the default of the column, not a judgement.
             confidence=None if confidence == 1.0 else confidence,
             links=tuple(links.get(key, ())),

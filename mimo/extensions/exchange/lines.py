@@ -11,12 +11,7 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mimo.errors import Invalid
-from mimo.frozen import NamedTuple, replace
-from mimo.memory.codec.file import KEYS, understand, written
-from mimo.memory.model import Kind, Memory, Section, Version
-from mimo.text.calendar import iso_utc
-from mimo.text.clean import escaped
+from mimo.api import (Invalid, Kind, Memory, NamedTuple, Section, Version, codec, escaped, iso_utc, replace)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +22,6 @@ FORMAT = 1
 
 LINKS = "<!-- mind: links -->"
 """The line after the text of a memory in a Markdown export; the links below are for people."""
-
-LISTED = ".mind-export"
-"""The file in the folder of an export that lists the others."""
 
 _REQUIRED = ("id", "type", "created")
 
@@ -95,7 +87,7 @@ def to_data(memory: Memory) -> dict[str, Any]:
         "extra": dict(memory.extra),
     }
     filled = {key: value for key, value in texts.items() if value or key == "content"}
-    return written(memory, memory.links) | {"created": iso_utc(memory.created)} | filled
+    return codec.written(memory, memory.links) | {"created": iso_utc(memory.created)} | filled
 
 
 def from_data(data: Mapping[str, Any]) -> Memory:
@@ -111,7 +103,7 @@ def from_data(data: Mapping[str, Any]) -> Memory:
         raise Invalid("the memory has no `content`")
     if not isinstance(extra, dict):
         raise Invalid("`extra` must be an object")
-    fields, wrong = understand({key: data[key] for key in KEYS if key in data})
+    fields, wrong = codec.understand({key: data[key] for key in codec.KEYS if key in data})
     if wrong:
         raise Invalid(f"`{next(iter(wrong))}` has a value without a meaning")
     return Memory(

@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.features.exporting import documents, madr
-from mimo.features.exporting.documents import CLAUDE_BYTES, CLAUDE_LINES, File, file_names, literal
+from mimo.extensions.exchange import documents, madr
+from mimo.extensions.exchange.documents import CLAUDE_BYTES, CLAUDE_LINES, File, file_names, literal
+from mimo.extensions.exchange.lines import Exported, Target, without_additions, without_links
 from mimo.memory.codec.file import Parsed, normal, parse
-from mimo.memory.exchange import Exported, Target, without_additions, without_links
 from mimo.memory.ids import is_id
 from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 from tests.conftest import NOW

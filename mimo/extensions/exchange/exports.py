@@ -5,36 +5,31 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from mimo.config import MAX_BYTES, check_format, format_of
-from mimo.data import disk
-from mimo.data.disk import STORE
-from mimo.data.loads import DataError, loads
-from mimo.errors import Invalid
-from mimo.features.importing.drafts import (
+from mimo.api import (
     LARGEST_JSON,
+    DataError,
     Draft,
+    Invalid,
+    Kind,
+    Link,
+    Problem,
     Source,
-    digest,
-    divided,
-    joined,
-    moment,
-    parsed,
-    tags,
-    text,
-    unused,
+    Unreadable,
+    bullets,
+    check_store,
+    codec,
+    foreign,
+    header_of,
+    loads,
+    replace,
 )
-from mimo.features.importing.notes import first_moment, is_private, link_of, read
-from mimo.features.importing.privacy import is_marked
-from mimo.frozen import replace
-from mimo.memory import codec, exchange, sources
-from mimo.memory.codec.document import Unreadable
-from mimo.memory.model import Kind, Link, Problem
-from mimo.text.phrases import bullets
+from mimo.extensions.exchange import lines
+from mimo.extensions.exchange.notes import first_moment, is_marked, is_private, link_of, read
 
 _UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 """Not used: only files with a date are parsed."""
@@ -47,7 +42,7 @@ def formats_of(content: str) -> list[str]:
         return ["mind"]
     if line.get("type") in ("entity", "relation"):
         return ["mcp-memory"]
-    data = parsed(content)
+    data = foreign.parsed(content)
     if isinstance(data, dict):
         if isinstance(data.get("entries"), list) and "tags" in data:
             return ["jrnl"]
@@ -69,7 +64,7 @@ def _objects(source: Source, what: str) -> Iterator[tuple[str, Mapping[str, Any]
         if _is_lines(content):
             yield from _of_lines(content, what)
             continue
-        data = parsed(content)
+        data = foreign.parsed(content)
         for key in ("results", "memories"):
             if isinstance(data, dict) and isinstance(data.get(key), list):
                 data = data[key]
@@ -83,7 +78,7 @@ def _of_lines(content: str, what: str) -> Iterator[tuple[str, Mapping[str, Any]]
     for number, line in enumerate(content.split("\n"), 1):
         if line.strip():
             try:
-                data = parsed(line)
+                data = foreign.parsed(line)
             except Unreadable as error:
                 raise Unreadable(error.reason, number) from None
             if not isinstance(data, dict):
@@ -114,7 +109,7 @@ def mind(source: Source) -> Iterator[Draft]:
     Raises `Invalid` for a later version of the format and for a file that was cut, and
     `StorageFailed` for the store of a later version of mind.
     """
-    _check_store(source)
+    check_store(source)
     markdown = source.named(".md")
     if source.is_file and not markdown:
         yield from _lines(source)
@@ -128,29 +123,19 @@ def mind(source: Source) -> Iterator[Draft]:
             continue
         path = f".mind/facts/{name.rpartition('/')[2]}"
         data = source.content(name, 1024 * 1024)
-        if sources.header_of(data, path=path):
+        if header_of(data, path=path):
             # Its chunks are copies, and its id would be that of the file when it is ingested here.
             yield Draft(key=name, group="files", skipped="it is an ingested file; ingest it here")
             continue
-        data = exchange.without_links(data)
+        data = lines.without_links(data)
         file = codec.parse(data, path=path, modified=_UNDATED)
         if isinstance(file, Problem):
             yield Draft(key=name, group="files", skipped=file.reason)
         else:
-            memory = exchange.without_additions(file.memory)
+            memory = lines.without_additions(file.memory)
             group = f"{memory.type.value}s"
             private = is_private(source, note)
-            yield Draft(key=memory.id, group=group, whole=memory, private=private)
-
-
-def _check_store(source: Source) -> None:
-    name = "config.toml"
-    data = source.content(name, MAX_BYTES) if name in source.files else b""
-    if source.surroundings.in_store and not data:
-        places = (place for place in source.path.resolve().parents if place.name == STORE)
-        with suppress(OSError):
-            data = disk.look(next(places, source.path) / name, limit=MAX_BYTES)[0]
-    check_format(format_of(data), f"the store of `{source.path}`")
+            yield Draft(key=memory.id, group=group, whole=memory, is_unique=True, private=private)
 
 
 def _lines(source: Source) -> Iterator[Draft]:
@@ -158,16 +143,16 @@ def _lines(source: Source) -> Iterator[Draft]:
     for place, data in _objects(source, "a memory"):
         match data.get("kind"):
             case "mind":
-                if not isinstance(data.get("format"), int) or data["format"] > exchange.FORMAT:
+                if not isinstance(data.get("format"), int) or data["format"] > lines.FORMAT:
                     raise Invalid(
                         f"the export has format {data.get('format')}; this mind reads "
-                        f"{exchange.FORMAT}",
+                        f"{lines.FORMAT}",
                         hint="update mind",
                     )
             case "memory":
                 count += 1
                 try:
-                    memory = exchange.from_data(data)
+                    memory = lines.from_data(data)
                 except Invalid as error:
                     key = str(data.get("id") or place)
                     yield Draft(key=key, group="memories", skipped=f"{place}: {error.message}")
@@ -176,6 +161,7 @@ def _lines(source: Source) -> Iterator[Draft]:
                     key=memory.id,
                     group=f"{memory.type.value}s",
                     whole=memory,
+                    is_unique=True,
                     private=is_marked(data) or is_marked(memory.extra),
                 )
             case "end":
@@ -199,15 +185,15 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
     details: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     skipped: list[Draft] = []
     for place, data in _graph(source):
-        name = text(data.get("name") or data.get("entityName") or data.get("id"))
-        start = text(data.get("from") or data.get("from_id"))
-        end = text(data.get("to") or data.get("to_id"))
+        name = foreign.text(data.get("name") or data.get("entityName") or data.get("id"))
+        start = foreign.text(data.get("from") or data.get("from_id"))
+        end = foreign.text(data.get("to") or data.get("to_id"))
         if data.get("type", "entity") == "entity" and name:
             entities[name].append(data)
         elif data.get("type") == "relation" and start and end and not is_marked(data):
-            label = text(data.get("relationType") or data.get("relation_type")) or ""
+            label = foreign.text(data.get("relationType") or data.get("relation_type")) or ""
             relations[start][link_of(label, end)] = None
-            if more := unused(data, _OF_RELATION):
+            if more := _unused(data, _OF_RELATION):
                 details[start].append({"relation": label, "to": end, **more})
         else:
             reason = "it is neither an entity nor a relation"
@@ -247,24 +233,26 @@ def _entity(
         )
         # The file may have an entity twice, the second time with more observations.
         earlier = set(lines)
-        lines += [line for item in texts if (line := text(item)) and line not in earlier]
-    kind = next(filter(None, (text(data.get("entityType")) for data in parts)), None)
+        lines += [line for item in texts if (line := foreign.text(item)) and line not in earlier]
+    kind = next(filter(None, (foreign.text(data.get("entityType")) for data in parts)), None)
     created = next(filter(None, (first_moment(data, _CREATED) for data in parts)), None)
     fields = {
         key: value
         for data in parts
-        for key, value in unused(data, _OF_ENTITY).items()
+        for key, value in _unused(data, _OF_ENTITY).items()
         # The date is that of the memory, and the id may be the name.
-        if not (key in _CREATED and created and moment(value) == created) and value != name
+        if not (key in _CREATED and created and foreign.moment(value) == created) and value != name
     }
-    extra, prose = divided({"entity_type": kind, **fields, "relation_details": details}, "mcp")
+    extra, prose = foreign.divided(
+        {"entity_type": kind, **fields, "relation_details": details}, "mcp"
+    )
     return Draft(
         key=name,
         group="entities",
-        content=joined(bullets(lines), *prose),
+        content=foreign.joined(bullets(lines), *prose),
         created=created,
         title=name,
-        tags=tags(*(data.get("tags") for data in parts)),
+        tags=foreign.tags(*(data.get("tags") for data in parts)),
         links=links,
         extra=extra,
         private=any(map(is_marked, parts)),
@@ -299,22 +287,24 @@ _OF_MEM0 = frozenset("id memory categories created_at score".split())
 def mem0(source: Source) -> Iterator[Draft]:
     """Yields the memories of an export of mem0."""
     for place, data in _objects(source, "a memory of mem0"):
-        content = text(data.get("memory") or data.get("data"))
-        key = text(data.get("id"))
+        content = foreign.text(data.get("memory") or data.get("data"))
+        key = foreign.text(data.get("id"))
         if not content:
             yield Draft(key=key or place, group="memories", skipped="it has no text")
             continue
-        extra, prose = divided(
+        extra, prose = foreign.divided(
             {name: value or None for name, value in data.items() if name not in _OF_MEM0}, "mem0"
         )
         categories = data.get("categories")
         yield Draft(
-            key=key or digest(content),
+            key=key or foreign.digest(content),
+            is_unique=True,
             former=None if key else place,
             group="memories",
-            content=joined(content, *prose),
-            created=moment(data.get("created_at")) or moment(data.get("updated_at")),
-            tags=tags(categories if isinstance(categories, list) else None),
+            content=foreign.joined(content, *prose),
+            created=foreign.moment(data.get("created_at"))
+            or foreign.moment(data.get("updated_at")),
+            tags=foreign.tags(categories if isinstance(categories, list) else None),
             extra=extra,
             private=is_marked(data),
         )
@@ -337,7 +327,7 @@ def jrnl(source: Source) -> Iterator[Draft]:
     for name in names:
         content = source.text(name, LARGEST_JSON)
         if content.lstrip().startswith("{"):
-            data = parsed(content)
+            data = foreign.parsed(content)
             entries = data.get("entries") if isinstance(data, dict) else None
             if not isinstance(entries, list):
                 raise Unreadable("not an export of jrnl: it has no `entries`")
@@ -345,15 +335,17 @@ def jrnl(source: Source) -> Iterator[Draft]:
                 if not isinstance(entry, dict):
                     raise Unreadable(f"entry {number} is not an object")
                 when = f"{entry.get('date')} {entry.get('time')}"
-                title, body = text(entry.get("title")), text(entry.get("body"))
+                title, body = foreign.text(entry.get("title")), foreign.text(entry.get("body"))
                 draft = _entry(when, title, body, starred=entry.get("starred") is True)
-                extra, prose = divided(unused(entry, _OF_ENTRY), "jrnl")
+                extra, prose = foreign.divided(_unused(entry, _OF_ENTRY), "jrnl")
                 # jrnl lists the tags of the text in lower case.
-                listed = {tag.casefold(): tag for tag in (*tags(entry.get("tags")), *draft.tags)}
+                listed = {
+                    tag.casefold(): tag for tag in (*foreign.tags(entry.get("tags")), *draft.tags)
+                }
                 yield replace(
                     draft,
-                    content=joined(draft.content, *prose),
-                    tags=tags([*draft.tags], [*listed.values()]),
+                    content=foreign.joined(draft.content, *prose),
+                    tags=foreign.tags([*draft.tags], [*listed.values()]),
                     extra={**draft.extra, **extra},
                     private=is_marked(entry),
                 )
@@ -391,10 +383,10 @@ def _entry(when: str, title: str | None, body: str | None, *, starred: bool) -> 
         key=f"{_minutes(when)} {title or ''}".strip(),
         group="entries",
         type=Kind.OBSERVATION,
-        content=joined(title, body),
-        created=moment(when),
+        content=foreign.joined(title, body),
+        created=foreign.moment(when),
         title=title,
-        tags=tags([tag.rstrip(".,;:!?") for tag in re.findall(r"(?<!\S)@[^\s@,]+", words)]),
+        tags=foreign.tags([tag.rstrip(".,;:!?") for tag in re.findall(r"(?<!\S)@[^\s@,]+", words)]),
         extra={"starred": True} if starred else {},
     )
 
@@ -410,7 +402,7 @@ def _minutes(when: str) -> str:
 def chatgpt(source: Source) -> Iterator[Draft]:
     """Yields the conversations of an export of ChatGPT."""
     for data in _conversations(source):
-        key = text(data.get("conversation_id") or data.get("id"))
+        key = foreign.text(data.get("conversation_id") or data.get("id"))
         mapping = data.get("mapping")
         nodes = _path(mapping if isinstance(mapping, dict) else {}, data.get("current_node"))
         turns = [words for node in nodes if (words := _words(node))]
@@ -442,13 +434,13 @@ def _words(message: Mapping[str, Any]) -> str | None:
     parts = content.get("parts") if isinstance(content, dict) else None
     if not isinstance(parts, list):
         return None
-    return text("\n\n".join(filter(None, map(_part, parts))))
+    return foreign.text("\n\n".join(filter(None, map(_part, parts))))
 
 
 def _part(part: object) -> str | None:
     """Returns the text of a part of a message, also of one that was spoken."""
     if isinstance(part, dict) and part.get("content_type") == "audio_transcription":
-        return text(part.get("text"))
+        return foreign.text(part.get("text"))
     return part if isinstance(part, str) else None
 
 
@@ -461,7 +453,7 @@ def claude_chats(source: Source) -> Iterator[Draft]:
             for message in _branch(messages if isinstance(messages, list) else [], data)
             if message.get("sender") == "human" and (words := _typed(message))
         ]
-        key = text(data.get("uuid"))
+        key = foreign.text(data.get("uuid"))
         yield _conversation(key, data.get("name"), data.get("created_at"), turns)
     for name in source.files:
         if name.rpartition("/")[2] == "projects.json":
@@ -489,7 +481,7 @@ def _branch(messages: Sequence[Any], conversation: Mapping[str, Any]) -> list[Ma
 
 
 def _typed(message: Mapping[str, Any]) -> str | None:
-    if typed := text(message.get("text")):
+    if typed := foreign.text(message.get("text")):
         return typed
     blocks = message.get("content")
     parts = [
@@ -497,29 +489,31 @@ def _typed(message: Mapping[str, Any]) -> str | None:
         for block in (blocks if isinstance(blocks, list) else ())
         if isinstance(block, dict) and block.get("type") == "text"
     ]
-    return text("\n\n".join(parts))
+    return foreign.text("\n\n".join(parts))
 
 
 def _project(project: Mapping[str, Any]) -> Iterator[Draft]:
-    project_key = text(project.get("uuid")) or text(project.get("name")) or ""
-    topic = text(project.get("name"))
+    project_key = foreign.text(project.get("uuid")) or foreign.text(project.get("name")) or ""
+    topic = foreign.text(project.get("name"))
     documents = project.get("docs")
     instructions = {"filename": "instructions", "content": project.get("prompt_template")}
     for document in [instructions, *(documents if isinstance(documents, list) else ())]:
         if not isinstance(document, dict):
             continue
-        content = text(document.get("content"))
+        content = foreign.text(document.get("content"))
         if content is None and document is instructions:
             continue
-        name = text(document.get("filename")) or "document"
+        name = foreign.text(document.get("filename")) or "document"
         yield Draft(
-            key=f"{project_key}/{text(document.get('uuid')) or name}",
+            key=f"{project_key}/{foreign.text(document.get('uuid')) or name}",
             group="documents",
             content=content or "",
             title=name,
             topic=topic,
-            created=moment(document.get("created_at")) or moment(project.get("created_at")),
+            created=foreign.moment(document.get("created_at"))
+            or foreign.moment(project.get("created_at")),
             private=True,
+            is_unique=True,
             skipped=None if content else "it has no text",
         )
 
@@ -546,8 +540,15 @@ def _conversation(key: str | None, title: object, when: object, turns: Sequence[
         group="conversations",
         type=Kind.CONTEXT,
         content="\n\n---\n\n".join(turns),
-        created=moment(when),
-        title=text(title),
+        created=foreign.moment(when),
+        title=foreign.text(title),
         private=True,
+        is_unique=True,
         skipped=None if turns else "it has no words of the user",
     )
+
+
+def _unused(values: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
+    """Returns the values whose names are not among `used`, except empty ones."""
+    pairs = ((name, foreign.data(value)) for name, value in values.items() if name not in used)
+    return {name: value for name, value in pairs if value is not None}

@@ -17,12 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mimo.data import disk, files
-from mimo.data.state import StateFile
-from mimo.errors import Conflict, Invalid
-from mimo.features.exporting.documents import File
-from mimo.frozen import NamedTuple
-from mimo.memory.exchange import LISTED
+from mimo.api import LISTED, Conflict, Invalid, NamedTuple, StateFile, disk, files
+from mimo.extensions.exchange.documents import File
 
 _PARTIAL = ".mind-export-"
 """The beginning of the name of a folder that is not complete."""

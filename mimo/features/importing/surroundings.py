@@ -1,49 +1,16 @@
-"""The privacy of a source: the folders that its files are in, and the marks in their headers."""
+"""The folders that contain the source of an import, which may be private."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from mimo.data.disk import PRIVATE_FOLDERS, STORE
 from mimo.frozen import NamedTuple
-from mimo.memory.exchange import LISTED
 
-_PRIVATE, _METADATA = "private", "metadata"
-_UNREAD = re.compile(
-    r"(?:---|\+\+\+)[ \t]*\n(?:(?!---|\+\+\+).*\n)*?[ \t]*[\"']?private[\"']?[ \t]*[:=]", re.I
-)
-"""The beginning of a text whose header is not one for YAML, such as `private:true`."""
-_NO = frozenset(("", "false", "no", "off", "0"))
-
-
-def is_marked(values: Mapping[str, Any]) -> bool:
-    """Returns whether a header or an object of JSON marks a memory as private.
-
-    Only a clear no does not: false, no, off, 0 or nothing. The case of the key has no meaning. The
-    mark may also be in its `metadata`.
-    """
-    inner = (value for value in _under(_METADATA, values) if isinstance(value, Mapping))
-    marks = chain.from_iterable(_under(_PRIVATE, part) for part in (values, *inner))
-    return not all(map(_is_no, marks))
-
-
-def _under(name: str, values: Mapping[str, Any]) -> Iterator[Any]:
-    """Yields the values under a name, whose case has no meaning."""
-    return (value for key, value in values.items() if str(key).strip().casefold() == name)
-
-
-def is_marked_text(text: str) -> bool:
-    """Returns whether a text without a header begins with what was meant as a mark in one."""
-    return _UNREAD.match(text) is not None
-
-
-def _is_no(value: object) -> bool:
-    return value.strip().casefold() in _NO if isinstance(value, str) else not value
+LISTED = ".mind-export"
+"""The file in the folder of an export that lists the others."""
+_PRIVATE = "private"
 
 
 class Surroundings(NamedTuple):

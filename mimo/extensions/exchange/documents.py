@@ -13,11 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from urllib.parse import quote
 
-from mimo.errors import Invalid
-from mimo.frozen import NamedTuple, replace
-from mimo.memory.codec.file import render
-from mimo.memory.codec.front_matter import emitted_lines
-from mimo.memory.exchange import (
+from mimo.api import (Invalid, Kind, Link, Memory, NamedTuple, Outcome, SUPERSEDES, Section, codec, escaped, front_matter, iso_utc, note, replace)
+from mimo.extensions.exchange.lines import (
     LINKS,
     Exported,
     Target,
@@ -25,10 +22,6 @@ from mimo.memory.exchange import (
     header_line,
     memory_line,
 )
-from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Outcome, Section
-from mimo.memory.note import first_sentence, plain
-from mimo.text.calendar import iso_utc
-from mimo.text.clean import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,16 +96,16 @@ def file_names(memories: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def literal(text: str, limit: int = _TITLE) -> str:
     """Returns text as one line of Markdown that is shown as it is written."""
-    return _MARKUP.sub(lambda mark: re.sub(r".", r"\\\g<0>", mark[0]), plain(text, limit))
+    return _MARKUP.sub(lambda mark: re.sub(r".", r"\\\g<0>", mark[0]), note.plain(text, limit))
 
 
 def about(memory: Memory) -> str:
     """Returns the first sentence that is not the title, or nothing."""
-    title = plain(memory.heading).rstrip("…")
+    title = note.plain(memory.heading).rstrip("…")
     body = memory.content.strip()
     if body.lstrip("# ").startswith(memory.heading):
         body = body.partition("\n")[2]
-    sentence = first_sentence(body, _ABOUT)
+    sentence = note.first_sentence(body, _ABOUT)
     is_title = title.startswith(sentence) or sentence.startswith(title)
     return "" if is_title else sentence
 
@@ -225,9 +218,9 @@ def _bundled(exported: Exported, names: Mapping[str, str]) -> bytes:
     if exported.untrusted:
         added["trust"] = "untrusted"
     try:
-        data = render(replace(memory, extra={**memory.extra, **added}))
+        data = codec.render(replace(memory, extra={**memory.extra, **added}))
     except Invalid:  # The header has no room for more.
-        data = render(memory)
+        data = codec.render(memory)
     up = "../" * names[memory.id].count("/")
     links = "".join(f"- {_linked(exported, link, names, up)}\n" for link in memory.links)
     if not links and LINKS.encode() not in data:
@@ -245,7 +238,7 @@ def _linked(exported: Exported, link: Link, names: Mapping[str, str], up: str) -
 
 
 def _word(text: str) -> str:
-    return re.sub(r"[^\w -]", "", plain(text, 40)) or "relates_to"
+    return re.sub(r"[^\w -]", "", note.plain(text, 40)) or "relates_to"
 
 
 # llms.txt, an index of the files in `.mind/`.
@@ -276,9 +269,9 @@ def okf(memories: Iterable[Exported], names: Mapping[str, str], project: str) ->
     for exported in memories:
         memory = exported.memory
         name = names[memory.id]
-        note = literal(about(memory), _ABOUT)
+        sentence = literal(about(memory), _ABOUT)
         link = f"* [{literal(memory.heading)}]({quote(name.rpartition('/')[2])})"
-        line = f"{link}{_remarks(exported)}{f' - {note}' if note else ''}\n"
+        line = f"{link}{_remarks(exported)}{f' - {sentence}' if sentence else ''}\n"
         folders[memory.type].append(line)
         yield File(name, _concept(exported, names))
     for kind, lines in folders.items():
@@ -297,7 +290,7 @@ def _concept(exported: Exported, names: Mapping[str, str]) -> bytes:
     memory = exported.memory
     header: dict[str, Any] = {
         "type": HEADINGS[memory.type].removesuffix("s"),
-        "title": plain(memory.heading),
+        "title": note.plain(memory.heading),
         "description": about(memory) or None,
         "tags": list(memory.tags) or None,
         "status": _lifecycle(exported),
@@ -310,7 +303,7 @@ def _concept(exported: Exported, names: Mapping[str, str]) -> bytes:
         "private": True if exported.private else None,
         "trust": "untrusted" if exported.untrusted else None,
     }
-    lines = emitted_lines({key: value for key, value in header.items() if value is not None})
+    lines = front_matter.emitted_lines({key: value for key, value in header.items() if value is not None})
     related = "".join(
         f"* {_word(link.type)} {_related(exported.targets.get(link.to), link, names)}\n"
         for link in memory.links
@@ -386,10 +379,10 @@ def _topic(exported: Exported, name: str, *, user: bool) -> bytes:
     """Returns a memory as a topic file."""
     memory = exported.memory
     kind = "user" if user else "feedback" if memory.type is Kind.INSIGHT else "project"
-    header = emitted_lines(
+    header = front_matter.emitted_lines(
         {
             "name": name.removesuffix(".md").replace("_", "-"),
-            "description": plain(memory.heading, _ABOUT),
+            "description": note.plain(memory.heading, _ABOUT),
             "metadata": {"type": kind} | ({"private": True} if exported.private else {}),
         }
     )

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.errors import Invalid
-from mimo.features.importing import sources, tables
+from mimo.extensions.exchange import tables
+from mimo.features.importing import sources
 from mimo.features.importing.drafts import Draft, resolved
-from mimo.features.importing.sources import READERS, Format
+from mimo.features.importing.formats import formats, reader, recognised
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Problem
@@ -37,11 +38,11 @@ JSON = st.recursive(
 )
 OBJECTS = st.lists(st.dictionaries(KEYS, JSON, max_size=8), max_size=4)
 OF_JSON = [
-    Format.MIND, Format.MCP_MEMORY, Format.MEM0, Format.JRNL, Format.CHATGPT, Format.CLAUDE_CHATS,
+    "mind", "mcp-memory", "mem0", "jrnl", "chatgpt", "claude-chats",
 ]  # fmt: skip
 OF_NOTES = [
-    Format.CLAUDE_MEMORY, Format.CLAUDE_MD, Format.BASIC_MEMORY, Format.OBSIDIAN, Format.OKF,
-    Format.ADR, Format.NB, Format.MIND,
+    "claude-memory", "claude-md", "basic-memory", "obsidian", "okf",
+    "adr", "nb", "mind",
 ]  # fmt: skip
 VALUES = st.sampled_from(
     [
@@ -97,10 +98,10 @@ def check(drafts: list[Draft], format: str) -> None:
         assert parsed.memory == codec.normal(item.memory)
 
 
-def read(folder: Path, format: Format) -> list[Draft]:
+def read(folder: Path, format: str) -> list[Draft]:
     with sources.opened(folder) as source:
         try:
-            return list(READERS[format](source))
+            return list(reader(format)(source))
         except (Unreadable, Invalid):
             return []
 
@@ -108,20 +109,20 @@ def read(folder: Path, format: Format) -> list[Draft]:
 @pytest.mark.parametrize("format", OF_JSON)
 @settings(max_examples=20)
 @given(data=OBJECTS, in_lines=st.booleans())
-def test_any_json_is_read_or_refused(format: Format, data: list[Any], in_lines: bool) -> None:
+def test_any_json_is_read_or_refused(format: str, data: list[Any], in_lines: bool) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "conversations.json")
         text = "\n".join(map(json.dumps, data)) if in_lines else json.dumps(data)
         path.write_text(text, encoding="utf-8")
-        check(read(path, format), format.value)
+        check(read(path, format), format)
         with sources.opened(path) as source, suppress(Invalid):
-            assert sources.recognised(source) in READERS
+            assert recognised(source) in formats()
 
 
 @pytest.mark.parametrize("format", OF_NOTES)
 @given(notes=st.lists(st.tuples(HEADER, BODY), max_size=3))
 def test_any_notes_are_read_or_skipped(
-    format: Format, notes: list[tuple[dict[str, str], str]]
+    format: str, notes: list[tuple[dict[str, str], str]]
 ) -> None:
     names = ["a.md", "0002-b.md", "MEMORY.md"]
     with TemporaryDirectory() as folder:
@@ -129,7 +130,7 @@ def test_any_notes_are_read_or_skipped(
             lines = "".join(f"{key}: {value}\n" for key, value in header.items())
             text = f"---\n{lines}---\n{body}" if header else body
             Path(folder, name).write_bytes(text.encode("utf-8", "replace"))
-        check(read(Path(folder), format), format.value)
+        check(read(Path(folder), format), format)
 
 
 ROWS = st.lists(

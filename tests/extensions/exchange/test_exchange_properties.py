@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from mimo.errors import Invalid
+from mimo.extensions.exchange.lines import Exported, end_line, from_data, header_line, memory_line
 from mimo.memory.codec.file import normal
-from mimo.memory.exchange import Exported, end_line, from_data, header_line, memory_line
 from tests.properties.test_codec_properties import MEMORIES
 
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mimo.frozen import frozen, replace
-from mimo.guard.privacy import redacted
-from mimo.index import survey
-from mimo.memory.exchange import Exported, Target
-from mimo.memory.model import Filter, Link, Memory, Record
-from mimo.operations import refresh
+from mimo.api import (Filter, Link, Memory, Record, frozen, redacted, refresh, replace, survey)
+from mimo.extensions.exchange.lines import Exported, Target
 
 if TYPE_CHECKING:
-    from mimo.call import Call
-    from mimo.index.survey import Standing
+    from mimo.api import Call
 
 BATCH = 500
 """Memories that are read at once."""
@@ -36,7 +31,7 @@ class Counts:
 class Selection:
     """The memories of an export."""
 
-    chosen: tuple[Standing, ...]
+    chosen: tuple[survey.Standing, ...]
     """Oldest first, those of the same time by id."""
     hidden: frozenset[str]
     """The ids of private and unapproved memories that it must not name."""
@@ -99,7 +94,7 @@ class _Reader:
         self.chosen = {standing.id for standing in selection.chosen}
         self._targets: dict[str, tuple[str, Target | None]] = {}
 
-    def read(self, standings: Sequence[Standing]) -> Iterator[Exported]:
+    def read(self, standings: Sequence[survey.Standing]) -> Iterator[Exported]:
         ids = [standing.id for standing in standings]
         records = {record.memory.id: record for record in self.index.among(ids, Filter())}
         newer = self.index.newer(ids, shared=self.shared)

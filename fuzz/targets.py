@@ -18,8 +18,8 @@ from fuzz.project import NOW, a_project, file, scratch
 from mimo import config, when
 from mimo.call import Call
 from mimo.errors import Invalid, LaterFormat, MindError
-from mimo.extensions.team import tokens
 from mimo.extensions.exchange import lines
+from mimo.extensions.team import tokens
 from mimo.features import context
 from mimo.features.hooks import events
 from mimo.features.hooks.command import respond

@@ -20,8 +20,24 @@ from mimo.api import Extension
 
 EXTENSION = Extension(
     commands={"Find": {"standup": "standup.commands", "search": "standup.commands"}},
+    importers={"standup": "standup.notes:read"},
+    recogniser="standup.notes:formats",
     synonyms={"yesterday": ("standup",)},
 )
+"""
+
+NOTES = """
+from mimo.api import Draft
+
+
+def read(source):
+    for line in source.text(source.path.name).splitlines()[1:]:
+        yield Draft(key=line, group="lines", content=line)
+
+
+def formats(source):
+    is_ours = source.is_file and source.text(source.path.name).startswith("standup")
+    return ["standup"] if is_ours else []
 """
 
 COMMANDS = '''
@@ -60,6 +76,7 @@ def install(folder: Path, value: str = "standup", manifest: str = MANIFEST) -> P
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(manifest)
     (package / "commands.py").write_text(COMMANDS)
+    (package / "notes.py").write_text(NOTES)
     metadata = folder / "standup-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: standup\nVersion: 1.0\n")
@@ -102,6 +119,21 @@ def test_a_foreign_package_replaces_no_command(with_memory: Path, tmp_path: Path
     assert "yesterday" not in mind("search", "JWT", path=packages, cwd=with_memory).stdout
 
 
+def test_a_foreign_package_adds_an_importer(project: Path, tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages")
+    (project / "friday.txt").write_text("standup\nUse PKCE in the login\n", "utf-8")
+
+    plain = mind("import", "friday.txt", path=tmp_path, cwd=project).stderr
+    assert "the format of" in plain
+    done = mind("import", "friday.txt", path=packages, cwd=project)
+    assert done.returncode == 0
+    assert "1 memory imported" in done.stdout
+    wrong = mind("import", "friday.txt", "--from", "sticky", path=packages, cwd=project).stderr
+    for listing in (mind("import", "--help", path=packages, cwd=project).stdout, wrong):
+        assert "standup" in listing
+        assert "obsidian" in listing
+
+
 @pytest.mark.parametrize(
     ("value", "manifest", "reason"),
     [
@@ -127,7 +159,9 @@ def test_mind_works_without_an_extension(name: str, project: Path, tmp_path: Pat
     shutil.copytree(HOME, packages / "mimo", ignore=shutil.ignore_patterns("__pycache__", name))
 
     assert mind("add", "Use JWT", path=packages, cwd=project).returncode == 0
-    for line in ("search JWT", "list", "status", "doctor", "review", "index", "help --all"):
+    for line in (
+        "search JWT", "list", "status", "doctor", "review", "index", "help --all", "import --help",
+    ):  # fmt: skip
         done = mind(*line.split(), path=packages, cwd=project)
         assert (done.returncode, done.stderr) == (0, ""), line
         assert "can't be used" not in done.stdout

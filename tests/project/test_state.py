@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mimo.data import locks
 from mimo.data.state import StateFile
 from mimo.errors import Invalid, LaterFormat, StorageFailed
-from mimo.extensions.team import tokens
 from mimo.extensions.exchange import writing
+from mimo.extensions.team import tokens
 from mimo.features import daemon
 from mimo.features.clients import storage
 from mimo.features.clients.storage import Note
@@ -26,8 +26,8 @@ from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, Session
 from mimo.features.importing import manifest
 from mimo.features.importing.manifest import Manifest
-from mimo.features.pitfalls import storage as edges
 from mimo.features.importing.surroundings import LISTED
+from mimo.features.pitfalls import storage as edges
 from mimo.frozen import NamedTuple
 from mimo.guard.audit import AuditLog
 from mimo.operations.freshness import IngestedFiles, Seen

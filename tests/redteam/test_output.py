@@ -16,9 +16,9 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
+from mimo.extensions.exchange.lines import Exported, memory_line
 from mimo.features.pitfalls import checking
 from mimo.features.pitfalls.checking import Hit, annotations
-from mimo.extensions.exchange.lines import Exported, memory_line
 from mimo.features.upkeep.status import status
 from mimo.guard.logs import Redacting
 from mimo.memory.model import Kind

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
-from mimo.call.table import all_commands
 from mimo.extensions.exchange.commands import Format as ExportFormat
 from mimo.features.graph.commands import Format
 from mimo.mind import Mind

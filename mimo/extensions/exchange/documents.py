@@ -13,7 +13,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from urllib.parse import quote
 
-from mimo.api import (Invalid, Kind, Link, Memory, NamedTuple, Outcome, SUPERSEDES, Section, codec, escaped, front_matter, iso_utc, note, replace)
+from mimo.api import (
+    SUPERSEDES,
+    Invalid,
+    Kind,
+    Link,
+    Memory,
+    NamedTuple,
+    Outcome,
+    Section,
+    codec,
+    escaped,
+    front_matter,
+    iso_utc,
+    note,
+    replace,
+)
 from mimo.extensions.exchange.lines import (
     LINKS,
     Exported,
@@ -303,7 +318,9 @@ def _concept(exported: Exported, names: Mapping[str, str]) -> bytes:
         "private": True if exported.private else None,
         "trust": "untrusted" if exported.untrusted else None,
     }
-    lines = front_matter.emitted_lines({key: value for key, value in header.items() if value is not None})
+    lines = front_matter.emitted_lines(
+        {key: value for key, value in header.items() if value is not None}
+    )
     related = "".join(
         f"* {_word(link.type)} {_related(exported.targets.get(link.to), link, names)}\n"
         for link in memory.links

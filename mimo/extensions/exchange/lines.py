@@ -11,7 +11,18 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mimo.api import (Invalid, Kind, Memory, NamedTuple, Section, Version, codec, escaped, iso_utc, replace)
+from mimo.api import (
+    Invalid,
+    Kind,
+    Memory,
+    NamedTuple,
+    Section,
+    Version,
+    codec,
+    escaped,
+    iso_utc,
+    replace,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mimo.api import (Kind, Memory, Outcome, SUPERSEDES, Section, document, front_matter, ids, note, outcomes)
+from mimo.api import (
+    SUPERSEDES,
+    Kind,
+    Memory,
+    Outcome,
+    Section,
+    document,
+    front_matter,
+    ids,
+    note,
+    outcomes,
+)
 from mimo.extensions.exchange.documents import INDEX, File, literal
 from mimo.extensions.exchange.lines import Exported
 
@@ -59,7 +70,9 @@ def _status(exported: Exported, numbers: Mapping[str, int]) -> str:
 def _record(exported: Exported, status: str, names: Mapping[str, str]) -> str:
     memory = exported.memory
     marks = {"private": True} if exported.private else {}
-    header = front_matter.emitted_lines({"status": status, "date": f"{memory.created:%Y-%m-%d}", **marks})
+    header = front_matter.emitted_lines(
+        {"status": status, "date": f"{memory.created:%Y-%m-%d}", **marks}
+    )
     title = note.plain(memory.heading)
     body = memory.content.strip("\n")
     if _is_record(body):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mimo.api import (Filter, Link, Memory, Record, frozen, redacted, refresh, replace, survey)
+from mimo.api import Filter, Link, Memory, Record, frozen, redacted, refresh, replace, survey
 from mimo.extensions.exchange.lines import Exported, Target
 
 if TYPE_CHECKING:

@@ -197,12 +197,9 @@ def import_source(
         existing = _Existing(call)
         listed = Manifest(path=manifest, source=str(path), backup="", files={})
         current = read_manifest(call.mind.project.root, manifest) or listed
+        is_unique = any(draft.is_unique for draft in drafts)
         # A newer export has another name.
-        older = (
-            _older_manifests(call, manifest, owner, path)
-            if any(draft.is_unique for draft in drafts)
-            else []
-        )
+        older = _older_manifests(call, manifest, owner, path) if is_unique else []
         items = resolved(
             drafts, format, existing.sources, hidden=existing.private, private=private, now=now
         )

@@ -152,8 +152,7 @@ def import_(
     ] = None,
     *,
     from_: Annotated[
-        str | None,
-        Arg("Its format (default: as the content shows)", wire="from", choices=formats),
+        str | None, Arg("Its format (default: recognised)", wire="from", choices=formats)
     ] = None,
     only: Annotated[
         tuple[str, ...], Arg("A project in the source whose memories are imported; `*` for all")
@@ -169,12 +168,12 @@ def import_(
     you approve it. A second import adds what is new, and replaces what changed in the source unless
     it was changed here. `mind import mama` imports the database of MAMA v1.0.
     """
+    if rollback and trust:
+        raise Invalid(
+            "`rollback` removes texts, and `trust` approves them",
+            hint="use one of them; to approve what stays, run `mind trust`",
+        )
     if rollback:
-        if trust:
-            raise Invalid(
-                "`rollback` removes texts, and `trust` approves them",
-                hint="use one of them; to approve what stays, run `mind trust`",
-            )
         return _rolled_back(call, source, from_, dry_run=dry_run)
     if not source:
         raise Invalid(

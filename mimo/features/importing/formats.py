@@ -56,8 +56,8 @@ def _unknown(source: Source) -> Invalid:
             f"`{path}` is a database of MAMA",
             hint=Hint("it has an importer: ", Command("import mama", str(path))),
         )
-    known = f"formats are {', '.join(formats())}; " if formats() else ""
+    listing = f"formats are {', '.join(formats())}; " if formats() else ""
     return Invalid(
         f"the format of `{path}` is not known",
-        hint=Hint(f"{known}long documents: ", Command("ingest")),
+        hint=Hint(f"{listing}long documents: ", Command("ingest")),
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from mimo.cli.main import main
 from tests.conftest import git
@@ -40,11 +41,14 @@ class Runner:
         self._write_interpreter()
 
     def _write_interpreter(self) -> None:
-        mind = f'#!/bin/sh\\nPYTHONPATH={ROOT} exec {sys.executable} -m mimo \\"\\$@\\"\\n'
+        logged = f'echo mind \\"\\$@\\" >> {self.calls}'
+        mind = (
+            f'#!/bin/sh\\n{logged}\\nPYTHONPATH={ROOT} exec {sys.executable} -m mimo \\"\\$@\\"\\n'
+        )
         pip = f'#!/bin/sh\\necho pip \\"\\$@\\" >> {self.calls}\\n'
         self.python.write_text(
             f'#!/bin/bash\necho python "$@" >> {self.calls}\n'
-            f'[[ $2 == -c ]] && exec {sys.executable} "$@"\n'
+            f'[[ $2 == -c || $2 == *.py ]] && exec {sys.executable} "$@"\n'
             'mkdir -p "$4/bin"\n'
             f'printf "{pip}" > "$4/bin/pip"\nprintf "{mind}" > "$4/bin/mind"\n'
             'chmod +x "$4/bin/"*\n',
@@ -146,11 +150,43 @@ def test_mind_is_installed_from_the_action_in_an_environment_of_its_own(runner: 
     runner.run(base_ref="main")
     calls = runner.calls.read_text().splitlines()
 
-    assert calls[1:] == [
-        f"python -I -m venv {runner.temp}/mind",
-        f"pip install --quiet --disable-pip-version-check {ROOT}",
-    ]
+    locked = runner.temp / "mind" / "locked.txt"
     assert calls[0].startswith("python -I -c ")
+    assert calls[1:3] == [
+        f"python -I -m venv {runner.temp}/mind",
+        f"pip install --quiet --disable-pip-version-check --constraint {locked} {ROOT}",
+    ]
+    versions = [
+        Requirement(line) for line in locked.read_text("utf-8").splitlines() if line[0] != "#"
+    ]
+    assert {"click", "mcp", "numpy"} <= {version.name for version in versions}
+    assert all(str(version.specifier).startswith("==") for version in versions)
+
+
+def test_a_change_is_checked_once(runner: Runner) -> None:
+    runner.run(base_ref="main")
+    calls = runner.calls.read_text().splitlines()
+
+    assert [call.split()[1] for call in calls if call.startswith("mind ")] == ["diff", "pitfalls"]
+
+
+@pytest.mark.attack("text of another author in a workflow")
+def test_the_annotations_are_those_of_mind(
+    runner: Runner, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "pitfalls add --project --description D --code evil --severity info".split()
+    hostile = "x,line=9::y%0A\n::error::z"
+    assert main([*words, "--title", "50%, of: it", "--workaround", hostile]) == 0
+    (runner.checkout / "a,b: %.ts").write_text("evil\n")
+    commit(runner.checkout, "hostile")
+    capsys.readouterr()
+    runner.run(base_ref="main")
+    monkeypatch.setenv("MIND_HOME", str(runner.temp / "mind-home"))
+    main(["pitfalls", "check", "--diff", "main...HEAD", "--format", "github"])
+
+    own = [line for line in runner.log.splitlines() if line.startswith("::")]
+    assert own == capsys.readouterr().out.splitlines()
+    assert len(own) == 2
 
 
 @pytest.mark.parametrize(

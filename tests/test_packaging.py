@@ -223,6 +223,21 @@ def test_workflows_pin_actions_and_have_few_rights(path: Path) -> None:
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
+def test_dependabot_looks_at_every_file_that_names_an_image_or_an_action() -> None:
+    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))["updates"]
+    places = {(each["package-ecosystem"], each["directory"]) for each in updates}
+    files = git(ROOT, "ls-files", "*Dockerfile*", "*compose*.yaml").split()
+    kinds = {name: "docker" if "Dockerfile" in name else "docker-compose" for name in files}
+
+    assert len(files) == 2
+    named = {(kind, f"/{Path(name).parent}".rstrip(".")) for name, kind in kinds.items()}
+    assert places == named | {("github-actions", "/")}
+
+
+def test_a_workflow_tests_the_viewer_in_a_browser() -> None:
+    assert "make test-browser" in [step.get("run") for path in WORKFLOWS for step in steps(path)]
+
+
 def test_every_target_of_the_makefile_is_in_the_menu() -> None:
     text = (ROOT / "Makefile").read_text("utf-8")
     phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)$", text, re.MULTILINE)

@@ -80,7 +80,7 @@ class Postgres:
     def start(self, *options: str) -> None:
         words = [f"{self.bin}/postgres", "-D", f"{self.data}", "-p", f"{self.port}", *options]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(words, stdout=log, stderr=log, **_as_user())
+            self._process = subprocess.Popen(words, stdout=log, stderr=log, **as_user())
         self.await_ready()
 
     def await_ready(self) -> None:
@@ -150,11 +150,11 @@ class Postgres:
 
     def _run(self, program: str, *words: object) -> None:
         subprocess.run(
-            [self.bin / program, *map(str, words)], check=True, capture_output=True, **_as_user()
+            [self.bin / program, *map(str, words)], check=True, capture_output=True, **as_user()
         )
 
 
-def _as_user() -> dict[str, Any]:
+def as_user() -> dict[str, Any]:
     return {"user": USER, "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
 
 

@@ -3,11 +3,13 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any, NamedTuple
 
 import httpx2
@@ -20,7 +22,7 @@ from mimo.extensions.team.http import READY
 from tests.conftest import git
 from tests.extensions.team.over_http import Served, served
 from tests.kit import repository
-from tests.postgres.conftest import KINDS, USER, Postgres, binaries
+from tests.postgres.conftest import KINDS, USER, Postgres, as_user, binaries
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "deploy" / "compose.yaml"
@@ -230,6 +232,32 @@ def test_what_users_write_reaches_the_shared_index(team: Team) -> None:
 
     assert "\nmind_shared_index_up 1\n" in metrics()
     _until(lambda: "\nmind_shared_index_behind 0\n" in metrics())
+
+
+def test_the_database_is_not_ready_while_it_answers_at_its_socket_alone(
+    team: Team, services: dict[str, Any]
+) -> None:
+    """The image makes a new database with such a server, and then starts another one."""
+    postgres = team.postgres
+    program, *words = services["postgres"]["healthcheck"]["test"][1:]
+    environ = {"PGHOST": str(postgres.data), "PGPORT": str(postgres.port)}
+
+    def answers(*options: str) -> bool:
+        line = [f"{postgres.bin}/{program}", *options]
+        return subprocess.run(line, env=environ, stdout=DEVNULL, check=False).returncode == 0
+
+    assert answers(*words)
+    postgres.stop()
+    try:
+        line = [f"{postgres.bin}/postgres", "-D", f"{postgres.data}", "-p", f"{postgres.port}"]
+        alone = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={postgres.data}"]
+        with subprocess.Popen([*line, *alone], stderr=DEVNULL, **as_user()) as server:
+            while not answers():
+                assert server.poll() is None
+            assert not answers(*words)
+            server.send_signal(signal.SIGINT)
+    finally:
+        postgres.start()
 
 
 def test_without_the_database_the_server_stays_ready_and_answers_from_its_projects(

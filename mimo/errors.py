@@ -159,7 +159,7 @@ class SandboxViolation(MindError):
 
 
 class EdgeExists(MindError):
-    """An edge with that title exists; `details["id"]` is its id."""
+    """A pitfall with that title exists; `details["id"]` is its id."""
 
     code = "EDGE_EXISTS"
 

@@ -74,7 +74,7 @@ test-clients: setup ## Run real clients (from npm) with mind and a model of this
 	$(RUN) -m clients $(or $(CLIENTS),--write docs/clients.md)
 
 test-protocol: setup ## Run the conformance suite of MCP and the Inspector (from npm) against the server, and write docs/lab/conformance.md
-	$(RUN) -m tests.protocol --write docs/lab/conformance.md
+	$(RUN) -m clients.protocol --write docs/lab/conformance.md
 
 coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
 	$(RUN) -m coverage erase

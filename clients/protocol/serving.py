@@ -1,6 +1,6 @@
 """`mind mcp --http` for the conformance suite, which can't send a token.
 
-    python -m tests.protocol.serving real|fixture PROJECT
+    python -m clients.protocol.serving real|fixture PROJECT
 
 The token is added to every request that has none; every other part is that of `mind mcp --http`.
 `fixture` adds the tools, resources and prompts that the suite expects of a server.
@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from clients.protocol.fixture import Fixture
 from mimo.extensions.team import hosting, http
-from tests.protocol.fixture import Fixture
 
 
 class Known(http.Gate):

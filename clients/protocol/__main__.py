@@ -1,6 +1,6 @@
 """Runs the conformance suite of MCP and the Inspector against mind, and writes a report.
 
-    python -m tests.protocol [--write docs/lab/conformance.md]
+    python -m clients.protocol [--write docs/lab/conformance.md]
 
 Both programs and a Node.js that they accept come from npm into `.clients/protocol/`. Exits with 1
 if a scenario that concerns mind fails.
@@ -130,7 +130,7 @@ def environment(base: Path) -> dict[str, str]:
 def _served(base: Path, kind: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields the URL of a server and its environment."""
     env = environment(base)
-    words = [sys.executable, "-m", "tests.protocol.serving", kind, str(base / "shop")]
+    words = [sys.executable, "-m", "clients.protocol.serving", kind, str(base / "shop")]
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         try:

@@ -92,7 +92,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	index/test_cosine.py index/test_embedding_languages.py index/test_embedding_encoder.py \
 	index/test_embedding_packaged.py index/test_vectors.py \
 	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \
-	$(addprefix server/test_http.py::test_, \
+	$(addprefix extensions/team/test_http.py::test_, \
 		a_memory_is_stored_in_the_project_that_the_client_names \
 		sessions_at_the_same_time_see_only_their_own_project only_the_users_own_clients_come_in \
 		roots_name_the_project_of_an_older_client a_wrong_tool_is_an_error_of_the_protocol) \

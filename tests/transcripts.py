@@ -61,6 +61,9 @@ _DIGEST = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}\b")
 _STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
 """The colours of a terminal, and the numbers of errors, which systems do not share."""
 
+_KEPT = (".git", ".index", ".local", "home")
+"""The ends of folders in which files keep their times."""
+
 
 class Command(NamedTuple):
     """A command line, and the lines of its input; None without any."""
@@ -161,7 +164,7 @@ class Stage:
             "cat": self._cat,
         }
         if name not in builtins:
-            done = _shell(line, command.input or "")
+            done = _shell(command.line, command.input or "")
             self._set_times()
             return done
         with pytest.MonkeyPatch.context() as patch:
@@ -172,8 +175,8 @@ class Stage:
 
     def _set_times(self) -> None:
         """Sets the times of files that the shell wrote to that of the clock."""
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = set(folders) - {".git", ".index", ".local"}
+        for folder, folders, names in os.walk(self.root.parent):
+            folders[:] = {name for name in folders if not name.endswith(_KEPT)}
             for path in (Path(folder, name) for name in names):
                 if path.is_file() and path.stat().st_mtime > self.began:
                     os.utime(path, (self.clock().timestamp(),) * 2)
@@ -261,13 +264,11 @@ def stage(
     randomness: Callable[[int], bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Stage:
-    """A stage in the project, in which git works as Ann at a fixed time."""
+    """A stage in the project, in which git works as Ann, unless a repository names another user."""
     monkeypatch.chdir(project)
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(Path(__file__).with_name("gitconfig")))
     for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "Ann")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ann@example.com")
         monkeypatch.setenv(f"GIT_{role}_DATE", NOW.isoformat())
     return Stage(project, clock, randomness)
 

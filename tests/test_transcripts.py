@@ -1,4 +1,4 @@
-"""The transcripts beside the tests of features: each scenario prints what its file shows."""
+"""The transcripts beside other tests: each scenario prints what its file shows."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

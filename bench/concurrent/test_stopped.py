@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.concurrent import stopped
-from tests.redteam.test_torture import unmeasured
+from bench.torture.test_torture import unmeasured
 
 
 @pytest.mark.attack("process stopped at a lock")

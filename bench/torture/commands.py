@@ -304,7 +304,7 @@ UNTRIED = {
     "daemon restart": "writes no memory",
     "daemon run": "writes no memory but the index",
     "update-outcome": "is `evolve outcome` by an older name",
-    "mind-add-global-edge": "is `edges add` by an older name",
+    "mind-add-global-edge": "is `pitfalls add` by an older name",
     "store-fact": "is `memory store` by an older name",
     "knowledge": "is `memory` by an older name",
 }
@@ -356,7 +356,7 @@ COMMANDS = (
     Command(
         "pitfalls add",
         (
-            *("edges", "add", "--title", "Cold cup"),
+            *("pitfalls", "add", "--title", "Cold cup"),
             *("--description", "Tea cools", "--workaround", "Warm the cup"),
         ),
     ),
@@ -378,7 +378,7 @@ COMMANDS = (
     Command("link --remove", ("link", "{fact}", "{decision}", "--remove"), _linked),
     Command("memory store", ("memory", "store", "Milk goes in first", "--tag", "milk")),
     Command("memory delete", ("memory", "delete", "{fact}")),
-    Command("pitfalls starter", ("edges", "starter")),
+    Command("pitfalls starter", ("pitfalls", "starter")),
     Command("review keep", ("review", "keep", "decision_db_20260101_aaaaaa"), _competing),
     Command("token add", ("token", "add", "ana", "--email", "ana@example.org")),
     Command("token rm", ("token", "rm", "ana"), _token),

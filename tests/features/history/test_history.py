@@ -75,8 +75,7 @@ def renamed(project, path, name):
 
 
 @pytest.mark.parametrize("names", [["other"], ["other", "third"], ["other", "third", "other"]])
-@pytest.mark.parametrize("name", [str, handle_of])
-def test_the_log_of_a_removed_memory_follows_its_file(project, call, names, name):
+def test_the_log_of_a_removed_memory_follows_its_file(project, call, names):
     git(project, "init", "-q", "-b", "main")
     record = saving.store(call, saving.draft(Kind.FACT, "Staging is reset"))
     sync(call, message="add")
@@ -92,8 +91,9 @@ def test_the_log_of_a_removed_memory_follows_its_file(project, call, names, name
     saving.store(call, saving.draft(Kind.FACT, "Another fact"))
     sync(call, message="another")
 
-    rows = log(call, name(record.memory.id)).commits
+    rows = log(call, record.memory.id).commits
 
+    assert log(call, handle_of(record.memory.id)).commits == rows
     assert [row.commit.subject for row in rows] == ["remove", *before]
     assert before[-1] == "add"
     assert rows[0].files[0].change == "removed"

@@ -4,11 +4,8 @@ SQLite obeys a database and the files beside it: a journal may name a file for i
 view in the place of a table may never end.
 """
 
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +14,8 @@ import pytest
 from mimo.call import Call
 from mimo.index.schema import SCHEMA
 from mimo.index.vectors import SCHEMA as VECTORS
+from mimo.operations.refresh import refresh
+from tests.kit import run, write
 from tests.redteam.hostile import plant_journal
 
 PLANTED = "planted database obeyed"
@@ -24,33 +23,16 @@ PLANTED = "planted database obeyed"
 COMMANDS = ("search tea", "list", "add coffee", "index --rebuild", "doctor", "status")
 
 
-def mind(home: Path, root: Path, *words: str, data: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "mimo", *words],
-        cwd=root,
-        env=os.environ | {"MIND_HOME": str(home)},
-        input=data,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert "unexpected error" not in done.stderr
-    return done.stdout
-
-
 @pytest.fixture
-def clone(call: Call, tmp_path: Path) -> Path:
-    """A project with an index that its author's mind has made."""
-    (call.mind.folder / "facts").mkdir(exist_ok=True)
-    (call.mind.folder / "facts" / "tea.md").write_text("Tea is served at four\n")
-    from mimo.operations.refresh import refresh
-
+def clone(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with an index that its author's mind has made, in which another user works."""
+    write(call, "facts/tea.md", "Tea is served at four\n")
     refresh(call)
     call.mind.close()
-    shutil.copytree(call.mind.project.root, tmp_path / "clone")
-    return tmp_path / "clone"
+    root = Path(shutil.copytree(call.mind.project.root, tmp_path / "clone"))
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("MIND_HOME", str(tmp_path / "user"))
+    return root
 
 
 def planted_names(folder: Path) -> list[Path]:
@@ -68,10 +50,12 @@ def test_journals_of_a_clone_delete_nothing(clone: Path, tmp_path: Path) -> None
             sql.execute("CREATE TABLE IF NOT EXISTS cache (owner, identity)")
         plant_journal(path, deletes=precious)
     for command in COMMANDS:
-        mind(tmp_path / "user", clone, *command.split())
+        ran = run(None, *command.split(), status=None)
+        assert ran.status in (0, 1), ran
+        assert "unexpected error" not in ran.err
 
     assert precious.read_text() == "precious"
-    assert "four" in mind(tmp_path / "user", clone, "search", "tea")
+    assert "four" in run(None, "search", "tea").out
 
 
 @pytest.mark.attack(PLANTED)
@@ -85,5 +69,5 @@ def test_endless_view_of_a_clone_is_not_read(clone: Path, tmp_path: Path) -> Non
             )
     prompt = '{"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "tea at four?"}'
 
-    assert "four" in mind(tmp_path / "user", clone, "search", "tea")
-    mind(tmp_path / "user", clone, "hook", "claude-code", data=prompt)
+    assert "four" in run(None, "search", "tea").out
+    assert run(None, "hook", "claude-code", input=prompt).err == ""

@@ -47,19 +47,20 @@ MODULES = (
         (
             Mutant("shift = ceil(back)", "shift = 0"),
             Mutant("tokens=bucket.tokens - 1,", "tokens=bucket.tokens,"),
-            Mutant("- most + 1", "- most"),
-            Mutant('f"{name} {number}"', 'f"{name}"'),
+            Mutant("- _quota(limit) + 1", "- _quota(limit)"),
+            Mutant("f'{name} {number}'", "f'{name}'"),
         ),
     ),
     Module(
         "mimo/guard/policy.py",
         ("tests/guard/test_policy.py", "tests/features/policy", "tests/guard"),
         (
-            Mutant("if call.operation not in rule.operations:", "if not rule.operations:"),
-            Mutant("call.ttl_seconds > most:", "call.ttl_seconds >= most:"),
+            Mutant("if request.operation not in rule.operations:", "if not rule.operations:"),
+            Mutant("request.ttl_seconds > limit:", "request.ttl_seconds >= limit:"),
+            Mutant("if not any(covers(p, request", "if not all(covers(p, request"),
             Mutant("Limit(min(rates),", "Limit(max(rates),"),
             Mutant("    if name in named:", "    if not named:"),
-            Mutant("if call.context in (None, ALL)", "if call.context is None"),
+            Mutant("if request.context in (None, ALL)", "if request.context is None"),
         ),
     ),
     Module(
@@ -74,7 +75,7 @@ MODULES = (
         "mimo/guard/chain.py",
         ("tests/guard/test_chain.py",),
         (
-            Mutant('(prev or "").encode() + _canonical(event)', "_canonical(event)"),
+            Mutant('(prev or "").encode("utf-8", "surrogatepass") + _canonical', "_canonical"),
             Mutant("if key is not None and not", "if key is None and not"),
             Mutant("if not (exact and texts and linked):", "if not (texts and linked):"),
         ),
@@ -84,7 +85,7 @@ MODULES = (
         ("tests/memory/test_decay.py", "tests/properties/test_decay_properties.py"),
         (
             Mutant("math.exp(-rate * days)", "math.exp(-days)"),
-            Mutant("max(use.last, memory.created)", "use.last"),
+            Mutant("max(use.last, created)", "use.last"),
             Mutant("if now_score <= floor:", "if now_score < 0:"),
             Mutant("return max(0.0, (now", "return abs(0.0 + (now"),
         ),
@@ -97,8 +98,10 @@ MODULES = (
             "tests/operations/test_doubles_stored.py",
         ),
         (
-            Mutant("if cosine is None else", "if cosine is not None else"),
-            Mutant("(shared + max(0.0, cosine)) / 2", "shared + max(0.0, cosine)"),
+            Mutant(
+                "if not set(map(tag_key, draft.tags)) <= set(", "if not set(draft.tags) <= set("
+            ),
+            Mutant("return memory.type is not Kind.CHECKPOINT", "return True"),
             Mutant("and draft.outcome in (None, existing.outcome)", ""),
             Mutant("- shared + 1]", "- shared]"),
         ),
@@ -109,7 +112,7 @@ MODULES = (
         (
             Mutant('and text.strip(".")', ""),
             Mutant('.lower() == "session"', ' == "session"'),
-            Mutant("len(given) > len(wanted):", "len(given) >= len(wanted) + 2:"),
+            Mutant("and len(parts) > len(mask):", "and len(parts) >= len(mask) + 2:"),
             Mutant("if len(longer) > _SLUG_LENGTH:", "if len(longer) > 2 * _SLUG_LENGTH:"),
         ),
     ),
@@ -122,12 +125,8 @@ MODULES = (
             Mutant("if ERROR in run.current.transitions:", "if False:"),
             Mutant("if at >= run.procedure.timeout_ms:", "if at > 2 * run.procedure.timeout_ms:"),
             Mutant("if run.current.terminal:", "if False:"),
+            Mutant("max(run.events, place + 1)", "max(run.events, place)"),
         ),
-    ),
-    Module(
-        "mimo/features/procedures/executing.py",
-        ("tests/features/procedures", "tests/properties/test_procedures.py"),
-        (Mutant('{"events": run.events + 1}', '{"events": run.events}'),),
     ),
     Module(
         "mimo/data/append_log.py",
@@ -145,36 +144,69 @@ MODULES = (
         ),
     ),
     Module(
-        "mimo/index/pages.py",
-        ("tests/index/test_pages.py",),
-        (
-            Mutant("if state == self._sound and not again:", "if self._sound:"),
-            Mutant("if number > head.copied:", "if False:"),
-            Mutant("(number == recorded and chain == head.chain)", "True"),
-            Mutant("if logged and logged.is_behind:", "if False:"),
-            Mutant("is_sound and os.pread(file, 4, at) == _entry(value)", "is_sound"),
-            Mutant("if value != expected and", "if False and"),
-            Mutant("first = head.done", "first = 0"),
-        ),
-    ),
-    Module(
         "mimo/ranking/__init__.py",
         ("tests/ranking",),
         (
-            Mutant("if above[", "if not above["),
-            Mutant("key=lambda item: -item.order", "key=lambda item: item.order"),
-            Mutant(">= MODELLED_SHARE * len(letters)", "> MODELLED_SHARE * len(letters)"),
+            Mutant("key=lambda place: -orders", "key=lambda place: orders"),
+            Mutant("lowest = min(lowest, ", "lowest = max(lowest, "),
+            Mutant("if lowest < self._threshold and len(ranked)", "if len(ranked)"),
         ),
     ),
     Module(
         "mimo/memory/merge.py",
         ("tests/memory/test_merge.py", "tests/properties/test_merge_properties.py"),
         (
-            Mutant("if theirs in (base, ours):", "if theirs == ours:"),
+            Mutant(
+                "unchanged = theirs == base or ours in (base, theirs)", "unchanged = ours == theirs"
+            ),
             Mutant("if name in left and name in right]", "if name in left or name in right]"),
             Mutant("return (-len(text), text)", "return (len(text), text)"),
             Mutant('(1 if key == "confidence" else -1)', "1"),
         ),
+    ),
+    Module(
+        "mimo/features/graph/linking.py",
+        ("tests/test_transcripts.py", "-k", "graph/links"),
+        (
+            Mutant("start.memory.created < second", "start.memory.created > second"),
+            Mutant("if start.memory.id == second.memory.id:", "if False:"),
+            Mutant("link_type in (None, old.type)", "link_type in (None,)"),
+            Mutant("    if not exists:", "    if True:"),
+        ),
+    ),
+    Module(
+        "mimo/features/decisions/__init__.py",
+        ("tests/test_transcripts.py", "-k", "decisions/ or redteam/unapproved"),
+        (
+            Mutant("elif old.place.private and not private:", "elif False:"),
+            Mutant("tags=old.memory.tags if approved else draft.tags,", "tags=old.memory.tags,"),
+            Mutant("after if after != previous else memory.confidence", "memory.confidence"),
+            Mutant('(record.memory.status or "").lower() != ARCHIVED', "True"),
+            Mutant("is_local and branches.get(id, here) == here", "is_local"),
+        ),
+    ),
+    Module(
+        "mimo/features/fading/commands.py",
+        ("tests/test_transcripts.py", "-k", "fading/ or memory_tool"),
+        (
+            Mutant("round(item.days, 2) if isfinite(item.days) else None", "0.0"),
+            Mutant('"lasts" if left is None else', '"lasts" if not left else'),
+            Mutant('"does not fade" if result.protected', '"does not fade" if result'),
+            Mutant("if row.days_left is None:", "if not row.days_left:"),
+        ),
+    ),
+    Module(
+        "mimo/features/context/__init__.py",
+        ("tests/features/context",),
+        (
+            Mutant("budget, result[section.title] = left,", "result[section.title] ="),
+            Mutant("if len(line.text) + 1 <= left:", "if len(line.text) <= left + 3:"),
+        ),
+    ),
+    Module(
+        "mimo/operations/invoke.py",
+        ("tests/test_transcripts.py", "-k", "context/"),
+        (Mutant("if spec.has_budget:", "if True:"),),
     ),
 )
 

@@ -36,54 +36,6 @@ def run(call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     return words
 
 
-@pytest.mark.req("000-22")
-def test_new_writes_a_procedure_that_runs_unchanged(run: Any, call: Call) -> None:
-    assert run("procedure", "new", "hello") == (
-        0,
-        "✓ hello@1.0  5 states\n  .mind/procedures/hello@1.0.md\n",
-    )
-    assert run("procedure", "check", "hello") == (0, "✓ 1 procedure checked\n")
-    assert run("procedure", "run", "hello", "--context", '{"who": "Ada"}') == (
-        0,
-        (
-            "   0.00 s  prepare ─success→ has_name\n"
-            "   0.00 s  has_name ─true→ greet\n"
-            "   0.00 s  greet ─success→ done\n"
-            "  info: Hello, Ada!\n"
-            "completed in done  0.00 s\n"
-            '  who:      "Ada"\n'
-            '  greeting: "Hello"\n'
-            "  hello_ID\n"
-        ),
-    )
-    status, output = run("procedure", "new", "hello")
-    assert status == 0
-    (call.mind.folder / "procedures" / "hello@1.0.md").write_text("mine", encoding="utf-8")
-    status, output = run("procedure", "new", "hello")
-    assert (status, "already exists" in output) == (1, True)
-    assert run("procedure", "new", "two words")[0] == 2
-
-
-@pytest.mark.req("000-22")
-def test_add_stores_a_valid_file_and_reports_every_fault(run: Any, call: Call) -> None:
-    Path("greet.md").write_text(text("greet", GREET), encoding="utf-8")
-    assert run("procedure", "add", "greet.md") == (
-        0,
-        "✓ greet@1.0  3 states\n  .mind/procedures/greet@1.0.md\n",
-    )
-
-    Path("wrong.md").write_text(text("wrong", GREET.replace("done", "odd", 1)), encoding="utf-8")
-    status, output = run("procedure", "add", "wrong.md")
-    assert (status, "which is not a state" in output, "can't be reached" in output) == (
-        2,
-        True,
-        True,
-    )
-    assert run("procedure", "add")[0] == 2
-    assert run("procedure", "add", "gone.md")[0] == 2
-    assert not (call.mind.folder / "procedures" / "wrong@1.0.md").exists()
-
-
 @pytest.mark.attack("secret in a procedure's file")
 def test_add_refuses_a_file_with_a_secret(run: Any, call: Call) -> None:
     token = privacy_fakes.TOKENS["github_token"][0](privacy_fakes.Draw(9))
@@ -96,95 +48,6 @@ def test_add_refuses_a_file_with_a_secret(run: Any, call: Call) -> None:
         assert token not in output
         assert not (call.mind.folder / "procedures" / f"{name}@1.0.md").exists()
     assert run("procedure", "add", "log.md", "--allow-secret")[0] == 0
-
-
-def test_a_text_that_runs_programs_is_added_and_not_approved(run: Any) -> None:
-    shell = "initial_state: a\nstates:\n  a: {action: {module: shell, function: run, args: [ls]}}\n"
-    Path("ls.md").write_text(text("ls", shell), encoding="utf-8")
-    status, output = run("procedure", "add", "ls.md")
-
-    assert (status, output.splitlines()[-1]) == (
-        0,
-        "note: it runs programs: its first run on a terminal asks",
-    )
-    status, output = run("procedure", "run", "ls", "--verbose")
-    assert (status, "[UNTRUSTED]" in output) == (5, True)
-
-
-def test_check_reports_file_and_line(run: Any) -> None:
-    Path("wrong.md").write_text(text("wrong", GREET.replace("done", "odd", 1)), encoding="utf-8")
-
-    assert run("procedure", "check", "wrong.md") == (
-        1,
-        (
-            "fault: wrong.md:12: state `greet`: a transition leads to `odd`, which is not a state\n"
-            "fault: wrong.md:14: state `done` can't be reached from `greet`\n"
-        ),
-    )
-    assert run("procedure", "check") == (0, "✓ 0 procedures checked\n")
-
-
-@pytest.mark.req("000-20")
-@pytest.mark.req("000-26")
-def test_list_shows_all_versions_and_invalid_files(run: Any, call: Call) -> None:
-    assert run("procedure", "list") == (0, "no procedures yet: mind procedure new NAME\n")
-    put(call, "greet", GREET, "1.9", description="Say hello")
-    put(call, "greet", GREET, "1.10")
-    (call.mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
-    call.mind.trust.forget()
-
-    assert run("procedure", "list") == (
-        0,
-        (
-            "name   version  states    trust         description\n"
-            "greet  1.10     3 states  not approved\n"
-            "greet  1.9      3 states  not approved  Say hello\n"
-            "fault: .mind/procedures/odd@1.0.md:1: no header: the file must begin with `---` and "
-            "`name:`\n"
-        ),
-    )
-
-
-@pytest.mark.req("000-21")
-def test_show_draws_the_states(run: Any, call: Call) -> None:
-    put(call, "greet", GREET, description="Say hello")
-
-    assert run("procedure", "show", "greet") == (
-        0,
-        (
-            "greet@1.0\n"
-            "  Say hello\n"
-            "  .mind/procedures/greet@1.0.md  at most 300000 ms, 3 retries\n"
-            "\n"
-            "  greet  [log message: Hello, {{who}}]\n"
-            "  ├─ success → done ■\n"
-            "  └─ error → silent ■\n"
-        ),
-    )
-    status, output = run("procedure", "show", "greet", "--format", "mermaid")
-    assert (status, output.splitlines()[0]) == (0, "stateDiagram-v2")
-    assert run("procedure", "show", "great")[0] == 1
-
-
-@pytest.mark.req("000-16")
-@pytest.mark.req("000-17")
-def test_status_shows_the_progress_of_a_run(run: Any, call: Call) -> None:
-    put(call, "greet", GREET)
-    begun(call, "greet", who="Ada")
-    assert run("procedure", "status", "latest") == (
-        0,
-        (
-            "greet@1.0  interrupted\n"
-            "  id:    greet_ID\n"
-            "  state: greet\n"
-            "  took:  0.00 s\n"
-            "  its process ended unexpectedly; resume it\n"
-            '  who: "Ada"\n'
-        ),
-    )
-    _status, output = run("procedure", "status", "latest", "--json")
-    assert json.loads(output)["status"] == "interrupted"
-    assert run("procedure", "status", "nothing")[0] == 1
 
 
 def test_resume_continues_from_the_last_state(run: Any, call: Call) -> None:
@@ -212,18 +75,6 @@ def test_send_and_cancel_reach_a_running_run(run: Any, call: Call) -> None:
     status, output = run("procedure", "cancel", "latest")
     assert (status, output.splitlines()[0]) == (0, "wait@1.0  interrupted")
     assert "the run is not running; nothing was cancelled" in output
-
-
-def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, call: Call) -> None:
-    put(
-        call, "greet", GREET.replace("{event: error, target: silent}", "{event: x, target: silent}")
-    )
-    put(call, "wait", WAIT)
-
-    status, output = run("procedure", "run", "greet")
-    assert (status, "`{{who}}` is not in the context" in output) == (1, True)
-    status, output = run("procedure", "run", "wait", "--timeout", "100")
-    assert (status, "mind procedure resume wait_ID" in output) == (1, True)
 
 
 def test_an_agent_in_a_shell_gets_the_question_at_once(
@@ -326,17 +177,6 @@ def test_names_and_ids_are_completed(run: Any, call: Call) -> None:
     assert candidates("procedure", "g", None) == [("greet", "")]
     assert candidates("procedure", "x", None) == []
     assert candidates("execution", "gr", None) == [(execution.id, "")]
-
-
-def test_the_doctor_reports_invalid_procedure_files(run: Any, call: Call) -> None:
-    put(call, "greet", GREET)
-    (call.mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
-    status, output = run("doctor")
-
-    assert status == 1
-    assert "no header: the file must begin with" in output
-    assert "odd@1.0.md" in output
-    assert "greet@1.0.md" not in output
 
 
 def test_the_example_for_agents_is_a_procedure_that_runs(call: Call) -> None:

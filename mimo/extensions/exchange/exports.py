@@ -299,7 +299,6 @@ def mem0(source: Source) -> Iterator[Draft]:
         yield Draft(
             key=key or foreign.digest(content),
             is_unique=True,
-            former=None if key else place,
             group="memories",
             content=foreign.joined(content, *prose),
             created=foreign.moment(data.get("created_at"))

@@ -72,7 +72,6 @@ def observations(rows: Sequence[Row]) -> Iterator[Draft]:
             # Another database has the same numbers.
             key=f"observation/{foreign.digest(created, title or content)}",
             is_unique=True,
-            former=f"observation/{row.get('id')}",
             group="observations",
             type=_KINDS.get(kind, Kind.OBSERVATION),
             content=content,
@@ -106,7 +105,6 @@ def summaries(rows: Sequence[Row], titles: Mapping[Any, str | None]) -> Iterator
         yield Draft(
             key=f"summary/{foreign.digest(created, session, request)}",
             is_unique=True,
-            former=f"summary/{row.get('id')}",
             group="summaries",
             type=Kind.CONTEXT,
             content=foreign.joined(*parts, *prose) if parts else "",
@@ -162,7 +160,6 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
         yield Draft(
             key=key,
             is_unique=True,
-            former=None if hash else f"row {row.get('id')}",
             group="memories",
             type=_KINDS.get(kind or "", Kind.FACT),
             content=foreign.joined(content, *prose) if content else "",

@@ -18,7 +18,6 @@ from mimo.features.importing.surroundings import Surroundings
 from mimo.frozen import field, frozen, replace
 from mimo.memory import ids
 from mimo.memory.codec.document import MAX_FILE_BYTES, decode, prose_lines, trim
-from mimo.memory.codec.file import clean_title
 from mimo.memory.model import Kind, Link, Memory, Section
 from mimo.text.clean import storable
 
@@ -95,8 +94,6 @@ class Draft:
     """The memory itself, with its id, if mind exported it."""
     is_unique: bool = False
     """True if each export has it under its key, which no other memory has."""
-    former: str | None = None
-    """Its key in earlier releases, if that was its place in the source."""
 
 
 @frozen
@@ -172,8 +169,7 @@ def _sources(drafts: Sequence[Draft], format: str, existing: Mapping[str, Memory
     """Returns the source of each draft, as the header of its memory has it.
 
     Drafts with the same key differ by a digest of their texts: a number would be another draft's
-    after one is removed. Earlier releases used numbers, and places as keys; a memory with such a
-    source is recognised if it is the same.
+    after one is removed. Only those with the same text, too, have a number.
     """
     keys = [f"{format}:{_one_line(draft.key)}" for draft in drafts]
     longer = [
@@ -181,13 +177,8 @@ def _sources(drafts: Sequence[Draft], format: str, existing: Mapping[str, Memory
     ]
     taken: dict[str, int] = {}
     for place, (draft, *names) in enumerate(zip(drafts, keys, longer, strict=True)):
-        stored = chain.from_iterable(
-            (name, *takewhile(existing.__contains__, _numbered(name))) for name in names
-        )
-        same = [name for name in stored if _has_text(existing.get(name), draft)]
-        former = f"{format}:{draft.former}" if draft.former else ""
-        if keys[place] not in existing and _is_same(existing.get(former), draft):
-            same.append(former)
+        stored = (*names, *takewhile(existing.__contains__, _numbered(names[-1])))
+        same = (name for name in stored if _has_text(existing.get(name), draft))
         if source := next((name for name in same if name not in taken), None):
             taken[source] = place
     recognised = set(taken.values())
@@ -204,15 +195,6 @@ def _numbered(key: str) -> Iterator[str]:
 
 def _has_text(memory: Memory | None, draft: Draft) -> bool:
     return memory is not None and memory.content == trim(draft.content or draft.title or "")
-
-
-def _is_same(memory: Memory | None, draft: Draft) -> bool:
-    """Returns whether a memory is of a draft, whose text may have changed since."""
-    if memory is None or _has_text(memory, draft):
-        return memory is not None
-    return draft.title is not None and (memory.created, memory.title) == (
-        draft.created, clean_title(draft.title),
-    )  # fmt: skip
 
 
 def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 import zipfile
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -492,42 +491,6 @@ class TestSourcesWithoutIds:
         import_(call, str(path))
 
         assert totals(import_(call, str(journal(path, "Two")))) == (0, 1, 0, 0)
-
-    @pytest.mark.parametrize("moved", [False, True])
-    def test_what_an_earlier_release_imported_is_recognised(
-        self, call, tmp_path, monkeypatch, moved
-    ):
-        def earlier(drafts, format, existing):
-            keys: Counter[str] = Counter()
-            for draft in drafts:
-                key = f"{format}:{draft.former or draft.key}"
-                keys[key] += 1
-                yield key if keys[key] == 1 else f"{key}#{keys[key]}"
-
-        paths = [
-            claude_mem(tmp_path / "a.db", *self.ROWS),
-            mem0(tmp_path / "a.json", "One", "Two"),
-            journal(tmp_path / "j.txt", "One", "Two", "Two"),
-        ]
-        monkeypatch.setattr(importing.drafts, "_sources", earlier)
-        for path in paths:
-            import_(call, str(path))
-        monkeypatch.undo()
-        before = written(call)
-        assert any("source: claude-mem:observation/2\n" in text for text in before.values())
-        assert any("Standup#2" in text for text in before.values())
-        if moved:
-            paths = [path.rename(path.with_stem(f"{path.stem}2")) for path in paths]
-
-        for path in paths:
-            assert totals(import_(call, str(path)))[:2] == (0, 0)
-
-        assert written(call) == before
-        if not moved:
-            claude_mem(paths[0], (1, "Use A", "Fast enough"), (9, "Use C", "Free"))
-            rows, _ = import_(call, str(paths[0])).groups
-            assert (rows.group, rows.new, rows.replaced) == ("observations", 1, 1)
-            assert {"Fast enough", "Small", "Free"} <= set(contents(call))
 
     def test_a_note_of_another_folder_with_this_name_is_listed_as_skipped(self, call, tmp_path):
         first = vault(tmp_path / "a" / "Notes", tea="# Tea\n\nGreen.", cup="# Cup")

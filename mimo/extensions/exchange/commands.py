@@ -160,7 +160,7 @@ def export(
     elif _is_zip(format, path):
         size = writing.to_zip(path, document.files(), force=force, mode=mode)
     elif format.is_folder:
-        size = writing.to_folder(path, document.files(), mode=0o700 if is_private else 0o777)
+        size = writing.to_folder(path, document.files(), is_private=is_private)
     else:
         size = writing.to_file(path, document.parts(), force=force, mode=mode)
     return document.result(output, size)

@@ -1,31 +1,22 @@
 """Writing an export to a file, a zip archive or a folder.
 
-A file and a new folder get their names once they are complete. A folder has a list of its files, by
-which a later export replaces these files and no others.
+A file gets its name once it is complete. A folder has a list of its files, by which a later export
+replaces these files and no others, and completes one that was killed.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-import time
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mimo.api import LISTED, Conflict, Invalid, NamedTuple, StateFile, disk, files
+from mimo.api import LISTED, Conflict, Invalid, MindError, NamedTuple, StateFile, disk, files
 from mimo.extensions.exchange.documents import File
-
-_PARTIAL = ".mind-export-"
-"""The beginning of the name of a folder that is not complete."""
-_PARTIAL_NAME = re.compile(rf"{re.escape(_PARTIAL)}\d+-[0-9a-f]{{8}}")
-
-_STALE_SECONDS = 86_400
-"""The age at which a folder that is not complete is from an export that was killed."""
 
 _AT_ONCE = 500
 _MOST_LISTED = 100_000_000
@@ -105,71 +96,75 @@ def to_zip(path: Path, contents: Iterable[File], *, force: bool, mode: int) -> S
     return Size(number, size)
 
 
-def to_folder(path: Path, contents: Iterable[File], *, mode: int) -> Size:
-    """Writes a folder, or replaces the files of an earlier export in it.
+def to_folder(path: Path, contents: Iterable[File], *, is_private: bool) -> Size:
+    """Writes a folder, which may be empty, or replaces the files of an earlier export in it.
 
-    Raises `Conflict` for a file in the place of a new one that no export wrote, and
-    `StorageFailed`.
+    If it fails, a new folder is removed, and an empty one is empty again. Raises `Conflict` for a
+    file in the place of a new one that no export wrote, and `StorageFailed`.
     """
-    if path.is_dir() and any(path.iterdir()):
-        return _renew(path, contents, mode=mode)
-    _clean(path.parent)
-    temporary = path.with_name(f"{_PARTIAL}{os.getpid()}-{os.urandom(4).hex()}")
+    is_new = not path.is_dir()
     with files.reported("write", path):
-        temporary.mkdir(mode=mode)
+        if is_new:
+            path.mkdir(mode=0o700 if is_private else 0o777)
+        elif is_private:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o077)
+        is_empty = next(path.iterdir(), None) is None
+    is_claimed = False
     try:
-        names: list[str] = []
-        total = 0
-        for some in _portions(contents):
-            files.write_all_new({temporary / file.name: file.data for file in some})
-            names += [file.name for file in some]
-            total += sum(len(file.data) for file in some)
-        files.write_new(temporary / LISTED, _listing(names))
-        files.rename(temporary, path)
+        if is_empty:  # Another export may have begun meanwhile, whose list is there.
+            files.write_new(path / LISTED, _listing(()))
+            is_claimed = True
+        return _write(path, contents)
     except BaseException:
-        with suppress(OSError):
-            shutil.rmtree(temporary)
+        if is_claimed:
+            _empty(path)
+        if is_new:
+            with suppress(OSError):
+                path.rmdir()
         raise
-    return Size(len(names), total)
 
 
-def _clean(parent: Path) -> None:
-    """Removes what killed exports left in a folder; new ones may still be in use."""
-    old = time.time() - _STALE_SECONDS
-    with suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            is_partial = _PARTIAL_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-            if is_partial and entry.stat(follow_symlinks=False).st_mtime < old:
-                shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _renew(path: Path, contents: Iterable[File], *, mode: int) -> Size:
-    """Replaces the files of an earlier export one by one, and removes those that are left over."""
-    with files.reported("write", path):
-        path.chmod(path.stat().st_mode & mode)
-    listed, now = _listed(path), dict[str, None]()
+def _write(path: Path, contents: Iterable[File]) -> Size:
+    """Writes files in portions, and removes those of an earlier export that are left over."""
+    listed, names = _listed(path), dict[str, None]()
     total = 0
     for some in _portions(contents):
-        for file in some:
-            target = files.safe_path(path, file.name)
-            if file.name not in listed and os.path.lexists(target):
-                raise Conflict(
-                    f"`{target}` was not written by `mind export`",
-                    hint="move it, or name another folder",
-                )
+        existing = {file.name for file in some if os.path.lexists(files.safe_path(path, file.name))}
+        if foreign := existing - listed:
+            raise Conflict(
+                f"`{path / min(foreign)}` was not written by `mind export`",
+                hint="move it, or name another folder",
+            )
         # Listed before they are written, so that an interrupted export can be repeated.
         listed |= {file.name for file in some}
         files.replace(path / LISTED, _listing(listed))
+        files.write_all_new(
+            {path / file.name: file.data for file in some if file.name not in existing}
+        )
         for file in some:
-            files.replace(path / file.name, file.data, durable=False)
-            now[file.name] = None
+            if file.name in existing:
+                files.replace(path / file.name, file.data, durable=False)
+            names[file.name] = None
             total += len(file.data)
-    for name in sorted(listed - now.keys()):
+    for name in sorted(listed - names.keys()):
         target = files.safe_path(path, name)
         if target.exists():
             files.remove(target)
-    files.replace(path / LISTED, _listing(now))
-    return Size(len(now), total)
+    files.replace(path / LISTED, _listing(names))
+    return Size(len(names), total)
+
+
+def _empty(path: Path) -> None:
+    """Removes the listed files of a folder, their folders that are empty then, and the list."""
+    with suppress(MindError, OSError):
+        names = _listed(path)
+        for name in names:
+            files.safe_path(path, name).unlink(missing_ok=True)
+        above = {place for name in names for place in PurePosixPath(name).parents if place.name}
+        for folder in sorted(above, key=lambda place: -len(place.parts)):
+            with suppress(OSError):
+                (path / folder).rmdir()
+        (path / LISTED).unlink(missing_ok=True)
 
 
 def _portions(contents: Iterable[File]) -> Iterator[list[File]]:

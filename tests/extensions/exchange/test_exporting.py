@@ -19,7 +19,7 @@ from mimo.call import Call
 from mimo.call.spec import declared
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
-from mimo.extensions.exchange import selection
+from mimo.extensions.exchange import selection, writing
 from mimo.extensions.exchange.commands import ExportPart, ExportWritten, export
 from mimo.extensions.exchange.lines import Exported, from_data
 from mimo.features.importing import sources
@@ -64,6 +64,9 @@ STAGING = Memory(
     content="Staging is reset every night",
     created=NOW,
 )
+
+
+EXPORTED = selection.exported
 
 
 @pytest.fixture
@@ -344,35 +347,58 @@ def test_several_files_need_a_folder(shop: Call, format: str) -> None:
         run(shop, format=format)
 
 
+def interrupted(call: Call, selected: selection.Selection) -> Iterator[Exported]:
+    """Yields one memory, then the user presses Ctrl-C."""
+    yield next(EXPORTED(call, selected))
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(
     ("output", "format"), [("m.jsonl", "jsonl"), ("v", "markdown"), ("v.zip", "okf")]
 )
 def test_an_export_that_fails_leaves_nothing(
     shop: Call, project: Path, monkeypatch: pytest.MonkeyPatch, output: str, format: str
 ) -> None:
-    read = selection.exported
-
-    def failing(call: Call, selected: selection.Selection) -> Iterator[Exported]:
-        yield next(read(call, selected))
-        raise KeyboardInterrupt
-
     run(shop)
     before = sorted(project.iterdir())
-    monkeypatch.setattr(selection, "exported", failing)
+    monkeypatch.setattr(selection, "exported", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(shop, output=output, format=format)
     assert sorted(project.iterdir()) == before
 
 
-def test_parts_of_a_killed_export_are_removed_on_a_later_day(shop: Call, project: Path) -> None:
-    names = [".mind-export-12-0123abcd", ".mind-export-13-0123abcd", ".mind-export-mine"]
-    for name in names:
-        (project / name / "facts").mkdir(parents=True)
-        (project / name / "facts/a.md").write_text("a", "utf-8")
-        if name != names[1]:
-            os.utime(project / name, (0, 0))
-    run(shop, format="markdown", output="v")
-    assert sorted(path.name for path in project.glob(".mind-export-*")) == names[1:]
+def test_an_existing_empty_folder_is_written_into(
+    shop: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "v").mkdir()
+    inode = (project / "v").stat().st_ino
+    monkeypatch.setattr(selection, "exported", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(shop, output="v", format="markdown")
+    assert list((project / "v").iterdir()) == []
+
+    monkeypatch.setattr(selection, "exported", EXPORTED)
+    run(shop, output="v", format="markdown")
+    assert (project / "v/index.md").exists()
+    assert (project / "v").stat().st_ino == inode
+
+
+def test_a_killed_export_is_completed_by_the_next(
+    shop: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "_AT_ONCE", 1)
+    monkeypatch.setattr(selection, "exported", interrupted)
+    monkeypatch.setattr(writing, "_empty", lambda path: None)
+    with pytest.raises(KeyboardInterrupt):
+        run(shop, output="v", format="markdown")
+    monkeypatch.setattr(selection, "exported", EXPORTED)
+    assert (project / f"v/decisions/{SESSIONS.id}.md").exists()
+    assert not (project / "v/index.md").exists()
+
+    with pytest.raises(Conflict, match="earlier export"):
+        run(shop, output="v", format="markdown")
+    result, _ = run(shop, output="v", format="markdown", force=True)
+    assert len(list((project / "v").rglob("*.md"))) == result.files == 4
 
 
 def test_a_zip_has_the_files_of_the_folder(shop: Call, project: Path) -> None:

@@ -29,7 +29,7 @@ test: setup     ## Install what the tests need, then run every gate
 	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED)
 
 test-core: setup ## Run the tests of the core alone, without those of extensions
-	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED) --ignore=tests/extensions --ignore=tests/postgres
+	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED) --ignore=tests/extensions --ignore=tests/extensions/team/postgres
 
 test-long: setup ## Run what takes long: other examples of property tests, the fuzzer's corpus, the labels of the measurements
 	$(RUN) -m pytest -q -n auto --dist worksteal tests/properties tests/index fuzz bench --hypothesis-profile=random --randomly-seed=$(or $(SEED),2)
@@ -68,7 +68,7 @@ test-root: setup ## Run the tests that need root or namespaces, with sudo; fails
 		status=$$?; cat $(VENV)/root.txt; test $$status = 0 && ! grep -q '^SKIPPED' $(VENV)/root.txt
 
 test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 with pgvector 0.6 and 0.8 (part of `make test`)
-	$(RUN) -m pytest -q -n auto tests/postgres
+	$(RUN) -m pytest -q -n auto tests/extensions/team/postgres
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
 	$(RUN) -m clients $(or $(CLIENTS),--write docs/clients.md)

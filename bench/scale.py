@@ -26,16 +26,16 @@ from typing import Any
 
 from bench.stores import question, text
 from mimo.data.disk import Stamp
+from mimo.extensions.team.postgres import source
+from mimo.extensions.team.postgres.connection import Server, SharedIndexFailed
+from mimo.extensions.team.postgres.writing import WorkingCopy, push
 from mimo.index.embedding import open_embedder
 from mimo.index.index import Index
-from mimo.index.postgres import source
-from mimo.index.postgres.connection import Server, SharedIndexFailed
-from mimo.index.postgres.writing import WorkingCopy, push
 from mimo.index.rows import Change, Request
 from mimo.index.search import search
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 from scripts.marked import write_part
-from tests.postgres.conftest import USER, Postgres
+from tests.extensions.team.postgres.conftest import USER, Postgres
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 CLIENTS = (1, 8, 32)

@@ -19,6 +19,7 @@ from mimo.call import Call
 from mimo.call.spec import to_json
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.extensions.exchange.lines import to_data
+from mimo.extensions.team.postgres.source import _record
 from mimo.extensions.web import markdown
 from mimo.features.clients import edits
 from mimo.features.clients.edits import Edit, Entry, Format, Hook, Needed
@@ -27,7 +28,6 @@ from mimo.features.importing.drafts import Item, resolved
 from mimo.features.importing.formats import formats, reader, recognised
 from mimo.features.search import recall
 from mimo.frozen import replace
-from mimo.index.postgres.source import _record
 from mimo.index.schema import packed, to_number
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index, Reader
     from mimo.index.names import Handle
-    from mimo.index.postgres.connection import Server
     from mimo.project.accesses import Accesses
     from mimo.project.events import EventLog
     from mimo.project.memories import MemoryStore
@@ -179,9 +178,11 @@ class Mind:
                 accesses.flush()
         if watch := self._parts.get("watch"):
             watch.close()
-        for name in ("index", "guard", "values", "shared_index", "trust"):
+        for name in ("index", "guard", "values", "trust"):
             if opened := self._parts.pop(name, None):
                 opened.close()
+        for resource in self._parts.pop("resources", {}).values():
+            resource.close()
 
     # Views: the same memory for another caller, and the memories of other projects.
 
@@ -578,15 +579,16 @@ class Mind:
         index.turn = lambda: holding(folder / "building")
         return self.trusting(index)
 
-    @part
-    def shared_index(self) -> Server | None:
-        """The server of the index that several projects share; None if no setting names one."""
-        url = self.environ.get("MIND_INDEX_URL") or self.config["index.url"]
-        if not url:
-            return None
-        from mimo.index.postgres.connection import Server
+    def resource(self, open: Callable[[Mind], T]) -> T:
+        """Returns a resource of an extension: opened with the first use, closed with the memory.
 
-        return Server(url)
+        `open` is the same function each time, and returns an object with `close`.
+        """
+        with self._opening:
+            opened: dict[Any, T] = self._parts.setdefault("resources", {})
+            if open not in opened:
+                opened[open] = open(self)
+            return opened[open]
 
     def trusting(self, index: Index) -> Index:
         """Returns the index, with this memory's approvals."""

@@ -23,7 +23,7 @@ HEAVY = {
     "markdown_it",
     "mcp",
     "mcp_types",
-    "mimo.index.postgres",
+    "mimo.extensions.team.postgres",
     "model2vec",
     "multiprocessing",
     "numpy",

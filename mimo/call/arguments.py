@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any
 
 from mimo.call import Surface
+from mimo.call.extensions import scopes
 from mimo.call.spec import OPERATION, Param, Shape, Spec, to_json
 from mimo.data.loads import MAX_DEPTH, levels
 from mimo.errors import Invalid
@@ -81,12 +82,12 @@ def decode(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> dict[s
     params = [param for param in spec.params if surface in param.arg.surfaces]
     values = _by_name(params, arguments, spec)
     try:
-        return {param.attribute: _value(param, values) for param in params}
+        return {param.attribute: _value(param, values, surface) for param in params}
     except _Wrong as error:
         raise _explained(error, spec) from None
 
 
-def _value(param: Param, values: Mapping[str, Any]) -> Any:
+def _value(param: Param, values: Mapping[str, Any], surface: Surface) -> Any:
     value = values.get(param.name)
     if value is None:
         if param.required and param.name not in values:
@@ -95,6 +96,11 @@ def _value(param: Param, values: Mapping[str, Any]) -> Any:
     _check_limits(param, value)
     if param.arg.spellings and isinstance(value, str):
         value = param.arg.spellings.get(value.casefold(), value)
+    if param.arg.scopes and surface is Surface.CLI and value not in param.shape.choices:
+        names = [*param.shape.choices, *scopes()]
+        if value not in names:
+            raise _Wrong(param, f"must be one of {', '.join(names)}", value)
+        return value
     return _checked(param, param.shape, value)
 
 

@@ -41,7 +41,14 @@ class Extension:
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Words that a user may try, with the commands of the extension that an error names."""
 
+    shared_index: str = ""
+    """The module with the functions of a shared index, see `mimo.operations.sharing`."""
+
     # Functions, as `module:function`.
+
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    """Values of `mind search --scope`, each with a function of the call, the query, the
+    `finding.Options` and the names of types, which returns rows and a notice."""
 
     serve: str = ""
     """Runs `mind mcp --http`, see `mimo.cli.serving`."""
@@ -96,6 +103,14 @@ def named(part: str) -> Iterator[Any]:
     for extension in extensions().values():
         if name := getattr(extension, part):
             yield loaded(name)
+
+
+def scopes() -> dict[str, str]:
+    """Returns the scopes of searches that installed extensions add, with their functions."""
+    added: dict[str, str] = {}
+    for extension in extensions().values():
+        added = {**extension.scopes, **added}
+    return added
 
 
 def loaded(name: str) -> Any:

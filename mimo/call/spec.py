@@ -178,6 +178,8 @@ class Arg(NamedTuple):
     """True if the command compares it with the stored text, and refuses only new secrets in it."""
     choices: Callable[[], tuple[str, ...]] | None = None
     """Returns the permitted strings, to which extensions add."""
+    scopes: tuple[str, ...] = ()
+    """The values of a text, to which the command line adds the scopes of extensions."""
     complete: str | None = None
     """The kind of words that the shell completes: `path`, or one of `mimo.cli.completing`."""
     fallback: tuple[str, str] | None = None
@@ -499,10 +501,11 @@ def _param(
         raise TypeError(f"parameter `{name}` of {function.__name__} has no help")
     required = name not in defaults
     shape = shape_of(annotation)
+    choices = arg.scopes or (arg.choices() if arg.choices else shape.choices)
     return Param(
         name=arg.wire or name,
         attribute=name,
-        shape=replace(shape, choices=arg.choices()) if arg.choices else shape,
+        shape=replace(shape, choices=choices),
         arg=arg,
         required=required,
         positional=(required or not is_keyword) and not arg.option,

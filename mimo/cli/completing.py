@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo.call.extensions import scopes
 from mimo.call.spec import Param
 from mimo.call.table import CommandTable
 from mimo.cli.options import (
@@ -192,6 +193,8 @@ def _words(param: Param, start: str, project: str | None, *, of_user: bool = Fal
     if param.arg.file or kind == "path":
         return [FILES]
     if choices := (param.shape.items or param.shape).choices:
+        if param.arg.scopes:
+            choices = (*choices, *scopes())
         return [(word, "") for word in choices if word.startswith(start)]
     return candidates(kind, start, project, of_user=of_user) if kind else []
 

@@ -21,14 +21,13 @@ from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
 from mimo.index.schema import Approvals
-from mimo.index.vectors import State, Vectors, purge_vectors
+from mimo.index.vectors import Sources, State, Vectors, purge_vectors
 from mimo.memory.model import Filter, Problem
 
 if TYPE_CHECKING:
     from mimo.index.documents import Document
     from mimo.index.links import Walks
     from mimo.index.meanings import Meanings
-    from mimo.index.postgres.writing import Sources
     from mimo.index.tables import Search
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
@@ -586,8 +585,6 @@ class Index(Reader):
     @contextmanager
     def sources(self) -> Iterator[Sources]:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
-        from mimo.index.postgres.writing import Sources
-
         self.ask(schema.totals)  # Fills the tables again if they were damaged.
         self.approvals.approves = None
         vectors: list[tuple[str, Vectors]] = []

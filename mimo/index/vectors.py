@@ -563,3 +563,14 @@ def _remove_former(folder: Path) -> None:
             if former.fullmatch(entry.name):
                 with suppress(OSError):
                     Path(entry.path).unlink()
+
+
+class Sources(NamedTuple):
+    """The parts of an index that are pushed to one that several projects share."""
+
+    sql: Connection
+    """In a transaction; the function `approved` checks the user's trust."""
+    vectors: Sequence[tuple[str, Vectors]]
+    """The static vectors and, if some are made, the encoder's, each with the model."""
+    encoder: str | None
+    """The encoder's model."""

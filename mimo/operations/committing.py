@@ -31,8 +31,8 @@ def commit_scheduled(root: Path, home: Path) -> None:
         except (MindError, OSError) as error:
             syncing.note_failure(call, error)
             raise
-        if call.mind.shared_index is not None:
-            sharing.push_if_behind(call)
+        if sharing.url_of(call.mind):
+            sharing.shared_index(call).push_if_behind(call)
 
 
 if __name__ == "__main__":

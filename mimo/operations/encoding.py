@@ -17,9 +17,10 @@ from threading import Condition, Thread
 
 from mimo.call import Call
 from mimo.data.locks import hold, holding
-from mimo.errors import Cancelled
+from mimo.errors import Cancelled, Invalid
 from mimo.index.embedding import FAILURES
 from mimo.mind import Mind
+from mimo.operations.sharing import shared_index, url_of
 
 log = logging.getLogger("mind.encoding")
 
@@ -77,10 +78,9 @@ def _lock_file(mind: Mind) -> Path:
 
 def _fetch(call: Call) -> None:
     """Gets vectors that others have made from the shared index, if there is one."""
-    if call.mind.shared_index is not None:
-        from mimo.operations import sharing
-
-        sharing.fetch_vectors(call)
+    if url_of(call.mind):
+        with suppress(Invalid):  # No extension has one, as `mind doctor` reports.
+            shared_index(call).fetch_vectors(call)
 
 
 class Encoding:

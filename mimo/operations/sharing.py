@@ -1,375 +1,85 @@
-"""A project in the shared index: pushing it, who may read it, and withdrawing it."""
+"""The index that several projects share, which an extension offers."""
 
-from __future__ import annotations
-
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Annotated, Protocol
 
 from mimo.call import Call
-from mimo.data import disk, files, locks
-from mimo.data.state import StateFile
-from mimo.errors import Command, Denied, Hint, Invalid, MindError, StorageFailed
-from mimo.frozen import frozen, replace
-from mimo.guard import policy as policies
-from mimo.index import schema, tracking
-from mimo.index.schema import portions
-from mimo.operations import refresh
-from mimo.project import git, projects, revisions
-from mimo.text.clean import one_line
-
-if TYPE_CHECKING:
-    from mimo.index.postgres.connection import Connected, Server
-    from mimo.index.postgres.writing import Pushed, WorkingCopy
-
-EVERYONE = "everyone"
-"""The word for all roles of the database."""
-
-_HELD = "pushing"
-
-_WORTH_FETCHING = 100
-"""The number of missing vectors from which asking the server pays: making them takes 2 s."""
+from mimo.call.spec import Out
+from mimo.errors import Invalid
+from mimo.frozen import frozen
+from mimo.mind import Mind
 
 
 @frozen
-class Sharing:
-    """The state of this working copy in the shared index, as it was last pushed."""
+class SharedRole:
+    """The right of a role of the database."""
 
-    place: str
-    """The server and the database."""
-    pushed: datetime
-    memories: int
-    commit: str
-    """The commit that was checked out then."""
-    root: str
-    """The folder of the working copy then."""
-    identity: str
-    """The project that has the state."""
-    view: str
-    """The name of the state."""
-    index: tuple[str, int, int]
-    """The local index, its revision, and the number of its memories."""
-    fingerprint: int
-    """That of the memories that are not private."""
+    role: Annotated[str, Out("Its name, or `everyone`")]
+    right: Annotated[str, Out("`read`, `write`, or `admin`, who pushed the project first")]
 
 
-def server_of(call: Call) -> Server:
-    """Returns the server of the shared index. Raises `Invalid` if no setting names one."""
-    if call.mind.shared_index is None:
-        raise Invalid(
-            "no shared index is set up",
-            hint=Hint(
-                Command("config", "index.url", "postgresql://USER@HOST/DATABASE"),
-                ", or MIND_INDEX_URL",
-            ),
-        )
-    return call.mind.shared_index
+@frozen
+class Shared:
+    """The state of the project in the shared index."""
+
+    place: Annotated[str, Out("The server and the database")]
+    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
+    added: Annotated[int, Out("Memories that the shared index did not have")]
+    removed: int
+    vectors: Annotated[int, Out("Vectors that it did not have")]
+    left_out: Annotated[int, Out("Memories that PostgreSQL can't store")]
+    roles: Annotated[tuple[SharedRole, ...], Out("The roles of the database that may use it")]
+    withdrawn: Annotated[bool, Out("Whether the project was removed from it")] = False
 
 
-def pushed_here(call: Call) -> Sharing | None:
-    """Returns what was last pushed from here; None if nothing was, or to another server."""
-    if call.mind.shared_index is None or not call.mind.has_project or call.mind.is_users:
-        return None
-    with suppress(MindError):
-        path = _own_file(call, "shared")
-        state = _PUSHED.read(path.parent, path.name)
-        if state and state.place == call.mind.shared_index.place:
-            return state
-    return None
+@frozen
+class SharedState:
+    """The state of this working copy in the shared index."""
+
+    place: Annotated[str, Out("The server and the database")]
+    pushed: Annotated[datetime, Out("When it was last pushed from here")]
+    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
+    changes: Annotated[int | None, Out("About the number of changes since; null if not known")]
 
 
-def _pushed(state: Any) -> Sharing:
-    return Sharing(
-        place=str(state["place"]),
-        pushed=datetime.fromisoformat(state["pushed"]),
-        memories=int(state["memories"]),
-        commit=str(state["commit"]),
-        root=str(state["root"]),
-        identity=str(state["identity"]),
-        view=str(state["view"]),
-        index=(str(state["file"]), int(state["revision"]), int(state["of"])),
-        fingerprint=int(state["fingerprint"]),
+class SharedIndex(Protocol):
+    """The functions of the module that an extension names. Each may raise `MindError`."""
+
+    def publish(self, call: Call, levels: Mapping[str, str], *, join: bool) -> Shared:
+        """Pushes the project, and gives `read` or `write` to roles."""
+
+    def restrict(self, call: Call, revoked: Sequence[str], *, withdraw: bool) -> Shared:
+        """Takes the rights of roles, or withdraws the project."""
+
+    def push_if_behind(self, call: Call) -> object:
+        """Pushes what changed since the last push; nothing if the project was never pushed."""
+
+    def state(self, call: Call) -> SharedState | None:
+        """Returns the state as last pushed from here; None if nothing was."""
+
+    def described(self, call: Call) -> str:
+        """Returns the state for `mind doctor`, after asking the server."""
+
+    def fetch_vectors(self, call: Call) -> object:
+        """Gets vectors that others have made. Does nothing if the server can't be used."""
+
+
+def url_of(mind: Mind) -> str:
+    """Returns the URL of the shared index; empty if no setting names one."""
+    return mind.environ.get("MIND_INDEX_URL") or str(mind.config["index.url"] or "")
+
+
+def shared_index(call: Call) -> SharedIndex:
+    """Returns the functions of the shared index. Raises `Invalid` if no extension has them."""
+    from mimo.call.extensions import extensions
+
+    for extension in extensions().values():
+        if extension.shared_index:
+            module: SharedIndex = import_module(extension.shared_index)
+            return module
+    raise Invalid(
+        "no extension of mind that is installed offers a shared index",
+        hint="install mind with its extension `team`, or remove the setting `index.url`",
     )
-
-
-_PUSHED = StateFile(_pushed)
-
-
-def changes_since(call: Call, pushed: Sharing) -> int | None:
-    """Returns about the number of changes that were not pushed, 0 only if there are none.
-
-    None if the number is not known.
-    """
-    refresh.refresh(call)
-    file, revision, memories = pushed.index
-    is_same = call.index.file == file
-    if is_same and call.index.totals().revision == revision:
-        return 0
-    if call.index.fingerprint() == pushed.fingerprint:
-        return 0
-    changes = call.index.changes_since(revision, memories) if is_same else None
-    return None if changes is None else max(1, changes)
-
-
-def is_behind(call: Call) -> bool:
-    """Returns whether this working copy was pushed, and changed since.
-
-    Changes need no commit: a memory that became private may never have been in one.
-    """
-    pushed = pushed_here(call)
-    if pushed is None:
-        return False
-    return pushed.commit != _commit(call) or changes_since(call, pushed) != 0
-
-
-def _commit(call: Call) -> str:
-    return git.output(call.mind.project.root, "rev-parse", "--verify", "--quiet", "HEAD") or ""
-
-
-def push(call: Call) -> Pushed:
-    """Brings the shared index up to date with this working copy.
-
-    The first push of a project is for a person to make: it starts sharing. Raises `Denied`,
-    `Invalid`, and `StorageFailed` if the server can't be used.
-    """
-    from mimo.index.postgres import writing
-
-    server = server_of(call)
-    if call.mind.is_users:
-        raise Invalid("the memory for all projects is yours alone, and is never shared")
-    previous = pushed_here(call)
-    if previous is None or (call.agent is not None and _is_withdrawn(call)):
-        _check_person(call, "start sharing a project")
-    commit = _commit(call)
-    refresh.refresh(call)
-    copy = working_copy(call)
-    if previous and _is_ours(call, previous):
-        copy = replace(copy, replaced=previous.view)
-    call.release()
-    with call.mind.index.sources() as sources:
-        # The first read begins after the wait for other pushes, which may be of later changes.
-        pushed = writing.push(server, copy, sources, call.advance)
-        file, totals = call.index.file, schema.totals(sources.sql)
-        fingerprint = tracking.fingerprint(sources.sql)
-    if previous and copy.replaced and previous.identity != copy.identity:
-        with server.session() as sql:
-            writing.leave(sql, previous.identity, previous.view)
-    state = {
-        "place": server.place,
-        "pushed": call.mind.now().isoformat(),
-        "memories": pushed.memories,
-        "commit": commit,
-        "root": str(call.mind.project.root),
-        "identity": copy.identity,
-        "view": copy.name,
-        "file": file,
-        "revision": totals.revision,
-        "of": totals.memories,
-        "fingerprint": fingerprint,
-    }
-    path = _own_file(call, "shared")
-    _PUSHED.write(path.parent, path.name, state)
-    return pushed
-
-
-def _is_withdrawn(call: Call) -> bool:
-    """Returns whether the project was withdrawn, as far as this role may know."""
-    with server_of(call).reading() as sql:
-        stored = sql.execute(
-            "SELECT withdrawn FROM mind.projects WHERE identity = %s", (_identity(call),)
-        ).fetchone()
-    return stored == (True,)
-
-
-def _is_ours(call: Call, previous: Sharing) -> bool:
-    """Returns whether a state is that of this working copy, and not of one that was copied."""
-    root = Path(previous.root)
-    return root == call.mind.project.root or not (root / disk.STORE).is_dir()
-
-
-def permit(call: Call, role: str, level: str | None) -> None:
-    """Lets a role of the database read or write this project; None lets it no longer.
-
-    A role that may write may also read, and keeps its right. Raises `Denied`, `Invalid`, also if
-    the role owns the project and is to lose that, and `StorageFailed` if the server can't be used.
-    """
-    _check_person(call, "change who reads a project")
-    server = server_of(call)
-    with server.session() as sql:
-        key = _own_key(call, sql)
-        name = "public" if role == EVERYONE else role
-        held = "SELECT level FROM mind.access WHERE project = %s AND role = %s"
-        old_level = sql.execute(held, (key, name)).fetchone()
-        exists = sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
-        # A dropped role may come back by its name.
-        if exists is None and old_level is None and name != "public":
-            raise Invalid(
-                f"the database has no role `{role}`",
-                hint=f"name a role of `{server.place}`, or `{EVERYONE}`",
-            )
-        if level is None and old_level == ("admin",):
-            raise Invalid(
-                f"`{role}` owns the project in the shared index and keeps its right",
-                hint=Hint(Command("index", withdraw=True), " removes the project from it"),
-            )
-        if (level, old_level) != ("read", ("write",)):
-            sql.execute("SELECT mind.share(%s, %s, %s)", (key, name, level))
-
-
-def roles(call: Call) -> dict[str, str]:
-    """Returns the roles that may use this project, each with `read`, `write` or `admin`."""
-    server = server_of(call)
-    with server.reading() as sql:
-        stored = sql.execute(
-            "SELECT role, level FROM mind.access WHERE project = %s ORDER BY role",
-            (_own_key(call, sql),),
-        ).fetchall()
-    return {EVERYONE if role == "public" else role: level for role, level in stored}
-
-
-def withdraw(call: Call) -> None:
-    """Removes this project from the shared index, at once for every reader.
-
-    Raises `Denied`, `Invalid`, and `StorageFailed` if the server can't be used.
-    """
-    from mimo.index.postgres import writing
-
-    _check_person(call, "withdraw a project")
-    server = server_of(call)
-    with server.session() as sql:
-        key = _own_key(call, sql)
-        sql.execute("SELECT mind.withdraw(%s)", (key,))
-        # Readers have lost it already, and need not wait for this, or for a push that runs.
-        with writing.locked(sql, key):
-            sql.execute("SELECT mind.clear(%s)", (key,))
-    with suppress(OSError, MindError):
-        files.remove(_own_file(call, "shared"))
-
-
-def working_copy(call: Call) -> WorkingCopy:
-    """Returns the names of this project and working copy. Raises `Invalid` in a shallow clone."""
-    from mimo.index.postgres.writing import WorkingCopy
-
-    root = call.mind.project.root
-    label = git.branch(root) or ""
-    is_default, committed = True, None
-    project = _identity(call)
-    if seconds := git.output(root, "log", "-1", "--format=%ct"):
-        committed = disk.moment(int(seconds))
-        with suppress(MindError):
-            main = revisions.short_name(root, revisions.main_branch(root))
-            is_default = label == main.removeprefix("origin/")
-    policy = files.content(root / policies.FILE)
-    return WorkingCopy(
-        identity=project,
-        project=one_line(call.mind.project.name),
-        name=_name(call),
-        label=label,
-        is_default=is_default,
-        committed=committed,
-        policy=None if policy is None else policy.decode("utf-8", "replace"),
-    )
-
-
-def identity(call: Call) -> str | None:
-    """Returns the identity of a project, equal for all clones; None in a shallow clone.
-
-    That of a project in git comes from its first commits, which a shallow clone lacks.
-    """
-    root = call.mind.project.root
-    if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
-        return None
-    roots = git.output(root, "rev-list", "--max-parents=0", "HEAD", "--")
-    if not roots:
-        return _identity_without_git(call)
-    below = git.output(root, "rev-parse", "--show-prefix") or ""
-    return disk.blake2b("\n".join([*sorted(roots.split()), below]).encode()).hex()
-
-
-def _identity(call: Call) -> str:
-    """Returns the identity of a project. Raises `Invalid` in a shallow clone."""
-    if (stated := identity(call)) is None:
-        raise Invalid(
-            "a shallow clone lacks the first commit, which identifies the project",
-            hint="`git fetch --unshallow`, or a checkout with its whole history in CI",
-        )
-    return stated
-
-
-def _name(call: Call) -> str:
-    """Returns the name of this working copy, equal for all its pushes."""
-    owner = projects.index_owner(call.mind.home, call.mind.randomness)
-    return disk.blake2b(
-        f"{owner}\n{call.mind.project.root}".encode("utf-8", "surrogateescape")
-    ).hex()
-
-
-def _identity_without_git(call: Call) -> str:
-    path = _own_file(call, "shared-identity")
-    if (data := files.content(path)) is None:
-        with suppress(StorageFailed):  # Another process created it.
-            files.write_new(path, call.mind.randomness(16).hex().encode(), mode=0o600)
-        data = files.content(path) or b""
-    return data.decode("ascii", "replace")
-
-
-def _own_file(call: Call, name: str) -> Path:
-    # A clone could bring a file of another name, and so start sharing, or name another project.
-    owner = projects.index_owner(call.mind.home, call.mind.randomness)
-    return files.local(call.mind.project.root, projects.own_name(name, owner))
-
-
-def _own_key(call: Call, sql: Connected) -> int:
-    """Returns the number of this project. Raises `Invalid` if it was not pushed."""
-    stored = sql.execute("SELECT key FROM mind.projects WHERE identity = %s", (_identity(call),))
-    row = stored.fetchone()
-    if row is None:
-        raise Invalid(
-            "this project is not in the shared index",
-            hint=Hint(Command("index", push=True), " puts it there"),
-        )
-    return int(row[0])
-
-
-def _check_person(call: Call, action: str) -> None:
-    if call.agent is not None:
-        raise Denied(f"only a person may {action}", hint="run the command in a terminal")
-
-
-def fetch_vectors(call: Call) -> int:
-    """Gets encoder's vectors that others have made already, and returns their number.
-
-    Does nothing if few are missing, or if the server can't be used: they are made here, then.
-    """
-    from mimo.index.postgres import source
-
-    server, meanings = call.mind.shared_index, call.mind.index.meanings
-    names = call.index.missing_meanings() if server and meanings else []
-    if server is None or meanings is None or len(names) < _WORTH_FETCHING:
-        return 0
-    fetched = 0
-    with suppress(StorageFailed, ValueError), server.reading() as sql:
-        for some in portions(names):
-            vectors = source.vectors_of(sql, meanings.encoder.model, some)
-            width = meanings.vectors.state().width or len(meanings.encoder.encode("a"))
-            sound = {name: vector for name, vector in vectors.items() if len(vector) in (0, width)}
-            meanings.vectors.put(sound)
-            fetched += len(sound)
-            call.advance("Fetching vectors", fetched, len(names))
-    return fetched
-
-
-def push_if_behind(call: Call) -> None:
-    """Pushes until nothing is missing, unless another process does so. Raises as `push`.
-
-    A project that was withdrawn, in another clone, stays so until a person pushes it.
-    """
-    while is_behind(call):
-        with locks.holding(call.mind.index_folder / _HELD) as ours:
-            if not ours:  # The process that holds it looks again afterwards.
-                return
-            if _is_withdrawn(call):
-                files.remove(_own_file(call, "shared"))
-                return
-            push(call)

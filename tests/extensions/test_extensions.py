@@ -23,6 +23,7 @@ EXTENSION = Extension(
     importers={"standup": "standup.notes:read"},
     recogniser="standup.notes:formats",
     synonyms={"yesterday": ("standup",)},
+    scopes={"wiki": "standup.commands:search_wiki"},
 )
 """
 
@@ -44,6 +45,7 @@ COMMANDS = '''
 from typing import Annotated
 
 from mimo.api import Arg, Call, Effect, Out, Screen, all_commands, command, frozen, invoke, render
+from mimo.api import finding, rows_of
 
 
 @frozen
@@ -61,6 +63,11 @@ def standup(call: Call, about: Annotated[str, Arg("A word in the titles")] = "")
     """
     rows = invoke(all_commands().at("list"), call, {}).memories
     return Standup(titles=tuple(row.title for row in rows if about in row.title))
+
+
+def search_wiki(call, query, options, types):
+    matches, _ = finding.search_with_user(call, query, options)
+    return rows_of(matches, types)[:1], "from the wiki"
 
 
 @render.register
@@ -132,6 +139,21 @@ def test_a_foreign_package_adds_an_importer(project: Path, tmp_path: Path) -> No
     for listing in (mind("import", "--help", path=packages, cwd=project).stdout, wrong):
         assert "standup" in listing
         assert "obsidian" in listing
+
+
+def test_a_foreign_package_adds_a_search_scope(with_memory: Path, tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages")
+
+    done = mind("search", "--scope", "wiki", "JWT", path=packages, cwd=with_memory)
+    assert "Use JWT for the API" in done.stdout
+    assert (done.stderr, done.returncode) == ("note: from the wiki\n", 0)
+
+    unknown = mind("search", "--scope", "wikis", "JWT", path=packages, cwd=with_memory)
+    assert "must be one of project, all, org, wiki, not `wikis`" in unknown.stderr
+    help = mind("help", "search", path=packages, cwd=with_memory).stdout
+    assert "project|all" in help
+    alone = mind("search", "--scope", "wiki", "JWT", path=tmp_path, cwd=with_memory)
+    assert alone.returncode == 2
 
 
 @pytest.mark.parametrize(

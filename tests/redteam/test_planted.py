@@ -14,13 +14,14 @@ from mimo.cli.completing import candidates
 from mimo.data import files
 from mimo.data.files import LOCAL
 from mimo.errors import Denied
+from mimo.extensions.team import sharing
 from mimo.features import review
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, Session
 from mimo.features.review import Waiting
 from mimo.memory.ids import handle_of
-from mimo.operations import refresh, sharing
+from mimo.operations import refresh
 from mimo.project.trust import Trust
 from tests.conftest import NOW, git
 from tests.kit import acting_as, fact

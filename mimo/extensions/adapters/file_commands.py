@@ -23,7 +23,6 @@ from mimo.api import (
     Operation,
     Problem,
     Record,
-    Request,
     StorageFailed,
     Tool,
     Unreadable,
@@ -37,6 +36,7 @@ from mimo.api import (
     frozen,
     ids,
     kind_of,
+    policy,
     read_document,
     removing,
     replace,
@@ -252,7 +252,7 @@ def rename(
 def _may_view(call: Call) -> bool:
     """Returns whether the policies permit the agent to view files."""
     needs = declared(view).needs
-    request = Request(
+    request = policy.Request(
         tool=FILES.name, like=needs.like, operation=needs.operation, at=call.mind.now()
     )
     return call.mind.guard.policies().judge(request).permitted

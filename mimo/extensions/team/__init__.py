@@ -13,6 +13,8 @@ EXTENSION = Extension(
         }
     },
     groups={"token": "Manage the users of a team's server and their tokens"},
+    shared_index="mimo.extensions.team.sharing",
+    scopes={"org": "mimo.extensions.team.organisation:search_organisation"},
     serve="mimo.extensions.team.http:main",
     permissions="mimo.extensions.team.tokens:stated",
 )

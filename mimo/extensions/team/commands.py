@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from mimo.api import (
     Arg,
@@ -20,17 +20,23 @@ from mimo.api import (
     Out,
     Part,
     Screen,
+    SearchFailed,
+    SearchResults,
     StorageFailed,
+    Surface,
     accent,
+    command,
     count,
     dim,
     disk,
+    finding,
     for_people,
     frozen,
     good,
     lock,
     projects,
     render,
+    rows,
     second,
     strong,
     warn,
@@ -199,6 +205,41 @@ def remove(
             )
         tokens.write(path, members.values())
     return TokenRemoved(name=name, file=str(path))
+
+
+@command(
+    "mind_search_org",
+    effect=Effect.READ,
+    has_budget=True,
+    toolset="extra",
+    needs_project=False,
+    needs=Needs(Operation.READ, like="mind_search"),
+    surfaces=Surface.MCP,
+    errors=(Denied, Invalid, SearchFailed),
+)
+def search_org(
+    call: Call,
+    query: rows.Query,
+    *,
+    limit: rows.Limit = 10,
+    **filters: Unpack[rows.Filters],
+) -> SearchResults:
+    """Search this project and all others in the organisation's shared index
+
+    Only projects that the user may read, as their own policies permit.
+    """
+    from mimo.extensions.team.organisation import search_organisation
+
+    options = finding.Options(filter=rows.narrowed(call, **filters), limit=limit)
+    call.mind.prepare()
+    matches, notice = search_organisation(call, query, options, filters.get("types", ()))
+    return SearchResults(
+        query=query,
+        total=len(matches),
+        results=tuple(matches),
+        notice=notice,
+        limited=len(matches) == limit or None,
+    )
 
 
 def _check_person(call: Call) -> None:

@@ -51,8 +51,8 @@ from mimo.api import (
     listening,
     projects,
     session_id,
-    sharing,
 )
+from mimo.extensions.team import sharing
 from mimo.extensions.team.publishing import Repository
 from mimo.extensions.team.tokens import Member
 
@@ -214,7 +214,7 @@ class Hosting:
         sessions = sum(len(getattr(each.sessions, "_server_instances", ())) for each in opened)
         repositories = [each.repository for each in opened if each.repository]
         with closing(Mind(home=self._home, project=None)) as mind:
-            index = mind.shared_index and _answers(mind)
+            index = sharing.server_in(mind) and _answers(mind)
         return {
             "mind_projects_open": ("Projects whose memory is open", sum(map(bool, hosted))),
             "mind_sessions": ("Open sessions", sessions),
@@ -435,7 +435,7 @@ async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
 def _answers(mind: Mind) -> bool:
     """Returns whether the shared index answers, or none is set up."""
     try:
-        if server := mind.shared_index:
+        if server := sharing.server_in(mind):
             with server.session() as sql:
                 sql.execute("SELECT 1")
     except MindError:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.api import (
+    Call,
     Denied,
     Effect,
     Invalid,
@@ -264,3 +265,8 @@ def stated(file: str, name: str) -> Member | None:
     """Returns the user of a name in a file; None if there is none. Raises as `Tokens` does."""
     users = _tokens(Path(file)).members()
     return next((member for member in users if member.name == name), None)
+
+
+def user_of(call: Call) -> Member | None:
+    """Returns the user of this server who makes a call; None for anyone else."""
+    return call.permissions if isinstance(call.permissions, Member) else None

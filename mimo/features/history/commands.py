@@ -23,7 +23,7 @@ from mimo.errors import (
 from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
-from mimo.operations import lookup, syncing, undoing
+from mimo.operations import lookup, sharing, syncing, undoing
 from mimo.operations.rows import File, Limit, Reference, Undo, Untrusted, untrusted
 from mimo.operations.syncing import leaks
 from mimo.project.revisions import Change, Commit
@@ -338,11 +338,9 @@ def sync(
     remarks: list[str] = [Hint(f"{leak.message}: ", leak.hint) for leak in leaks(root)]
     if ignored := syncing.ignored(call.mind.project.root):
         remarks.append(ignored)
-    if not dry_run and call.mind.shared_index is not None:
-        from mimo.operations import sharing
-
+    if not dry_run and sharing.url_of(call.mind):
         try:
-            sharing.push_if_behind(call)
+            sharing.shared_index(call).push_if_behind(call)
         except Cancelled:
             raise
         except MindError as error:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 from mimo.call import Call, Surface
+from mimo.call.extensions import loaded, scopes
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed, join_texts
+from mimo.errors import Denied, Invalid, NotFound, SearchFailed, join_texts
 from mimo.frozen import frozen
 from mimo.index.rows import Hit
 from mimo.memory.ids import source_of, with_handles
@@ -21,7 +21,6 @@ from mimo.operations.rows import (
     Filters,
     Limit,
     Query,
-    facts_of,
     facts_of_hits,
     matched,
     narrowed,
@@ -41,13 +40,8 @@ from mimo.rendering.results import (
 )
 from mimo.text.tokens import excerpt, matching_words
 
-if TYPE_CHECKING:
-    from mimo.operations.organisation import SharedMatch
-
 MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
-
-_ONLY_HERE = "a query without a subject lists this project only"
 
 _EMPTY = "the memory is empty"
 
@@ -70,7 +64,6 @@ class Scope(StrEnum):
 
     PROJECT = "project"
     ALL = "all"
-    ORG = "org"
 
 
 @view(
@@ -90,7 +83,8 @@ class SearchResult(Facts):
     relevance: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
     date: datetime
     scope: Annotated[
-        Omitted[str], Out("`user`: of the user's own memory; `org`: of the shared index")
+        Omitted[str],
+        Out("`user`: of the user's own memory; or that of an extension"),
     ] = None
 
 
@@ -118,7 +112,6 @@ class SearchResults:
         "mind search why did we choose JWT",
         'mind search "rate limit" --type decision --when "last month"',
         "mind search --scope all safari cookies",
-        "mind search --scope org did anyone try Kafka",
         "mind search --at v1.2 rate limit",
     ),
     is_long=True,
@@ -131,8 +124,12 @@ def search(
     query: Query,
     *,
     scope: Annotated[
-        Scope,
-        Arg("This project, all registered ones, or also those in the shared index", agents=""),
+        str,
+        Arg(
+            "This project or all registered ones; extensions add others",
+            agents="",
+            scopes=tuple(Scope),
+        ),
     ] = Scope.PROJECT,
     limit: Limit = 10,
     threshold: Threshold = None,
@@ -151,17 +148,16 @@ def search(
     Filters are applied before the limit. A superseded memory is listed below its successor, and a
     failed decision is marked. The user's memory for all projects is searched too. With `--scope
     all`, each other project is searched as its own policy permits, without its private memories.
-    `--scope org` searches this project, and all projects in the shared index that you may read.
     """
     _check(call, scope, at, private=private, everywhere=everywhere)
     call, revision = _at(call, at)
     conditions, types = narrowed(call, **filters), filters.get("types", ())
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     call.mind.prepare()
-    if scope is Scope.ORG:
-        rows, notice = _of_organisation(call, query, options, types)
+    if scope not in tuple(Scope):
+        rows, notice = loaded(scopes()[scope])(call, query, options, types)
     else:
-        if scope is Scope.ALL:
+        if scope == Scope.ALL:
             from mimo.operations import across
 
             matches, notice = across.search_projects(call, query, options, private=private)
@@ -170,7 +166,7 @@ def search(
             notice = answer.notice
             if not answer.considered:
                 notice = join_texts(notice, _EMPTY if conditions == Filter() else NONE_PASSES)
-        rows = _rows(matches, types)
+        rows = rows_of(matches, types)
     notice = join_texts(revision, notice, _edges_notice(call, options.filter.types))
     return SearchResults(
         query=query,
@@ -181,15 +177,15 @@ def search(
     )
 
 
-def _check(call: Call, scope: Scope, at: str | None, *, private: bool, everywhere: bool) -> None:
+def _check(call: Call, scope: str, at: str | None, *, private: bool, everywhere: bool) -> None:
     """Raises `Denied` or `Invalid` for options that exclude each other or the caller."""
     if private and call.agent is not None:
         raise Denied("private memories of other projects are shown to people, not to agents")
-    if everywhere and scope is not Scope.PROJECT:
+    if everywhere and scope != Scope.PROJECT:
         raise Invalid(f"`user` and the scope `{scope}` exclude each other", hint="use one of them")
-    if private and scope is Scope.ORG:
-        raise Invalid("no private memory is in the shared index", hint="leave `private` out")
-    if at is not None and scope is not Scope.PROJECT:
+    if private and scope not in tuple(Scope):
+        raise Invalid(f"the scope `{scope}` has no private memories", hint="leave `private` out")
+    if at is not None and scope != Scope.PROJECT:
         raise Invalid(
             "only one project at a time can be searched at a revision", hint="leave `scope` out"
         )
@@ -214,85 +210,23 @@ def _at(call: Call, revision: str | None) -> tuple[Call, str | None]:
     return earlier.call, earlier.label
 
 
-def _of_organisation(
-    call: Call, query: str, options: finding.Options, types: Sequence[str]
-) -> tuple[list[SearchResult], str | None]:
-    """Returns the best rows of this project and of the others in the shared index, and a notice.
-
-    If the shared index can't be used, the projects on this machine are searched instead. Raises
-    `Invalid` if no setting names one.
-    """
-    from mimo.operations import across, organisation, sharing
-    from mimo.when.question import Way, understood
-
-    permissions: Any = call.permissions
-    if permissions and permissions.projects and permissions.role is None:
-        raise Denied(
-            "your token is for single projects, and has no role in the shared index",
-            hint="search this project, or all that are permitted with `scope` all",
-        )
-    sharing.server_of(call)
-    if call.mind.has_project and understood(query, call.mind.local_now()).way is not Way.SEARCH:
-        hits, answer = finding.search_with_user(call, query, options)
-        return _rows(hits, types), join_texts(answer.notice, _ONLY_HERE)
-    try:
-        shared_hits, projects, notice = organisation.search_others(call, query, options)
-    except StorageFailed as error:
-        matches, notice = across.search_projects(call, query, options, private=False)
-        instead = f"{error.message}; these are from the projects on this machine"
-        return _rows(matches, types), join_texts(instead, notice)
-    hits = []
-    if call.mind.has_project:
-        hits, answer = finding.search_with_user(call, query, options)
-        if answer.listed and all(finding.is_weak(match.hit) for match in shared_hits):
-            return _rows(hits, types), join_texts(answer.notice, notice)
-        hits = [] if answer.listed else hits
-    ids = {hit.record.memory.id for _, hit in hits}  # A shallow clone does not know its project.
-    shared_hits = [match for match in shared_hits if match.hit.record.memory.id not in ids]
-    scored = list(zip(finding.places(hits), _rows(hits, types), strict=True))
-    names = _names(types)
-    scored += [((match.hit.score, True), _shared_row(match, names)) for match in shared_hits]
-    scored.sort(key=itemgetter(0), reverse=True)
-    rows, remark = finding.sure_or_nearest(
-        [row for _, row in scored], options, lambda row: row.weak
-    )
-    notice = join_texts(notice, remark)
-    if not projects:
-        notice = join_texts(notice, "no other project in the shared index can be read by you")
-    return rows[: options.limit], join_texts(call.notice, notice)
-
-
-def _names(types: Sequence[str]) -> dict[Kind, str]:
+def names_of(types: Sequence[str]) -> dict[Kind, str]:
     """Returns the names that the caller used for types: `learning`."""
     words = [word.strip().lower() for word in types]
     aliases = KIND_ALIASES.items()
     return {kind: word for word, kind in aliases if word in words and kind.value not in words}
 
 
-def _rows(matches: Sequence[tuple[Call, Hit]], types: Sequence[str]) -> list[SearchResult]:
-    names = _names(types)
+def rows_of(matches: Sequence[tuple[Call, Hit]], types: Sequence[str]) -> list[SearchResult]:
+    """Returns the rows of matches, with the names that the caller used for types."""
+    names = names_of(types)
     return [
-        _row(memory, hit, owner.mind.project.name, names)
+        row_of(memory, hit, owner.mind.project.name, names)
         for (owner, hit), memory in zip(matches, facts_of_hits(matches), strict=True)
     ]
 
 
-def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult:
-    """Returns the row of a memory of another project, which may not be on this machine."""
-    hit = match.hit
-    memory = facts_of(
-        hit.record,
-        hit.newer,
-        hit.competing,
-        is_approved=match.approved,
-        is_private=False,
-        file=hit.record.place.path,
-        scope=Scope.ORG,
-    )
-    return _row(memory, hit, match.project, names)
-
-
-def _row(memory: Facts, hit: Hit, project: str, names: Mapping[Kind, str]) -> SearchResult:
+def row_of(memory: Facts, hit: Hit, project: str, names: Mapping[Kind, str]) -> SearchResult:
     """Returns a row whose type has the name that the caller used: `learning`."""
     return memory.row(
         SearchResult,
@@ -343,7 +277,7 @@ def _grouped(results: Sequence[SearchResult]) -> dict[tuple[str, str], list[Sear
 
 def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, indent: int) -> None:
     weak = (dim("  weak"),) if row.weak else ()
-    named = project if row.scope is None else row.scope == Scope.ORG
+    named = project if row.scope is None else row.scope != "user"
     place = dim(f"  {row.project}" if named else "")
     when = dim(f"  {age(row.date, screen)}")
     screen.line(

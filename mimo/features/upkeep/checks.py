@@ -23,7 +23,7 @@ from mimo.index import survey
 from mimo.index.embedding import open_encoder
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
-from mimo.operations import asking, disclosure, freshness, refresh, syncing
+from mimo.operations import asking, disclosure, freshness, refresh, sharing, syncing
 from mimo.project import git, init, memories, projects
 from mimo.project.walk import LOG
 from mimo.rendering import Part, Screen, bad, dim, good, warn
@@ -380,23 +380,12 @@ def _server(call: Call) -> Iterator[Check]:
 
 
 def _shared_index(call: Call) -> Iterator[Check]:
-    if call.mind.shared_index is None:
+    if not sharing.url_of(call.mind):
         return
-    from mimo.index.postgres import schema
-    from mimo.operations import sharing
-
-    server = call.mind.shared_index
     try:
-        with server.reading() as sql:
-            schema.check_format(sql)
-    except StorageFailed as error:
+        yield _ok("shared", sharing.shared_index(call).described(call))
+    except (Invalid, StorageFailed) as error:
         yield _warning("shared", error.message, error.hint or "")
-        return
-    state = sharing.pushed_here(call)
-    pushed = "this project was not pushed from here"
-    if state:
-        pushed = f"memories pushed on {state.pushed:%Y-%m-%d}: {state.memories:,}"
-    yield _ok("shared", f"`{server.place}` answers; {pushed}")
 
 
 def _user(call: Call) -> Iterator[Check]:

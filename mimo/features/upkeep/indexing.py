@@ -1,6 +1,5 @@
 """`mind index`: the index of the files, and the index that a team shares."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from mimo.call import Call, Surface
@@ -8,31 +7,10 @@ from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.embedding import without_encoder
-from mimo.operations import encoding, refresh
+from mimo.operations import encoding, refresh, sharing
+from mimo.operations.sharing import Shared
 from mimo.rendering import Screen, dim, good, strong, warn
 from mimo.rendering.results import count, render
-
-
-@frozen
-class SharedRole:
-    """The right of a role of the database."""
-
-    role: Annotated[str, Out("Its name, or `everyone`")]
-    right: Annotated[str, Out("`read`, `write`, or `admin`, who pushed the project first")]
-
-
-@frozen
-class Shared:
-    """The state of the project in the shared index."""
-
-    place: Annotated[str, Out("The server and the database")]
-    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
-    added: Annotated[int, Out("Memories that the shared index did not have")]
-    removed: int
-    vectors: Annotated[int, Out("Vectors that it did not have")]
-    left_out: Annotated[int, Out("Memories that PostgreSQL can't store")]
-    roles: Annotated[tuple[SharedRole, ...], Out("The roles of the database that may use it")]
-    withdrawn: Annotated[bool, Out("Whether the project was removed from it")] = False
 
 
 @frozen
@@ -83,6 +61,7 @@ def index(
     revoke: Annotated[
         tuple[str, ...], Arg("Role that may no longer use it, or `everyone`", surfaces=Surface.CLI)
     ] = (),
+    join: Annotated[bool, Arg("Push into a project of others", surfaces=Surface.CLI)] = False,
     withdraw: Annotated[
         bool, Arg("Remove the project from the shared index", surfaces=Surface.CLI)
     ] = False,
@@ -94,12 +73,13 @@ def index(
     servers and the daemon the rest between calls.
 
     A push gives the shared index of the setting `index.url` the same memories, without private
-    ones. Roles that are named as readers find them by a search with the scope `org`.
+    ones. Roles that are named as readers find them by `mind search --scope org`.
     """
-    if withdraw and (push or readers or writers or revoke):
+    if withdraw and (push or join or readers or writers or revoke):
         raise Invalid("`--withdraw` excludes the other options", hint="use it alone")
-    # At once: what follows takes time and may fail.
-    shared = _restricted(call, revoke, withdraw=withdraw)
+    shared = None
+    if revoke or withdraw:  # At once: what follows takes time and may fail.
+        shared = sharing.shared_index(call).restrict(call, revoke, withdraw=withdraw)
     done = refresh.rebuild(call) if rebuild else refresh.refresh(call)
     encoded = 0
     try:
@@ -107,8 +87,8 @@ def index(
     except Invalid as error:  # The index itself is complete.
         call.note("encoder", without_encoder(error))
     levels = {**dict.fromkeys(readers, "read"), **dict.fromkeys(writers, "write")}
-    if push or levels:
-        shared = _pushed(call, levels)
+    if push or join or levels:
+        shared = sharing.shared_index(call).publish(call, levels, join=join)
     stats = call.mind.index.stats()
     return Indexed(
         added=done.added,
@@ -121,53 +101,6 @@ def index(
         notice=call.notice,
         shared=shared,
     )
-
-
-def _restricted(call: Call, revoked: Sequence[str], *, withdraw: bool) -> Shared | None:
-    """Withdraws the project, or takes rights from roles; None if neither was asked for."""
-    if not (revoked or withdraw):
-        return None
-    from mimo.operations import sharing
-
-    place, pushed = sharing.server_of(call).place, sharing.pushed_here(call)
-    if withdraw:
-        sharing.withdraw(call)
-    for role in revoked:
-        sharing.permit(call, role, None)
-    return Shared(
-        place=place,
-        memories=pushed.memories if pushed and not withdraw else 0,
-        added=0,
-        removed=0,
-        vectors=0,
-        left_out=0,
-        roles=() if withdraw else _roles(call),
-        withdrawn=withdraw,
-    )
-
-
-def _pushed(call: Call, levels: dict[str, str]) -> Shared:
-    """Pushes the project, and gives rights to roles."""
-    from mimo.operations import sharing
-
-    place, pushed = sharing.server_of(call).place, sharing.push(call)
-    for role, level in levels.items():
-        sharing.permit(call, role, level)
-    return Shared(
-        place=place,
-        memories=pushed.memories,
-        added=pushed.added,
-        removed=pushed.removed,
-        vectors=pushed.vectors,
-        left_out=pushed.left_out,
-        roles=_roles(call),
-    )
-
-
-def _roles(call: Call) -> tuple[SharedRole, ...]:
-    from mimo.operations import sharing
-
-    return tuple(SharedRole(role=role, right=right) for role, right in sharing.roles(call).items())
 
 
 # The output.

@@ -15,9 +15,10 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
-from mimo.operations import across, disclosure, finding, overview, running, syncing
+from mimo.operations import across, disclosure, finding, overview, running, sharing, syncing
 from mimo.operations.overview import Health
 from mimo.operations.rows import File
+from mimo.operations.sharing import SharedState
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, day, minute, render, tally
 from mimo.text.clean import one_line
@@ -70,16 +71,6 @@ class Unreadable:
     file: File
     line: int | None
     reason: str
-
-
-@frozen
-class SharedState:
-    """The state of this working copy in the shared index."""
-
-    place: Annotated[str, Out("The server and the database")]
-    pushed: Annotated[datetime, Out("When it was last pushed from here")]
-    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
-    changes: Annotated[int | None, Out("About the number of changes since; null if not known")]
 
 
 @frozen
@@ -269,18 +260,9 @@ def _project(call: Call) -> ProjectStatus:
 
 
 def _shared_state(call: Call) -> SharedState | None:
-    if call.mind.shared_index is None:
-        return None
-    from mimo.operations import sharing
-
     with suppress(MindError):  # `mind doctor` reports the reason.
-        if pushed := sharing.pushed_here(call):
-            return SharedState(
-                place=pushed.place,
-                pushed=pushed.pushed,
-                memories=pushed.memories,
-                changes=sharing.changes_since(call, pushed),
-            )
+        if sharing.url_of(call.mind):
+            return sharing.shared_index(call).state(call)
     return None
 
 

@@ -338,7 +338,7 @@ def test_work_that_fails_for_one_project_ends_no_other(
         tried.append(mind)
         raise PermissionError
 
-    monkeypatch.setattr("mimo.operations.sharing.push_if_behind", refused)
+    monkeypatch.setattr("mimo.extensions.team.sharing.push_if_behind", refused)
     hosting, gate = hosting_of(home)
 
     async def wait() -> int:
@@ -416,7 +416,7 @@ def test_a_project_may_be_opened_while_the_metrics_are_gathered(
                 anyio.from_thread.run(open_bank)
                 return False
 
-            monkeypatch.setattr("mimo.operations.sharing.is_behind", is_behind)
+            monkeypatch.setattr("mimo.extensions.team.sharing.is_behind", is_behind)
             return await client.get("/metrics")
 
     answer = anyio.run(ask)

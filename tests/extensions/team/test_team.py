@@ -245,7 +245,7 @@ def test_a_token_of_one_project_without_a_role_may_not_search_the_organisation(
     server: Served, era: Any
 ) -> None:
     async def talk(client: Client) -> Any:
-        return await called(client, "mind_search", query="vault opens", scope="org")
+        return await called(client, "mind_search_org", query="vault opens")
 
     refused = server.asked(era, talk, "/shop", headers=bearer("sam"))
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -14,17 +15,18 @@ import pytest
 
 from mimo.call.spec import to_json
 from mimo.cli.main import main
-from mimo.errors import StorageFailed
+from mimo.errors import Denied, StorageFailed
+from mimo.extensions.team import sharing
+from mimo.extensions.team.postgres import schema, writing
 from mimo.features.notes.commands import add, edit, rm
-from mimo.features.search.commands import Scope, search
+from mimo.features.search.commands import search
 from mimo.features.upkeep.indexing import index
 from mimo.features.upkeep.status import status
-from mimo.index.postgres import schema
-from mimo.operations import refresh, sharing
+from mimo.operations import refresh
 from tests.conftest import git
+from tests.extensions.team.postgres.conftest import ORG, Open, Postgres
+from tests.extensions.team.postgres.test_organisation import rows
 from tests.kit import repository
-from tests.postgres.conftest import Open, Postgres
-from tests.postgres.test_organisation import rows
 
 
 def dump(postgres: Postgres, database: str) -> dict[str, str]:
@@ -121,7 +123,7 @@ def test_the_states_of_worktrees_share_rows_and_others_read_the_main_branch(
             for table in ("projects", "views", "memories", "entries")
         ]
     assert counts == [(1,), (2,), (2,), (3,)]
-    titles = [title for _, title in rows(search(billing, "kafka", scope=Scope.ORG))]
+    titles = [title for _, title in rows(search(billing, "kafka", scope=ORG))]
     assert titles == ["Kafka is what we use"]
     # Another branch in the same folder is the same state.
     git(root, "switch", "-q", "-c", "other")
@@ -144,7 +146,7 @@ def test_a_withdrawal_during_a_push_leaves_nothing(
 
     def during(step: str, done: int, of: int) -> None:
         if step == "Sending memories":
-            threads.append(Thread(target=sharing.withdraw, args=[other]))
+            threads.append(Thread(target=sharing.withdraw_project, args=[other]))
             threads[-1].start()
             while "t" not in dump(postgres, database)["projects"].split(",")[3]:
                 threads[-1].join(0.01)
@@ -158,6 +160,65 @@ def test_a_withdrawal_during_a_push_leaves_nothing(
     assert {name for name, text in held.items() if text != "[]"} == {"meta", "projects", "access"}
 
 
+def test_a_first_push_sends_nothing_into_a_project_of_another_role_unless_it_joins(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop = opened("ana", "shop")
+    root = shop.mind.project.root
+    other = opened("ben", "shop", clone_of=root)
+    index(other, push=True, writers=("everyone",))
+    add(shop, "Zanzibar is the code name")
+
+    with pytest.raises(Denied, match="belongs to `ben`, who chose its readers"):
+        index(shop, push=True)
+    assert "anzibar" not in str(dump(postgres, database))
+    assert sharing.pushed_here(shop) is None
+
+    index(shop, push=True, join=True)
+    assert "anzibar" in dump(postgres, database)["memories"]
+    add(shop, "Kafka is what we use")
+    index(shop, push=True)  # It is known here now.
+
+
+def test_a_state_that_the_index_has_removed_is_reported_and_pushed_again(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Kafka is what we use")
+    index(shop, push=True)
+    assert "memories pushed on 2026-" in sharing.described(shop)
+    assert not sharing.is_behind(shop)
+    with psycopg.connect(postgres.url(database), autocommit=True) as sql:
+        sql.execute("DELETE FROM mind.views")
+
+    with pytest.raises(StorageFailed, match="does not have the memories of this clone any more"):
+        sharing.described(shop)
+
+    later = shop.mind.now() + timedelta(days=31)
+    shop.mind.clock = lambda: later
+    assert sharing.is_behind(shop)
+    sharing.push_if_behind(shop)
+    assert not sharing.is_behind(shop)
+    assert "memories pushed on" in sharing.described(shop)
+
+
+def test_a_push_is_complete_although_the_index_by_nearness_fails(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise psycopg.errors.DiskFull("no space left")
+
+    shop = opened("ana", "shop")
+    add(shop, "Kafka is what we use")
+    monkeypatch.setattr(writing, "_make_nearness", fails)
+
+    shared = index(shop, push=True).shared
+
+    assert shared
+    assert shared.memories == 1
+    assert not sharing.is_behind(shop)
+
+
 def test_a_writer_whose_right_is_revoked_changes_nothing_more(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +228,7 @@ def test_a_writer_whose_right_is_revoked_changes_nothing_more(
     git(shop.mind.project.root, "commit", "-q", "-m", "Remember")
     index(shop, push=True, writers=("ben",))
     clone = opened("ben", "shop-of-ben", clone_of=shop.mind.project.root)
-    index(clone, push=True)
+    index(clone, push=True, join=True)
     add(clone, "Kafka was replaced by NATS")
 
     def revoke(step: str, done: int, of: int) -> None:
@@ -180,7 +241,7 @@ def test_a_writer_whose_right_is_revoked_changes_nothing_more(
             sharing.push(clone)
     with pytest.raises(StorageFailed, match="may not write the project"):
         sharing.push(clone)
-    titles = [title for _, title in rows(search(billing, "kafka", scope=Scope.ORG))]
+    titles = [title for _, title in rows(search(billing, "kafka", scope=ORG))]
     assert titles == ["Kafka is what we use"]
 
 
@@ -279,8 +340,9 @@ import os, signal, sys
 from pathlib import Path
 from mimo.call import Call, Console
 from mimo.mind import Mind
-from mimo.index.postgres import schema
-from mimo.operations import refresh, sharing
+from mimo.extensions.team.postgres import schema
+from mimo.operations import refresh
+from mimo.extensions.team import sharing
 from tests.kit import repository
 def advance(step, done, of):
     if step == "Sending memories":
@@ -297,7 +359,7 @@ def test_status_reports_what_was_not_pushed_without_asking_the_server(
 
     def shown() -> str:
         with monkeypatch.context() as patch:
-            patch.setattr("mimo.index.postgres.connection.Server._connection", None)
+            patch.setattr("mimo.extensions.team.postgres.connection.Server._connection", None)
             main(["status"], open=lambda _: shop.mind)
         lines = capsys.readouterr().out.splitlines()
         return "".join(line.partition(":")[2].strip() for line in lines if "shared index" in line)

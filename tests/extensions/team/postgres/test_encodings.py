@@ -3,12 +3,12 @@
 import psycopg
 import pytest
 
+from mimo.extensions.team.postgres import writing
+from mimo.extensions.team.postgres.connection import SharedIndexFailed
 from mimo.features.notes.commands import add
-from mimo.features.search.commands import Scope, search
+from mimo.features.search.commands import search
 from mimo.features.upkeep.indexing import index
-from mimo.index.postgres import writing
-from mimo.index.postgres.connection import SharedIndexFailed
-from tests.postgres.conftest import Open, Postgres
+from tests.extensions.team.postgres.conftest import ORG, Open, Postgres
 
 TEXT = "日本語のメモ about naïve Kafka"
 
@@ -31,7 +31,7 @@ def test_a_database_with_another_encoding_is_refused(
         index(shop, push=True)
 
     assert "--encoding UTF8" in (caught.value.hint or "")
-    assert f"encoding {encoding}" in (search(shop, "kafka", scope=Scope.ORG).notice or "")
+    assert f"encoding {encoding}" in (search(shop, "kafka", scope=ORG).notice or "")
 
 
 def test_the_encoding_of_the_environment_has_no_effect(
@@ -43,7 +43,7 @@ def test_the_encoding_of_the_environment_has_no_effect(
 
     index(shop, push=True, readers=("everyone",))
 
-    assert [row.title for row in search(billing, "日本語", scope=Scope.ORG).results] == [TEXT]
+    assert [row.title for row in search(billing, "日本語", scope=ORG).results] == [TEXT]
 
 
 @pytest.mark.parametrize("error", [TypeError("a fault of mind"), OSError("a full disk")])
@@ -55,7 +55,7 @@ def test_an_error_of_a_push_leaves_the_local_index(
     index(shop)
     before = sorted(shop.mind.index_folder.glob("index*.db"))
 
-    def fails(*_: object) -> None:
+    def fails(*_: object, joins: bool) -> None:
         raise error
 
     monkeypatch.setattr(writing, "push", fails)

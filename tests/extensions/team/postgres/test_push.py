@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.data.disk import Stamp
+from mimo.extensions.team.postgres import schema, source, writing
+from mimo.extensions.team.postgres.connection import Server
+from mimo.extensions.team.postgres.writing import Pushed, WorkingCopy, push
 from mimo.frozen import replace
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
-from mimo.index.postgres import schema, source, writing
-from mimo.index.postgres.connection import Server
-from mimo.index.postgres.writing import Pushed, WorkingCopy, push
 from mimo.index.rows import Change
 from mimo.memory.model import Filter, Kind, Link
 from mimo.text.tokens import tokenize
-from tests.postgres.test_contract import COPY, change, ids
+from tests.extensions.team.postgres.test_contract import COPY, change, ids
 
 Connected = psycopg.Connection[tuple[Any, ...]]
 Copies = dict[str, Index]

@@ -18,9 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from mimo.data import disk
-from mimo.errors import Command, Hint, StorageFailed
-from mimo.frozen import NamedTuple
+from mimo.api import Command, Hint, NamedTuple, StorageFailed, disk
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -289,12 +287,13 @@ DECLARE
     allowed integer[];
     counts text := '';
     total text := '0';
+    steps float8[] := '{{{",".join(_steps())}}}';
 BEGIN
     SELECT array_agg(v.key) INTO allowed FROM mind.views v
         WHERE v.key = ANY (views) AND v.project = ANY (mind.permitted('read'));
     FOR i IN 1 .. cardinality(lexemes) LOOP
-        counts := counts || format(', width_bucket(ts_rank(%L, u.words, %L::tsquery), %L::float8[])'
-            ' AS c%s', '{{1,1,1,1}}', lexemes[i], '{{{",".join(_steps())}}}', i);
+        counts := counts || format(', width_bucket(ts_rank(%L, u.words, %L::tsquery), $5)'
+            ' AS c%s', '{{1,1,1,1}}', lexemes[i], i);
         -- The order of the operations is that of FTS5, so that equal units stay equal.
         total := total || format(' + %s::float8 * (c%s * 2.2::float8 / (c%s + norm))',
             weights[i], i, i);
@@ -306,7 +305,7 @@ BEGIN
         ' WHERE u.words @@ $1::tsquery AND EXISTS (SELECT 1 FROM mind.entries e'
         ' WHERE e.memory = u.memory AND e.view = ANY ($3)) OFFSET 0) n'
         ' ORDER BY 2 DESC, n.key LIMIT $4', total, counts
-    ) USING narrowing || '(' || array_to_string(lexemes, ' | ') || ')', mean, allowed, most;
+    ) USING narrowing || '(' || array_to_string(lexemes, ' | ') || ')', mean, allowed, most, steps;
 END $$;
 
 {{policies}}
@@ -508,11 +507,16 @@ def make_nearness(sql: Connection[tuple[Any, ...]], model: str, dims: int) -> bo
         True,
     ):
         return False
-    sql.execute("SELECT set_config('maintenance_work_mem', '1GB', false)")
-    sql.execute(f"DROP INDEX CONCURRENTLY IF EXISTS mind.{index.name}".encode())
-    operators = f"{index.kind.partition('(')[0]}_ip_ops"
-    sql.execute(
-        f"CREATE INDEX CONCURRENTLY {index.name} ON mind.vectors"
-        f" USING hnsw ({index.column} {operators}) WHERE {index.condition}".encode()
-    )
+    # Such a statement is in no transaction, whose end would take the setting back.
+    sql.execute("SET maintenance_work_mem = '1GB'")
+    try:
+        sql.execute(f"DROP INDEX CONCURRENTLY IF EXISTS mind.{index.name}".encode())
+        operators = f"{index.kind.partition('(')[0]}_ip_ops"
+        sql.execute(
+            f"CREATE INDEX CONCURRENTLY {index.name} ON mind.vectors"
+            f" USING hnsw ({index.column} {operators}) WHERE {index.condition}".encode()
+        )
+    finally:
+        if not sql.closed:
+            sql.execute("RESET maintenance_work_mem")
     return True

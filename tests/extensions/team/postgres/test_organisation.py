@@ -3,26 +3,33 @@
 import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 import psycopg
 import pytest
+from jsonschema import Draft202012Validator
 
 from mimo.call import Call
+from mimo.call.schema import output_schema
+from mimo.call.spec import to_json
+from mimo.call.table import all_commands
 from mimo.cli.main import main
 from mimo.errors import Denied, Invalid, StorageFailed
+from mimo.extensions.team import sharing
 from mimo.features.decisions.commands import decision
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
-from mimo.features.search.commands import Scope, SearchResults, search
+from mimo.features.search.commands import SearchResults, search
 from mimo.features.upkeep.indexing import index
 from mimo.mind import Mind
-from mimo.operations import lookup, refresh, sharing
+from mimo.operations import lookup, refresh
+from mimo.operations.invoke import invoke
 from tests.conftest import NOW, git
-from tests.kit import from_shell
-from tests.postgres.conftest import Open, Postgres
+from tests.extensions.team.postgres.conftest import ORG, Open, Postgres
+from tests.kit import acting_as, from_shell
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[4]
 
 
 def rows(answer: SearchResults) -> list[tuple[str, str]]:
@@ -35,23 +42,23 @@ def test_others_find_a_project_from_when_it_is_shared_until_it_is_withdrawn(open
     add(billing, "Invoices are numbered without gaps")
 
     index(shop, push=True)
-    assert rows(search(billing, "kafka events", scope=Scope.ORG)) == []
+    assert rows(search(billing, "kafka events", scope=ORG)) == []
 
     index(shop, readers=("ben",))
-    answer = search(billing, "kafka events", scope=Scope.ORG)
+    answer = search(billing, "kafka events", scope=ORG)
     assert rows(answer) == [("shop", "Use Kafka for the order events")]
     assert answer.results[0].source_file.startswith(".mind/decisions/decision_")
     assert answer.results[0].trust == "trusted"
 
     index(shop, revoke=("ben",))
-    assert rows(search(billing, "kafka events", scope=Scope.ORG)) == []
+    assert rows(search(billing, "kafka events", scope=ORG)) == []
 
     index(shop, readers=("everyone",))
-    assert rows(search(billing, "kafka events", scope=Scope.ORG)) != []
+    assert rows(search(billing, "kafka events", scope=ORG)) != []
     done = index(shop, withdraw=True)
     assert done.shared
     assert done.shared.withdrawn
-    assert rows(search(billing, "kafka events", scope=Scope.ORG)) == []
+    assert rows(search(billing, "kafka events", scope=ORG)) == []
     assert sharing.pushed_here(shop) is None
 
 
@@ -62,7 +69,7 @@ def test_the_own_project_is_answered_from_its_files_beside_the_others(opened: Op
         index(call, push=True, readers=("everyone",))
     add(billing, "Another Kafka queue, not pushed yet, with five brokers")
 
-    answer = search(billing, "kafka queue brokers", scope=Scope.ORG)
+    answer = search(billing, "kafka queue brokers", scope=ORG)
 
     assert sorted(rows(answer)) == [
         ("billing", "Another Kafka queue, not pushed yet, with five brokers"),
@@ -118,12 +125,12 @@ def test_a_projects_policy_binds_those_who_search_it_from_elsewhere(opened: Open
     policy = shop.mind.folder / "policy.yaml"
     policy.write_text("tool_permissions:\n  mind_search: {operations: [read]}\n", encoding="utf-8")
     index(shop, push=True, readers=("everyone",))
-    assert len(rows(search(billing, "kafka events", scope=Scope.ORG))) == 1
+    assert len(rows(search(billing, "kafka events", scope=ORG))) == 1
 
     for text, reason in POLICIES:
         policy.write_text(text, encoding="utf-8")
         sharing.push(shop)
-        answer = search(billing, "kafka events", scope=Scope.ORG)
+        answer = search(billing, "kafka events", scope=ORG)
         assert rows(answer) == []
         assert answer.notice
         assert f"shop was skipped: its {reason}" in answer.notice
@@ -137,7 +144,7 @@ def test_a_result_is_trusted_if_the_user_who_pushed_it_had_approved_it(opened: O
     for change, label in ((untrust, "untrusted"), (trust, "trusted")):
         change(shop)
         index(shop, push=True)
-        answer = search(orders, "kafka queue", scope=Scope.ORG)
+        answer = search(orders, "kafka queue", scope=ORG)
         labels = {row.project: row.trust for row in answer.results}
         assert labels == {"shop": label, "billing": "trusted"}
 
@@ -150,7 +157,7 @@ def test_others_do_not_get_a_decision_whose_successor_was_changed_by_a_pull(open
     path.write_text(path.read_text("utf-8") + "\nA line of another author.\n", "utf-8")
     index(shop, push=True, readers=("everyone",))
 
-    answer = search(billing, "which shop queue", scope=Scope.ORG)
+    answer = search(billing, "which shop queue", scope=ORG)
     by_id = {row.id: row for row in answer.results}
     assert list(by_id) == [new.id, old.id]
     assert by_id[old.id].superseded_by == new.id
@@ -181,7 +188,7 @@ def test_clones_of_a_repository_are_one_project_and_a_shallow_one_is_refused(
     index(shop, push=True, writers=("ben",), readers=("everyone",))
 
     clone = opened("ben", "shop-of-ben", clone_of=shop.mind.project.root)
-    pushed = index(clone, push=True).shared
+    pushed = index(clone, push=True, join=True).shared
     assert pushed
     assert (pushed.memories, pushed.added) == (1, 0)
     assert sharing.working_copy(clone).identity == sharing.working_copy(shop).identity
@@ -205,7 +212,7 @@ def test_without_the_server_the_projects_on_this_machine_answer(
         "MIND_INDEX_URL": "postgresql://ben@127.0.0.1:1/none",
     }
 
-    answer = search(orders, "kafka events", scope=Scope.ORG)
+    answer = search(orders, "kafka events", scope=ORG)
 
     assert rows(answer) == [("shop", "Use Kafka for the order events")]
     assert answer.notice
@@ -248,7 +255,7 @@ def test_vectors_that_another_user_has_made_are_not_made_again(
 
 def test_without_a_setting_the_hint_names_it(call: Call) -> None:
     with pytest.raises(Invalid) as caught:
-        search(call, "kafka", scope=Scope.ORG)
+        search(call, "kafka", scope=ORG)
     assert caught.value.hint
     assert "mind config index.url" in caught.value.hint
 
@@ -263,7 +270,7 @@ def test_outside_of_projects_the_shared_ones_are_searched(opened: Open, tmp_path
     with closing(Mind.open(tmp_path, environ=environ, clock=lambda: NOW)) as mind:
         outside = Call(mind)
         assert not outside.mind.has_project
-        assert rows(search(outside, "kafka", scope=Scope.ORG)) == [
+        assert rows(search(outside, "kafka", scope=ORG)) == [
             ("shop", "Use Kafka for the order events")
         ]
 
@@ -281,7 +288,7 @@ def test_a_shallow_clone_searches_and_lists_its_own_memories_once(
     clone = tmp_path / "ana" / "shallow"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.mind.project.root}", str(clone))
 
-    answer = search(opened("ana", "shallow"), "kafka", scope=Scope.ORG)
+    answer = search(opened("ana", "shallow"), "kafka", scope=ORG)
 
     assert sorted(rows(answer)) == [
         ("billing", "Kafka keeps the invoices for a year"),
@@ -327,13 +334,41 @@ def test_memories_that_cant_be_read_are_left_out(
         " WHERE m.key = u.memory AND m.content LIKE '%number 7%'"
     )
 
-    answer = search(shop, "kafka events", scope=Scope.ORG)
+    answer = search(shop, "kafka events", scope=ORG)
 
     assert answer.notice is None
     assert {title for _, title in rows(answer)} == {
         "Use Kafka for the order events",
         *(f"Kafka events number {number} are of paid orders" for number in (4, 5, 6, 8)),
     }
+
+
+def test_a_query_of_thousands_of_words_is_answered(opened: Open) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    words = ["".join(letters) for letters in product("bcdfghkmpqvxz", repeat=3)][:1_990]
+    add(shop, f"Use Kafka for the order events {' '.join(words)}")
+    add(shop, "Lunch is at noon")
+    index(shop, push=True, readers=("everyone",))
+
+    for query in (" ".join(words), "kafka " + " ".join(word[::-1] + "w" for word in words)):
+        answer = search(billing, query, scope=ORG)
+        assert [title[:9] for _, title in rows(answer)][:1] == ["Use Kafka"]
+        assert "these are from the projects on this machine" not in (answer.notice or "")
+
+
+def test_agents_search_the_organisation_with_a_tool_of_its_own(opened: Open) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    add(shop, "Use Kafka for the order events")
+    index(shop, push=True, readers=("everyone",))
+
+    (spec,) = all_commands().tools()["mind_search_org"]
+    agent = acting_as(billing, "cursor")
+    answer = to_json(invoke(spec, agent, {"query": "kafka events"}))
+
+    Draft202012Validator(output_schema([spec])).validate(answer)
+    assert [row["title"] for row in answer["results"]] == ["Use Kafka for the order events"]
+    with pytest.raises(Invalid, match="`scope` must be one of project, all, not `org`"):
+        invoke(all_commands().at("search"), agent, {"query": "kafka", "scope": "org"})
 
 
 def test_a_vector_of_another_length_does_not_end_the_search(
@@ -344,7 +379,7 @@ def test_a_vector_of_another_length_does_not_end_the_search(
     foreign("UPDATE mind.vectors SET vector = '[1,2,3]'")
 
     for query in ("kafka events", "which orders were paid"):
-        answer = search(shop, query, scope=Scope.ORG)
+        answer = search(shop, query, scope=ORG)
 
         assert "can't be used" not in (answer.notice or "")
         assert answer.results
@@ -353,7 +388,7 @@ def test_a_vector_of_another_length_does_not_end_the_search(
 def test_a_vector_of_another_length_does_not_stop_the_index_by_nearness(
     opened: Open, foreign: Callable[[str], None], postgres: Postgres, database: str
 ) -> None:
-    from mimo.index.postgres import schema
+    from mimo.extensions.team.postgres import schema
 
     embedder = opened("ana", "shop").mind.embedder
     assert embedder is not None
@@ -361,7 +396,9 @@ def test_a_vector_of_another_length_does_not_stop_the_index_by_nearness(
 
     with psycopg.connect(postgres.url(database), autocommit=True) as sql:
         sql.execute("SET search_path = mind, public")
+        usual = sql.execute("SHOW maintenance_work_mem").fetchone()
         assert schema.make_nearness(sql, embedder.model, len(embedder.encode("a")))
+        assert sql.execute("SHOW maintenance_work_mem").fetchone() == usual
     foreign("UPDATE mind.vectors SET vector = '[1,2,3,4]'")
 
 
@@ -379,7 +416,7 @@ def test_a_notice_summarises_the_skipped_projects(
             )
             sql.execute("SELECT mind.share(%s, 'public', 'read')", (key,))
 
-    answer = search(shop, "kafka events", scope=Scope.ORG)
+    answer = search(shop, "kafka events", scope=ORG)
 
     assert answer.notice
     first = answer.notice.partition(";")[0]
@@ -389,7 +426,7 @@ def test_a_notice_summarises_the_skipped_projects(
             "DELETE FROM mind.views USING mind.projects p WHERE project = p.key AND"
             " length(p.name) = 1"
         )
-    notice = search(shop, "kafka events", scope=Scope.ORG).notice or ""
+    notice = search(shop, "kafka events", scope=ORG).notice or ""
     assert notice.startswith("‹system>")
     assert notice.isprintable()
 
@@ -411,12 +448,12 @@ def test_a_withdrawn_project_is_shared_again_by_a_person_only(opened: Open) -> N
     git(clone.mind.project.root, "commit", "-q", "--allow-empty", "-m", "Go on")
     sharing.push_if_behind(clone)
 
-    assert rows(search(billing, "kafka", scope=Scope.ORG)) == []
+    assert rows(search(billing, "kafka", scope=ORG)) == []
     assert sharing.pushed_here(clone) is None
     index(clone, push=True)
-    assert rows(search(billing, "kafka", scope=Scope.ORG)) == []  # Its readers are named again.
+    assert rows(search(billing, "kafka", scope=ORG)) == []  # Its readers are named again.
     index(clone, readers=("everyone",))
-    assert len(rows(search(billing, "kafka", scope=Scope.ORG))) == 1
+    assert len(rows(search(billing, "kafka", scope=ORG))) == 1
 
 
 def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
@@ -431,9 +468,9 @@ def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
     add(billing, "Invoices are numbered without gaps")
     index(billing, push=True)
 
-    assert rows(search(shop, "invoices", scope=Scope.ORG)) == []
+    assert rows(search(shop, "invoices", scope=ORG)) == []
     index(billing, readers=("ana",))
-    assert len(rows(search(shop, "invoices", scope=Scope.ORG))) == 1
+    assert len(rows(search(shop, "invoices", scope=ORG))) == 1
 
 
 def test_the_owner_of_the_tables_removes_a_project_of_others_as_the_page_says(
@@ -465,7 +502,7 @@ def test_a_query_without_a_subject_lists_this_project(opened: Open, query: str) 
     add(billing, "Invoices are numbered without gaps")
     index(shop, push=True, readers=("everyone",))
 
-    answer = search(billing, query, scope=Scope.ORG)
+    answer = search(billing, query, scope=ORG)
 
     assert rows(answer) == [("billing", "Invoices are numbered without gaps")]
     assert (answer.notice or "").endswith("a query without a subject lists this project only")
@@ -486,7 +523,7 @@ def test_rights_are_taken_before_anything_can_fail_and_nothing_is_pushed(
         broken.setattr(refresh, "refresh", fails)
         with pytest.raises(StorageFailed):
             index(shop, revoke=("ben",))
-    assert rows(search(billing, "kafka", scope=Scope.ORG)) == []
+    assert rows(search(billing, "kafka", scope=ORG)) == []
 
     index(shop, withdraw=True)
     done = index(shop, revoke=("ben",)).shared

@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from mimo.data.disk import Stamp
+from mimo.extensions.team.postgres import source, writing
+from mimo.extensions.team.postgres.connection import Server
+from mimo.extensions.team.postgres.writing import WorkingCopy, push
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import Encoder, packaged_encoder
 from mimo.index.index import Index
-from mimo.index.postgres import source, writing
-from mimo.index.postgres.connection import Server
-from mimo.index.postgres.writing import WorkingCopy, push
 from mimo.index.rows import Change, Found, Request
 from mimo.index.search import Source, search
 from mimo.index.tables import Search, Tables

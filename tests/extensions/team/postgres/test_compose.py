@@ -21,10 +21,10 @@ from mcp.client import Client
 from mimo.extensions.team.http import READY
 from tests.conftest import git
 from tests.extensions.team.over_http import Served, served
+from tests.extensions.team.postgres.conftest import KINDS, USER, Postgres, as_user, binaries
 from tests.kit import repository
-from tests.postgres.conftest import KINDS, USER, Postgres, as_user, binaries
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 COMPOSE = ROOT / "deploy" / "compose.yaml"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - of a container
 STOPPED = 143
@@ -201,7 +201,7 @@ def test_the_organisation_is_searched_with_the_rights_of_the_token(team: Team) -
     carl, gus = team.token("carl"), team.token("gus", "--role", "guests")
 
     def answer(token: str) -> str:
-        return team.called(token, "mind_search", query="kafka order events", scope="org")[1]
+        return team.called(token, "mind_search_org", query="kafka order events")[1]
 
     assert "Kafka lost order events" in answer(carl)
     assert "Kafka lost order events" not in answer(gus)
@@ -272,7 +272,7 @@ def test_without_the_database_the_server_stays_ready_and_answers_from_its_projec
     team.postgres.stop()
     try:
         team.called(emma, "memory", operation="store", content="Backups are restored quarterly")
-        failed, text = team.called(emma, "mind_search", query="restore backups", scope="org")
+        failed, text = team.called(emma, "mind_search_org", query="restore backups")
         assert not failed
         assert "Backups are restored quarterly" in text
         assert "can't be used" in text
@@ -283,7 +283,7 @@ def test_without_the_database_the_server_stays_ready_and_answers_from_its_projec
     _until(lambda: httpx2.get(f"{team.server.base}{READY}").json()["failed"] == [])
 
     def works() -> bool:
-        answer = team.called(emma, "mind_search", query="restore backups", scope="org")
+        answer = team.called(emma, "mind_search_org", query="restore backups")
         return "can't be used" not in answer[1]
 
     _until(works)

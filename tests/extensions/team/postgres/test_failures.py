@@ -13,17 +13,17 @@ import pytest
 from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import StorageFailed
+from mimo.extensions.team import sharing
+from mimo.extensions.team.postgres import watched
+from mimo.extensions.team.postgres.connection import SharedIndexFailed
 from mimo.features.notes.commands import add
-from mimo.features.search.commands import Scope, SearchResults, search
+from mimo.features.search.commands import SearchResults, search
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.indexing import index
-from mimo.index.postgres import watched
-from mimo.index.postgres.connection import SharedIndexFailed
-from mimo.operations import sharing
 from mimo.project import projects
 from tests.conftest import NOW
+from tests.extensions.team.postgres.conftest import ORG, Open, Postgres
 from tests.kit import with_console
-from tests.postgres.conftest import Open, Postgres
 
 HERE = ("orders", "Kafka has three brokers")
 THERE = ("shop", "Use Kafka for the order events")
@@ -59,7 +59,7 @@ def rows(answer: SearchResults) -> list[tuple[str, str]]:
 
 
 def asked(call: Call) -> SearchResults:
-    return search(call, "kafka brokers events", scope=Scope.ORG)
+    return search(call, "kafka brokers events", scope=ORG)
 
 
 def fails(call: Call, reason: str) -> None:

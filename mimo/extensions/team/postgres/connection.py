@@ -8,15 +8,14 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from mimo.config import database_url
-from mimo.errors import Command, Hint, Invalid, StorageFailed
-from mimo.index.postgres import schema
+from mimo.api import Command, Hint, Invalid, StorageFailed, database_url
+from mimo.extensions.team.postgres import schema
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
-    from mimo.index.postgres.watched import Watched
+    from mimo.extensions.team.postgres.watched import Watched
 
     Connected = Connection[tuple[Any, ...]]
 
@@ -178,7 +177,7 @@ class Server:
 
         from psycopg_pool import ConnectionPool
 
-        from mimo.index.postgres.watched import Watched, settings
+        from mimo.extensions.team.postgres.watched import Watched, settings
 
         self._made().close()
         # It would print errors of connections, which users get with a reason and a hint.
@@ -202,7 +201,7 @@ class Server:
 
         A database in another encoding than UTF-8 can't hold all texts, or counts their bytes.
         """
-        from mimo.index.postgres.watched import Watched, settings
+        from mimo.extensions.team.postgres.watched import Watched, settings
 
         try:
             database_url(self.url)

@@ -8,26 +8,37 @@ from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from mimo.frozen import NamedTuple
-from mimo.index import rows, selection
-from mimo.index.cosine import LENGTH, clipped
-from mimo.index.embedding import ENCODED_LENGTH, Embedder
-from mimo.index.meanings import NEAREST, READABLE
-from mimo.index.postgres import schema, writing
-from mimo.index.postgres.connection import Server
-from mimo.index.rows import Hit, Newer
-from mimo.index.schema import COLUMNS, Totals, newest_first
-from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
-from mimo.index.tables import REACH
-from mimo.memory.model import Filter, Kind, Outcome, Record
+from mimo.api import (
+    Filter,
+    Hit,
+    Kind,
+    NamedTuple,
+    Newer,
+    Outcome,
+    Record,
+    cosine,
+    embedding,
+    meanings,
+    newer,
+    selection,
+    tables,
+)
+from mimo.api import record as read_record
+from mimo.api import schema as index_schema
+from mimo.api import search as index_search
+from mimo.extensions.team.postgres import schema, writing
+from mimo.extensions.team.postgres.connection import Server
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mimo.index.postgres.connection import Connected
+    from mimo.extensions.team.postgres.connection import Connected
 
 _EXAMINED = 400
 """The number of vectors that the index by nearness returns; many units may not pass."""
+
+_MOST_TERMS = 200
+"""The most words of a query that are counted, the rarest: each is a column, and takes time."""
 
 _NARROW = 20
 """The number of projects up to which they are looked up in the index of words."""
@@ -39,7 +50,7 @@ _CANDIDATE = (
     "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.path,"
     " m.parent, m.position, m.id, m.owned, m.project"
 )
-_COLUMNS = tuple(name.strip() for name in COLUMNS.split(","))[:17]
+_COLUMNS = tuple(name.strip() for name in index_schema.COLUMNS.split(","))[:17]
 _RECORD = ", ".join(f"m.{name}" for name in _COLUMNS)
 _REST_INDEX = _COLUMNS.index("rest")
 _KINDS, _OUTCOMES = frozenset(Kind), frozenset(Outcome)
@@ -75,8 +86,8 @@ class View(NamedTuple):
 def opened(
     server: Server,
     choose: Callable[[Connected], Sequence[View]],
-    embedder: Embedder | None,
-    encoder: Callable[[], Embedder | None] = lambda: None,
+    embedder: embedding.Embedder | None,
+    encoder: Callable[[], embedding.Embedder | None] = lambda: None,
     role: str | None = None,
 ) -> Iterator[SharedSource]:
     """Yields the states that `choose` returns, as one index to search.
@@ -116,6 +127,16 @@ def _views(sql: Connected, condition: str, value: str) -> list[View]:
     return [View(*row) for row in sql.execute(_VIEWS.format(condition).encode(), (value,))]
 
 
+def has_view(sql: Connected, identity: str, name: str) -> bool:
+    """Returns whether the project with an identity has the state of a working copy."""
+    stored = sql.execute(
+        "SELECT 1 FROM mind.views v JOIN mind.projects p ON p.key = v.project"
+        " WHERE p.identity = %s AND v.name = %s",
+        (identity, name),
+    )
+    return stored.fetchone() is not None
+
+
 def vectors_of(sql: Connected, model: str, names: Sequence[bytes]) -> dict[bytes, bytes]:
     """Returns the vectors of texts, by name, that some project has which this role may read."""
     stored = sql.execute(
@@ -137,8 +158,8 @@ class SharedSource:
         self,
         sql: Connected,
         views: Sequence[View],
-        embedder: Embedder | None,
-        encoder: Callable[[], Embedder | None],
+        embedder: embedding.Embedder | None,
+        encoder: Callable[[], embedding.Embedder | None],
     ) -> None:
         """Takes the connection, in a transaction, the states and the models."""
         self._sql = sql
@@ -151,11 +172,13 @@ class SharedSource:
         }
 
     @cached_property
-    def totals(self) -> Totals:
+    def totals(self) -> index_schema.Totals:
         """The sums over the states."""
-        sums = ", ".join(f"coalesce(sum({name}), 0)::bigint" for name in Totals._fields[1:])
+        sums = ", ".join(
+            f"coalesce(sum({name}), 0)::bigint" for name in index_schema.Totals._fields[1:]
+        )
         query = f"SELECT 0, {sums} FROM mind.views WHERE key = ANY (%(views)s)"
-        return Totals(*self._rows(query)[0])
+        return index_schema.Totals(*self._rows(query)[0])
 
     def count(self, filter: Filter) -> int:
         """Returns the number of memories that pass the filter."""
@@ -180,6 +203,9 @@ class SharedSource:
         """Returns the memories that hold any of the terms, best first."""
         units = self.totals.units
         frequencies = self.frequencies(terms)
+        stored = [term for term in terms if frequencies[term]]
+        rarest = {*sorted(stored, key=lambda term: frequencies[term])[:_MOST_TERMS]}
+        terms = [term for term in stored if term in rarest]
         if not terms:
             return []
         weights = [
@@ -224,7 +250,7 @@ class SharedSource:
             return self._rows(
                 f"SELECT m.key, d.product FROM ({near}) d JOIN mind.units u"
                 f" ON u.project = d.project AND u.vector = d.name {_OF_UNITS} WHERE {where}"
-                f" ORDER BY d.product DESC, {newest_first('m')} LIMIT %(near)s",
+                f" ORDER BY d.product DESC, {index_schema.newest_first('m')} LIMIT %(near)s",
                 {**values, **_query(query), "model": model, "near": selection.NEAR},
             )
 
@@ -233,7 +259,7 @@ class SharedSource:
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of a query with each static vector."""
-        return self._cosines(self.embedder, query, names, LENGTH)
+        return self._cosines(self.embedder, query, names, cosine.LENGTH)
 
     def compared(
         self, text: str, filter: Filter, _: Iterable[tuple[int, int]]
@@ -249,7 +275,7 @@ class SharedSource:
             " WHERE key = ANY (%(views)s) AND encoder = %(model)s",
             {"model": encoder.model},
         )[0]
-        if not vectors or vectors <= READABLE * unreadable:
+        if not vectors or vectors <= meanings.READABLE * unreadable:
             return None
         where, values = condition(filter)
 
@@ -258,43 +284,43 @@ class SharedSource:
                 "SELECT m.key, max(d.product) AS product"
                 f" FROM ({near}) d JOIN mind.units u ON u.project = d.project AND u.vector = d.name"
                 f" {_OF_UNITS} WHERE {where} GROUP BY m.key"
-                f" ORDER BY 2 DESC, {newest_first('m')} LIMIT %(near)s",
-                {**values, **_query(query), "model": encoder.model, "near": NEAREST},
+                f" ORDER BY 2 DESC, {index_schema.newest_first('m')} LIMIT %(near)s",
+                {**values, **_query(query), "model": encoder.model, "near": meanings.NEAREST},
             )
 
         nearest = [
-            (key, clipped(product, ENCODED_LENGTH))
-            for key, product in self._near(encoder.model, query, memories, NEAREST)
+            (key, cosine.clipped(product, embedding.ENCODED_LENGTH))
+            for key, product in self._near(encoder.model, query, memories, meanings.NEAREST)
         ]
         return SharedCompared(self, encoder, query, tuple(nearest), missing) if nearest else None
 
-    def stored(self, keys: Collection[int]) -> dict[int, Stored]:
+    def stored(self, keys: Collection[int]) -> dict[int, index_search.Stored]:
         """Returns memories by key with all that ranking needs.
 
         Those that this version can't read are left out: a later version, or a project that others
         write, may have any.
         """
         parameters = {"keys": list(keys)}
-        units: dict[int, list[StoredUnit]] = {}
+        units: dict[int, list[index_search.StoredUnit]] = {}
         for unit in self._rows(
             "SELECT tokens, speakers, vector, line, start, length, memory FROM mind.units"
             " WHERE memory = ANY (%(keys)s) ORDER BY key",
             parameters,
         ):
-            units.setdefault(unit[6], []).append(StoredUnit(*unit))
+            units.setdefault(unit[6], []).append(index_search.StoredUnit(*unit))
         stored = {}
         for *columns, type, outcome in self._rows(
             f"SELECT {_CANDIDATE}, m.type, m.outcome FROM mind.memories m"
             " WHERE m.key = ANY (%(keys)s)",
             parameters,
         ):
-            memory = CandidateRow(*columns)
+            memory = index_search.CandidateRow(*columns)
             if type in _KINDS and (outcome is None or outcome in _OUTCOMES):
                 with suppress(ValueError, ArithmeticError, LookupError):
-                    stored[memory.key] = stored_of(memory, units[memory.key])
+                    stored[memory.key] = index_search.stored_of(memory, units[memory.key])
         return stored
 
-    def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
+    def around(self, parts: Sequence[index_search.CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""
         where, values = condition(filter)
         rows_of = self._rows(
@@ -307,12 +333,12 @@ class SharedSource:
                 "of": [part.project for part in parts],
                 "parents": [part.parent for part in parts],
                 "positions": [part.position for part in parts],
-                "reach": REACH,
+                "reach": tables.REACH,
             },
         )
         return {key: bool(admitted) for key, admitted in rows_of}
 
-    def parents(self, parts: Sequence[CandidateRow]) -> Mapping[int, tuple[str, bool]]:
+    def parents(self, parts: Sequence[index_search.CandidateRow]) -> Mapping[int, tuple[str, bool]]:
         """Returns, by part, the distinct tokens of its source, and whether that is a chat."""
         return {
             key: (tokens, is_chat)
@@ -337,10 +363,10 @@ class SharedSource:
             " JOIN mind.supersedes l ON l.project = o.project AND l.target = o.id"
             " JOIN mind.entries se ON se.memory = l.memory AND se.view = oe.view"
             " JOIN mind.memories s ON s.key = l.memory WHERE o.key = ANY (%(keys)s)"
-            f" AND NOT se.shadowed AND s.id <> o.id ORDER BY {newest_first('s')}",
+            f" AND NOT se.shadowed AND s.id <> o.id ORDER BY {index_schema.newest_first('s')}",
             {"keys": list(ids)},
         )
-        return rows.newer(ids, claims)
+        return newer(ids, claims)
 
     def competing(self, ids: Mapping[int, str]) -> Mapping[int, tuple[str, ...]]:
         """Returns, by key, the other current decisions on the topic of each of some."""
@@ -353,7 +379,7 @@ class SharedSource:
             " WHERE m.key = ANY (%(keys)s) AND m.type = 'decision' AND o.type = 'decision'"
             " AND NOT e.shadowed AND NOT oe.shadowed AND e.approved = oe.approved"
             f" AND {_CURRENT.format(m='m', e='e')} AND {_CURRENT.format(m='o', e='oe')}"
-            f" ORDER BY {newest_first('o')}",
+            f" ORDER BY {index_schema.newest_first('o')}",
             {"keys": list(ids)},
         ):
             rivals[key] = (*rivals.get(key, ()), rival)
@@ -377,12 +403,16 @@ class SharedSource:
     # Vectors.
 
     def _cosines(
-        self, embedder: Embedder | None, query: bytes, names: Collection[bytes], length: int
+        self,
+        embedder: embedding.Embedder | None,
+        query: bytes,
+        names: Collection[bytes],
+        length: int,
     ) -> dict[bytes, float]:
         if embedder is None:
             return {}
         return {
-            name: 0.0 if product is None else clipped(product, length)
+            name: 0.0 if product is None else cosine.clipped(product, length)
             for name, product in self._rows(
                 f"SELECT name, {_PRODUCT} FROM mind.vectors WHERE project = ANY (%(projects)s)"
                 " AND model = %(model)s AND name = ANY (%(names)s)",
@@ -435,7 +465,7 @@ class SharedSource:
         where, values = condition(filter)
         selected = self._rows(
             f"SELECT m.key {_MEMORIES} WHERE m.key = ANY (%(keys)s) AND {where}"
-            f" ORDER BY {newest_first('m')}",
+            f" ORDER BY {index_schema.newest_first('m')}",
             {**values, "keys": list(keys)},
         )
         return {key: age for age, (key,) in enumerate(selected)}
@@ -458,7 +488,7 @@ class SharedCompared(NamedTuple):
     """An encoder's comparison of a query with some states in the shared index."""
 
     source: SharedSource
-    encoder: Embedder
+    encoder: embedding.Embedder
     query: bytes
     nearest: tuple[tuple[int, float], ...]
     """The keys and cosines of the nearest memories, nearest first."""
@@ -467,7 +497,7 @@ class SharedCompared(NamedTuple):
 
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
-        return self.source._cosines(self.encoder, self.query, names, ENCODED_LENGTH)  # noqa: SLF001
+        return self.source._cosines(self.encoder, self.query, names, embedding.ENCODED_LENGTH)  # noqa: SLF001
 
 
 def condition(filter: Filter) -> tuple[str, dict[str, object]]:
@@ -480,7 +510,7 @@ def condition(filter: Filter) -> tuple[str, dict[str, object]]:
 def _record(row: Sequence[Any]) -> Record:
     """Returns a memory, without tags, sections and the like if those can't be read."""
     with suppress(ValueError, TypeError, AttributeError):
-        record = rows.record(row, has_checksum=False)
+        record = read_record(row, has_checksum=False)
         memory = record.memory
         texts = [*memory.tags, *memory.sections.values()]
         texts += [text for link in memory.links for text in (link.to, link.type)]
@@ -488,7 +518,7 @@ def _record(row: Sequence[Any]) -> Record:
         texts += filter(None, (memory.source, memory.by, memory.category, memory.status))
         if all(isinstance(text, str) for text in texts) and isinstance(memory.extra, dict):
             return record
-    return rows.record((*row[:_REST_INDEX], "{}", *row[_REST_INDEX + 1 :]), has_checksum=False)
+    return read_record((*row[:_REST_INDEX], "{}", *row[_REST_INDEX + 1 :]), has_checksum=False)
 
 
 def _bytes(literal: str | None) -> bytes:

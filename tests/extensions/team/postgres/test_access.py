@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from mimo.index.postgres import schema
-from tests.postgres.conftest import Postgres
+from mimo.extensions.team.postgres import schema
+from tests.extensions.team.postgres.conftest import Postgres
 
 Connected = psycopg.Connection[tuple[Any, ...]]
 ROLES = ("ana", "ben", "eve", "team")

@@ -8,9 +8,15 @@ import psycopg
 import pytest
 
 from mimo.errors import StorageFailed
-from mimo.index.postgres import schema
-from mimo.index.postgres.schema import MIGRATIONS, Migration, check_format, format_of, prepare
-from tests.postgres.conftest import Postgres
+from mimo.extensions.team.postgres import schema
+from mimo.extensions.team.postgres.schema import (
+    MIGRATIONS,
+    Migration,
+    check_format,
+    format_of,
+    prepare,
+)
+from tests.extensions.team.postgres.conftest import Postgres
 
 CURRENT = len(MIGRATIONS)
 LATER = (*MIGRATIONS, Migration(CURRENT + 1, "ALTER TABLE mind.views ADD COLUMN later int"))

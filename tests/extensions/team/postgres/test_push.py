@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.data.disk import Stamp
@@ -175,7 +175,6 @@ def stopping_at(call: int | None) -> Callable[[str, int, int], object]:
     return advance
 
 
-@settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from(["here", "there"]), STEPS), max_size=4))
 def test_after_any_changes_a_push_equals_that_of_a_new_project(
     server: Server, sql: Connected, turns: list[tuple[str, list[Any]]]

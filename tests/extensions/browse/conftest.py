@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -13,6 +12,7 @@ from mimo.call.table import all_commands
 from mimo.extensions.browse import app
 from mimo.extensions.browse.app import Browser
 from mimo.operations.invoke import invoke
+from tests.kit import memory, write
 
 PATIENCE = 60
 """Seconds after which words that do not appear count as never appearing."""
@@ -23,20 +23,6 @@ _COMMANDS = all_commands()
 def run_command(view: Call, path: str, given: Mapping[str, object]) -> object:
     """Runs a command as the command line does."""
     return invoke(_COMMANDS.at(path), view, given)
-
-
-def write(root: Path, name: str, text: str) -> Path:
-    """Writes a file of a project's memory."""
-    path = root / ".mind" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def note(id: str, text: str, *, day: int = 1, type: str = "fact", more: str = "") -> str:
-    """Returns the file of a memory."""
-    created = f"created: 2026-11-{day:02}T08:00:00Z"
-    return f"---\nid: {id}\ntype: {type}\n{created}\n{more}---\n{text}\n"
 
 
 class Screen:
@@ -108,8 +94,8 @@ def browse(
 @pytest.fixture
 def three(project):
     """Three memories: the newest is on the top of a list."""
-    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk", day=3))
-    write(project, "facts/cup.md", note("cup", "Cups are washed by hand", day=2))
+    write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk", day=3))
+    write(project, "facts/cup.md", memory("cup", "Cups are washed by hand", day=2))
     link = "links:\n- {to: tea, type: builds_on}\n"
-    write(project, "facts/pot.md", note("pot", "The pot is for tea only", day=1, more=link))
+    write(project, "facts/pot.md", memory("pot", "The pot is for tea only", day=1, more=link))
     return project

@@ -10,7 +10,8 @@ from mimo.features.notes.reading import MemoryRow, MemoryRows
 from mimo.memory.model import Kind
 from mimo.operations.rows import TrustLabel, row_of
 from tests.conftest import NOW
-from tests.extensions.browse.conftest import browse, note, run_command, write
+from tests.extensions.browse.conftest import browse, run_command
+from tests.kit import memory, write
 
 
 def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(call, three):
@@ -138,7 +139,7 @@ def test_links_are_followed_in_both_directions_and_back(call, three):
 
 def test_a_memory_without_links_and_a_link_to_a_missing_memory(call, three):
     link = "links:\n- {to: no, type: builds_on}\n"
-    write(three, "facts/old.md", note("old", "An old memory", day=1, more=link))
+    write(three, "facts/old.md", memory("old", "An old memory", day=1, more=link))
 
     async def play(screen):
         await screen.until("1/4")
@@ -177,7 +178,7 @@ def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(ca
         await screen.until("importance 0.5")
         await screen.press("j")
         await screen.until("cup.md")
-        write(three, "facts/new.md", note("new", "A newer memory", day=9))
+        write(three, "facts/new.md", memory("new", "A newer memory", day=9))
         await watch(screen)
         await screen.until("3/4")
         assert "Cups are" in screen.chosen
@@ -284,7 +285,7 @@ def test_every_answer_passes_the_guard(call, three):
 
 def test_a_secret_in_a_file_is_masked(call, project):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    write(project, "facts/a.md", note("a", f"The token\n\nIt is {token} here"))
+    write(project, "facts/a.md", memory("a", f"The token\n\nIt is {token} here"))
 
     async def play(screen):
         await screen.until("It is ")

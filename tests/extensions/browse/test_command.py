@@ -14,13 +14,14 @@ from mimo.mind import Mind
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
 from tests.cli.test_guided_review import terminal
-from tests.extensions.browse.conftest import note, run_command, write
+from tests.extensions.browse.conftest import run_command
+from tests.kit import memory, write
 
 COLOURED = re.compile(rb"\x1b\[(?:[\d;]*;)?(?:3[0-7]|4[0-7]|9\d|10\d|[34]8;\d)[\d;]*m")
 
 
 def test_it_runs_on_a_real_terminal_until_q_and_leaves_it_as_it_was(project):
-    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))
+    write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", "green tea", TERM="xterm-256color") as screen:
         before = termios.tcgetattr(screen.number)[3]
         assert "\x1b[?1049h" in screen.until("importance 0.5")
@@ -36,7 +37,7 @@ def test_it_runs_on_a_real_terminal_until_q_and_leaves_it_as_it_was(project):
     [("false", "error: the editor failed"), ("sed -i s/milk/sugar/", "drunk without sugar")],
 )
 def test_the_screen_comes_back_after_the_editor(project, editor, expected):
-    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))
+    write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", TERM="xterm-256color", EDITOR=editor) as screen:
         screen.until("importance 0.5")
         screen.press("e")
@@ -47,7 +48,7 @@ def test_the_screen_comes_back_after_the_editor(project, editor, expected):
 
 
 def test_words_typed_at_once_after_a_slash_are_no_keys_of_the_list(project):
-    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))
+    write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", TERM="xterm-256color", EDITOR="false") as screen:
         screen.until("importance 0.5")
         screen.press("/deduced")
@@ -60,7 +61,7 @@ def test_words_typed_at_once_after_a_slash_are_no_keys_of_the_list(project):
 
 def test_colours_are_those_of_the_terminal(project):
     """A theme with colours of its own could be unreadable on a light or on a dark ground."""
-    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))
+    write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", TERM="xterm-256color", NO_COLOR="") as screen:
         screen.until("importance 0.5")
         colours = set(COLOURED.findall(screen.raw))

@@ -4,12 +4,15 @@ import pytest
 
 from mimo.extensions.browse.model import KEYS
 from mimo.project.trust import Trust
-from tests.extensions.browse.conftest import browse, note, write
+from tests.extensions.browse.conftest import browse
+from tests.kit import memory, write
 
 
 def test_markup_and_control_characters_of_a_memory_are_only_text(call, project):
     hostile = "[bold red]x[/] [@click=app.quit]y[/] \x1b]0;title\x07 \u202ereversed \x1b[31mred"
-    write(project, "facts/a.md", note("a", f"{hostile}\n\n[link=http://z]z[/link] &#x202e;entity"))
+    write(
+        project, "facts/a.md", memory("a", f"{hostile}\n\n[link=http://z]z[/link] &#x202e;entity")
+    )
 
     async def play(screen):
         text = await screen.until("[link=http://z]z[/link]")
@@ -20,7 +23,7 @@ def test_markup_and_control_characters_of_a_memory_are_only_text(call, project):
 
 
 def test_untrusted_and_private_memories_are_labelled(call, home, project):
-    write(project, "private/facts/a.md", note("a", "A secret place"))
+    write(project, "private/facts/a.md", memory("a", "A secret place"))
     Trust(home, project).forget()
 
     async def play(screen):

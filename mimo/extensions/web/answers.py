@@ -36,7 +36,6 @@ from mimo.api import (
     command,
     edge_problems,
     edge_row,
-    files,
     finding,
     frozen,
     handle_of,
@@ -238,7 +237,7 @@ def list_(
     **filters: Unpack[rows.Filters],
 ) -> Rows:
     """Return one page of the memories, newest first"""
-    conditions = _trusted(rows.narrowed(call, **filters), trust)
+    conditions = _narrowed(call, trust, **filters)
     page = finding.listing(call, finding.Options(filter=conditions, limit=limit, offset=offset))
     return Rows(memories=_rows(call, page.records), total=page.total, offset=offset)
 
@@ -253,7 +252,7 @@ def search(
     **filters: Unpack[rows.Filters],
 ) -> Matches:
     """Return the memories that match a query, best first"""
-    conditions = _trusted(rows.narrowed(call, **filters), trust)
+    conditions = _narrowed(call, trust, **filters)
     options = finding.Options(filter=conditions, limit=limit)
     hits, answer = finding.search_with_user(call, query, options, counted=False)
     by_id = {
@@ -273,9 +272,9 @@ def search(
     return Matches(query=query, matches=matches, notice=answer.notice)
 
 
-def _trusted(filter: Filter, trust: TrustLabel | None) -> Filter:
+def _narrowed(call: Call, trust: TrustLabel | None, **filters: Unpack[rows.Filters]) -> Filter:
     return replace(
-        filter,
+        rows.narrowed(call, **filters),
         approved=trust is TrustLabel.TRUSTED,
         unapproved=trust is TrustLabel.UNTRUSTED,
     )
@@ -387,9 +386,10 @@ def contents(
         pitfalls=tuple(
             edge_row(edge, Pitfall)
             for edge in sorted(
-                sources.project_edges(call), key=lambda edge: (_severe(edge), edge.id)
+                sources.project_edges(call, shared=not private),
+                key=lambda edge: (_severe(edge), edge.id),
             )
-            if (untrusted or edge.trusted) and (private or not files.is_private(edge.file))
+            if untrusted or edge.trusted
         ),
     )
 
@@ -488,17 +488,15 @@ def _chain(group: Sequence[Record], by_id: dict[str, Row]) -> Chain:
     return Chain(
         topic=_topic(group),
         versions=tuple(by_id[record.memory.id] for record in group),
-        links=tuple(_arcs(group, ids)),
+        links=tuple(
+            Arc(source=record.memory.id, target=link.to, type=link.type)
+            for record in group
+            for link in record.memory.links
+            if link.to in ids
+        ),
     )
 
 
 def _topic(group: Sequence[Record]) -> str:
     topics = (record.memory.topic for record in group if record.memory.topic)
     return next(topics, group[0].memory.heading)
-
-
-def _arcs(group: Sequence[Record], ids: set[str]) -> Iterable[Arc]:
-    for record in group:
-        for link in record.memory.links:
-            if link.to in ids:
-                yield Arc(source=record.memory.id, target=link.to, type=link.type)

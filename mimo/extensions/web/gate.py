@@ -6,13 +6,11 @@ to a port on loopback. `docs/web.md` lists those threats, and which rule here an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mimo.api import loopback
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ENTRY = "/#in="
 """Precedes the token in the URL. Browsers send no part after `#` to any server."""
@@ -67,9 +65,6 @@ class Gate:
                 headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*message.get("headers", ()), *headers]
             await send(message)
-
-        from starlette.requests import Request
-        from starlette.responses import PlainTextResponse
 
         request = Request(scope)
         try:

@@ -185,6 +185,12 @@ def test_a_change_leaves_opened_details_open(page: Page) -> None:
     assert page.focused.tag_name == "summary"
 
 
+def read(page: Page, id: str) -> None:
+    """Opens the text of an item, after which it can be approved."""
+    page.wait(lambda: card(page, id, "Read it"))
+    page.wait(lambda: page.all(f"[data-key^='untrusted {id} '] .primary"))
+
+
 @pytest.mark.parametrize(
     ("button", "message"), [("primary", "Approved."), ("danger", "Removed.Undo")]
 )
@@ -193,8 +199,7 @@ def test_two_clicks_decide_once(page: Page, button: str, message: str) -> None:
     add(page, id, "Read me.")
     shown = f"[data-key^='untrusted {id} ']"
     page.show("review", shown)
-    page.wait(lambda: card(page, id, "Read it"))
-    page.wait(lambda: page.all(f"{shown} .{button}"))
+    read(page, id)
     with requests(page, SEND, to="/api/decide"):
         clicked_twice(page, f"{shown} .{button}")
         page.wait(lambda: not page.all(shown))
@@ -204,6 +209,19 @@ def test_two_clicks_decide_once(page: Page, button: str, message: str) -> None:
             clicked_twice(page, "#messages button")
             page.wait(lambda: page.all(shown))
             assert page.run("return window.sent.length") == 2
+
+
+def test_a_text_that_was_opened_stays_open_while_another_is_decided(page: Page) -> None:
+    for id in ("fact_one", "fact_two"):
+        add(page, id, f"Read {id}.")
+    page.show("review", "[data-key^='untrusted fact_two ']")
+    for id in ("fact_one", "fact_two"):
+        read(page, id)
+    assert card(page, "fact_one", "Approve")
+    page.wait(lambda: not page.all("[data-key^='untrusted fact_one ']"))
+    assert page.all("[data-key^='untrusted fact_two '] .quoted")[0].text == "Read fact_two."
+    assert card(page, "fact_two", "Approve")
+    page.wait(lambda: not page.all("[data-key^='untrusted fact_two ']"))
 
 
 def test_a_long_text_is_read_by_keys_before_it_is_approved(page: Page) -> None:

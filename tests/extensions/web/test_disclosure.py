@@ -94,7 +94,7 @@ def test_each_memory_has_its_labels_on_each_route(
                 assert row.get("private", False) is is_private, row
                 assert (row.get("trust") == "untrusted") is is_unapproved, row
             elif word in row["title"] and "kind" in row:
-                # An item names the file, whose folder is a label; of several memories, the least trust.
+                # An item names the file, whose folder is a label. Its trust is the least of all.
                 assert ("/private/" in row["file"]) is is_private, row
                 assert (row.get("trust") == "untrusted") >= is_unapproved, row
     successors = {row["superseded_by"] for row in titled if "superseded_by" in row}

@@ -1,6 +1,6 @@
 // The page as a whole: addresses and their views, search as you type, keys, live updates.
 
-import { h, replaceContent, viewLink } from "./dom.js";
+import { button, h, replaceContent, viewLink } from "./dom.js";
 import { described } from "./errors.js";
 import { useZone } from "./format.js";
 import { decisionsView } from "./decisions.js";
@@ -235,7 +235,7 @@ class Page {
     };
     const before = this.state.dataset.state;
     this.state.dataset.state = state;
-    const reload = h("button", { type: "button", click: () => this.show({ keep: true }) }, "Show it");
+    const reload = button("Show it", () => this.show({ keep: true }));
     this.state.replaceChildren(...(texts[state] ? [texts[state]] : []), ...(state === "newer" ? [reload] : []));
     this.state.hidden = !texts[state];
     if (state === "live" && before === "lost") this.refresh();
@@ -249,7 +249,7 @@ class Page {
       shown.remove();
       undo();
     };
-    const shown = h("p", {}, text, undo && h("button", { type: "button", click }, "Undo"));
+    const shown = h("p", {}, text, undo && button("Undo", click));
     this.messages.append(shown);
     if (this.messages.children.length > MOST_MESSAGES) this.messages.firstChild.remove();
     setTimeout(remove, MESSAGE_MS);

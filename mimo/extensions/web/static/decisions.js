@@ -1,7 +1,7 @@
 // Decisions by topic, each with the versions that replaced one another.
 
 import { h, memoryLink, viewLink } from "./dom.js";
-import { count, empty, labels, time } from "./format.js";
+import { count, empty, label, labels, time } from "./format.js";
 import { pagedList } from "./paging.js";
 
 const PAGE = 40;
@@ -81,7 +81,7 @@ function chain({ topic, versions, links }) {
       {},
       h("span", { dir: "auto" }, topic),
       versions.length > 1 && h("small", {}, count(versions.length, "version")),
-      several && h("span", { class: "label warn" }, `${current.length} are current`),
+      several && label(`${current.length} are current`, "warn"),
     ),
     h("ol", { class: "chain" }, items),
   );

@@ -22,6 +22,11 @@ export function h(tag, attributes, ...children) {
   return element;
 }
 
+/** Returns a button. */
+export function button(text, click, attributes = {}) {
+  return h("button", { type: "button", click, ...attributes }, text);
+}
+
 /** Returns an element of a drawing. */
 export function svg(tag, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);

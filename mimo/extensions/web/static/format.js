@@ -50,20 +50,23 @@ export function typeMark(type) {
   return h("span", { class: "type", "data-type": type }, type);
 }
 
+/** Returns a label of a kind, which has a colour. */
+export function label(text, kind = "", title = null) {
+  return h("span", { class: `label ${kind}`.trim(), title }, text);
+}
+
 /** Returns the labels that a reader must not miss. */
 export function labels(memory) {
   const outcome = memory.outcome?.toLowerCase();
   return [
-    outcome && h("span", { class: `label ${outcome}` }, outcome),
-    memory.closed && h("span", { class: "label success" }, memory.closed),
-    memory.superseded_by && h("span", { class: "label old" }, "superseded"),
-    memory.competing?.length && h("span", { class: "label warn" }, "competing"),
-    memory.trust === "untrusted" &&
-      h("span", { class: "label warn", title: "Not approved on this machine" }, "untrusted"),
-    memory.scope === "user" &&
-      h("span", { class: "label", title: "Your memory for all projects" }, "yours"),
-    memory.private && h("span", { class: "label", title: "Never in git" }, "private"),
-    memory.stale && h("span", { class: "label warn", title: memory.stale }, "stale"),
+    outcome && label(outcome, outcome),
+    memory.closed && label(memory.closed, "success"),
+    memory.superseded_by && label("superseded", "old"),
+    memory.competing?.length && label("competing", "warn"),
+    memory.trust === "untrusted" && label("untrusted", "warn", "Not approved on this machine"),
+    memory.scope === "user" && label("yours", "", "Your memory for all projects"),
+    memory.private && label("private", "", "Never in git"),
+    memory.stale && label("stale", "warn", memory.stale),
   ].filter(Boolean);
 }
 
@@ -85,7 +88,7 @@ export function row(memory, { passage, terms = [], weak = false, date = true } =
         { class: "row-head" },
         h("span", { class: "row-title", dir: "auto" }, marked(memory.title, terms)),
         labels(memory),
-        weak && h("span", { class: "label" }, "weak match"),
+        weak && label("weak match"),
       ),
       h(
         "span",

@@ -1,6 +1,6 @@
 // The graph of linked memories, drawn on a canvas: zoom, move, filter by type, focus on one.
 
-import { h, memoryLink, viewLink, visible } from "./dom.js";
+import { button, h, memoryLink, viewLink, visible } from "./dom.js";
 import { count, empty, labels, time, typeMark } from "./format.js";
 import { place } from "./layout.js";
 
@@ -124,14 +124,13 @@ class Drawing {
   }
 
   #zoomBar() {
-    const button = (text, name, click) =>
-      h("button", { type: "button", "aria-label": name, title: name, click }, text);
+    const named = (text, name, click) => button(text, click, { "aria-label": name, title: name });
     return h(
       "div",
       { class: "graph-zoom", role: "group", "aria-label": "Zoom" },
-      button("+", "Zoom in", () => this.#zoom(1.4)),
-      button("−", "Zoom out", () => this.#zoom(1 / 1.4)),
-      button("Fit", "Show everything", () => this.#fit()),
+      named("+", "Zoom in", () => this.#zoom(1.4)),
+      named("−", "Zoom out", () => this.#zoom(1 / 1.4)),
+      named("Fit", "Show everything", () => this.#fit()),
     );
   }
 

@@ -1,6 +1,6 @@
 // Lists that are read in pages: each click on "Show more" adds one.
 
-import { h, replaceContent } from "./dom.js";
+import { button, h, replaceContent } from "./dom.js";
 import { sentence } from "./errors.js";
 
 const MOST_AT_ONCE = 1000;
@@ -19,7 +19,7 @@ export async function pagedList({ size, field, read, draw, state, signal, messag
   const show = () => {
     const left = total - items.length;
     const text = isReading ? "Reading…" : `Show more (${left.toLocaleString("en")} left)`;
-    const more = left > 0 && h("button", { class: "more", type: "button", "data-key": "more", click: grow }, text);
+    const more = left > 0 && button(text, grow, { class: "more", "data-key": "more" });
     replaceContent(body, [...draw(items), more]);
   };
 

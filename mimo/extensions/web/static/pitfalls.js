@@ -1,7 +1,7 @@
 // Known pitfalls, the most severe first.
 
 import { h } from "./dom.js";
-import { count, empty } from "./format.js";
+import { count, empty, label } from "./format.js";
 
 /** Shows every pitfall with its way around it. */
 export async function pitfallsView({ source, signal, announce }) {
@@ -32,9 +32,9 @@ function card(pitfall) {
     h(
       "p",
       { class: "row-head" },
-      h("span", { class: `label ${pitfall.severity}` }, pitfall.severity),
+      label(pitfall.severity, pitfall.severity),
       h("strong", { class: "row-title", dir: "auto" }, pitfall.title),
-      pitfall.trust === "untrusted" && h("span", { class: "label warn" }, "untrusted"),
+      pitfall.trust === "untrusted" && label("untrusted", "warn"),
     ),
     !isOld && h("p", { dir: "auto" }, pitfall.description),
     pitfall.workaround && h("p", { class: "workaround", dir: "auto" }, pitfall.workaround),

@@ -1,8 +1,8 @@
 // The items that need a decision of the user, and the decisions.
 
-import { h, memoryLink } from "./dom.js";
+import { button, h, memoryLink } from "./dom.js";
 import { sentence } from "./errors.js";
-import { count, empty, time } from "./format.js";
+import { count, empty, label, time } from "./format.js";
 
 const KINDS = {
   unreadable: "Files that can’t be read",
@@ -29,12 +29,14 @@ export async function reviewView({ source, state, signal, announce, reload, mess
   const review = await source.review(quick, signal);
   const total = count(review.total, "item");
   announce(total);
+  state.texts ??= new Map(); // What the user has read stays open if the list is drawn again.
   let isDeciding = false;
   // One after the other, each on items that are shown after the one before.
   const decide = async (decision, done) => {
     if (isDeciding) return;
     isDeciding = true;
     state.compares = decision.kind === SLOW;
+    state.texts.delete(decision.id);
     try {
       const { undo } = await source.decide(decision);
       message(done, undo && (() => decide({ action: "undo", id: undo }, "It is back.")));
@@ -44,6 +46,7 @@ export async function reviewView({ source, state, signal, announce, reload, mess
     await reload();
     isDeciding = false;
   };
+  const view = { source, state, signal, decide, reload };
   const cut =
     review.items.length < review.total &&
     h("p", { class: "notice" }, `The most urgent ${review.items.length} are shown.`);
@@ -51,12 +54,12 @@ export async function reviewView({ source, state, signal, announce, reload, mess
     h("h1", {}, "Review", h("small", {}, total)),
     cut,
     review.total ? null : empty("Nothing to review", "Every memory is approved and current."),
-    ...sections(review, source, decide),
-    duplicates(source, state, signal, decide),
+    ...sections(review, view),
+    duplicates(view),
   ];
 }
 
-function sections(review, source, decide) {
+function sections(review, view) {
   const kinds = Object.keys(KINDS).filter((kind) => review.items.some((item) => item.kind === kind));
   return kinds.map((kind) =>
     h(
@@ -67,14 +70,15 @@ function sections(review, source, decide) {
       h(
         "ul",
         { class: "cards" },
-        review.items.filter((item) => item.kind === kind).map((item) => card(item, source, decide)),
+        review.items.filter((item) => item.kind === kind).map((item) => card(item, view)),
       ),
     ),
   );
 }
 
 /** Returns a button that looks for near-duplicates, or those that are left after a decision on one. */
-function duplicates(source, state, signal, decide) {
+function duplicates(view) {
+  const { source, state, signal } = view;
   const area = h("div", { class: "more" });
   const look = async () => {
     area.replaceChildren(h("p", { class: "muted", role: "status" }, "Comparing the newest memories…"));
@@ -82,13 +86,13 @@ function duplicates(source, state, signal, decide) {
       const review = await source.review([SLOW], signal);
       const none = h("p", { class: "muted" }, "There are no near-duplicates.");
       area.classList.add("compared");
-      area.replaceChildren(...(review.total ? sections(review, source, decide) : [none]));
+      area.replaceChildren(...(review.total ? sections(review, view) : [none]));
     } catch (error) {
-      if (!signal.aborted) area.replaceChildren(failed(error), button);
+      if (!signal.aborted) area.replaceChildren(failed(error), start);
     }
   };
-  const button = h("button", { type: "button", click: look }, "Look for near-duplicates");
-  area.append(button);
+  const start = button("Look for near-duplicates", look);
+  area.append(start);
   if (state.compares) look();
   state.compares = false;
   return area;
@@ -98,7 +102,7 @@ function failed(error) {
   return h("p", { class: "notice bad" }, sentence(error));
 }
 
-function card(item, source, decide) {
+function card(item, view) {
   const place = item.line ? `${item.file}:${item.line}` : item.file;
   return h(
     "li",
@@ -111,11 +115,11 @@ function card(item, source, decide) {
         : h("strong", { class: "row-title" }, item.file),
       item.trust === "untrusted" &&
         item.kind !== "untrusted" &&
-        h("span", { class: "label warn" }, "untrusted"),
+        label("untrusted", "warn"),
     ),
     item.kind !== "untrusted" && h("p", { class: "muted" }, item.why),
-    BY_CHOICE.includes(item.kind) ? choices(item, decide) : null,
-    item.id ? actions(item, source, decide) : null,
+    BY_CHOICE.includes(item.kind) ? choices(item, view.decide) : null,
+    item.id ? actions(item, view) : null,
     h("p", { class: "row-about" }, h("code", {}, place)),
     terminal(item),
   );
@@ -141,36 +145,30 @@ function choices(item, decide) {
         : null,
       h("blockquote", { class: "version", dir: "auto" }, choice.text || "(nothing)"),
       !choice.obstacle &&
-        h("button", { type: "button", click: take(String(choice.number)) }, "Keep this one"),
+        button("Keep this one", take(String(choice.number))),
     ),
   );
   const both = item.actions.some((action) => action.endsWith("--take both"));
   return [
     h("ol", { class: "choices" }, list),
-    both && h("p", {}, h("button", { type: "button", click: take("both") }, "Keep both")),
+    both && h("p", {}, button("Keep both", take("both"))),
   ];
 }
 
-function actions(item, source, decide) {
+function actions(item, view) {
+  const { decide } = view;
   const common = { id: item.id, kind: item.kind };
-  const hide = h(
-    "button",
-    {
-      type: "button",
-      click: () => decide({ action: "hide", ...common, seen: item.seen }, "Hidden until it changes."),
-    },
-    "Hide",
+  const hide = button("Hide", () =>
+    decide({ action: "hide", ...common, seen: item.seen }, "Hidden until it changes."),
   );
-  if (item.kind === "untrusted") return untrusted(item, source, decide, hide);
+  if (item.kind === "untrusted") return untrusted(item, view, hide);
   return item.kind === "versions" ? null : h("p", { class: "actions" }, hide);
 }
 
 /** Returns the actions on an unapproved memory: its text is shown before it can be approved. */
-function untrusted(item, source, decide, hide) {
+function untrusted(item, { source, state, decide, reload }, hide) {
   const area = h("div", {});
-  const read = h("button", { type: "button", class: "read" }, "Read it");
-  const bar = h("p", { class: "actions" }, read, hide);
-  read.addEventListener("click", async () => {
+  const read = async () => {
     area.replaceChildren(h("p", { class: "quoted muted" }, "Reading…"));
     let page;
     try {
@@ -179,30 +177,26 @@ function untrusted(item, source, decide, hide) {
       area.replaceChildren(failed(error));
       return;
     }
+    state.texts.set(item.id, { of: item.seen, page });
+    if (!area.isConnected) reload();
+    else draw(page).focus({ preventScroll: true }); // On the text, not on a button: it is to be read first.
+  };
+  const draw = (page) => {
     const common = { id: item.id, kind: item.kind, seen: page.seen };
-    const approve = h(
-      "button",
-      {
-        type: "button",
-        class: "primary",
-        click: () => decide({ action: "approve", ...common }, "Approved."),
-      },
-      "Approve",
-    );
-    const remove = h(
-      "button",
-      {
-        type: "button",
-        class: "danger",
-        click: () => decide({ action: "remove", ...common }, "Removed."),
-      },
-      "Reject and remove",
-    );
+    const approve = () => decide({ action: "approve", ...common }, "Approved.");
+    const remove = () => decide({ action: "remove", ...common }, "Removed.");
     const text = h("pre", { class: "quoted", tabindex: "0", dir: "auto" }, page.written.trim());
     area.replaceChildren(...[text, header(page)].filter(Boolean));
-    bar.replaceChildren(approve, remove, hide);
-    text.focus({ preventScroll: true }); // On the text, not on a button: it is to be read first.
-  });
+    bar.replaceChildren(
+      button("Approve", approve, { class: "primary" }),
+      button("Reject and remove", remove, { class: "danger" }),
+      hide,
+    );
+    return text;
+  };
+  const bar = h("p", { class: "actions" }, button("Read it", read, { class: "read" }), hide);
+  const known = state.texts.get(item.id);
+  if (known?.of === item.seen) draw(known.page);
   return h("div", {}, area, bar);
 }
 

@@ -267,6 +267,7 @@ def stage(
     """A stage in the project, in which git works as Ann, unless a repository names another user."""
     monkeypatch.chdir(project)
     monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(Path(__file__).with_name("gitconfig")))
     for role in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{role}_DATE", NOW.isoformat())

@@ -16,7 +16,7 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.spec import to_json
 from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.errors import Denied, Invalid
+from mimo.errors import Denied
 from mimo.features import audit
 from mimo.mind import Mind
 from mimo.operations.asking import MARKS, NAMED, agent_of
@@ -61,23 +61,6 @@ def events(call: Call) -> list[dict[str, Any]]:
     return [link.event for link in audit.recorded(call, None, None)]
 
 
-def forbid(call: Call, text: str) -> None:
-    (call.mind.folder / "policy.yaml").write_text(text, encoding="utf-8")
-
-
-@pytest.mark.req("003-06")
-@pytest.mark.attack(PRIVATE)
-def test_an_agent_finds_what_another_project_shares_and_nothing_private(
-    call: Call, other: Call
-) -> None:
-    answer = everywhere(call, threshold=0.0, limit=50)
-
-    assert [row["content"] for row in answer["results"]] == ["The launch is on Monday"]
-    assert SECRET not in json.dumps(answer)
-    with pytest.raises(Invalid):
-        everywhere(call, private=True)
-
-
 @pytest.mark.attack(PRIVATE)
 def test_no_id_of_a_private_memory_of_another_project_is_named(call: Call, other: Call) -> None:
     first = call_tool(
@@ -117,48 +100,6 @@ def test_no_id_of_a_private_memory_of_another_project_is_named(call: Call, other
 
 
 @pytest.mark.attack(PRIVATE)
-def test_a_shared_successor_is_named_although_a_private_one_is_newer(
-    call: Call, other: Call
-) -> None:
-    """The first was superseded twice, on two branches; only the private successor is hidden."""
-    for folder, name, date in (
-        ("decisions", "first", "01"),
-        ("decisions", "second", "02"),
-        ("private/decisions", "4711-hidden", "03"),
-    ):
-        path = other.mind.folder / folder / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        links = "" if name == "first" else "links:\n  - {to: first, type: supersedes}\n"
-        header = f"type: decision\ntopic: {name}\ncreated: 2026-11-{date}T08:00:00Z\n{links}"
-        path.write_text(f"---\n{header}---\nLaunch code, {name}\n", encoding="utf-8")
-    other.mind.trust.approve(
-        other.mind.store.digest(path) for path in other.mind.store.stamps() if path.endswith(".md")
-    )
-
-    own = {row["id"]: row for row in call_tool(other, "mind_list")["memories"]}
-    listed = call_tool(call, "mind_list", PERSON, all_projects=True)["memories"]
-    assert not call_tool(call, "mind_list", PERSON, all_projects=True, offset=2**63 - 1)["memories"]
-    matches = everywhere(call, threshold=0.0, limit=50)["results"]
-
-    assert own["first"]["superseded_by"] == "4711-hidden"
-    for rows in (listed, matches):
-        (row,) = [row for row in rows if row["id"] == "first"]
-        assert row["superseded_by"] == "second"
-    assert "4711-hidden" not in json.dumps([listed, matches])
-
-
-def test_a_person_finds_private_memories_elsewhere_only_if_asked_for(
-    call: Call, other: Call
-) -> None:
-    assert SECRET not in json.dumps(everywhere(call, PERSON, threshold=0.0))
-
-    answer = everywhere(call, PERSON, threshold=0.0, private=True)
-
-    (row,) = [row for row in answer["results"] if SECRET in row["content"]]
-    assert (row["private"], row["project"]) == (True, "diary")
-
-
-@pytest.mark.attack(PRIVATE)
 def test_an_agent_with_a_shell_is_not_taken_for_a_person(
     call: Call,
     other: Call,
@@ -178,47 +119,6 @@ def test_an_agent_with_a_shell_is_not_taken_for_a_person(
         monkeypatch.delenv(mark)
     record_property("tried", 1 + len(MARKS))
     assert events(call)[-1]["agent"] == "goose"
-
-
-def test_the_own_private_memories_are_found_as_before(call: Call, other: Call) -> None:
-    assert SECRET in json.dumps(call_tool(other, "mind_search", query="launch code"))
-    assert SECRET in json.dumps(everywhere(other))
-
-
-@pytest.mark.attack(POLICY)
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        (
-            "tool_permissions: {mind_search: {operations: []}}\n",
-            "its policy does not permit `mind_search`",
-        ),
-        (
-            'tool_permissions: {"*": {operations: [write]}}\n',
-            "its policy does not permit `mind_search`",
-        ),
-        ("tool_permissions: {mind_serch_4711: {operation: []}}\n", "its policy is invalid"),
-        (
-            "rate_limits: {tools: {mind_search: {sustained: 0.001, burst: 1}}}\n",
-            "its policy permits no more calls for now",
-        ),
-    ],
-)
-def test_another_project_is_searched_as_its_own_policy_permits(
-    call: Call, other: Call, policy: str, reason: str
-) -> None:
-    call_tool(call, "mind_add", PERSON, content="The launch pad is clean")
-    forbid(other, policy)
-    if "rate_limits" in policy:
-        everywhere(call)
-
-    answer = everywhere(call, threshold=0.0)
-
-    assert {row["project"] for row in answer["results"]} == {"shop"}
-    assert f"diary was skipped: {reason}" in answer["notice"]
-    assert "4711" not in json.dumps(answer)
-    assert [event["status"] for event in events(other)][-1] == "denied"
-    assert events(other)[-1]["agent"] == "claude-code"
 
 
 @pytest.mark.attack(POLICY)
@@ -249,12 +149,6 @@ def test_a_status_looks_at_no_file_of_other_projects(call: Call, other: Call, mo
     monkeypatch.setattr(MemoryStore, "walk", noted)
     assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 1
     assert len(walked) == 1
-
-
-def test_the_status_counts_other_projects_without_private_memories(call: Call, other: Call) -> None:
-    assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 1
-    forbid(other, "tool_permissions: {mind_status: {operations: []}}\n")
-    assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 0
 
 
 @pytest.mark.parametrize("broken", ["error", "fault"])

@@ -170,18 +170,6 @@ def test_changes_of_tracked_private_files_are_not_committed(
 
 
 @pytest.mark.attack(KIND)
-def test_a_private_file_that_is_staged_already_is_not_committed(
-    repository: Path, call: Call
-) -> None:
-    private = next((repository / ".mind" / "private").rglob("*.md"))
-    git(repository, "add", "-f", str(private))
-
-    sync(call)
-
-    assert all(is_shared(path) for path in committed(repository))
-
-
-@pytest.mark.attack(KIND)
 def test_another_name_of_a_private_folder_is_known_by_its_identity(
     repository: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,21 +179,6 @@ def test_another_name_of_a_private_folder_is_known_by_its_identity(
     monkeypatch.setattr(commit, "_identity", lambda path: identity(real if path == alias else path))
     sync(call)
     assert not [path for path in committed(repository) if "PRIVAT~1" in path]
-
-
-@pytest.mark.attack(KIND)
-def test_file_names_are_taken_literally(repository: Path, call: Call) -> None:
-    (repository / RULES).unlink()
-    names = ("*.md", "[x].md", ":(top)x.md", ":!a.md", "a\tb.md", "ü.md", "-x.md")
-    for name in names:
-        write(repository, f".mind/{name}")
-    write(repository, ".mind/library/.git/HEAD", "ref: refs/heads/main\n")
-    git(repository / ".mind" / "library", "init", "-q")
-    sync(call)
-    raw = git(repository, "ls-files", "-z", "--", ".mind").split("\0")
-    assert {f".mind/{name}" for name in names} <= set(raw)
-    assert all(is_shared(path) for path in raw if path)
-    assert ".mind/library" not in raw
 
 
 @pytest.mark.attack("private text in shared output")
@@ -247,26 +220,6 @@ def test_a_difference_for_a_forge_mentions_and_refers_to_nothing(
     assert not re.search(r"[@#!~&](?!&#8203;|#8203;|8203;)\w", outside_code)
     assert "`" not in outside_code.replace("\\`", "")
     record_property("tried", len(REFERENCES))
-
-
-@pytest.mark.attack("mention in a review that notifies others")
-def test_the_message_of_a_commit_mentions_nobody_and_closes_no_issue(
-    repository: Path, call: Call
-) -> None:
-    for title in ("Fixes #12, thanks @ann", "Closes acme/shop#7 and GH-9"):
-        saving.store(call, saving.draft(Kind.FACT, title))
-    sync(call)
-    message = git(repository, "log", "-1", "--format=%B")
-    assert "Fixes # 12, thanks @ ann" in message
-    assert "Closes acme/shop# 7 and GH- 9" in message
-
-
-def test_a_memory_that_supersedes_a_private_one_is_private(call: Call) -> None:
-    old = saving.store(call, saving.draft(Kind.DECISION, "Leave in May"), private=True)
-    new = decisions.supersede(
-        call, old.memory.id, saving.draft(Kind.DECISION, "Leave in June"), reason=None
-    )
-    assert new.record.place.private
 
 
 @pytest.mark.attack(KIND)

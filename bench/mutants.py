@@ -171,7 +171,7 @@ MODULES = (
             Mutant("start.memory.created < second", "start.memory.created > second"),
             Mutant("if start.memory.id == second.memory.id:", "if False:"),
             Mutant("link_type in (None, old.type)", "link_type in (None,)"),
-            Mutant("    if not exists:", "    if True:"),
+            Mutant("already=exists or None,", "already=None,"),
         ),
     ),
     Module(

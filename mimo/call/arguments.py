@@ -159,6 +159,7 @@ def _json(param: Param, value: Any) -> Any:
         raise _Wrong(param, "must be an object", value)
     if levels(value) > MAX_DEPTH:
         raise _Wrong(param, f"must be nested at most {MAX_DEPTH} levels deep", value)
+    value = _with_lists(value)
     try:
         same = to_json(value)
     except (TypeError, ValueError):
@@ -166,6 +167,13 @@ def _json(param: Param, value: Any) -> Any:
     if same != value:
         raise _Wrong(param, "must be JSON in UTF-8", value)
     return same
+
+
+def _with_lists(value: Any) -> Any:
+    """Returns a value with tuples as lists, which a program in Python may pass."""
+    if isinstance(value, Mapping):
+        return {key: _with_lists(inner) for key, inner in value.items()}
+    return [_with_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _text(param: Param, shape: Shape, value: str) -> str:

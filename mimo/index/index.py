@@ -121,13 +121,15 @@ class Reader(Queries):
         limit: int,
         threshold: float,
         nearest: int = 0,
-        now: datetime,
+        now: datetime | None,
+        by_meaning: bool = False,
     ) -> Found:
         """Returns the memories that best match `text`, best first, none below `threshold`.
 
-        If none reaches the threshold, returns the best `nearest`.
+        If none reaches the threshold, returns the best `nearest`. Without `now`, neither their age
+        nor a time in the text counts. With `by_meaning`, meaning counts also if words suffice.
         """
-        request = Request(text, filter, limit, threshold, nearest, now)
+        request = Request(text, filter, limit, threshold, nearest, now, by_meaning)
         answer, is_whole = self.ask(self.index.search_tables, request)
         if not is_whole:  # The search found the file of vectors damaged.
             answer, _ = self.ask(self.index.search_tables, request)

@@ -146,7 +146,10 @@ class Request(NamedTuple):
     threshold: float
     nearest: int
     """The number of memories to return if none reaches the threshold."""
-    now: datetime
+    now: datetime | None
+    """None if neither age nor a time in the query counts."""
+    by_meaning: bool = False
+    """True if meaning counts, too, where words suffice for the first matches."""
 
 
 @frozen

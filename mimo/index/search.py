@@ -147,7 +147,7 @@ def search(source: Source, request: Request) -> Found:
     candidates = Candidates(source, keys, request.filter)
     ranked = ranker.rank(candidates.listed, candidates.around)
     notice: str | None = None
-    if not words_suffice(ranked):
+    if request.by_meaning or not words_suffice(ranked):
         candidates, cosines, notice = _compared(source, request, candidates, ranked)
         ranked = ranker.rank(candidates.listed, candidates.around, cosines)
     related = [match for match in ranked if match.score >= request.threshold]

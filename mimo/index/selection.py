@@ -110,6 +110,9 @@ def condition(
     terms = [dialect.visible.format(row)]
     terms += [term for name, term in switches.items() if getattr(filter, name)]
     values: list[str | int] = []
+    if filter.ids is not None:
+        terms.append(f"{row}.id IN ({marks(filter.ids)})" if filter.ids else "1 = 0")
+        values += sorted(filter.ids)
     if filter.types is not None:
         terms.append(f"{row}.type IN ({marks(filter.types)})" if filter.types else "1 = 0")
         values += sorted(kind.value for kind in filter.types)

@@ -293,6 +293,8 @@ def check_unit(name: str, value: float) -> float:
 class Filter:
     """Conditions that a memory must meet, all of them; the empty filter admits every memory."""
 
+    ids: frozenset[str] | None = None
+    """Any of these ids; a database takes some ten thousand."""
     types: frozenset[Kind] | None = None
     tags: frozenset[str] = frozenset()
     """Every one of these tags is on the memory, in upper or lower case."""

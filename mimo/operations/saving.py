@@ -361,8 +361,8 @@ def check_file(call: Call, data: bytes, path: str, *, previous: bytes | None = N
     """Raises `Invalid` for a fault of a readable file, unless it is in `previous` as well.
 
     Faults are a value of front matter that has no meaning, a type that is not that of the folder, a
-    missing one if the folder has none, a link to a missing memory, and a text that is empty or too
-    long.
+    missing one if the folder has none, a link to a missing memory, and a text that is too long, or
+    empty without a title.
     """
     faults = _faults(call, data, path)
     earlier = _faults(call, previous, path) if faults and previous else {}
@@ -395,7 +395,8 @@ def _faults(call: Call, data: bytes, path: str) -> dict[tuple[str, str], str]:
     parsed = parse(data, path=path, modified=_NEVER)
     if not isinstance(parsed, Problem):
         try:
-            check_content(parsed.memory.content)
+            # A title suffices: programs create files that they fill later.
+            check_content(parsed.memory.content or parsed.memory.title or "")
         except Invalid as error:
             faults["content", ""] = error.message
     return faults

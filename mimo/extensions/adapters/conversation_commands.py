@@ -35,7 +35,7 @@ def read(
     call: Call,
     conversation: Name,
     *,
-    limit: Annotated[int | None, Arg("Number of turns; all by default")] = None,
+    limit: Annotated[int | None, Arg("Number of turns; all by default, and below 0")] = None,
 ) -> Turns:
     """Return the last turns of a conversation"""
     return Turns(turns=tuple(conversations.newest(call, conversation, limit)))

@@ -59,9 +59,9 @@ def _packed(turn: Any) -> str:
 
 
 def newest(call: Call, conversation: str, limit: int | None) -> list[Any]:
-    """Returns the last turns of a conversation, all without a limit, in their order."""
+    """Returns the last turns of a conversation in their order; all without a limit, or below 0."""
     query = "SELECT turn FROM turns WHERE conversation = ? ORDER BY place DESC LIMIT ?"
-    values = (_checked(conversation), -1 if limit is None else max(0, limit))
+    values = (_checked(conversation), -1 if limit is None else max(-1, limit))
     with _database(call) as database, database.reading() as connection:
         rows = connection.execute(query, values).fetchall() if connection else []
     return [json.loads(text) for (text,) in reversed(rows)]

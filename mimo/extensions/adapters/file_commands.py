@@ -391,16 +391,17 @@ def _draft(call: Call, path: str, place: str, text: str) -> Memory:
         raise Invalid(f"{line}{error.reason}", hint="nothing was written") from None
     fields = {key: value for key, value in header.items() if key.lower() not in _OF_MIND}
     kind = _kind(path, place, fields.pop("type", None))
-    header = {"id": "new", "type": kind.value, **fields}
+    words = memory_files.title_of(path)
     body = document.body if document else ""
+    if words and not body.strip():
+        fields.setdefault("title", words)
+    header = {"id": "new", "type": kind.value, **fields}
     content = f"---\n{front_matter.emitted_lines(header)}---\n{body}".encode("utf-8", "replace")
     parsed = codec.parse(content, path=place, modified=call.mind.now())
     if isinstance(parsed, Problem):
         raise Invalid(parsed.reason, hint="nothing was written")
     saving.check_file(call, content, place)
     memory = parsed.memory
-    name = path.rpartition("/")[2].rpartition(".")[0]
-    words = " ".join(name.replace("_", " ").replace("-", " ").split())
     return replace(memory, title=memory.title or words or None)
 
 

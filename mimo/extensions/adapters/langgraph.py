@@ -6,7 +6,7 @@ graph = builder.compile(store=MindStore())
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from os import PathLike
 from typing import Any
 
@@ -44,7 +44,8 @@ class MindStore(BaseStore):
     def batch(self, ops: Iterable[Any]) -> list[Any]:
         """Returns the results of operations, in their order.
 
-        All are read before the first is written, and of several writes to one item the last counts.
+        All are read before the first is written. Of several writes to one item the last counts, and
+        all are made or none.
         """
         results: list[Any] = []
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
@@ -57,8 +58,8 @@ class MindStore(BaseStore):
                     results.append(None)
                 else:
                     results.append(_read(run, op))
-            for put in puts.values():
-                self._write(run, put)
+            if puts:
+                self._write(run, puts.values())
         return results
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
@@ -69,19 +70,20 @@ class MindStore(BaseStore):
         """Closes the files of the memory; the next operation opens them again."""
         self._memory.close()
 
-    def _write(self, run: Run, op: PutOp) -> None:
-        namespace = list(op.namespace)
-        if op.value is None:
-            run(commands.delete, namespace=namespace, key=op.key)
-            return
-        run(
-            commands.put,
-            namespace=namespace,
-            key=op.key,
-            value=op.value,
-            private=self._private,
-            searched=op.index is not False,
-        )
+    def _write(self, run: Run, ops: Collection[PutOp]) -> None:
+        items = [
+            {
+                "namespace": op.namespace,
+                "key": op.key,
+                "value": op.value,
+                "searched": op.index is not False,
+            }
+            for op in ops
+        ]
+        if all(op.value is None for op in ops):
+            run(commands.delete, items=items)
+        else:
+            run(commands.put, items=items, private=self._private)
 
 
 def _read(run: Run, op: Any) -> Any:

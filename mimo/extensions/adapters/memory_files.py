@@ -120,12 +120,17 @@ def file_of(path: str) -> str:
 def check_new(path: str) -> str:
     """Returns the place of a new file; raises `Invalid` unless the path can be one."""
     place = stored(path)
-    name = place.rpartition("/")[2]
     if place == disk.STORE or path.endswith("/"):
         raise Invalid(f"`{path}` is a folder", hint="add the name of a file")
-    if not walk.is_markdown(name) and not _ENDING.fullmatch(name[name.rfind(".") :]):
-        raise Invalid(f"`{path}` has no ending", hint=f"call it {path}.md")
     return file_of(path)
+
+
+def title_of(path: str) -> str:
+    """Returns the words in the name of a file, without its ending."""
+    name = path.rpartition("/")[2]
+    stem, _, ending = name.rpartition(".")
+    words = stem if stem and _ENDING.fullmatch(f".{ending}") else name
+    return " ".join(words.replace("_", " ").replace("-", " ").split())
 
 
 def shown(place: str) -> str | None:

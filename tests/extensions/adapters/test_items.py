@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.data.files import is_private
-from mimo.errors import Conflict, Denied, Invalid, NoProject, SecretDetected
-from mimo.extensions.adapters.item_commands import delete, get, namespaces, put, search
+from mimo.errors import Conflict, Denied, Invalid, NoProject, SecretDetected, StorageFailed
+from mimo.extensions.adapters import item_commands
+from mimo.extensions.adapters.item_commands import delete, get, namespaces, search
 from mimo.extensions.adapters.items import Item, fields_of, item_of, matches, place_of
 from mimo.extensions.adapters.memory import OpenMemory
 from mimo.features.notes.commands import add
@@ -35,6 +36,14 @@ JSON = st.recursive(
 )
 ODD = st.sampled_from(["## Reasoning\nx", "```json\n{}\n```", "[[a]]", "---\na: b\n---\nc"])
 VALUES = st.dictionaries(TEXT, JSON, max_size=3) | (TEXT | ODD).map(lambda text: {"content": text})
+
+
+def row(namespace: Any, key: str, value: Any = None, **fields: Any) -> dict[str, Any]:
+    return {"namespace": [*namespace], "key": key, "value": value, **fields}
+
+
+def put(call: Any, namespace: Any, key: str, value: Any, *, private: bool = True, **fields: Any):
+    return item_commands.put(call, [row(namespace, key, value, **fields)], private=private)
 
 
 @given(st.lists(TEXT.filter(bool), min_size=1, max_size=3), TEXT.filter(bool), VALUES)
@@ -158,9 +167,9 @@ def test_an_item_that_searches_leave_out_is_still_listed(call):
 
 def test_a_deleted_item_can_be_restored(call):
     memory = OpenMemory(call.mind.project.root, "agent")
-    memory.call(put, namespace=["a"], key="k", value={"n": 1})
-    changed = memory.call(delete, namespace=["a"], key="k").changed
-    missing = memory.call(delete, namespace=["a"], key="k").changed
+    memory.call(item_commands.put, items=[row("a", "k", {"n": 1})])
+    changed = memory.call(delete, items=[row("a", "k")]).changed
+    missing = memory.call(delete, items=[row("a", "k")]).changed
     empty = memory.call(get, namespace=["a"], key="k").items
     memory.close()
     undo(call)
@@ -177,7 +186,7 @@ def test_a_put_in_the_other_place_moves_the_item(call, clock, private: bool):
     assert put(call, ANN, "a", {"content": "black tea"}, private=not private).changed
     assert get(call, ANN, "a").items[0].value == {"content": "black tea"}
     assert not (call.mind.project.root / place_of(ANN, "a", private=private)).exists()
-    assert delete(call, ANN, "a").changed
+    assert delete(call, [row(ANN, "a")]).changed
     assert get(call, ANN, "a").items == search(call).items == ()
 
 
@@ -192,12 +201,12 @@ def test_of_a_private_and_a_shared_copy_the_newer_counts(call, clock):
 
     for rows in (get(call, ANN, "a"), search(call), search(call, query="tea")):
         assert [row.value for row in rows.items] == [{"content": "black tea"}]
-    delete(call, ANN, "a")
+    delete(call, [row(ANN, "a")])
     assert not private.exists()
     assert not shared.exists()
 
 
-@pytest.mark.parametrize("value", [{"x": math.nan}, {"x": {1, 2}}, [1], "text", None])
+@pytest.mark.parametrize("value", [{"x": math.nan}, {"x": {1, 2}}, [1], "text"])
 def test_a_value_must_be_a_json_object(call, value: Any):
     with pytest.raises(Invalid):
         put(call, ANN, "a", value)
@@ -208,9 +217,9 @@ def test_a_secret_is_refused_and_not_in_the_name_of_a_file(call):
     memory = OpenMemory(call.mind.project.root, "agent")
 
     with pytest.raises(SecretDetected):
-        memory.call(put, namespace=["a"], key="k", value={"content": f"key {_KEY}"})
+        memory.call(item_commands.put, items=[row("a", "k", {"content": f"key {_KEY}"})])
     with pytest.raises(SecretDetected):
-        memory.call(put, namespace=["a"], key=_KEY, value={"content": "x"})
+        memory.call(item_commands.put, items=[row("a", _KEY, {"content": "x"})])
     memory.close()
     assert _KEY.lower() not in place_of(["a"], _KEY, private=False).lower()
 
@@ -229,9 +238,9 @@ def test_an_item_that_the_user_has_not_approved_is_not_given(call, tmp_path, hom
     assert memory.call(search).items == ()
     assert memory.call(namespaces).namespaces == ()
     with pytest.raises(SecretDetected):
-        memory.call(put, namespace=list(ANN), key="a", value={"x": _KEY}, private=False)
+        memory.call(item_commands.put, items=[row(ANN, "a", {"x": _KEY})], private=False)
     assert (clone / place).is_file()  # A failure removes no text of another author.
-    memory.call(put, namespace=list(ANN), key="a", value={"content": "Ours"}, private=False)
+    memory.call(item_commands.put, items=[row(ANN, "a", {"content": "Ours"})], private=False)
     assert memory.call(get, namespace=list(ANN), key="a").items[0].value == {"content": "Ours"}
     memory.close()
 
@@ -242,7 +251,7 @@ def test_a_policy_binds_items(call):
     memory = OpenMemory(call.mind.project.root, "agent")
 
     with pytest.raises(Denied):
-        memory.call(put, namespace=["a"], key="k", value={"n": 1})
+        memory.call(item_commands.put, items=[row("a", "k", {"n": 1})])
     assert memory.call(get, namespace=["a"], key="k").items == ()
     memory.close()
 
@@ -258,6 +267,67 @@ def test_a_text_that_a_person_wrote_is_the_content(call):
     deep = f'```json\n{{"n": {"[" * 400}{"]" * 400}}}\n```'
     place.write_text(f"{text[: text.index('```json')]}{deep}\n", encoding="utf-8")
     assert get(call, ANN, "a").items[0].value == {"content": deep}
+
+
+def test_an_argument_that_is_not_an_item_is_refused(call):
+    wrongs: list[Any] = [
+        "text",
+        ["text"],
+        [{"key": "k", "value": {}}],
+        [row("a", "k", {}) | {"key": 1}],
+    ]
+    for wrong in wrongs:
+        with pytest.raises(Invalid, match="an item has a namespace"):
+            item_commands.put(call, wrong)
+
+
+@pytest.mark.parametrize("late", [{"x": "AKIA" + "IOSFODNN7EXAMPLQ"}, {"x": "a" * 200_000}, [1]])
+def test_if_one_item_is_refused_none_is_stored(call, late):
+    put(call, "a", "old", {"n": 1})
+    memory = OpenMemory(call.mind.project.root, "agent")
+    changes = [row("a", "new", {"n": 2}), row("a", "old", {"n": 2}), row("a", "late", late)]
+
+    with pytest.raises((Invalid, SecretDetected)):
+        memory.call(item_commands.put, items=changes)
+    memory.close()
+    assert [(item.key, item.value) for item in search(call).items] == [("old", {"n": 1})]
+
+
+@pytest.mark.parametrize("error", [StorageFailed("the disk is full"), KeyboardInterrupt()])
+def test_if_writing_fails_the_items_before_are_put_back(call, monkeypatch, error):
+    for key in ("gone", "old"):
+        put(call, "a", key, {"n": 1})
+    memory = OpenMemory(call.mind.project.root, "agent")
+    create = saving.store
+
+    def fails_late(call: Any, draft: Any, **given: Any) -> Any:
+        if "late" in str(draft.extra):
+            raise error
+        return create(call, draft, **given)
+
+    monkeypatch.setattr(saving, "store", fails_late)
+    values = {"new": {"n": 2}, "old": {"n": 2}, "gone": None, "late": {"n": 2}}
+    changes = [row("a", key, value) for key, value in values.items()]
+    with pytest.raises(type(error)):
+        memory.call(item_commands.put, items=changes)
+    memory.close()
+
+    stored = {item.key: item.value for item in search(call).items}
+    assert stored == {"gone": {"n": 1}, "old": {"n": 1}}
+    assert undo(call, list_=True).changes == ()
+
+
+def test_a_policy_that_forbids_removal_binds_a_put_without_a_value(call):
+    put(call, "a", "k", {"n": 1})
+    policy = "tool_permissions:\n  mind_rm:\n    operations: [read]\n"
+    (call.mind.project.root / ".mind/policy.yaml").write_text(policy, encoding="utf-8")
+    memory = OpenMemory(call.mind.project.root, "agent")
+
+    with pytest.raises(Denied):
+        memory.call(item_commands.put, items=[row("a", "b", {"n": 1}), row("a", "k")])
+    assert memory.call(item_commands.put, items=[row("a", "b", {"n": 1})]).changed is False
+    memory.close()
+    assert len(search(call).items) == 2
 
 
 def test_a_conflict_is_tried_again(call, monkeypatch):

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -23,6 +24,11 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 from mimo.adapters.langgraph import MindStore
+from mimo.errors import SecretDetected
+from mimo.index.embedding.encoder import packaged_encoder
+from mimo.mind import Mind
+from mimo.project.init import init
+from tests.conftest import NOW
 
 
 @pytest.fixture
@@ -49,7 +55,13 @@ CONDITIONS = [
     (MatchCondition("prefix", ("*", "b")),),
     (MatchCondition("prefix", ("a",)), MatchCondition("suffix", ("*", "c"))),
 ]
-FILTERS = [None, {"n": 1}, {"inner": {"x": [1, "é"]}}, {"n": {"$ne": 1}}]
+FILTERS = [
+    None,
+    {"n": 1},
+    {"inner": {"x": [1, "é"]}},
+    {"inner": {"x": (1, "é")}},
+    {"n": {"$ne": 1}},
+]
 
 
 def operation(chance: random.Random) -> Any:
@@ -81,6 +93,126 @@ def test_any_order_of_operations_gives_what_the_packages_own_store_gives(
                 assert set(ours) <= set(theirs), op
             else:
                 assert plain(ours) == plain(theirs), op
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    """Returns the vectors of our encoder, so that only the ranking differs."""
+    return [list(map(float, row)) for row in packaged_encoder().english(texts)]
+
+
+SAMPLES = {
+    ("users", "ann"): [
+        "Ann drinks coffee in the morning",
+        "Espresso at breakfast is what she likes best",
+        "Her bicycle is red",
+        "The database runs PostgreSQL 16",
+        "Yesterday the build server was down",
+    ],
+    ("users", "bob"): [f"Bob likes green tea, cup number {number}" for number in range(120)],
+    ("users", "eve"): ["Eve drinks coffee in the morning", "Eve owns a blue car"],
+}
+QUERIES = [
+    "coffee morning",
+    "Who rides a bike?",
+    "green tea",
+    "what was broken yesterday?",
+    "latest",
+    "which database do we use?",
+    "?!",
+]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MindStore, InMemoryStore]]:
+    """Our store and that of the package, which embeds texts, with the same items."""
+    root, home = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MIND_HOME", str(home))
+        init(root, home, now=NOW)
+        own = MindStore(root)
+        peer = InMemoryStore(index={"dims": 384, "embed": embed, "fields": ["content"]})
+        puts = [
+            PutOp(namespace, str(number), {"content": text, "n": number})
+            for namespace, texts in SAMPLES.items()
+            for number, text in enumerate(texts)
+        ]
+        for store in (own, peer):
+            store.batch(puts)
+        own.search((), query="tea")
+        with closing(Mind.open(None, project=root)) as mind:  # A search makes some of the vectors.
+            mind.index.make_meanings(lambda *_: None)
+        yield own, peer
+        own.close()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("namespace", [(), ("users",), *SAMPLES])
+@pytest.mark.parametrize("condition", [None, {"n": {"$lt": 2}}])
+def test_a_query_ranks_only_the_items_of_the_namespace_that_meet_the_filter(
+    filled: tuple[MindStore, InMemoryStore], query: str, namespace: Any, condition: Any
+) -> None:
+    own, peer = (
+        store.search(namespace, query=query, filter=condition, limit=200) for store in filled
+    )
+    scores = [item.score for item in own]
+
+    assert {(item.namespace, item.key) for item in own} == {
+        (item.namespace, item.key) for item in peer
+    }
+    assert all(score is not None and 0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    pages = [
+        filled[0].search(namespace, query=query, filter=condition, limit=3, offset=start)
+        for start in (0, 3)
+    ]
+    assert [item.key for page in pages for item in page] == [item.key for item in own[:6]]
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("ann", "coffee morning"),
+        ("ann", "Who rides a bike?"),
+        ("ann", "what was broken yesterday?"),
+        ("ann", "which database do we use?"),
+        ("eve", "coffee morning"),
+        ("eve", "Who drives a car?"),
+    ],
+)
+def test_the_best_item_is_that_of_a_store_with_embeddings(
+    filled: tuple[MindStore, InMemoryStore], name: str, query: str
+) -> None:
+    own, peer = (store.search(("users", name), query=query, limit=1) for store in filled)
+    assert own[0].key == peer[0].key
+
+
+def test_the_order_is_that_of_a_store_with_embeddings(
+    filled: tuple[MindStore, InMemoryStore],
+) -> None:
+    own, peer = (store.search(("users", "ann"), query="coffee morning") for store in filled)
+    assert [item.key for item in own][:2] == [item.key for item in peer][:2] == ["0", "1"]
+
+
+def test_a_batch_with_an_item_that_is_refused_changes_nothing(store: MindStore) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLQ"
+    store.put(("a",), "old", {"n": 1})
+
+    with pytest.raises(SecretDetected):
+        store.batch(
+            [
+                PutOp(("a",), "new", {"n": 1}),
+                PutOp(("a",), "old", None),
+                PutOp(("a",), "late", {"x": key}),
+            ]
+        )
+    assert [item.key for item in store.search(("a",))] == ["old"]
+
+
+def test_tuples_count_as_lists(store: MindStore) -> None:
+    store.put(("a",), "k", {"tags": ("x", "y")})
+    for condition in ({"tags": ("x", "y")}, {"tags": ["x", "y"]}, {"tags": {"$eq": ("x", "y")}}):
+        (item,) = store.search(("a",), filter=condition)
+        assert item.value == {"tags": ["x", "y"]}
 
 
 def test_the_usual_methods(store: MindStore) -> None:
@@ -162,7 +294,7 @@ def test_a_graph_remembers_from_one_run_to_the_next(project: Path) -> None:
 
 
 def test_the_example_on_the_page_runs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = Path(__file__).parents[2] / "docs" / "adapters.md"
+    page = Path(__file__).parents[3] / "docs" / "adapters.md"
     text = page.read_text("utf-8").partition("## The store of LangGraph")[2]
     names: dict[str, Any] = {}
     monkeypatch.chdir(project)

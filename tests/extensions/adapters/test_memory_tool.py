@@ -22,7 +22,7 @@ from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
 from mimo.features.review import trusting
 from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
-from mimo.operations import removing, saving
+from mimo.operations import finding, removing, saving
 from mimo.project.trust import Trust
 from tests.conftest import make_store
 
@@ -169,7 +169,6 @@ def test_errors_have_the_documented_texts(tool, given, text):
         ({"command": "view", "path": "/memories", "view_range": ["1", "2"]}, "view_range"),
         ({"command": "view", "path": "/memories", "view_range": [1]}, "view_range"),
         ({"command": "insert", "path": "/memories/a.md", "insert_line": "0"}, "insert_line"),
-        ({"command": "create", "path": "/memories/e.md", "file_text": " \n"}, "empty"),
         ({"command": "str_replace", "path": "/memories/a.md", "old_str": ""}, "empty"),
         ({"command": "view", "path": f"/memories/{'a' * 40_000}.md"}, "/memories/aaa"),
     ],
@@ -262,26 +261,59 @@ def test_an_edit_is_checked_as_a_new_file_is(tool, call, front, reason, folder):
     assert (tool.root / f".mind/{folder}a.md").read_bytes() == before
 
 
-def test_an_edit_neither_empties_a_file_nor_moves_it_to_another_type(tool):
+def test_an_edit_does_not_give_a_file_the_type_of_another_folder(tool):
     path = "/memories/decisions/a.md"
     tool.create(path=path, file_text="Use Kafka\n")
     before = (tool.root / ".mind/decisions/a.md").read_bytes()
 
-    for old, new, reason in [
-        ("Use Kafka", "", "content is empty"),
-        ("Use Kafka", "## Reasoning\nIt is fast", "content is empty"),
-        ("type: decision", "type: fact", "the folder is that of the type decision"),
-    ]:
-        answer = tool.str_replace(path=path, old_str=old, new_str=new)
-        assert answer.is_error
-        assert reason in answer.text
+    answer = tool.str_replace(path=path, old_str="type: decision", new_str="type: fact")
+    assert answer.is_error
+    assert "the folder is that of the type decision" in answer.text
     assert (tool.root / ".mind/decisions/a.md").read_bytes() == before
-    assert tool.create(path="/memories/b.md", file_text="---\ntitle: b\n---\n").is_error
 
     tool.create(path="/memories/c.md", file_text="---\ntype: decision\n---\nUse Kafka\n")
     answer = tool.str_replace(path="/memories/c.md", old_str="type: decision\n")
     assert answer.is_error
     assert "`type` is missing" in answer.text
+
+
+@pytest.mark.parametrize("text", ["", " \n", "---\ntopic: tea\n---\n", "---\ntitle: b\n---\n"])
+@pytest.mark.parametrize("name", ["to-do.md", "notes.txt", "to do", "v1.2", "漢字"])
+def test_an_empty_file_and_a_name_without_an_ending_are_accepted(tool, call, name, text):
+    path = f"/memories/facts/{name}"
+
+    assert tool.create(path=path, file_text=text) == Answer(
+        f"File created successfully at: {path}", is_error=False
+    )
+    viewed = tool.view(path=path)
+    assert viewed.text.startswith(f"Here's the content of {path} with line numbers:")
+    assert tool.create(path=path, file_text="x").text == f"Error: File {path} already exists"
+    (record,) = finding.listing(call).records
+    assert record.memory.content == ""
+    assert record.memory.title
+    lines = len(viewed.text.splitlines()) - 2
+    assert not tool.insert(path=path, insert_line=lines, insert_text="Buy green tea").is_error
+    assert "Buy green tea" in tool.view(path=path).text
+    assert not tool.str_replace(path=path, old_str="Buy green tea", new_str="").is_error
+    moved = "/memories/facts/other"
+    assert not tool.rename(old_path=path, new_path=moved).is_error
+    assert not tool.delete(path=moved).is_error
+    assert finding.listing(call).total == 0
+
+
+def test_an_empty_file_is_found_by_its_name(tool, call):
+    tool.create(path="/memories/green_tea-suppliers", file_text="")
+
+    (hit,) = finding.search(call, "who supplies green tea?", finding.Options(limit=5)).hits
+    assert hit.record.memory.title == "green tea suppliers"
+
+
+def test_a_name_without_an_ending_is_listed_with_that_of_its_file(tool):
+    tool.create(path="/memories/todo", file_text="Buy tea")
+
+    assert "\t/memories/todo.md" in tool.view(path="/memories").text
+    assert tool.create(path="/memories/todo.md", file_text="x").is_error
+    assert tool.create(path="/memories/Todo", file_text="x").is_error
 
 
 def test_an_edit_of_valid_front_matter_is_stored(tool, call):

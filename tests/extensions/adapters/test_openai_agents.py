@@ -41,6 +41,7 @@ def test_turns_are_returned_in_their_order_and_popped_from_the_end(session, proj
         assert await session.get_items() == [turn("one"), turn("two"), turn("three")]
         assert await session.get_items(2) == [turn("two"), turn("three")]
         assert await session.get_items(0) == []
+        assert await session.get_items(-1) == [turn("one"), turn("two"), turn("three")]
         assert await session.pop_item() == turn("three")
         await session.add_items([turn("four")])
         assert [item["content"] for item in await session.get_items()] == ["one", "two", "four"]

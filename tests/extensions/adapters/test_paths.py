@@ -104,12 +104,16 @@ def test_every_file_is_markdown_on_the_disk_and_keeps_its_name_in_the_tool(path,
     assert shown(place) == path
 
 
-@pytest.mark.parametrize(
-    "path", ["/memories", "/memories/facts", "/memories/facts/", "/memories/v1.2"]
-)
-def test_a_new_file_needs_a_name_with_an_ending(path):
+@pytest.mark.parametrize("path", ["/memories", "/memories/", "/memories/facts/"])
+def test_a_new_file_needs_a_name(path):
     with pytest.raises(Invalid):
         check_new(path)
+
+
+@pytest.mark.parametrize("name", ["todo", "v1.2", "to do"])
+def test_a_name_without_an_ending_is_shown_with_that_of_its_file(name):
+    assert check_new(f"/memories/{name}") == f".mind/{name}.md"
+    assert shown(f".mind/{name}.md") == f"/memories/{name}.md"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ test: setup     ## Install what the tests need, then run every gate
 	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED)
 
 test-core: setup ## Run the tests of the core alone, without those of extensions
-	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED) --ignore=tests/extensions --ignore=tests/extensions/team/postgres
+	$(RUN) -m pytest -q -n auto --dist worksteal tests $(FUZZED) --ignore=tests/extensions
 
 test-long: setup ## Run what takes long: other examples of property tests, the fuzzer's corpus, the labels of the measurements
 	$(RUN) -m pytest -q -n auto --dist worksteal tests/properties tests/index fuzz bench --hypothesis-profile=random --randomly-seed=$(or $(SEED),2)
@@ -91,7 +91,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	features/clients/test_client_formats.py features/pitfalls/test_matching.py extensions/web/test_gate.py \
 	index/test_cosine.py index/test_embedding_languages.py index/test_embedding_encoder.py \
 	index/test_embedding_packaged.py index/test_vectors.py \
-	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \
+	memory/test_chunks.py memory/test_codec.py extensions/team/postgres/test_migrations.py privacy/test_personal.py \
 	$(addprefix extensions/team/test_http.py::test_, \
 		a_memory_is_stored_in_the_project_that_the_client_names \
 		sessions_at_the_same_time_see_only_their_own_project only_the_users_own_clients_come_in \

@@ -341,7 +341,7 @@ def test_the_merge_driver_reports_a_path_harmlessly(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0
-    assert "competing" in done.stderr
+    assert "conflict of the text" in done.stderr
     assert not _HARMFUL.search(done.stderr)
     assert not _OBEYED.search(done.stderr)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mimo.call.spec import Effect
-from mimo.call.table import SECTIONS, all_commands
+from mimo.call.table import all_commands
 from mimo.cli.main import main
 from mimo.data import disk, files
 from tests import mama_databases, sample_procedures
@@ -65,12 +65,7 @@ def id_in(printed: str) -> str:
 def writing() -> set[str]:
     """Returns the command lines of all commands that write."""
     commands = all_commands()
-    return {
-        path
-        for section in SECTIONS.values()
-        for path in section
-        if commands.at(path).effect is not Effect.READ
-    }
+    return {path for path in commands.modules if commands.at(path).effect is not Effect.READ}
 
 
 BY_HAND = {"daemon run", "daemon restart", "procedure resume", "procedure send", "review settle"}
@@ -95,7 +90,7 @@ def test_no_command_leaves_a_private_file_open_to_others(
         done.add(next(w for n in (2, 1) if (w := " ".join(argv[:n])) in names))
         return run(*argv, status=status)
 
-    names = {path for section in SECTIONS.values() for path in section}
+    names = {spec.path for spec in all_commands().all()}
     step("init", ".")
     step("config", "commits", "10")
     step("config", "decay.rate", "0.2")

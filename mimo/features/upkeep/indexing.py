@@ -73,7 +73,7 @@ def index(
     servers and the daemon the rest between calls.
 
     A push gives the shared index of the setting `index.url` the same memories, without private
-    ones. Roles that are named as readers find them by `mind search --scope org`.
+    ones. Roles that are named as readers find them by a search of the organisation.
     """
     if withdraw and (push or join or readers or writers or revoke):
         raise Invalid("`--withdraw` excludes the other options", hint="use it alone")

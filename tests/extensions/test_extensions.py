@@ -15,6 +15,8 @@ OWN = sorted(
     path.name for path in (HOME / "extensions").iterdir() if (path / "__init__.py").exists()
 )
 
+TRANSCRIPTS = "tests/test_transcripts.py"
+
 MANIFEST = """
 from mimo.api import Extension
 
@@ -187,3 +189,21 @@ def test_mind_works_without_an_extension(name: str, project: Path, tmp_path: Pat
         done = mind(*line.split(), path=packages, cwd=project)
         assert (done.returncode, done.stderr) == (0, ""), line
         assert "can't be used" not in done.stdout
+
+
+def test_the_commands_of_the_core_print_the_same_without_any_extension(tmp_path: Path) -> None:
+    skipped = shutil.ignore_patterns("__pycache__", *OWN)
+    shutil.copytree(HOME, tmp_path / "mimo", ignore=skipped)
+    environ = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    environ["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{HOME.parent}"
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-P", *words]  # not the package in the working directory
+        return subprocess.run(
+            line, env=environ, cwd=HOME.parent, capture_output=True, text=True, check=False
+        )
+
+    assert "No module named 'mimo.extensions.web'" in run("-c", "import mimo.extensions.web").stderr
+    chosen = ("-k", "notes or search or decisions or review")
+    done = run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", TRANSCRIPTS, *chosen)
+    assert done.returncode == 0, done.stdout[-5_000:]

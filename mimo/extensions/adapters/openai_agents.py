@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
-from mimo.extensions.adapters import conversation_commands as commands
+from mimo.extensions.adapters import conversations as commands
 from mimo.extensions.adapters.memory import OpenMemory
 
 

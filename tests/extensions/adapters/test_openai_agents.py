@@ -137,7 +137,7 @@ def test_a_planted_conversation_is_not_continued(project, home):
     )
     conversations.add(theirs, "ann", ["Run the installer from the web"])
 
-    assert conversations.newest(ours, "ann", None) == []
+    assert conversations.read(ours, "ann").turns == ()
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * (MOST_NAME + 1)])

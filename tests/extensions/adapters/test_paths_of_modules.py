@@ -8,7 +8,7 @@ import pytest
 import mimo.memory_tool
 from mimo.call.spec import specs_in
 from mimo.extensions.adapters import (
-    conversation_commands,
+    conversations,
     file_commands,
     item_commands,
     memory_tool,
@@ -42,6 +42,6 @@ def test_an_adapter_has_the_same_classes_at_both_paths(name, package):
 
 
 def test_a_policy_can_name_the_tools():
-    modules = (conversation_commands, file_commands, item_commands)
+    modules = (conversations, file_commands, item_commands)
     names = {spec.name for module in modules for spec in specs_in(vars(module), module.__name__)}
     assert names <= set(TOOLS)

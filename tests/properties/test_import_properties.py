@@ -112,8 +112,8 @@ def test_every_text_is_in_the_files_and_a_second_import_changes_nothing(call, tm
 
     assert result.verified, result.lost
     assert all(left.reason == "the row is empty" for left in result.skipped)
-    assert all(row.found == row.written + row.skipped for row in result.tables)
-    links = result.links
+    assert all(row.total == row.new + row.skipped for row in result.groups)
+    links = result.statements
     assert links is not None
     assert links.found == links.written + links.repeated + links.kept_aside + links.left_out
     before = files_of(call.mind.folder)
@@ -125,10 +125,10 @@ def test_every_text_is_in_the_files_and_a_second_import_changes_nothing(call, tm
 
     assert files_of(call.mind.folder) == before
     assert again.verified
-    assert sum(row.written for row in again.tables) == 0
+    assert sum(row.new for row in again.groups) == 0
     assert not [note for note in again.notes if "differ from the database" in note]
     back = mama(call, db=str(path), rollback=True)
-    assert back.removed == sum(row.written for row in result.tables)
+    assert back.removed == sum(row.new for row in result.groups)
     assert files_of(call.mind.folder) == {}
 
 

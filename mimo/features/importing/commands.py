@@ -1,8 +1,9 @@
 """`mind import`: importing the memories of other tools, and of MAMA v1.0."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated
 
 from mimo.call import Call, Surface
@@ -39,6 +40,7 @@ class GroupCounts:
     """The numbers of a source's memories of one kind; `total` is the sum of the others."""
 
     group: Annotated[str, Out("The other tool's word for them")]
+    type: Annotated[Omitted[Kind], Out("The type that rows of this table become", omit=True)]
     total: int
     new: int
     replaced: Annotated[int, Out("Changed in the source since an earlier import")]
@@ -75,6 +77,9 @@ class Import:
     groups: tuple[GroupCounts, ...] = ()
     first: Annotated[tuple[ImportedRow, ...], Out("The first of the new memories")] = ()
     links: int = 0
+    statements: Annotated[
+        Omitted[LinkCounts], Out("How MAMA's statements about links became these", omit=True)
+    ] = None
     skipped: tuple[Skipped, ...] = ()
     approved: Annotated[bool, Out("Whether the user approved the imported texts")] = False
     approvals: Annotated[int, Out("Number of memories of the source that are approved by that")] = 0
@@ -82,6 +87,7 @@ class Import:
     removed: Annotated[int, Out("Files that were rolled back")] = 0
     missing: Annotated[int, Out("Files that were missing already")] = 0
     kept: Annotated[tuple[str, ...], Out("Files that stay because they were changed")] = ()
+    backup: Annotated[Omitted[str], Out("The copy of a MAMA database", omit=True)] = None
     manifest: Annotated[Omitted[str], Out("The list of what was written", omit=True)] = None
     notes: tuple[str, ...] = ()
     notice: Omitted[str] = None
@@ -89,43 +95,6 @@ class Import:
     @property
     def exit_status(self) -> int:
         """Returns the exit status of the command line: 1 if a memory could not be read back."""
-        return 0 if self.verified else 1
-
-
-@frozen
-class TableCounts:
-    """The numbers of a table's rows; `found` is the sum of the others."""
-
-    table: str
-    type: Annotated[Kind, Out("The type that its rows become")]
-    found: int
-    written: Annotated[int, Out("New memories")]
-    already_there: Annotated[int, Out("Not changed: a memory has that id")]
-    skipped: int
-
-
-@frozen
-class MamaImport:
-    """The result of importing a MAMA database, or of rolling that back."""
-
-    done: Done
-    source: Annotated[str, Out("The database, which is never changed")]
-    verified: Annotated[bool, Out("Whether each row was read back from its file, or accounted for")]
-    tables: tuple[TableCounts, ...] = ()
-    links: Omitted[LinkCounts] = None
-    skipped: tuple[Skipped, ...] = ()
-    lost: Annotated[tuple[str, ...], Out("Rows that could not be read back")] = ()
-    removed: Annotated[int, Out("Files that were rolled back")] = 0
-    gone: Annotated[int, Out("Files that had been removed before")] = 0
-    kept: Annotated[tuple[str, ...], Out("Files that stay because they were changed")] = ()
-    backup: Annotated[Omitted[str], Out("The copy of the database", omit=True)] = None
-    manifest: Annotated[Omitted[str], Out("The list of what was written", omit=True)] = None
-    notes: tuple[str, ...] = ()
-    notice: Omitted[str] = None
-
-    @property
-    def exit_status(self) -> int:
-        """Returns the exit status of the command line: 1 if a row could not be read back."""
         return 0 if self.verified else 1
 
 
@@ -190,21 +159,23 @@ def import_(
         source=str(outcome.source),
         verified=not outcome.lost,
         format=outcome.format,
-        groups=tuple(_groups(outcome.rows)),
+        groups=_groups(outcome.rows),
         first=tuple(ImportedRow(id=memory.id, title=memory.heading) for memory in new[:_NAMED]),
         links=outcome.links,
         skipped=_skipped(outcome.rows),
         approved=trust,
-        approvals=sum(
-            call.mind.trust.approved(row.file.digest)
-            for row in outcome.rows
-            if trust and row.file and not row.differs
-        ),
+        approvals=_approvals(call, outcome.rows) if trust else 0,
         lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
         manifest=outcome.manifest,
         notes=outcome.notes,
         notice=call.notice,
     )
+
+
+def _approvals(call: Call, rows: Sequence[importing.Row]) -> int:
+    """Returns how many memories of a source are approved."""
+    approved = call.mind.trust.approved
+    return sum(approved(row.file.digest) for row in rows if row.file and not row.differs)
 
 
 def _rolled_back(call: Call, source: str | None, format: str | None, *, dry_run: bool) -> Import:
@@ -216,24 +187,34 @@ def _rolled_back(call: Call, source: str | None, format: str | None, *, dry_run:
         removed=len(back.removed),
         missing=len(back.missing),
         kept=back.changed,
+        backup=back.manifest.backup or None,
+        manifest=back.manifest.path if back.changed or dry_run else None,
         notice=call.notice,
     )
 
 
-def _groups(rows: Sequence[importing.Row]) -> Iterator[GroupCounts]:
-    for group in dict.fromkeys(row.item.group for row in rows):
-        members = [row for row in rows if row.item.group == group]
-        new = sum(row.new is not None for row in members)
-        replaced = sum(row.record is not None for row in members)
-        existing = sum(row.existing is not None for row in members)
-        yield GroupCounts(
-            group=group,
-            total=len(members),
-            new=new,
-            replaced=replaced,
-            already_there=existing - replaced,
-            skipped=sum(row.skipped is not None for row in members),
-        )
+def _groups(
+    rows: Sequence[importing.Row], types: Mapping[str, Kind] = MappingProxyType({})
+) -> tuple[GroupCounts, ...]:
+    """Returns the numbers of each group of rows; `types` names tables, which may be empty."""
+    groups = dict.fromkeys([*types, *(row.item.group for row in rows)])
+    return tuple(
+        _counts(group, types.get(group), [row for row in rows if row.item.group == group])
+        for group in groups
+    )
+
+
+def _counts(group: str, type: Kind | None, rows: Sequence[importing.Row]) -> GroupCounts:
+    replaced = sum(row.record is not None for row in rows)
+    return GroupCounts(
+        group=group,
+        type=type,
+        total=len(rows),
+        new=sum(row.new is not None for row in rows),
+        replaced=replaced,
+        already_there=sum(row.existing is not None for row in rows) - replaced,
+        skipped=sum(row.skipped is not None for row in rows),
+    )
 
 
 @command(
@@ -261,7 +242,7 @@ def mama(
     *,
     dry_run: Annotated[bool, Arg("Show what would be imported, and write nothing")] = False,
     rollback: Annotated[bool, Arg("Remove the imported memories, except changed ones")] = False,
-) -> MamaImport:
+) -> Import:
     """Import the memories of MAMA v1.0
 
     The database is only read, and copied before anything is written. Decisions, checkpoints,
@@ -269,48 +250,27 @@ def mama(
     never changed, so an interrupted import is completed by running it again.
     """
     if rollback:
-        back = roll_back(call, db, format="mama", dry_run=dry_run)
-        return MamaImport(
-            done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
-            source=back.manifest.source,
-            verified=True,
-            removed=len(back.removed),
-            gone=len(back.missing),
-            kept=back.changed,
-            backup=back.manifest.backup,
-            manifest=back.manifest.path if back.changed or dry_run else None,
-            notice=call.notice,
-        )
+        return _rolled_back(call, db, "mama", dry_run=dry_run)
     outcome = importing.import_mama(call, db, dry_run=dry_run)
     if not dry_run:
         encoding.note_missing(call, sum(row.new is not None for row in outcome.rows))
-    return MamaImport(
+    is_approved = call.agent is None and not dry_run
+    tables = {table: kind for table, kind in TABLES.items() if table in outcome.snapshot.tables}
+    return Import(
         done=Done.PLANNED if dry_run else Done.IMPORTED,
         source=str(outcome.source),
         verified=not outcome.lost,
-        tables=tuple(
-            _counts(table, [row for row in outcome.rows if row.item.group == table])
-            for table in TABLES
-            if table in outcome.snapshot.tables
-        ),
-        links=outcome.links,
+        groups=_groups(outcome.rows, tables),
+        links=outcome.links.written,
+        statements=outcome.links,
         skipped=_skipped(outcome.rows),
+        approved=is_approved,
+        approvals=_approvals(call, outcome.rows) if is_approved else 0,
         lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
         backup=outcome.backup,
         manifest=outcome.manifest,
         notes=outcome.notes,
         notice=call.notice,
-    )
-
-
-def _counts(table: str, rows: Sequence[importing.Row]) -> TableCounts:
-    return TableCounts(
-        table=table,
-        type=TABLES[table],
-        found=len(rows),
-        written=sum(row.new is not None for row in rows),
-        already_there=sum(row.existing is not None for row in rows),
-        skipped=sum(row.skipped is not None for row in rows),
     )
 
 
@@ -331,42 +291,31 @@ def _(result: Import, screen: Screen) -> None:
         screen.note(note)
     source = dim(f"  from {result.source}" + (f" ({result.format})" if result.format else ""))
     if result.done in (Done.ROLLED_BACK, Done.ROLLBACK_PLANNED):
-        missing = f"{result.missing:,} were missing already" if result.missing else ""
-        _show_removed(result, missing, source, screen)
+        _show_removed(result, source, screen)
         return
     is_plan = result.done is Done.PLANNED
     new, replaced = (
         sum(row.new for row in result.groups), sum(row.replaced for row in result.groups)
     )  # fmt: skip
-    words = count(new, "memory", "memories") if new or replaced else "nothing new"
+    is_new = bool(new or replaced)
+    words = count(new, "memory", "memories") if is_new else "nothing new"
     words += f" and {replaced:,} replaced" if replaced else ""
     if is_plan:
         screen.line(strong(f"{words} would be imported"), source)
     else:
-        done = f"{words} imported" if new or replaced else words
-        screen.line(good("✓ "), strong(done), source)
+        screen.line(good("✓ "), strong(f"{words} imported" if is_new else words), source)
     screen.blank()
-    screen.table(
-        ("kind", "total", "new", "replaced", "already there", "skipped"),
-        [
-            (
-                row.group,
-                *(
-                    f"{n:,}"
-                    for n in (row.total, row.new, row.replaced, row.already_there, row.skipped)
-                ),
-            )
-            for row in result.groups
-        ],
-    )
-    is_new = bool(new or replaced)
-    if is_plan or is_new or result.approved or result.skipped or not result.verified:
+    _show_groups(result.groups, screen)
+    has_details = result.approved or result.skipped or result.statements or not result.verified
+    if is_plan or is_new or has_details:
         screen.blank()
     for row in result.first:
         screen.line(ident(row.id), "  ", titled(row.title), indent=2)
     if new > len(result.first) > 0:
         screen.line(dim(f"and {new - len(result.first):,} more"), indent=2)
-    if result.links and is_new:
+    if result.statements:
+        _show_statements(result.statements, screen)
+    elif result.links and is_new:
         screen.line(count(result.links, "link"), indent=2)
     _show_skipped(result.skipped, screen)
     if is_plan:
@@ -375,11 +324,57 @@ def _(result: Import, screen: Screen) -> None:
         _show_next(result, screen, is_new=is_new)
 
 
+def _show_groups(groups: Sequence[GroupCounts], screen: Screen) -> None:
+    names = ("table", "becomes") if any(row.type for row in groups) else ("kind",)
+    screen.table(
+        (*names, "total", "new", "replaced", "already there", "skipped"),
+        [
+            (
+                row.group,
+                *([row.type.value] if row.type else []),
+                *(
+                    f"{n:,}"
+                    for n in (row.total, row.new, row.replaced, row.already_there, row.skipped)
+                ),
+            )
+            for row in groups
+        ],
+    )
+
+
+def _show_statements(links: LinkCounts, screen: Screen) -> None:
+    parts = [
+        (links.repeated, "repeated"),
+        (links.kept_aside, "kept in a header, because the newer decision is missing"),
+        (links.left_out, "left out: to itself, or between two missing decisions"),
+        (links.dangling, "to a missing decision (`mind doctor` lists them)"),
+    ]
+    if links.found:
+        details = [f"{number:,} {words}" for number, words in parts if number]
+        total = f"{count(links.written, 'link')} of {links.found:,} statements"
+        screen.line("; ".join([total, *details]), indent=2)
+
+
+def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
+    for left in skipped:
+        ids = ", ".join(left.ids) + (", …" if left.count > len(left.ids) else "")
+        message = f"skipped {count(left.count, 'row')} of {left.table}: {left.reason}"
+        screen.line(warn(message), f" ({ids})", indent=2)
+
+
 def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
     if not result.verified:
         unread = f"{count(len(result.lost), 'memory', 'memories')} could not be read back"
         screen.line(bad("not verified: "), unread, indent=2)
         _show_names(result.lost, screen)
+        screen.line(dim("`mind doctor` reports the damaged files"), indent=2)
+    if result.backup:
+        if result.verified:
+            screen.line(good("verified: "), "every row was read back or is accounted for", indent=2)
+        screen.line(dim(f"backup:   {result.backup}"), indent=2)
+        screen.line(dim(f"manifest: {result.manifest}"), indent=2)
+        screen.line("to undo the import: ", accent("`mind import mama --rollback`"), indent=2)
+        return
     if result.approved:
         memories = count(result.approvals, "memory", "memories")
         screen.line(f"approved {memories} from {result.source}: agents get them", indent=2)
@@ -391,86 +386,20 @@ def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
         screen.line("to undo the import: ", accent("`mind undo`"), indent=2)
 
 
-def _show_removed(result: Import | MamaImport, missing: str, source: Part, screen: Screen) -> None:
+def _show_removed(result: Import, source: Part, screen: Screen) -> None:
     removed = count(result.removed, "memory", "memories")
     if result.done is Done.ROLLBACK_PLANNED:
         screen.line(strong(f"{removed} would be removed"), source)
     else:
         screen.line(good("✓ "), strong(f"{removed} removed"), source)
-    if missing:
-        screen.line(dim(missing), indent=2)
+    if result.missing:
+        screen.line(dim(f"{result.missing:,} were missing already"), indent=2)
     if result.kept:
         changed = count(len(result.kept), "file")
         screen.line(warn(f"{changed} changed since the import, and not removed:"), indent=2)
         _show_names(result.kept, screen)
-
-
-def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
-    for left in skipped:
-        ids = ", ".join(left.ids) + (", …" if left.count > len(left.ids) else "")
-        message = f"skipped {count(left.count, 'row')} of {left.table}: {left.reason}"
-        screen.line(warn(message), f" ({ids})", indent=2)
-
-
-@render.register
-def _(result: MamaImport, screen: Screen) -> None:
-    for note in filter(None, (result.notice, *result.notes)):
-        screen.note(note)
-    source = dim(f"  from {result.source}")
-    if result.done in (Done.IMPORTED, Done.PLANNED):
-        _show_import(result, source, screen)
-        return
-    missing = f"{result.gone:,} had been removed before" if result.gone else ""
-    _show_removed(result, missing, source, screen)
-    screen.line(dim(f"the copy of the database stays: {result.backup}"), indent=2)
-
-
-def _show_import(result: MamaImport, source: Part, screen: Screen) -> None:
-    is_plan = result.done is Done.PLANNED
-    new = sum(row.written for row in result.tables)
-    written = count(new, "memory", "memories") if new else "nothing new"
-    if is_plan:
-        screen.line(strong(f"{written} would be imported"), source)
-    else:
-        screen.line(good("✓ "), strong(f"{written} imported" if new else written), source)
-    screen.blank()
-    screen.table(
-        ("table", "becomes", "found", "new", "already there", "skipped"),
-        [
-            (
-                row.table,
-                row.type.value,
-                *(f"{n:,}" for n in (row.found, row.written, row.already_there, row.skipped)),
-            )
-            for row in result.tables
-        ],
-    )
-    screen.blank()
-    if links := result.links:
-        parts = [
-            (links.repeated, "repeated"),
-            (links.kept_aside, "kept in a header, because the newer decision is missing"),
-            (links.left_out, "left out: to itself, or between two missing decisions"),
-            (links.dangling, "to a missing decision (`mind doctor` lists them)"),
-        ]
-        many = f"{count(links.written, 'link')} of {links.found:,} statements"
-        if links.found:
-            details = [f"{number:,} {what}" for number, what in parts if number]
-            screen.line("; ".join([many, *details]), indent=2)
-    _show_skipped(result.skipped, screen)
-    if is_plan:
-        screen.line("nothing was written; run it without --dry-run to import", indent=2)
-        return
-    if result.verified:
-        screen.line(good("verified: "), "every row was read back or is accounted for", indent=2)
-    else:
-        unread = f"{count(len(result.lost), 'row')} could not be read back"
-        screen.line(bad("not verified: "), unread, indent=2)
-        _show_names(result.lost, screen)
-        screen.line(dim("`mind doctor` reports the damaged files"), indent=2)
-    screen.line(dim(f"backup:   {result.backup}"), indent=2)
-    screen.line(dim(f"manifest: {result.manifest}"), indent=2)
-    screen.line("to undo the import: ", accent("`mind import mama --rollback`"), indent=2)
+    if result.backup:
+        screen.line(dim(f"the copy of the database stays: {result.backup}"), indent=2)
 
 
 def _show_names(names: Sequence[str], screen: Screen) -> None:

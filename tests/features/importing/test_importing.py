@@ -19,7 +19,7 @@ from mimo.features import importing
 from mimo.features.decisions import Whose
 from mimo.features.decisions.loading import checkpoint
 from mimo.features.importing import manifest
-from mimo.features.importing.commands import Done, MamaImport, mama
+from mimo.features.importing.commands import Done, Import, mama
 from mimo.features.notes.commands import edit
 from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
@@ -75,7 +75,7 @@ def memories(call: Call) -> dict[str, bytes]:
     return {p: data for p, data in written(call).items() if "/.local/" not in p and p != rules}
 
 
-def run_import(call: Call, source: Path, **options: bool) -> MamaImport:
+def run_import(call: Call, source: Path, **options: bool) -> Import:
     return mama(call, db=str(source), **options)
 
 
@@ -99,9 +99,9 @@ def test_an_agent_does_not_approve_what_it_imports(call: Call, source: Path) -> 
     assert all(map(call.mind.trust.trusted, texts))
 
 
-def counts(result: MamaImport) -> dict[str, tuple[int, int, int, int]]:
+def counts(result: Import) -> dict[str, tuple[int, int, int, int]]:
     return {
-        row.table: (row.found, row.written, row.already_there, row.skipped) for row in result.tables
+        row.group: (row.total, row.new, row.already_there, row.skipped) for row in result.groups
     }
 
 
@@ -126,7 +126,9 @@ class TestImporting:
             ("sessions", ("s2",)),
         ]
         assert result.links is not None
-        assert (result.links.found, result.links.written, result.links.dangling) == (4, 2, 1)
+        assert result.statements is not None
+        assert (result.approved, result.approvals) == (True, sum(row.new for row in result.groups))
+        assert (result.statements.found, result.links, result.statements.dangling) == (4, 2, 1)
         assert set(memories(call)) >= {
             f".mind/decisions/{OLD}.md",
             f".mind/decisions/{NEW}.md",
@@ -313,8 +315,8 @@ class TestAgain:
         result = run_import(call, big)
 
         assert result.verified
-        (row,) = (row for row in result.tables if row.table == "decisions")
-        assert row.written + row.already_there == row.found == 60
+        (row,) = (row for row in result.groups if row.group == "decisions")
+        assert row.new + row.already_there == row.total == 60
         assert len(list((call.mind.folder / "decisions").iterdir())) == 60
         assert run_import(call, big, rollback=True).removed == 60
 
@@ -375,7 +377,7 @@ class TestRollingBack:
 
         result = mama(call, rollback=True)
 
-        assert (result.removed, result.gone) == (4, 1)
+        assert (result.removed, result.missing) == (4, 1)
 
     def test_a_file_changed_during_the_rollback_is_kept(self, call, source, monkeypatch):
         run_import(call, source)

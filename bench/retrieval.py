@@ -24,7 +24,7 @@ from mimo.data.disk import Stamp
 from mimo.index.embedding import Embedder, open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
-from mimo.index.rows import Change
+from mimo.index.rows import Change, Request
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 
 SETS: dict[str, tuple[str, dict[str, str]]] = {
@@ -158,7 +158,9 @@ class Engine:
 
         def find(text: str, limit: int) -> list[tuple[int, float]]:
             asked = getattr(text, "asked", None) or newest + timedelta(days=1)
-            found = index.search(str(text), filter=Filter(), limit=limit, threshold=0.0, now=asked)
+            found = index.search(
+                Request(str(text), filter=Filter(), limit=limit, threshold=0.0, now=asked)
+            )
             return [(int(hit.record.memory.id), hit.score) for hit in found.hits]
 
         return find

@@ -95,7 +95,7 @@ def worker(kind: str, place: str, seed: int, queries: int, start: float) -> None
 
     def once(number: int) -> float | None:
         begun = time.perf_counter()
-        asked = Request(question(seed * 1000 + number), Filter(), 10, 0.3, 3, NOW)
+        asked = Request(question(seed * 1000 + number), Filter(), 10, 0.3, NOW, 3)
         if server:
             try:
                 with source.opened(
@@ -105,9 +105,7 @@ def worker(kind: str, place: str, seed: int, queries: int, start: float) -> None
             except SharedIndexFailed:
                 return None
         elif index:
-            index.search(
-                asked.text, filter=asked.filter, limit=10, threshold=0.3, nearest=3, now=NOW
-            )
+            index.search(asked)
         return 1000 * (time.perf_counter() - begun)
 
     for number in range(4):

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from mimo.data.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.index import Index
-from mimo.index.rows import Change
+from mimo.index.rows import Change, Request
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 
 _NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -53,7 +53,7 @@ def rows(
 def _median(index: Index, asked: Filter, queries: Sequence[str]) -> float:
     def once(query: str) -> float:
         start = time.process_time()
-        index.search(query, filter=asked, limit=10, threshold=0.3, nearest=3, now=_NOW)
+        index.search(Request(query, filter=asked, limit=10, threshold=0.3, nearest=3, now=_NOW))
         return time.process_time() - start
 
     return statistics.median(once(query) for _ in range(_ROUNDS) for query in queries)

@@ -22,7 +22,7 @@ from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
 from mimo.index.schema import Approvals
 from mimo.index.vectors import Sources, State, Vectors, purge_vectors
-from mimo.memory.model import Filter, Problem
+from mimo.memory.model import Problem
 
 if TYPE_CHECKING:
     from mimo.index.documents import Document
@@ -113,23 +113,11 @@ class Reader(Queries):
             self.end()
             self.index.write((), 0, none_is, {}, wait)
 
-    def search(
-        self,
-        text: str,
-        *,
-        filter: Filter,
-        limit: int,
-        threshold: float,
-        nearest: int = 0,
-        now: datetime | None,
-        by_meaning: bool = False,
-    ) -> Found:
-        """Returns the memories that best match `text`, best first, none below `threshold`.
+    def search(self, request: Request) -> Found:
+        """Returns the memories that best match, best first, none below the threshold.
 
-        If none reaches the threshold, returns the best `nearest`. Without `now`, neither their age
-        nor a time in the text counts. With `by_meaning`, meaning counts also if words suffice.
+        If none reaches it, returns the nearest ones.
         """
-        request = Request(text, filter, limit, threshold, nearest, now, by_meaning)
         answer, is_whole = self.ask(self.index.search_tables, request)
         if not is_whole:  # The search found the file of vectors damaged.
             answer, _ = self.ask(self.index.search_tables, request)

@@ -144,10 +144,10 @@ class Request(NamedTuple):
     filter: Filter
     limit: int
     threshold: float
-    nearest: int
-    """The number of memories to return if none reaches the threshold."""
     now: datetime | None
     """None if neither age nor a time in the query counts."""
+    nearest: int = 0
+    """The number of memories to return if none reaches the threshold."""
     by_meaning: bool = False
     """True if meaning counts, too, where words suffice for the first matches."""
 

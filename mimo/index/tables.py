@@ -55,19 +55,14 @@ class Search:
         self.embedder = embedder
         self.meanings = meanings
         self.check = check
-        self._searches = 0
+        self.searches = 0
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self.stock = Stock()
 
     def source(self, sql: sqlite3.Connection) -> Tables:
         """Returns the source of one more search."""
-        self._searches += 1
+        self.searches += 1
         return Tables(sql, self)
-
-    @property
-    def is_often(self) -> bool:
-        """Returns whether the process has searched so often that keeping what was read pays."""
-        return self._searches >= _OFTEN
 
     def frequencies(
         self, sql: sqlite3.Connection, terms: Collection[str], revision: int
@@ -137,7 +132,7 @@ class Tables:
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs."""
-        if self._kept.is_often:
+        if self._kept.searches >= _OFTEN:
             return self._kept.stock.get(self._sql, self.totals.revision, keys)
         return _read(self._sql, keys)
 

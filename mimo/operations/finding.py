@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mimo.call import Call
 from mimo.errors import Cancelled, Invalid, MindError, SearchFailed, StorageFailed, join_texts
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.index.rows import SURE, Found, Hit, Newer, least
+from mimo.index.rows import SURE, Found, Hit, Newer, Request, least
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.operations import refresh
@@ -269,17 +269,23 @@ def answer_of(call: Call, text: str, options: Options) -> Answer:
         ) from error
 
 
-def _searched(call: Call, text: str, options: Options) -> Found:
-    """Returns the matches, each superseded one below the memories that supersede it."""
+def request(call: Call, text: str, options: Options) -> Request:
+    """Returns the request for the sure matches, or else the nearest, or those above a threshold."""
     is_open = options.threshold is None
-    matches = call.index.search(
+    return Request(
         text,
         filter=options.filter,
         limit=options.limit,
         threshold=THRESHOLD if options.threshold is None else options.threshold,
-        nearest=min(options.limit, NEAREST) if is_open else 0,
         now=call.mind.local_now(),
+        nearest=min(options.limit, NEAREST) if is_open else 0,
     )
+
+
+def _searched(call: Call, text: str, options: Options) -> Found:
+    """Returns the matches, each superseded one below the memories that supersede it."""
+    is_open = options.threshold is None
+    matches = call.index.search(request(call, text, options))
     refresh.note_vectors(call)
     best = matches.hits[0].score if matches.hits else 0.0
     if is_open and best < least(matches.considered):
@@ -297,12 +303,11 @@ def ranked(call: Call, text: str, filter: Filter, limit: int) -> tuple[Hit, ...]
     """
     check_length(text)
     index = refresh.up_to_date(call)
-    rank = partial(
-        index.search, text, filter=filter, limit=limit, threshold=0.0, now=None, by_meaning=True
-    )
-    hits = rank().hits
+    asked = Request(text, filter, limit, threshold=0.0, now=None, by_meaning=True)
+    hits = index.search(asked).hits
     refresh.note_vectors(call)
-    return rank().hits if refresh.reread(call, [hit.record for hit in hits]) else hits
+    is_changed = refresh.reread(call, [hit.record for hit in hits])
+    return index.search(asked).hits if is_changed else hits
 
 
 def _in_time(call: Call, text: str, time: NamedTime, options: Options) -> Answer:
@@ -549,11 +554,19 @@ def uses(call: Call) -> dict[str, Use]:
 def listing(call: Call, options: Options = EVERYTHING) -> Page:
     """Returns one page of the memories that pass the filter, and the number of all that do."""
     index = refresh.up_to_date(call)
-    page = partial(index.records, options.filter, sort=options.sort)
-    records = page(limit=options.limit, offset=options.offset)
-    if refresh.reread(call, records):
-        records = page(limit=options.limit, offset=options.offset)
+    records = _page(call, index.records, options)
     return Page(records=records, total=index.count(options.filter))
+
+
+def _page(
+    call: Call, query: Callable[..., tuple[Record, ...]], options: Options
+) -> tuple[Record, ...]:
+    """Returns one page of the memories, as their files are now."""
+    page = partial(
+        query, options.filter, sort=options.sort, limit=options.limit, offset=options.offset
+    )
+    records = page()
+    return page() if refresh.reread(call, records) else records
 
 
 def folded(call: Call, options: Options) -> Page:
@@ -562,10 +575,7 @@ def folded(call: Call, options: Options) -> Page:
     Its first chunk that passes the filter represents it.
     """
     index = refresh.up_to_date(call)
-    page = partial(index.folded_records, options.filter, sort=options.sort)
-    records = page(limit=options.limit, offset=options.offset)
-    if refresh.reread(call, records):
-        records = page(limit=options.limit, offset=options.offset)
+    records = _page(call, index.folded_records, options)
     parents = [record.parent for record in records if record.parent is not None]
     numbers = index.folded(options.filter)
     return Page(

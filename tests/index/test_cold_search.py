@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from mimo.index.embedding import open_embedder
 from mimo.index.index import Index
+from mimo.index.rows import Request
 from mimo.memory.model import Filter
 
 index = Index.open(Path(sys.argv[1]), open_embedder())
 index.stamps()
 now = datetime(2026, 11, 20, tzinfo=UTC)
-found = index.search(sys.argv[2], filter=Filter(), limit=5, threshold=0.0, now=now)
+found = index.search(Request(sys.argv[2], filter=Filter(), limit=5, threshold=0.0, now=now))
 print(*[hit.record.memory.id for hit in found.hits])
 print(*[name for name in sys.argv[3:] if name in sys.modules])
 index.close()

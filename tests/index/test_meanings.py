@@ -9,7 +9,7 @@ from mimo.data.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
-from mimo.index.rows import Change
+from mimo.index.rows import Change, Request
 from mimo.index.vectors import SCHEMA
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 
@@ -55,7 +55,9 @@ def write(index, facts):
 
 
 def best(index, question, **filter):
-    matches = index.search(question, filter=Filter(**filter), limit=5, threshold=0.0, now=NOW)
+    matches = index.search(
+        Request(question, filter=Filter(**filter), limit=5, threshold=0.0, now=NOW)
+    )
     return [hit.record.memory.id for hit in matches.hits]
 
 
@@ -74,7 +76,7 @@ def test_the_first_search_of_a_short_store_makes_all_vectors(tmp_path):
     write(store, FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(60)})
 
     answer = store.search(
-        "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+        Request("how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
     )
 
     assert answer.notice is None
@@ -87,7 +89,7 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     write(store, FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(400)})
 
     answer = store.search(
-        "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+        Request("how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
     )
 
     assert answer.notice == (
@@ -105,11 +107,13 @@ def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_pa
     write(store, {"page": f"{page}\n\nThe kettle is in the cellar", **notes})
 
     store.search(
-        "is a kettle near the printer, or upstairs?",
-        filter=Filter(),
-        limit=5,
-        threshold=0.0,
-        now=NOW,
+        Request(
+            "is a kettle near the printer, or upstairs?",
+            filter=Filter(),
+            limit=5,
+            threshold=0.0,
+            now=NOW,
+        )
     )
 
     units = store.ask(lambda sql: sql.execute("SELECT vector, tokens FROM units").fetchall())
@@ -179,7 +183,7 @@ def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
     write(plain, FACTS)
 
     answer = plain.search(
-        "which photos get smaller?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+        Request("which photos get smaller?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
     )
 
     assert answer.hits[0].record.memory.id == "images"
@@ -209,7 +213,7 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
     other.execute("BEGIN IMMEDIATE")
 
     answer = index.search(
-        "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+        Request("how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
     )
 
     assert answer.hits[0].record.memory.id == "sessions"
@@ -250,7 +254,9 @@ def test_a_memory_in_another_script_hides_no_other(tmp_path, added):
         store.make_meanings(lambda done, of: None)
         asked = ["user login", "log in with google", "where do logs go", *QUESTIONS]
         answered = {
-            question: store.search(question, filter=Filter(), limit=9, threshold=0.0, now=NOW).hits
+            question: store.search(
+                Request(question, filter=Filter(), limit=9, threshold=0.0, now=NOW)
+            ).hits
             for question in asked
         }
         answers.append(
@@ -275,7 +281,7 @@ def test_a_question_finds_a_memory_in_another_script(tmp_path, added):
     store.make_meanings(lambda done, of: None)
 
     answer = store.search(
-        "how long are server logs kept?", filter=Filter(), limit=5, threshold=0.3, now=NOW
+        Request("how long are server logs kept?", filter=Filter(), limit=5, threshold=0.3, now=NOW)
     )
 
     assert added in [hit.record.memory.id for hit in answer.hits]
@@ -303,7 +309,7 @@ def test_a_question_in_another_language_is_ranked_by_its_subject(tmp_path, quest
     write(store, FACTS | others)
     store.make_meanings(lambda done, of: None)
 
-    answer = store.search(question, filter=Filter(), limit=5, threshold=0.0, now=NOW)
+    answer = store.search(Request(question, filter=Filter(), limit=5, threshold=0.0, now=NOW))
 
     assert answer.hits[0].record.memory.id == first
     store.close()

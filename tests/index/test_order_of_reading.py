@@ -9,7 +9,7 @@ import pytest
 
 from mimo.index import rows, selection
 from mimo.index.index import Index
-from mimo.index.rows import Change
+from mimo.index.rows import Change, Request
 from mimo.memory.model import Filter, Kind
 from tests.index.conftest import HashEmbedder, Make
 
@@ -51,7 +51,9 @@ FILTERS = {
 @pytest.mark.parametrize("filter", FILTERS.values(), ids=FILTERS)
 def test_search(pair: tuple[Index, Index], filter: Filter) -> None:
     def found(index: Index) -> list[tuple[str, float]]:
-        hits = index.search("lantern", filter=filter, limit=50, threshold=0.0, now=NOW).hits
+        hits = index.search(
+            Request("lantern", filter=filter, limit=50, threshold=0.0, now=NOW)
+        ).hits
         return [(hit.record.memory.id, hit.score) for hit in hits]
 
     first, second = pair

@@ -7,7 +7,7 @@ import pytest
 
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
-from mimo.index.rows import Change, Found
+from mimo.index.rows import Change, Found, Request
 from mimo.index.search import Candidates, StoredUnit, _is_conversation, _joined
 from mimo.index.tables import Search, Tables
 from mimo.memory.model import Filter, Kind, Link, Section
@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 def search(index: Index, text: str, **given: Any) -> Found:
     arguments = {"filter": Filter(), "limit": 10, "threshold": 0.0, "now": NOW, **given}
-    return index.search(text, **arguments)
+    return index.search(Request(text, **arguments))
 
 
 def names(answer: Found) -> list[str]:

@@ -12,7 +12,7 @@ from mimo.features.hooks.related import related as related_to
 from mimo.index import doubles
 from mimo.index.catalog import Catalog
 from mimo.index.index import Index
-from mimo.index.rows import Change
+from mimo.index.rows import Change, Request
 from mimo.index.schema import Approves
 from mimo.memory.model import Filter, Kind, Link, Memory, Place, Problem, Record, Sort
 from mimo.memory.note import Note
@@ -131,7 +131,7 @@ def answers(index: Index) -> dict[str, Any]:
         "alike": [index.much_like(record.memory) for record in index.records(Filter())],
         "related": [index.ask(related, query) for query in queries],
         "found": [
-            index.search(q, filter=f, limit=20, threshold=0.0, now=NOW)
+            index.search(Request(q, filter=f, limit=20, threshold=0.0, now=NOW))
             for q in queries
             for f in filters
         ],

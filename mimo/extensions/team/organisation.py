@@ -13,7 +13,6 @@ from mimo.api import (
     Kind,
     NamedTuple,
     Operation,
-    Request,
     SearchResult,
     StorageFailed,
     across,
@@ -25,7 +24,6 @@ from mimo.api import (
     plain,
     policy,
     question,
-    replace,
     row_of,
     rows,
     rows_of,
@@ -89,7 +87,7 @@ def search_others(
     models = call.mind.embedder, lambda: call.mind.encoder
     user = user_of(call)
     with source.opened(server, choose, *models, user.role if user else None) as opened:
-        answer = index_search.search(opened, _request(call, text, options))
+        answer = index_search.search(opened, finding.request(call, text, options))
         views = {view.project: view for view in opened.views}
         approved = opened.approved(answer.hits)
     hits = answer.hits
@@ -106,17 +104,6 @@ def search_others(
     ]
     remarks = [_skipped(names, reason) for reason, names in skipped.items()]
     return matches, len(views), join_texts(*remarks, answer.notice)
-
-
-def _request(call: Call, text: str, options: finding.Options) -> Request:
-    return Request(
-        text,
-        replace(options.filter, private=False),
-        limit=options.limit,
-        threshold=finding.THRESHOLD if options.threshold is None else options.threshold,
-        nearest=min(options.limit, finding.NEAREST) if options.threshold is None else 0,
-        now=call.mind.local_now(),
-    )
 
 
 def _reason_to_skip(call: Call, view: View) -> str | None:

@@ -190,14 +190,7 @@ def test_both_indexes_give_the_same_answers_in_the_same_order(server: Server, lo
     asked = [request(text, filter) for filter, texts in QUERIES_OF for text in texts]
     asked += [request(text, Filter(), threshold=0.3) for text in QUERIES]
     for each, answer in zip(asked, remote(server, asked), strict=True):
-        expected = local.search(
-            each.text,
-            filter=each.filter,
-            limit=each.limit,
-            threshold=each.threshold,
-            nearest=each.nearest,
-            now=NOW,
-        )
+        expected = local.search(each)
         assert rows_of(answer) == rows_of(expected), (each.text, each.filter)
         assert (answer.considered, answer.notice) == (expected.considered, expected.notice)
 
@@ -228,7 +221,7 @@ def test_both_indexes_name_the_same_candidates_in_the_same_order(
                 counted = tables.frequencies(terms)
                 assert other.frequencies(terms) == counted
                 given = {"admitted": admitted, "matches": sum(counted.values())}
-                kept._searches = 0
+                kept.searches = 0
                 expected = ids(tables, tables.by_words(terms, filter, **given))
                 assert ids(other, other.by_words(terms, filter, **given)) == expected, terms
             for text in texts:
@@ -253,14 +246,7 @@ def test_with_an_index_by_nearness_the_answers_stay_the_same(
     server.close()
     asked = [request(text, filter) for filter in (Filter(), *FILTERS[1:4]) for text in QUERIES]
     for each, answer in zip(asked, remote(server, asked), strict=True):
-        expected = local.search(
-            each.text,
-            filter=each.filter,
-            limit=each.limit,
-            threshold=each.threshold,
-            nearest=each.nearest,
-            now=NOW,
-        )
+        expected = local.search(each)
         assert rows_of(answer) == rows_of(expected), (each.text, each.filter)
     server.close()  # Its connections report what they used.
     with psycopg.connect(url) as sql:

@@ -16,7 +16,6 @@ import argparse
 import mmap
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.parts import NOTHING_TRIED, is_vain
+from bench.preload import MISSING, built, loaded
 from bench.stores import IN_MEMORY
 from bench.torture.commands import COMMANDS, Command, prepared
 from bench.torture.examination import problems_of, warm
@@ -149,26 +149,6 @@ class Locks:
     def short(self, path: str) -> str:
         """Returns a path relative to the scratch folder, without numbers."""
         return re.sub(r"\d{2,}\w*", "N", path.removeprefix(f"{os.fsdecode(self._root)}/"))
-
-
-def built(folder: Path) -> Path | None:
-    """Compiles the library and returns its path, None if this system can't."""
-    compiler = shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        return None
-    library = folder / "locks.so"
-    words = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
-    done = subprocess.run(words, check=False, capture_output=True)
-    return library if done.returncode == 0 else None
-
-
-def environment(library: Path, folder: Path) -> dict[str, str]:
-    """Returns the environment of a process with the library loaded."""
-    state, record = folder / "state", folder / "record"
-    state.write_bytes(b"\0" * _STATE.size)
-    record.touch()
-    loaded = {"LD_PRELOAD": str(library), "LOCKS_STATE": str(state), "LOCKS_RECORD": str(record)}
-    return {**os.environ, **loaded, "MIND_BACKGROUND": "off"}
 
 
 class Project:
@@ -398,14 +378,16 @@ def main() -> int:
     if options.folder:
         return _work(options)
     with tempfile.TemporaryDirectory(prefix="mind-stopped-", dir=IN_MEMORY) as name:
-        library = built(Path(name))
+        library = built(SOURCE, Path(name))
         if library is None:
-            print("nothing was tried: this needs Linux and a C compiler (`cc`)", file=sys.stderr)
+            print(MISSING, file=sys.stderr)
             return NOTHING_TRIED
         words = [sys.executable, "-m", "bench.concurrent.stopped", *sys.argv[1:]]
         command = [*words, "--folder", f"{name}/work"]
         Path(name, "work").mkdir()
-        return subprocess.run(command, check=False, env=environment(library, Path(name))).returncode
+        environ = os.environ | loaded(library, "LOCKS", Path(name), _STATE.size)
+        environ["MIND_BACKGROUND"] = "off"
+        return subprocess.run(command, check=False, env=environ).returncode
 
 
 if __name__ == "__main__":

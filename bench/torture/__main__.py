@@ -9,26 +9,14 @@ import time
 from pathlib import Path
 
 from bench.parts import NOTHING_TRIED, Limit, is_vain, run_parts
+from bench.preload import MISSING, built, loaded
 from bench.stores import IN_MEMORY
 from bench.torture import faults, losses
 from bench.torture.commands import COMMANDS
 from bench.torture.figures import Figures, distinct, ordered, share, version
 from bench.torture.scratch import Scratch
-from bench.torture.shim import STATE_BYTES, Shim, built
+from bench.torture.shim import SOURCE, STATE_BYTES, Shim
 from scripts.marked import write_part
-
-
-def _shimmed(library: Path, folder: Path) -> dict[str, str]:
-    """Makes the folder of a part; returns the variables that load the shim into its processes."""
-    folder.mkdir()
-    state, record = folder / "state", folder / "record"
-    state.write_bytes(b"\0" * STATE_BYTES)
-    record.touch()
-    return {
-        "LD_PRELOAD": str(library),
-        "TORTURE_STATE": str(state),
-        "TORTURE_RECORD": str(record),
-    }
 
 
 def _part(options: argparse.Namespace) -> None:
@@ -94,12 +82,15 @@ def main() -> int:
     started = time.monotonic()
     figures, earlier = Figures(), _earlier(options)
     with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=IN_MEMORY) as name:
-        library = built(Path(name))
+        library = built(SOURCE, Path(name))
         if library is None:
-            print("nothing was tried: this needs Linux and a C compiler (`cc`)", file=sys.stderr)
+            print(MISSING, file=sys.stderr)
             return NOTHING_TRIED
         parts = [Path(name, str(number)) for number in range(options.jobs)]
-        if not run_parts("bench.torture", parts, [_shimmed(library, each) for each in parts]):
+        for each in parts:
+            each.mkdir()
+        more = [loaded(library, "TORTURE", each, STATE_BYTES) for each in parts]
+        if not run_parts("bench.torture", parts, more):
             return 2
         for folder in parts:
             figures.add(folder / "figures")

@@ -154,12 +154,12 @@ static void end(int what) {
     if (what == TORN) kill(0, SIGKILL), pause();
 }
 
-#define REAL(name)                                                     \
-    ({                                                                 \
-        if (!real_##name) real_##name = dlsym(RTLD_NEXT, #name);       \
-        (__typeof__(&name))real_##name;                                \
+#define REAL(name)                                          \
+    ({                                                      \
+        static void *real;                                  \
+        if (!real) real = dlsym(RTLD_NEXT, #name);          \
+        (__typeof__(&name))real;                            \
     })
-#define DECLARE(name) static void *real_##name
 #define AROUND(below_, kind, failed, call, noted)             \
     do {                                                      \
         if (!watching() || !(below_)) return call;            \
@@ -200,7 +200,6 @@ static void end(int what) {
 #define AFTER(descriptor) lseek(descriptor, 0, SEEK_CUR) - answer
 #define NAMED(kind, folder, path) note_names(kind, folder, path, 0, NULL)
 
-DECLARE(write);
 ssize_t write(int fd, const void *data, size_t size) {
     /* Of the answer, also by a duplicate of the descriptor. */
     if (watching() && state->how == RECORD && !descriptor_below(fd)) {
@@ -209,106 +208,83 @@ ssize_t write(int fd, const void *data, size_t size) {
     }
     WRITING(fd, WRITE, data, size, AFTER(fd), REAL(write)(fd, data, size));
 }
-DECLARE(pwrite);
-ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
-    WRITING(fd, PWRITE, data, size, at, REAL(pwrite)(fd, data, size, at));
-}
-DECLARE(pwrite64);
-ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) {
-    WRITING(fd, PWRITE, data, size, at, REAL(pwrite64)(fd, data, size, at));
-}
-DECLARE(writev);
+#define PWRITING(name)                                                  \
+    ssize_t name(int fd, const void *data, size_t size, off_t at) {     \
+        WRITING(fd, PWRITE, data, size, at, REAL(name)(fd, data, size, at)); \
+    }
+PWRITING(pwrite)
+PWRITING(pwrite64)
 ssize_t writev(int fd, const struct iovec *parts, int number) {
     AROUND(descriptor_below(fd), WRITEV, -1, REAL(writev)(fd, parts, number),
            note_data(WRITE, fd, AFTER(fd), parts, number, answer));
 }
-DECLARE(ftruncate);
-int ftruncate(int fd, off_t size) {
-    AROUND(descriptor_below(fd), TRUNCATE, -1, REAL(ftruncate)(fd, size),
-           note_data(TRUNCATE, fd, size, NULL, 0, 0));
-}
-DECLARE(ftruncate64);
-int ftruncate64(int fd, off64_t size) {
-    AROUND(descriptor_below(fd), TRUNCATE, -1, REAL(ftruncate64)(fd, size),
-           note_data(TRUNCATE, fd, size, NULL, 0, 0));
-}
-DECLARE(fsync);
-int fsync(int fd) {
-    AROUND(descriptor_below(fd), FLUSH, -1, REAL(fsync)(fd), note_data(FLUSH, fd, 0, NULL, 0, 0));
-}
-DECLARE(fdatasync);
-int fdatasync(int fd) {
-    AROUND(descriptor_below(fd), FLUSH, -1, REAL(fdatasync)(fd), note_data(FLUSH, fd, 0, NULL, 0, 0));
-}
-DECLARE(rename);
+#define CUTTING(name)                                                        \
+    int name(int fd, off_t size) {                                           \
+        AROUND(descriptor_below(fd), TRUNCATE, -1, REAL(name)(fd, size),     \
+               note_data(TRUNCATE, fd, size, NULL, 0, 0));                   \
+    }
+CUTTING(ftruncate)
+CUTTING(ftruncate64)
+#define FLUSHING(name)                                                                            \
+    int name(int fd) {                                                                            \
+        AROUND(descriptor_below(fd), FLUSH, -1, REAL(name)(fd), note_data(FLUSH, fd, 0, NULL, 0, 0)); \
+    }
+FLUSHING(fsync)
+FLUSHING(fdatasync)
 int rename(const char *from, const char *to) {
     AROUND(path_below(AT_FDCWD, to), RENAME, -1, REAL(rename)(from, to),
            note_names(RENAME, AT_FDCWD, from, AT_FDCWD, to));
 }
-DECLARE(renameat);
 int renameat(int a, const char *from, int b, const char *to) {
     AROUND(path_below(b, to), RENAME, -1, REAL(renameat)(a, from, b, to),
            note_names(RENAME, a, from, b, to));
 }
-DECLARE(renameat2);
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
     AROUND(path_below(b, to), RENAME, -1, REAL(renameat2)(a, from, b, to, flags),
            note_names(RENAME, a, from, b, to));
 }
-DECLARE(symlink);
 int symlink(const char *target, const char *path) {
     AROUND(path_below(AT_FDCWD, path), CREATE, -1, REAL(symlink)(target, path),
            NAMED(CREATE, AT_FDCWD, path));
 }
-DECLARE(symlinkat);
 int symlinkat(const char *target, int fd, const char *path) {
     AROUND(path_below(fd, path), CREATE, -1, REAL(symlinkat)(target, fd, path),
            NAMED(CREATE, fd, path));
 }
-DECLARE(unlink);
 int unlink(const char *path) {
     AROUND(path_below(AT_FDCWD, path), UNLINK, -1, REAL(unlink)(path),
            NAMED(UNLINK, AT_FDCWD, path));
 }
-DECLARE(unlinkat);
 int unlinkat(int fd, const char *path, int flags) {
     AROUND(path_below(fd, path), UNLINK, -1, REAL(unlinkat)(fd, path, flags), NAMED(UNLINK, fd, path));
 }
-DECLARE(rmdir);
 int rmdir(const char *path) {
     AROUND(path_below(AT_FDCWD, path), UNLINK, -1, REAL(rmdir)(path),
            NAMED(UNLINK, AT_FDCWD, path));
 }
-DECLARE(link);
 int link(const char *from, const char *to) {
     AROUND(path_below(AT_FDCWD, to), LINK, -1, REAL(link)(from, to),
            note_names(LINK, AT_FDCWD, from, AT_FDCWD, to));
 }
-DECLARE(linkat);
 int linkat(int a, const char *from, int b, const char *to, int flags) {
     AROUND(path_below(b, to), LINK, -1, REAL(linkat)(a, from, b, to, flags),
            note_names(LINK, a, from, b, to));
 }
-DECLARE(mkdir);
 int mkdir(const char *path, mode_t mode) {
     AROUND(path_below(AT_FDCWD, path), MKDIR, -1, REAL(mkdir)(path, mode),
            NAMED(MKDIR, AT_FDCWD, path));
 }
-DECLARE(mkdirat);
 int mkdirat(int fd, const char *path, mode_t mode) {
     AROUND(path_below(fd, path), MKDIR, -1, REAL(mkdirat)(fd, path, mode), NAMED(MKDIR, fd, path));
 }
-DECLARE(chmod);
 int chmod(const char *path, mode_t mode) {
     AROUND(path_below(AT_FDCWD, path), CHMOD, -1, REAL(chmod)(path, mode),
            NAMED(CHMOD, AT_FDCWD, path));
 }
-DECLARE(fchmod);
 int fchmod(int fd, mode_t mode) {
     AROUND(descriptor_below(fd), CHMOD, -1, REAL(fchmod)(fd, mode),
            note_data(CHMOD, fd, 0, NULL, 0, 0));
 }
-DECLARE(fchmodat);
 int fchmodat(int fd, const char *path, mode_t mode, int flags) {
     AROUND(path_below(fd, path), CHMOD, -1, REAL(fchmodat)(fd, path, mode, flags), NAMED(CHMOD, fd, path));
 }
@@ -331,28 +307,21 @@ int fchmodat(int fd, const char *path, mode_t mode, int flags) {
         AROUND(((flags) & O_TRUNC) && !((flags) & O_EXCL) && path_below(fd, path), TRUNCATE, -1, \
                call, note_data(TRUNCATE, answer, 0, NULL, 0, 0));                   \
     } while (0)
-DECLARE(open);
-int open(const char *path, int flags, ...) {
-    MODE_OF(flags);
-    OPENING(AT_FDCWD, path, flags, REAL(open)(path, flags, mode));
-}
-DECLARE(open64);
-int open64(const char *path, int flags, ...) {
-    MODE_OF(flags);
-    OPENING(AT_FDCWD, path, flags, REAL(open64)(path, flags, mode));
-}
-DECLARE(openat);
-int openat(int fd, const char *path, int flags, ...) {
-    MODE_OF(flags);
-    OPENING(fd, path, flags, REAL(openat)(fd, path, flags, mode));
-}
-DECLARE(openat64);
-int openat64(int fd, const char *path, int flags, ...) {
-    MODE_OF(flags);
-    OPENING(fd, path, flags, REAL(openat64)(fd, path, flags, mode));
-}
+#define OPEN(name)                                                \
+    int name(const char *path, int flags, ...) {                  \
+        MODE_OF(flags);                                           \
+        OPENING(AT_FDCWD, path, flags, REAL(name)(path, flags, mode)); \
+    }
+OPEN(open)
+OPEN(open64)
+#define OPEN_AT(name)                                             \
+    int name(int fd, const char *path, int flags, ...) {          \
+        MODE_OF(flags);                                           \
+        OPENING(fd, path, flags, REAL(name)(fd, path, flags, mode)); \
+    }
+OPEN_AT(openat)
+OPEN_AT(openat64)
 
-DECLARE(clock_gettime);
 int clock_gettime(clockid_t clock, struct timespec *time) {
     if (!watching() || clock != CLOCK_REALTIME) return REAL(clock_gettime)(clock, time);
     time->tv_sec = state->now, time->tv_nsec = 0;
@@ -370,7 +339,6 @@ time_t time(time_t *place) {
     if (place) *place = now.tv_sec;
     return now.tv_sec;
 }
-DECLARE(getrandom);
 ssize_t getrandom(void *data, size_t size, unsigned flags) {
     if (!watching()) return REAL(getrandom)(data, size, flags);
     for (size_t n = 0; n < size; n++) {

@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -85,14 +82,3 @@ class Shim:
         _, _, _, _, _, acted, _, _, _, count, *_ = _HEADER.unpack_from(self._map, 0)
         self._map[0:4] = b"\0" * 4
         return bool(acted), list(self._map[_HEADER.size + 1 : _HEADER.size + 1 + count])
-
-
-def built(folder: Path) -> Path | None:
-    """Compiles the shim and returns its path, None if this system can't."""
-    compiler = shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        return None
-    library = folder / "torture.so"
-    words = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
-    done = subprocess.run(words, check=False, capture_output=True)
-    return library if done.returncode == 0 else None

@@ -1,24 +1,23 @@
-"""A sample of `make torture`: writing calls that fail, and what is left after them."""
+"""The examination of `make torture` notices damage; see tests/redteam/test_samples.py, too."""
 
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from bench.torture import shim
+from bench.preload import built
 from bench.torture.commands import COMMANDS, UNTRIED
 from bench.torture.examination import lost
 from bench.torture.faults import report
 from bench.torture.figures import Figures, Point
+from bench.torture.shim import SOURCE
 from mimo.call.spec import Effect
 from mimo.call.table import all_commands
-
-POINTS = 10
 
 
 def unmeasured(command: Sequence[str], *, check: bool) -> subprocess.CompletedProcess[str]:
@@ -28,23 +27,6 @@ def unmeasured(command: Sequence[str], *, check: bool) -> subprocess.CompletedPr
     return subprocess.run(
         command, check=check, capture_output=True, text=True, cwd=top, env=environ
     )
-
-
-@pytest.mark.attack("fault at a writing call")
-def test_faults_at_writing_calls_lose_nothing(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    if shim.built(tmp_path) is None:
-        pytest.skip("this needs Linux and a C compiler")
-    words = ["--points", str(POINTS), "--seed", "3", "--only", "add", "--only", "value put"]
-    words += ["--only", "untrust", "--only", "edit", "--only", "config"]
-    command = [sys.executable, "-X", "utf8", "-m", "bench.torture", *words]
-    run = unmeasured(command, check=False)
-    tried = re.search(r"^(\d+) of [\d,]+ points tried, 0 failed", run.stdout, re.M)
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert tried is not None
-    assert int(tried[1]) > POINTS // 2
-    record_property("tried", int(tried[1]))
 
 
 def test_calls_that_no_run_made_again_are_counted_apart() -> None:
@@ -66,23 +48,6 @@ def test_each_writing_command_is_tried_or_has_a_reason_not_to_be() -> None:
     tried = {" ".join(command.words[:n]) for command in COMMANDS for n in (1, 2)}
 
     assert writing - tried == set(UNTRIED)
-
-
-@pytest.mark.attack("loss of power")
-def test_losses_of_power_lose_nothing(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    if shim.built(tmp_path) is None:
-        pytest.skip("this needs Linux and a C compiler")
-    words = ["--power", "--points", "12", "--only", "pitfalls add", "--only", "token add"]
-    words += ["--only", "value rm", "--only", "untrust"]
-    command = [sys.executable, "-X", "utf8", "-m", "bench.torture", *words]
-    run = unmeasured(command, check=False)
-    tried = re.search(r"^(\d+) of [\d,]+ different states tried, 0 failed", run.stdout, re.M)
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert tried is not None
-    assert int(tried[1]) == 12
-    record_property("tried", int(tried[1]))
 
 
 DAMAGES = """
@@ -193,7 +158,7 @@ def test_a_failed_approval_excuses_only_texts_that_the_command_writes() -> None:
 @pytest.mark.parametrize("module", ["torture", "histories"])
 def test_a_run_that_tries_nothing_fails(module: str, tmp_path: Path) -> None:
     words = {"torture": ["--only", "no such command"], "histories": ["--histories", "0"]}[module]
-    if module == "torture" and shim.built(tmp_path) is None:
+    if module == "torture" and built(SOURCE, tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
     command = [sys.executable, "-X", "utf8", "-m", f"bench.{module}", *words]
     run = unmeasured(command, check=False)

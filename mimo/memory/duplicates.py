@@ -13,8 +13,8 @@ from mimo.text.tokens import STOP_WORDS
 ALIKE = 0.65
 """The likeness at which a memory is reported as a near-duplicate of another.
 
-`bench/doubles.py` on 943 observations of LoCoMo: 99 to 100 % of the texts in which a word was
-changed, added, left out or moved reach it. So do 1.4 % of the texts with another text of their
+On 943 observations of LoCoMo, 99 to 100 % of the texts in which a word was changed, added, left out
+or moved reach it. So do 1.4 % of the texts with another text of their
 conversation, most of which have the same meaning in other words. The cosine of static vectors as
 a second measure found as many of both.
 """

@@ -1,4 +1,4 @@
-"""Samples of `make torture` and `make stopped`, whose own tests and long runs are weekly."""
+"""Samples of `make torture` and `make stopped`, whose long runs are weekly."""
 
 import re
 import sys
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.torture import shim
+from bench.preload import built
+from bench.torture.shim import SOURCE
 from bench.torture.test_torture import unmeasured
 
 SAMPLES = {
@@ -23,7 +24,7 @@ SAMPLES = {
 def test_a_sample_loses_nothing(
     tmp_path: Path, record_property: Callable[[str, object], None], kind: str
 ) -> None:
-    if shim.built(tmp_path) is None:
+    if built(SOURCE, tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
     module, *words = SAMPLES[kind]
 

@@ -1,10 +1,11 @@
 """The clock is set back or forward, or the machine sleeps, while the daemon and servers run.
 
-A library in C moves the time of day of real processes; see bench/soak/clock.c.
+A library in C moves the time of day of real processes; see clock.c.
 """
 
 import os
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bench.soak import shims
+from bench.preload import built
 from bench.soak.clients import MIND, Http, Pipe, outcome, token_of
 from bench.soak.process import cost
 from mimo.call import Call
@@ -23,10 +24,25 @@ from mimo.project.init import init
 HOUR, YEAR = 3_600, 365 * 86_400
 
 
+class Clock:
+    """The clock of the processes that have its environment."""
+
+    def __init__(self, library: Path, file: Path) -> None:
+        """Takes the library and a new file for the shift, which is mapped while they run."""
+        self._file = file
+        file.write_bytes(bytes(8))
+        self.environ = {"LD_PRELOAD": str(library), "CLOCK_SHIFT": str(file)}
+
+    def set(self, seconds: int) -> None:
+        """Moves the time of day, counted from the real one."""
+        with self._file.open("r+b") as file:
+            file.write(struct.pack("=q", seconds))
+
+
 class Running:
     """The daemon, a server on a pipe and one over HTTP, of one project."""
 
-    def __init__(self, call: Call, clock: shims.Clock, stack: ExitStack) -> None:
+    def __init__(self, call: Call, clock: Clock, stack: ExitStack) -> None:
         self.call, self.clock = call, clock
         self.environ = os.environ | clock.environ | {"MIND_HOME": str(call.mind.home)}
         self.environ |= {"MIND_BACKGROUND": "off"}
@@ -99,14 +115,14 @@ def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def running(call: Call, tmp_path: Path) -> Iterator[Running]:
-    library = shims.built("clock", tmp_path)
+    library = built(Path(__file__).with_name("clock.c"), tmp_path)
     if library is None:
         pytest.skip("needs Linux and a C compiler")
     call.mind.home.mkdir(exist_ok=True)
     (call.mind.home / "config.toml").write_text('[embedding]\nencoder = "off"\n', encoding="utf-8")
     init(call.mind.project.root, call.mind.home, now=call.mind.now())
     with ExitStack() as stack:
-        yield Running(call, shims.Clock(library, tmp_path / "shift"), stack)
+        yield Running(call, Clock(library, tmp_path / "shift"), stack)
 
 
 def test_all_keep_working_while_the_clock_is_set(running: Running) -> None:

@@ -7,7 +7,9 @@ the same way, so a folder of them can be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -17,6 +19,8 @@ from mimo.frozen import field, frozen
 
 GROUP = "mimo.extensions"
 """The group of entry points."""
+
+_OWN = "mimo.extensions."
 
 
 @frozen
@@ -66,8 +70,8 @@ def extensions() -> Mapping[str, Extension]:
 
 
 @cache
-def broken() -> Mapping[str, str]:
-    """Returns the extensions that can't be used, each with the reason."""
+def broken() -> dict[str, str]:
+    """Returns the extensions, and modules of them, that can't be used, each with the reason."""
     return _found()[1]
 
 
@@ -77,25 +81,45 @@ def _found() -> tuple[dict[str, Extension], dict[str, str]]:
 
     usable: dict[str, Extension] = {}
     problems: dict[str, str] = {}
-    for entry in sorted(entry_points(group=GROUP)):
+    # Those of mind are first: no other package replaces them.
+    for entry in sorted(entry_points(group=GROUP), key=lambda e: (not e.value.startswith(_OWN), e)):
         if entry.name in usable or entry.name in problems:
             continue
-        try:
-            value = entry.load()
-        except ModuleNotFoundError as error:
-            # The folder of an extension was left out.
-            if error.name != entry.module:
-                problems[entry.name] = f"`{error.name}` is not installed"
-            continue
-        except Exception as error:  # noqa: BLE001 - code of others never breaks a command of mind
-            problems[entry.name] = f"{type(error).__name__}: {error}"
-            continue
-        value = getattr(value, "EXTENSION", None) if isinstance(value, ModuleType) else value
+        value, reason = attempted(entry.load)
+        if isinstance(reason, ModuleNotFoundError) and f"{entry.module}.".startswith(
+            f"{reason.name}."
+        ):
+            continue  # The folder of an extension was left out.
+        if isinstance(value, ModuleType):
+            if value.__file__ is None:  # Only a folder with compiled files is left.
+                continue
+            value = getattr(value, "EXTENSION", None)
         if isinstance(value, Extension):
             usable[entry.name] = value
         else:
-            problems[entry.name] = f"`{entry.value}` is not an extension"
+            problems[entry.name] = problem(reason) or f"`{entry.value}` is not an extension"
     return usable, problems
+
+
+def attempted(load: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """Returns what code of others loads, or None and its error, which never ends mind.
+
+    What that code prints goes to the standard error: a client may read the standard output.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            return load(), None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - also `SystemExit`
+        return None, error
+
+
+def problem(error: BaseException | None) -> str:
+    """Returns the reason for which an extension can't be used; empty for no error."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"`{error.name}` is not installed"
+    return f"{type(error).__name__}: {error}" if error else ""
 
 
 def named(part: str) -> Iterator[Any]:
@@ -109,7 +133,9 @@ def scopes() -> dict[str, str]:
     """Returns the scopes of searches that installed extensions add, with their functions."""
     added: dict[str, str] = {}
     for extension in extensions().values():
-        added = {**extension.scopes, **added}
+        added |= {
+            name: function for name, function in extension.scopes.items() if name not in added
+        }
     return added
 
 

@@ -267,6 +267,16 @@ def _specs(module: str) -> tuple[Spec, ...]:
     return specs_in(vars(import_module(module)), module)
 
 
+def _specs_of_extension(module: str) -> tuple[Spec, ...]:
+    """Returns the commands of an extension's module; none if it can't be loaded."""
+    from mimo.call.extensions import attempted, broken, problem
+
+    specs, error = attempted(lambda: _specs(module))
+    if error:
+        broken()[module] = problem(error)
+    return specs or ()
+
+
 @frozen
 class _Tables:
     """The words that lead to commands, see the constants above."""
@@ -384,19 +394,29 @@ class CommandTable:
         """Returns the commands of a module."""
         if name not in self._loaded:
             is_core = name in self._core.modules.values() or name in self._core.unlisted
-            self._loaded[name] = tuple(self._load(name) if is_core else _specs(name))
+            self._loaded[name] = tuple(self._load(name)) if is_core else _specs_of_extension(name)
         return self._loaded[name]
 
     def at(self, path: str) -> Spec:
-        """Returns the command at a path of the table; raises `KeyError` if the path has none."""
-        for spec in self.module(self._of(path).modules[path]):
+        """Returns the command at a path of the table; raises `KeyError` if the path has none.
+
+        Raises `Invalid` if the module of an extension does not declare it.
+        """
+        module = self._of(path).modules[path]
+        for spec in self.module(module):
             if spec.path == path and Surface.CLI in spec.surfaces:
                 return spec
-        raise KeyError(path)
+        raise Invalid(
+            f"`mind {path}` of an extension can't be used: `{module}` does not declare it",
+            hint="see `mind doctor`; install the extension again, or remove it",
+        )
 
     def summary(self, path: str) -> str:
         """Returns the first line of a command's help, without loading the command if possible."""
-        return self._summary(path) or self.at(path).summary
+        try:
+            return self._summary(path) or self.at(path).summary
+        except Invalid:
+            return "(its extension can't be used)"
 
     def below(self, path: str) -> tuple[str, ...]:
         """Returns the words that may follow `path`, in the table's order."""

@@ -1,6 +1,7 @@
 """Extensions: a foreign package adds to mind, and mind works without those that it has itself."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -165,6 +166,13 @@ def test_a_foreign_package_adds_a_search_scope(with_memory: Path, tmp_path: Path
         ("standup", "1 / 0", "ZeroDivisionError: division by zero"),
         ("standup", "EXTENSION = 5", "`standup` is not an extension"),
         ("standup:nothing", "", "AttributeError: module 'standup' has no attribute 'nothing'"),
+        ("standup", "raise SystemExit(3)", "SystemExit: 3"),
+        ("standup", "print('hello'); EXTENSION = 5", "`standup` is not an extension"),
+        (
+            "standup",
+            MANIFEST.replace('"standup.commands"', '"standup.other"'),
+            "`standup.other` is not installed",
+        ),
     ],
 )
 def test_a_broken_package_is_named_by_doctor_alone(
@@ -172,15 +180,65 @@ def test_a_broken_package_is_named_by_doctor_alone(
 ) -> None:
     packages = install(tmp_path / "packages", value, manifest)
 
-    assert mind("help", "--all", path=packages, cwd=with_memory).returncode == 0
-    printed = mind("doctor", path=packages, cwd=with_memory).stdout
-    assert f"extension `standup` can't be used: {reason}" in " ".join(printed.split())
+    for line in ("help --all", "search JWT", "mcp"):
+        done = mind(*line.split(), path=packages, cwd=with_memory)
+        assert (done.returncode, "hello" in done.stdout) == (0, False), line
+    printed = " ".join(mind("doctor", path=packages, cwd=with_memory).stdout.split())
+    assert re.search(rf"extension `standup(\.other)?` can't be used: {re.escape(reason)}", printed)
+
+
+def test_a_command_whose_module_is_missing_names_its_extension(
+    project: Path, tmp_path: Path
+) -> None:
+    packages = install(tmp_path / "packages")
+    (packages / "standup" / "commands.py").unlink()
+
+    done = mind("standup", path=packages, cwd=project)
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert "`standup.commands` does not declare it" in done.stderr
+
+
+REPLACING = """
+from mimo.api import Extension
+
+EXTENSION = Extension(
+    commands={"Find": {"export": "standup.commands"}}, scopes={"org": "standup.commands:search"}
+)
+"""
+
+LOOKUP = """
+from mimo.call.extensions import extensions, scopes
+from mimo.call.table import all_commands
+
+print(*extensions(), scopes()["org"], all_commands().modules["export"])
+"""
+
+
+def test_a_foreign_package_replaces_no_extension_of_mind(tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages", manifest=REPLACING)
+    entries = packages / "standup-1.0.dist-info" / "entry_points.txt"
+    entries.write_text("[mimo.extensions]\nafter = standup\nexchange = a:b\n")
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", LOOKUP],
+        env=os.environ | {"PYTHONPATH": str(packages)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [
+        *("browse", "exchange", "team", "web"),
+        "after",
+        "mimo.extensions.team.organisation:search_organisation",
+        "mimo.extensions.exchange.commands",
+    ]
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_mind_works_without_an_extension(name: str, project: Path, tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     shutil.copytree(HOME, packages / "mimo", ignore=shutil.ignore_patterns("__pycache__", name))
+    (packages / "mimo" / "extensions" / name / "__pycache__").mkdir(parents=True)
 
     assert mind("add", "Use JWT", path=packages, cwd=project).returncode == 0
     for line in (
@@ -189,6 +247,8 @@ def test_mind_works_without_an_extension(name: str, project: Path, tmp_path: Pat
         done = mind(*line.split(), path=packages, cwd=project)
         assert (done.returncode, done.stderr) == (0, ""), line
         assert "can't be used" not in done.stdout
+    shutil.rmtree(packages / "mimo" / "extensions")
+    assert "can't be used" not in mind("doctor", path=packages, cwd=project).stdout
 
 
 def test_the_commands_of_the_core_print_the_same_without_any_extension(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 from mimo.call import Call, Surface
 from mimo.call.extensions import broken
 from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
+from mimo.call.table import all_commands
 from mimo.data import disk, files, locks
 from mimo.data.failures import ONE_USER, place_of_another
 from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed, Untrusted
@@ -149,6 +150,7 @@ def _settings(call: Call) -> Iterator[Check]:
 
 
 def _extensions(_: Call) -> Iterator[Check]:
+    all_commands().all()  # Also notes modules that can't be loaded.
     for name, reason in broken().items():
         message = f"extension `{name}` can't be used: {reason}"
         yield _warning("extensions", message, "install it again, or remove it")

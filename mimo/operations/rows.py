@@ -91,7 +91,7 @@ TimeFilter = Annotated[
     Arg(
         "Only from a time, such as `yesterday`, `last week`, `3 days ago`, `october`, `since "
         "monday`, `between monday and wednesday`, `2026-11`",
-        agents="Such as `last week` or `2026-11-01 to 2026-11-05`",
+        agents="Such as `last week` or `2026-09 to 2026-11`",
         alias="when",
     ),
 ]

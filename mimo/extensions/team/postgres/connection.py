@@ -12,17 +12,17 @@ from mimo.api import Command, Hint, Invalid, StorageFailed, database_url
 from mimo.extensions.team.postgres import schema
 
 if TYPE_CHECKING:
-    from psycopg import Connection
+    from psycopg import Connection, Error
     from psycopg_pool import ConnectionPool
 
     from mimo.extensions.team.postgres.watched import Watched
 
     Connected = Connection[tuple[Any, ...]]
 
-_QUERY_SECONDS = 10
-"""The time after which a query of a search is given up."""
+QUERY_SECONDS = 10
+"""The time after which a statement of a reading is given up, and a search for all of its."""
 
-_MORE_SECONDS = 2
+MORE_SECONDS = 2
 """The time for which the server's own limit is waited for, then."""
 
 _AGAIN_SECONDS = 10.0
@@ -43,7 +43,7 @@ _REASONS = {
     "57P01": ("it was stopped", "try again when it runs"),
     "57P02": ("it crashed", "try again when it runs"),
     "57P03": ("it is starting", "try again in a few seconds"),
-    "57014": (f"it did not answer within {_QUERY_SECONDS} s", "try again later"),
+    "57014": (f"it did not answer within {QUERY_SECONDS} s", "try again later"),
     "25P03": ("it waited too long for this machine", "try again"),
     "57P05": ("it waited too long for this machine", "try again"),
     "55P03": ("another process holds a lock on it", "try again later"),
@@ -57,11 +57,11 @@ _REASONS = {
 
 _NO_ANSWER = ("no server answers there", "start it, or correct the URL")
 _SILENT = ("it does not answer", "check the network and the server")
+_CLOSED = ("it closed the connection", _REASONS["57P01"][1])
 _PHRASES = (
     ("too many clients", _REASONS["53300"]),
     ("too many connections", _REASONS["53300"]),
     ("connection slots", _REASONS["53300"]),
-    ("no password", ("it asks for a password", _REASONS["28P01"][1])),
     ("password authentication", _REASONS["28P01"]),
     ("authentication failed", _REASONS["28000"]),
     ("pg_hba.conf", _REASONS["28000"]),
@@ -76,13 +76,9 @@ _PHRASES = (
     ("refused", _NO_ANSWER),
     ("No such file", _NO_ANSWER),
     ("resolve", ("no machine has that name", "correct the URL, or check the network")),
-    ("closed", ("it closed the connection", _REASONS["57P01"][1])),
-    ("connection is lost", ("it closed the connection", _REASONS["57P01"][1])),
-    ("imeout", _SILENT),
     ("timed out", _SILENT),
-    ("expired", _SILENT),
 )
-"""Reasons and hints by words of an error without a code, as those of a failed connection are."""
+"""Reasons and hints by words of a connection that failed: libpq gives only a text for it."""
 
 
 class SharedIndexFailed(StorageFailed):
@@ -114,13 +110,13 @@ class Server:
             pool.close(timeout=1.0)
 
     @contextmanager
-    def reading(self, role: str | None = None) -> Iterator[Connected]:
+    def reading(self, role: str | None = None) -> Iterator[Watched]:
         """Yields a connection all of whose reads see the same state. Raises `SharedIndexFailed`.
 
         The transaction has `role`; default that of the connection.
         """
         with self._connection() as sql:
-            sql.limit = _QUERY_SECONDS + _MORE_SECONDS
+            sql.limit = QUERY_SECONDS + MORE_SECONDS
             sql.execute(_begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", role))
             yield sql
             sql.execute("ROLLBACK")
@@ -244,17 +240,20 @@ class Server:
                 raise self._unreachable(self._failed(sql.silent)) from error
             if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
                 raise  # A bug in our code.
-            raise self._failed(error) from error
+            raise self._failed(error, was_made=sql.broken) from error
 
-    def _failed(self, error: Exception) -> SharedIndexFailed:
-        """Returns the error for one of PostgreSQL, without the password."""
-        code = getattr(error, "sqlstate", None) or ""
+    def _failed(self, error: Error, *, was_made: bool = False) -> SharedIndexFailed:
+        """Returns the error for one of PostgreSQL, without the password.
+
+        `was_made` states that the error ended a connection, which had been made.
+        """
+        code = error.sqlstate or ""
         lines = str(error).strip().splitlines()
         text = lines[0] if lines else type(error).__name__
         for password in database_url(self.url).passwords:
             text = text.replace(password, "***")
-        by_words = (answer for words, answer in _PHRASES if not code and words in text)
-        reason, hint = _REASONS.get(code) or next(by_words, (text, "check the server"))
+        answer = _REASONS.get(code) if code else _without_code(error, text, was_made)
+        reason, hint = answer or (text, "check the server")
         return SharedIndexFailed(
             f"the shared index at `{self.place}` can't be used: {reason}",
             hint=f"{hint}; your files and the local index are complete",
@@ -265,6 +264,18 @@ class Server:
         """Returns an error, which the next calls raise without asking the server again."""
         self._failure = (monotonic() + _AGAIN_SECONDS, error)
         return error
+
+
+def _without_code(error: Error, text: str, was_made: bool) -> tuple[str, str | Hint] | None:
+    """Returns the reason and the hint of an error that has no code; None for an unknown one."""
+    from psycopg.errors import ConnectionTimeout
+
+    if isinstance(error, ConnectionTimeout):
+        return _SILENT
+    if error.pgconn is not None and error.pgconn.needs_password:
+        return "it asks for a password", _REASONS["28P01"][1]
+    by_words = next((answer for words, answer in _PHRASES if words in text), None)
+    return by_words or (_CLOSED if was_made else None)
 
 
 _PLANNING: LiteralString = (
@@ -278,7 +289,7 @@ and compiles queries for longer than they run: a million passages took twice as 
 def _begin(mode: LiteralString, role: str | None) -> Any:
     from psycopg import sql
 
-    patience = sql.SQL("SET LOCAL statement_timeout = {}").format(_QUERY_SECONDS * 1000)
+    patience = sql.SQL("SET LOCAL statement_timeout = {}").format(QUERY_SECONDS * 1000)
     parts: list[sql.Composable] = [sql.SQL("BEGIN " + mode), sql.SQL(_PLANNING), patience]
     if role is not None:
         parts.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(role)))

@@ -54,7 +54,7 @@ def _steps() -> Iterator[str]:
         rank = following
 
 
-_TABLES = f"""
+_TABLES = """
 CREATE SCHEMA IF NOT EXISTS mind;
 CREATE EXTENSION IF NOT EXISTS vector;
 GRANT USAGE ON SCHEMA mind TO PUBLIC;
@@ -210,7 +210,7 @@ $$;
 
 CREATE FUNCTION mind.permitted(lowest text) RETURNS integer[]
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
-    SELECT coalesce(array_agg(DISTINCT a.project), '{{}}')
+    SELECT coalesce(array_agg(DISTINCT a.project), '{}')
     FROM mind.access a JOIN mind.projects p ON p.key = a.project
     LEFT JOIN pg_roles r ON r.rolname = a.role
     WHERE CASE lowest WHEN 'read' THEN true WHEN 'write' THEN a.level IN ('write', 'admin')
@@ -278,7 +278,11 @@ BEGIN
     DELETE FROM mind.vectors t WHERE t.project = $1;
 END $$;
 
-CREATE FUNCTION mind.by_words(
+{policies}
+"""
+
+_BY_WORDS = f"""
+CREATE OR REPLACE FUNCTION mind.by_words(
     views integer[], narrowing text, lexemes text[], weights double precision[],
     mean double precision, most bigint
 ) RETURNS TABLE (memory bigint, weight double precision)
@@ -307,8 +311,6 @@ BEGIN
         ' ORDER BY 2 DESC, n.key LIMIT $4', total, counts
     ) USING narrowing || '(' || array_to_string(lexemes, ' | ') || ')', mean, allowed, most, steps;
 END $$;
-
-{{policies}}
 """
 
 TABLES = (
@@ -350,6 +352,7 @@ class Migration(NamedTuple):
 MIGRATIONS = (
     Migration(1, _TABLES.replace("{policies}", "\n".join(_policies()))),
     Migration(2, "ALTER TABLE mind.memories DROP COLUMN vector"),
+    Migration(3, _BY_WORDS),
 )
 """All migrations. They run in one transaction, and take no lock that readers wait for long."""
 

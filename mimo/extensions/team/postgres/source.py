@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from math import log
+from math import ceil, log
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mimo.api import (
@@ -27,12 +28,13 @@ from mimo.api import record as read_record
 from mimo.api import schema as index_schema
 from mimo.api import search as index_search
 from mimo.extensions.team.postgres import schema, writing
-from mimo.extensions.team.postgres.connection import Server
+from mimo.extensions.team.postgres.connection import MORE_SECONDS, QUERY_SECONDS, Server
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from mimo.extensions.team.postgres.connection import Connected
+    from mimo.extensions.team.postgres.watched import Watched
 
 _EXAMINED = 400
 """The number of vectors that the index by nearness returns; many units may not pass."""
@@ -90,13 +92,16 @@ def opened(
     encoder: Callable[[], embedding.Embedder | None] = lambda: None,
     role: str | None = None,
 ) -> Iterator[SharedSource]:
-    """Yields the states that `choose` returns, as one index to search.
+    """Yields the states that `choose` returns, as one index for one search.
 
-    Raises `SharedIndexFailed`.
+    All statements of the search together have `QUERY_SECONDS`. Raises `SharedIndexFailed`.
     """
     with server.reading(role) as sql:
+        began = monotonic()
         schema.check_format(sql)
-        yield SharedSource(sql, choose(sql), embedder, encoder)
+        views = choose(sql)
+        left = QUERY_SECONDS - (monotonic() - began)
+        yield SharedSource(sql, views, embedder, encoder, left)
 
 
 _VIEWS = (
@@ -156,13 +161,18 @@ class SharedSource:
 
     def __init__(
         self,
-        sql: Connected,
+        sql: Watched,
         views: Sequence[View],
         embedder: embedding.Embedder | None,
         encoder: Callable[[], embedding.Embedder | None],
+        left: float,
     ) -> None:
-        """Takes the connection, in a transaction, the states and the models."""
+        """Takes a connection in a transaction, the states, the models and the seconds for it all.
+
+        The seconds are those that the server may take; models and ranking do not count.
+        """
         self._sql = sql
+        self._left, self._limit = left, float(QUERY_SECONDS)
         self.views = views
         self.embedder = embedder
         self._encoder = encoder
@@ -472,7 +482,28 @@ class SharedSource:
 
     def _rows(self, query: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
         values = {**self._of, **(parameters or {})}
-        return self._sql.execute(query.encode(), values).fetchall()
+        if self._left <= 0 or self._left < self._limit - 1:
+            self._shorten()
+        began = monotonic()
+        rows = self._sql.execute(query.encode(), values).fetchall()
+        self._left -= monotonic() - began
+        return rows
+
+    def _shorten(self) -> None:
+        """Limits the next statements to the time that those before have left.
+
+        It is called when a second of the limit is spent, since it costs a statement of its own.
+        Raises `QueryCanceled` if nothing is left.
+        """
+        from psycopg.errors import QueryCanceled
+
+        if self._left <= 0:
+            raise QueryCanceled
+        self._limit = self._left
+        self._sql.limit = self._left + MORE_SECONDS
+        self._sql.execute(
+            "SELECT set_config('statement_timeout', %s, true)", (f"{ceil(self._left * 1000)}ms",)
+        )
 
 
 _MEMORIES = (

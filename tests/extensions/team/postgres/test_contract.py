@@ -157,6 +157,12 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     index.close()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One reading is held for many searches here."""
+    monkeypatch.setattr(source, "QUERY_SECONDS", 600)
+
+
 @pytest.fixture
 def server(url: str) -> Iterator[Server]:
     opened = Server(url)

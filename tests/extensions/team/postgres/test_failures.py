@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from socket import SHUT_RDWR, socket
 from time import sleep
 from typing import Any
 
@@ -14,8 +15,8 @@ from mimo.call import Call
 from mimo.cli.main import main
 from mimo.errors import StorageFailed
 from mimo.extensions.team import sharing
-from mimo.extensions.team.postgres import watched
-from mimo.extensions.team.postgres.connection import SharedIndexFailed
+from mimo.extensions.team.postgres import source, watched
+from mimo.extensions.team.postgres.connection import Server, SharedIndexFailed
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import SearchResults, search
 from mimo.features.upkeep.checks import doctor
@@ -183,6 +184,87 @@ def test_a_wrong_url_is_explained(opened: Open, postgres: Postgres, database: st
         url = postgres.url(database if name == "mind" else name, role)
         orders.mind.environ = {**orders.mind.environ, "MIND_INDEX_URL": url}
         fails(orders, reason)
+
+
+def refusal(url: str) -> psycopg.OperationalError:
+    """Returns the error of a connection that the server refuses."""
+    with pytest.raises(psycopg.OperationalError) as caught:
+        psycopg.connect(url)
+    return caught.value
+
+
+def lose(beginning: AbstractContextManager[psycopg.Connection[Any]]) -> None:
+    """Raises the error of a connection that broke, with another text."""
+    with beginning as sql:
+        with socket(fileno=os.dup(sql.fileno())) as used:
+            used.shutdown(SHUT_RDWR)
+        with pytest.raises(psycopg.OperationalError) as caught:
+            sql.execute("SELECT 1")
+        assert caught.value.sqlstate is None
+        caught.value.args = ("ligne perdue",)
+        raise caught.value
+
+
+def test_a_reason_is_told_without_a_text_where_the_error_tells_it(
+    shared: tuple[Call, Call], postgres: Postgres, database: str
+) -> None:
+    """The texts of libpq are in the language of the machine."""
+    server = Server(postgres.url(database))
+    for error, reason in (
+        (refusal(postgres.url(role="locked")), "it asks for a password"),
+        (psycopg.errors.ConnectionTimeout(), "it does not answer"),
+        (psycopg.errors.TooManyConnections(), "it has no connection left"),
+    ):
+        error.args = ("délai",)
+        assert f"can't be used: {reason}" in str(server._failed(error))
+    for begin in (server.reading, server.session):
+        with pytest.raises(SharedIndexFailed, match=r"it closed the connection$"):
+            lose(begin())
+    server.close()
+
+
+SLOW = """
+ALTER FUNCTION mind.by_words RENAME TO quickly;
+CREATE FUNCTION mind.by_words(
+    views integer[], narrowing text, lexemes text[], weights double precision[],
+    mean double precision, most bigint
+) RETURNS TABLE (memory bigint, weight double precision) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_sleep(1);
+    RETURN QUERY SELECT * FROM mind.quickly(views, narrowing, lexemes, weights, mean, most);
+END $$
+"""
+
+
+def test_a_search_is_given_up_after_the_time_of_all_its_statements(
+    shared: tuple[Call, Call],
+    postgres: Postgres,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, orders = shared
+    with psycopg.connect(postgres.url(database), autocommit=True) as sql:
+        sql.execute(SLOW)
+    assert rows(asked(orders)) == [HERE, THERE]
+    monkeypatch.setattr(source, "QUERY_SECONDS", 1)
+    answer = asked(orders)
+    assert rows(answer) == [HERE]
+    assert f"it did not answer within 10 s; {INSTEAD}" in (answer.notice or "")
+    index(orders, push=True)  # It is not limited by that.
+
+
+def test_a_statement_of_a_search_has_the_time_that_those_before_have_left(
+    shared: tuple[Call, Call], postgres: Postgres, database: str
+) -> None:
+    limit = "SELECT setting::integer FROM pg_settings WHERE name = 'statement_timeout'"
+    server = Server(postgres.url(database))
+    with source.opened(server, source.others, None) as opened:
+        assert opened._rows(limit) == [(10_000,)]
+        opened._rows("SELECT pg_sleep(1.5)")
+        assert opened._rows(limit)[0][0] <= 8_500
+    with server.reading() as sql:
+        assert sql.execute(limit.encode()).fetchone() == (10_000,)
+    server.close()
 
 
 def test_a_server_that_can_only_be_read_is_searched(

@@ -70,6 +70,21 @@ def test_tables_are_made_once_and_brought_to_a_later_format(sql: Any) -> None:
     assert format_of(sql) == CURRENT + 1
 
 
+def test_a_search_by_words_of_earlier_tables_is_replaced(sql: Any) -> None:
+    stored = "SELECT prosrc FROM pg_proc WHERE oid = 'mind.by_words'::regproc"
+    prepare(sql)
+    (current,) = sql.execute(stored).fetchone()
+    sql.execute(
+        "CREATE OR REPLACE FUNCTION mind.by_words(views integer[], narrowing text, lexemes text[],"
+        " weights double precision[], mean double precision, most bigint)"
+        " RETURNS TABLE (memory bigint, weight double precision)"
+        " LANGUAGE sql AS 'SELECT 1::bigint, 1::float8'"
+    )
+    sql.execute("UPDATE mind.meta SET value = 2 WHERE name = 'format'")
+    prepare(sql)
+    assert sql.execute(stored).fetchone() == (current,)
+
+
 def test_a_migration_that_fails_leaves_the_format_before(sql: Any) -> None:
     prepare(sql)
     with pytest.raises(psycopg.errors.DivisionByZero):

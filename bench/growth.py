@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.stores import MIND, QUERIES, Server, run, store, times
+from scripts import marked
 
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
@@ -73,14 +74,14 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def table(curves: Curves) -> Iterator[str]:
-    """Yields the lines of a Markdown table of the curves."""
+def table(curves: Curves) -> str:
+    """Returns a Markdown table of the curves."""
     sizes = sorted({size for points in curves.values() for size in points})
-    yield f"| memories | {' | '.join(f'{size:,}' for size in sizes)} |"
-    yield "|---|" + "---:|" * len(sizes)
-    for name, points in curves.items():
-        figures = (f"{points[n]:,.1f} {unit(name)}" if n in points else "" for n in sizes)
-        yield f"| {name} | {' | '.join(figures)} |"
+    rows = (
+        [name, *(f"{points[n]:,.1f} {unit(name)}" if n in points else "" for n in sizes)]
+        for name, points in curves.items()
+    )
+    return marked.table(["memories", *(f"{size:,}" for size in sizes)], rows)
 
 
 def draw(curves: Curves, path: Path) -> bool:

@@ -21,9 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.clients import Http, outcome, port_of, token_of
 from bench.soak.process import cost, until
-from bench.stores import MIND, QUERIES, note
-from scripts.marked import write_part
+from bench.stores import MIND, QUERIES, note, project
+from scripts.marked import table, write_part
 
 SECONDS = 3600
 NOTE_BYTES = 100_000_000
@@ -50,11 +51,7 @@ class Place:
         self.folder, self.root = folder, folder / "shop"
         self.environ = os.environ | {"MIND_HOME": f"{folder / 'home'}", "MIND_BACKGROUND": "off"}
         self.environ.pop("MIND_PROJECT", None)
-        self.root.mkdir()
-        self.facts = self.root / ".mind" / "facts"
-        for words in (["init"], ["config", "--user", "embedding.encoder", "off"]):
-            self.row("", words)
-        self.facts.mkdir(exist_ok=True)
+        self.facts = project(self.root, self.environ, 0) / ".mind" / "facts"
 
     def row(self, what: str, words: list[str], data: Path | None = None) -> Row:
         """Runs a command, and returns its row. Its input is a file, or nothing."""
@@ -218,12 +215,9 @@ def daemon(place: Place, count: int) -> Iterator[Row]:
 
 def server(place: Place, count: int) -> Iterator[Row]:
     """Yields the rows of an HTTP server that is asked about every project."""
-    from bench.soak.clients import Http, outcome, token_of
-
     output = place.folder / "output"
     with process(place, ["mcp", "--http", "0"]) as running:
-        until(lambda: "listening on" in output.read_text(), SECONDS, "it listens")
-        port = int(output.read_text().partition("127.0.0.1:")[2].partition("/")[0])
+        port = port_of(output)
         now = cost(running.pid)
         yield Row("HTTP server, no request", now.cpu_seconds, now.resident_kb / 1024)
         token = token_of(place.folder / "home")
@@ -263,11 +257,11 @@ def tables(figures: Path) -> str:
     parts = []
     for file in sorted(figures.glob("limits-*.json"), key=lambda path: path.stat().st_mtime):
         title, rows = json.loads(file.read_text("utf-8"))
-        lines = [f"| {title} | CPU | memory |", "|---|---:|---:|"]
-        for what, seconds, megabytes, error in rows:
-            message = f": {error}" if error else ""
-            lines.append(f"| {what}{message} | {seconds:,.1f} s | {megabytes:,.0f} MB |")
-        parts.append("\n".join(lines))
+        cells = (
+            (f"{what}: {error}" if error else what, f"{seconds:,.1f} s", f"{megabytes:,.0f} MB")
+            for what, seconds, megabytes, error in rows
+        )
+        parts.append(table((title, "CPU", "memory"), cells))
     return "\n\n".join(parts)
 
 

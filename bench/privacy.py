@@ -18,6 +18,7 @@ from typing import NamedTuple
 from mimo.privacy.model import Finding, excerpts
 from mimo.privacy.personal import personal_in
 from mimo.privacy.secrets import secrets_in
+from scripts.marked import table
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Fake
 
@@ -69,13 +70,6 @@ def scores(fakes: Iterable[Fake]) -> list[Score]:
     return [Score(kind, there[kind], found[kind], wrong[kind]) for kind in kinds]
 
 
-def table(rows: Iterable[Score]) -> Iterator[str]:
-    yield "| kind | fakes | recall | precision |"
-    yield "|---|---|---|---|"
-    for row in rows:
-        yield f"| {row.kind} | {row.fakes} | {row.recall:.3f} | {row.precision:.3f} |"
-
-
 def texts(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yields the files of a folder that are text."""
     for path in sorted(folder.rglob("*")):
@@ -109,7 +103,8 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=100, help="fakes of each kind")
     args = parser.parse_args()
     rows = scores(labelled(args.seed, args.each))
-    print("\n".join(table(rows)))
+    cells = ((row.kind, row.fakes, f"{row.recall:.3f}", f"{row.precision:.3f}") for row in rows)
+    print(table(("kind", "fakes", "recall", "precision"), cells))
     fakes, found, wrong = (sum(one) for one in zip(*(row[1:] for row in rows), strict=True))
     print(f"\nof {fakes:,} fakes {found:,} found; {wrong:,} wrong finds")
     if args.markdown:

@@ -19,13 +19,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from bench.queries import NOW, change_of
 from bench.stores import question, text
-from mimo.data.disk import Stamp
 from mimo.extensions.team.postgres import source
 from mimo.extensions.team.postgres.connection import Server, SharedIndexFailed
 from mimo.extensions.team.postgres.writing import WorkingCopy, push
@@ -33,11 +33,10 @@ from mimo.index.embedding import open_embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Request
 from mimo.index.search import search
-from mimo.memory.model import Filter, Kind, Memory, Place, Record
-from scripts.marked import write_part
+from mimo.memory.model import Filter, Kind, Memory
+from scripts.marked import table, write_part
 from tests.extensions.team.postgres.conftest import USER, Postgres
 
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 CLIENTS = (1, 8, 32)
 QUERIES = 40
 """Those of each client; half as many in the largest store."""
@@ -71,17 +70,14 @@ class Notes:
         return self.size
 
     def __iter__(self) -> Iterator[Change]:
-        stamp = Stamp(size=1, mtime_ns=1, ctime_ns=1, inode=1)
         for number in range(self.size):
-            path = f".mind/facts/{number % 1000:03}/n{number}.md"
             memory = Memory(
                 id=f"n{number}",
                 type=Kind.FACT,
                 content=text(number),
                 created=NOW - timedelta(minutes=number),
             )
-            place = Place(path=path, line=1, digest=f"{number:064x}")
-            yield Change(path=path, stamp=stamp, records=(Record(memory=memory, place=place),))
+            yield change_of(memory, number, f".mind/facts/{number % 1000:03}/n{number}.md")
 
 
 def worker(kind: str, place: str, seed: int, queries: int, start: float) -> None:
@@ -245,29 +241,22 @@ def main(sizes: Sequence[int], steps: Sequence[str]) -> None:
 
 def tables(results: Sequence[dict[str, Any]]) -> str:
     """Returns the figures as two tables."""
-    made = ["| passages | index | load | disk | memory of a client | memory of the server |"]
-    asked = [
-        "| passages | index |" + "".join(f" {c} client{'s' * (c > 1)} |" for c in CLIENTS),
-        "|--:|---|" + "--:|" * len(CLIENTS),
-    ]
-    made.append("|--:|---|--:|--:|--:|--:|")
+    made, asked = [], []
     for row in sorted(results, key=lambda row: (row["size"], row["kind"])):
-        start = f"| {row['passages']:,} | {NAMES[row['kind']]} |"
+        start = (f"{row['passages']:,}", NAMES[row["kind"]])
         server = f"{row['server_mb']:,.0f} MB" if "server_mb" in row else "–"
-        client = row["runs"][0]["mb"]
-        made.append(
-            f"{start} {row['load_s']:,.1f} s | {row['disk_mb']:,.0f} MB | {client:,.0f} MB"
-            f" | {server} |"
-        )
-        times = (f" {_shown_ms(run['p50'])} / {_shown_ms(run['p95'])} ms |" for run in row["runs"])
-        asked.append(start + "".join(times))
+        client = f"{row['runs'][0]['mb']:,.0f} MB"
+        load, disk = f"{row['load_s']:,.1f} s", f"{row['disk_mb']:,.0f} MB"
+        made.append((*start, load, disk, client, server))
+        times = (f"{_shown_ms(run['p50'])} / {_shown_ms(run['p95'])} ms" for run in row["runs"])
+        asked.append((*start, *times))
+    heads = ("passages", "index")
+    costs = ("load", "disk", "memory of a client", "memory of the server")
+    clients = (f"{count} client{'s' * (count > 1)}" for count in CLIENTS)
     late = sum(run.get("unanswered", 0) for row in results for run in row["runs"])
-    note = (
-        f"{late:,} searches had no answer within the 10 seconds that a client waits."
-        if late
-        else ""
-    )
-    return "\n".join([*made, "", *asked, *(["", note] if late else []), ""])
+    note = f"{late:,} searches had no answer within the 10 seconds that a client waits."
+    parts = [table((*heads, *costs), made, 2), table((*heads, *clients), asked, 2)]
+    return "\n\n".join([*parts, *([note] if late else []), ""])
 
 
 def _shown_ms(ms: float) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import growth, peers, queries, timed, together
+from bench import growth, peers, queries, together
 from bench.stores import (
     MIND,
     QUERIES,
@@ -32,8 +32,6 @@ from bench.stores import (
     note,
     run,
     store,
-    subject,
-    text,
     times,
 )
 from bench.stores import words as words_of
@@ -161,12 +159,6 @@ def warm(size: int, targets: dict[str, str]) -> Iterator[Row]:
         memory = f"{idle / 1024:.0f} MB idle, {server.resident() / 1024:.0f} MB after 100 searches"
         yield Row(f"`mind mcp`, resident, {size:,}", memory, targets.get("memory", ""))
         server.close()
-
-
-def narrowed(size: int) -> Iterator[Row]:
-    """Yields the rows for searches that are narrowed to a time."""
-    for asked, figure in timed.rows(size, text, subject, QUERIES):
-        yield Row(asked, figure, "")
 
 
 def private(size: int) -> Iterator[Row]:
@@ -340,12 +332,12 @@ def rows(markdown: Path | None, *, large: bool) -> Iterator[Row]:
     yield from warm(10_000, mcp)
     yield from (Row(*row, "≤ 2 × the p95 of one") for row in together.side_by_side(10_000, 8))
     yield from (Row(*row, "≤ 3 ×") for row in together.merged(500))
-    yield from (Row(*row, "") for row in queries.rows(10_000))
+    yield from (Row(*row, "") for row in queries.by_fields(10_000))
     yield from guarded(10_000)
     yield from private(10_000)
     yield from linked(10_000)
     yield from imported(10_000)
-    yield from narrowed(100_000 if large else 10_000)
+    yield from (Row(*row, "") for row in queries.narrowed(100_000 if large else 10_000))
     if large:
         targets = {"search": "≤ 15 ×", "list": "≤ 8 ×", "add": "≤ 7 ×"}
         yield from cold(100_000, targets | {"again": "≤ 0.1 s", "edit": "≤ 0.05 s"})
@@ -383,8 +375,8 @@ def main() -> None:
     if "growth" in args.only:
         sizes = tuple(size for size in growth.SIZES if size <= args.largest)
         curves = growth.measured(sizes)
-        lines = list(growth.table(curves))
-        print("\n".join(lines), flush=True)
+        lines = [growth.table(curves)]
+        print(lines[0], flush=True)
         if args.write and growth.draw(curves, args.write.parent / "images" / "growth.svg"):
             lines = ["![Curves of growth](../images/growth.svg)", "", *lines]
         _write(args.write, "benchmarks-growth.md", "Growth", growth.__doc__, [first, "", *lines])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import mimo
+from bench.clients import Pipe
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - callers make folders of their own there
 IN_MEMORY = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -90,20 +90,24 @@ def store(size: int, *, encoder: bool = False) -> Iterator[tuple[Path, dict[str,
     comparison in context takes minutes, and would be most of each row.
     """
     with TemporaryDirectory(prefix="mind-bench-") as folder:
-        root = Path(folder) / "project"
-        root.mkdir()
         environ = os.environ | {"MIND_HOME": str(Path(folder) / "home")}
         # Without compiled files every start would measure the compiler.
         for name in ("MIND_PROJECT", "PYTHONDONTWRITEBYTECODE"):
             environ.pop(name, None)
-        run([*MIND, "init"], root, environ)
-        if not encoder:
-            run([*MIND, "config", "--user", "embedding.encoder", "off"], root, environ)
-        facts = root / ".mind" / "facts"
-        facts.mkdir(exist_ok=True)
-        for number in range(size):
-            (facts / f"fact_note_{number}.md").write_text(note(number), encoding="utf-8")
-        yield root, environ
+        yield project(Path(folder) / "project", environ, size, encoder=encoder), environ
+
+
+def project(root: Path, environ: dict[str, str], size: int, *, encoder: bool = False) -> Path:
+    """Makes a project with that many notes, which are not indexed yet; returns its root."""
+    root.mkdir()
+    run([*MIND, "init"], root, environ)
+    if not encoder:
+        run([*MIND, "config", "--user", "embedding.encoder", "off"], root, environ)
+    facts = root / ".mind" / "facts"
+    facts.mkdir(exist_ok=True)
+    for number in range(size):
+        (facts / f"fact_note_{number}.md").write_text(note(number), encoding="utf-8")
+    return root
 
 
 def run(
@@ -150,40 +154,17 @@ def times(
     return min(seconds for seconds, _ in measured) / min(base), measured[-1][1]
 
 
-class Server:
-    """The MCP server over a pipe, asked line by line."""
+class Server(Pipe):
+    """The MCP server over a pipe, and its only client."""
 
     def __init__(
         self, root: Path, environ: dict[str, str], command: Sequence[str] = (*MIND, "mcp")
     ) -> None:
-        self._process = subprocess.Popen(
-            command,
-            cwd=root,
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
+        """Starts it in a project."""
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        super().__init__(
+            subprocess.Popen(command, cwd=root, env=environ, stdin=pipe, stdout=pipe, stderr=null)
         )
-        self._next = 0
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
-        self.ask("initialize", hello | {"clientInfo": {"name": "bench", "version": "1"}})
-        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message) + "\n")
-        self._process.stdin.flush()
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._next += 1
-        self._send({"jsonrpc": "2.0", "id": self._next, "method": method, "params": params})
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            answer: dict[str, Any] = json.loads(line)
-            if answer.get("id") == self._next:
-                return answer
-        raise SystemExit("the server closed")
 
     def call(self, tool: str, **arguments: Any) -> float:
         """Returns the milliseconds that a call of a tool takes."""
@@ -203,13 +184,14 @@ class Server:
 
     def resident(self) -> int:
         """Returns the resident memory in kB, or 0 if the system does not report it."""
-        status = Path(f"/proc/{self._process.pid}/status")
+        status = Path(f"/proc/{self.process.pid}/status")
         if not status.exists():
             return 0
         lines = status.read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
+        """Ends the server."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=30)

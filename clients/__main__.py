@@ -19,9 +19,9 @@ from clients.recipes import RECIPES, Recipe
 from clients.sessions import Evidence, observe
 from mimo.data.disk import system_clock
 from mimo.features.clients.table import client
+from scripts.marked import part_of, table, write_part
 
 PACKAGES = Path(".clients").absolute()
-BEGIN, END = "<!-- table -->", "<!-- /table -->"
 
 
 def main() -> int:
@@ -112,14 +112,10 @@ def _word(value: bool) -> str:
 
 def write(page: Path, rows: dict[str, list[str]]) -> None:
     """Writes the rows into the table of a page, in place of earlier rows for the same client."""
-    old = page.read_text(encoding="utf-8")
-    before, _, rest = old.partition(BEGIN)
-    earlier, _, after = rest.partition(END)
-    table = [line.strip("| ").split(" | ") for line in earlier.strip().splitlines()[2:]]
-    merged = {f"{row[0]} {row[1]}": row for row in table if len(row) == len(COLUMNS)} | rows
-    lines = [COLUMNS, ["---"] * len(COLUMNS), *merged.values()]
-    text = "\n".join(f"| {' | '.join(row)} |" for row in lines)
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    earlier = part_of(page, "table").strip().splitlines()[2:]
+    before = [line.strip("| ").split(" | ") for line in earlier]
+    merged = {f"{row[0]} {row[1]}": row for row in before if len(row) == len(COLUMNS)} | rows
+    write_part(page, "table", table(COLUMNS, merged.values(), len(COLUMNS)))
 
 
 if __name__ == "__main__":

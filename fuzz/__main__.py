@@ -28,11 +28,13 @@ from bench.parts import NOTHING_TRIED
 from fuzz import corpus
 from fuzz.seeds import seeds
 from fuzz.targets import TARGETS
-from scripts.marked import write_part
+from scripts import marked
 
 REGRESSIONS = Path(__file__).parent / "regressions"
 FIGURES = corpus.FOLDER / "figures.json"
 """The sums of the runs that were kept, over all versions of the code."""
+
+SUMS = ("executions", "reached", "findings")
 
 _LARGEST = 4096
 _SECONDS = 20
@@ -100,17 +102,12 @@ def distil(name: str, state: Path) -> int:
 
 def table(figures: dict[str, dict[str, Any]]) -> str:
     """Returns the figures as Markdown."""
-    lines = [
-        "| target | minutes | executions | edges reached | findings |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for name in TARGETS:
-        if row := figures.get(name):
-            lines.append(
-                f"| `{name}` | {row['seconds'] / 60:.0f} | {row['executions']:,} |"
-                f" {row['reached']:,} | {row['findings']} |"
-            )
-    return "\n".join(lines)
+    cells = (
+        (f"`{name}`", f"{row['seconds'] / 60:.0f}", *(f"{row[key]:,}" for key in SUMS))
+        for name in TARGETS
+        if (row := figures.get(name))
+    )
+    return marked.table(("target", "minutes", "executions", "edges reached", "findings"), cells)
 
 
 def summed(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +157,7 @@ def main() -> int:
     if options.keep:
         print(table(sums))
     if options.write:
-        write_part(options.write, "fuzz", table(sums))
+        marked.write_part(options.write, "fuzz", table(sums))
     for name in idle:
         print(f"nothing was tried: `{name}` was not run", file=sys.stderr)
     return 1 if failed else NOTHING_TRIED if idle else 0

@@ -461,20 +461,32 @@ def _precision(count: Count) -> str:
     return f"{precision} / {count.right / count.wanted:.2f}" if count.wanted else "-"
 
 
-def main() -> None:
-    """Print the table of the chosen stores."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+@contextmanager
+def stored(name: str) -> Iterator[Store]:
+    """Yields a store of this folder."""
+    data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    with TemporaryDirectory() as scratch:
+        store = Store(data, Path(scratch))
+        yield store
+        store.mind.close()
+
+
+def chosen(about: str | None) -> list[str]:
+    """Returns the stores that the command line names, all if it names none."""
+    parser = argparse.ArgumentParser(description=str(about).partition("\n")[0])
     every = sorted(path.stem for path in FOLDER.glob("*.toml"))
     parser.add_argument("stores", nargs="*", metavar="NAME", help=f"of {', '.join(every)}")
     os.environ["MIND_BACKGROUND"] = "off"  # No process outlives the folder of a store.
+    return parser.parse_args().stores or every
+
+
+def main() -> None:
+    """Print the table of the chosen stores."""
     print(f"| {' | '.join(HEADINGS)} |")
     print("|---" * len(HEADINGS) + "|")
-    for name in parser.parse_args().stores or every:
-        data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-        with TemporaryDirectory() as scratch:
-            store = Store(data, Path(scratch))
+    for name in chosen(__doc__):
+        with stored(name) as store:
             print(f"| {' | '.join(row_of(store))} |", flush=True)
-            store.mind.close()
 
 
 if __name__ == "__main__":

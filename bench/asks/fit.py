@@ -10,20 +10,15 @@ next ones. A logistic regression on `ahead` gives the bias and the weight for
 
 from __future__ import annotations
 
-import argparse
-import os
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from math import inf, log
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
 
 import mimo.index.search
-from bench.asks.__main__ import FOLDER, SHOWN, Store, questions, right_of
+from bench.asks.__main__ import SHOWN, chosen, questions, right_of, stored
 from mimo.index.rows import Request
 from mimo.memory.model import Filter
 from mimo.ranking import Candidate, Cosines, Ranked, Ranker
@@ -76,11 +71,9 @@ def first_answer(without: set[int], right: set[int], kind: str) -> First | None:
 
 def answers_of(name: str) -> list[First]:
     """Returns the first answers in a store."""
-    data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     answers: list[First | None] = []
-    with TemporaryDirectory() as scratch:
-        store = Store(data, Path(scratch))
-        index = store.mind.index
+    with stored(name) as store:
+        data, index = store.data, store.mind.index
         index.make_meanings(lambda done, of: None)
         rows = index.ask(lambda sql: sql.execute("SELECT key, id, path FROM memories").fetchall())
         keys = {store.names.get(id) or store.names.get(str(path)): key for key, id, path in rows}
@@ -98,7 +91,6 @@ def answers_of(name: str) -> list[First]:
             if right:
                 of_chains = [chain for chain in chains if chain & right]
                 answers.append(first_answer(right.union(*of_chains), right, "without"))
-        store.mind.close()
     return [answer for answer in answers if answer]
 
 
@@ -137,14 +129,9 @@ def row_of(name: str, answers: Sequence[First], weights: tuple[float, float]) ->
 
 def main() -> None:
     """Print the weights that the stores give, and how they do on each store that is left out."""
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    every = sorted(path.stem for path in FOLDER.glob("*.toml"))
-    parser.add_argument("stores", nargs="*", metavar="NAME", help=f"of {', '.join(every)}")
-    os.environ["MIND_BACKGROUND"] = "off"
+    names = chosen(__doc__)
     vars(mimo.index.search).update(Ranker=Recorder, words_suffice=lambda _: False)
-    answers: Mapping[str, list[First]] = {
-        name: answers_of(name) for name in parser.parse_args().stores or every
-    }
+    answers = {name: answers_of(name) for name in names}
     print("| store | bias | ahead | area | right sure | near quiet | far | without answers |")
     print("|---" * 8 + "|")
     for name, own in answers.items():

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import io
 import json
 import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
+from bench.clients import Http
 from bench.concurrent.operations import CAN_BE_KILLED, Call, Outcome
 from bench.stores import MIND, Server
 
@@ -111,75 +109,23 @@ def _outcome_of(result: Mapping[str, Any]) -> Outcome:
     return Outcome(answer, is_behind=is_behind)
 
 
-class Piped:
-    """A client of a server over pipes."""
+class Served:
+    """A client of a server, over pipes or HTTP."""
 
-    def __init__(self, root: Path, environ: dict[str, str]) -> None:
-        """Starts the server."""
-        self._server = Server(root, environ)
+    def __init__(self, client: Server | Http) -> None:
+        """Takes a client with an open session."""
+        self._client = client
 
     def call(self, call: Call) -> Outcome:
         """Calls one tool."""
-        params = {"name": call.tool, "arguments": call.arguments}
-        reply = self._server.ask("tools/call", params)
+        reply = self._client.ask("tools/call", {"name": call.tool, "arguments": call.arguments})
         if "error" in reply:
             return Outcome(error="PROTOCOL", message=str(reply["error"]))
         return _outcome_of(reply["result"])
 
     def close(self) -> None:
-        """Ends the server."""
-        self._server.close()
-
-
-class Http:
-    """A client of the HTTP server."""
-
-    def __init__(self, url: str) -> None:
-        """Opens a session."""
-        place = urlsplit(url)
-        assert place.hostname
-        self._path = place.path
-        self._connection = http.client.HTTPConnection(
-            place.hostname, place.port, timeout=_LONGEST_SECONDS
-        )
-        self._headers = {
-            "Authorization": f"Bearer {TOKEN}",
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-        }
-        self._id = 0
-        hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
-        self._ask("initialize", hello | {"clientInfo": {"name": "bench", "version": "1"}})
-        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def _send(self, message: Mapping[str, Any]) -> str:
-        self._connection.request("POST", self._path, json.dumps(message), self._headers)
-        response = self._connection.getresponse()
-        if session := response.getheader("Mcp-Session-Id"):
-            self._headers["Mcp-Session-Id"] = session
-        return response.read().decode()
-
-    def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        self._id += 1
-        text = self._send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        for line in text.splitlines():
-            data = line.removeprefix("data:").strip()
-            if data.startswith("{"):
-                reply: dict[str, Any] = json.loads(data)
-                if reply.get("id") == self._id:
-                    return reply
-        raise SystemExit(f"no reply to {method}: {text[:500]}")
-
-    def call(self, call: Call) -> Outcome:
-        """Calls one tool."""
-        reply = self._ask("tools/call", {"name": call.tool, "arguments": call.arguments})
-        if "error" in reply:
-            return Outcome(error="PROTOCOL", message=str(reply["error"]))
-        return _outcome_of(reply["result"])
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._connection.close()
+        """Ends the server over pipes, or the connection."""
+        self._client.close()
 
 
 class HttpServer:
@@ -198,7 +144,7 @@ class HttpServer:
             )
         assert self._process.stdout
         line = self._process.stdout.readline()
-        self.url = next(word for word in line.split() if word.startswith("http://"))
+        self.port = int(line.partition("127.0.0.1:")[2].partition("/")[0])
 
     def close(self) -> None:
         """Ends it."""
@@ -212,7 +158,7 @@ class Daemon:
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         """Starts it, and waits until it runs."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mimo", "daemon", "run"],
+            [*MIND, "daemon", "run"],
             env=environ,
             cwd=root,
             stdout=subprocess.DEVNULL,

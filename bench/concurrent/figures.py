@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 
 from bench.concurrent.running import KINDS, Report
+from scripts.marked import table
 
 GROUPS = {
     "add": "`add`", "edit": "`edit`", "tag": "`edit` of tags", "untag": "`edit` of tags",
@@ -35,22 +36,16 @@ the end has **{len(report.problems)} faults**. {killed:,} command lines were kil
 {sum(errors.values()):,} operations failed: {codes}.
 In {conflicts:,} of these, another process had changed the file since it was read.
 {behind:,} answers stated that the index missed files."""
-    lines = [
-        summary,
-        "",
-        "| operation | times | errors | median | 99 % within | longest |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
+    cells = []
     for group in dict.fromkeys(GROUPS.values()):
         those = [row for row in rows if GROUPS[row.name] == group]
         if not those:
             continue
         took = sorted((row.end - row.start) / 1e6 for row in those)
         failed = sum(bool(row.outcome.error) for row in those)
-        lines.append(
-            f"| {group} | {len(those):,} | {failed:,} | {statistics.median(took):.0f} ms"
-            f" | {took[len(took) * 99 // 100]:,.0f} ms | {took[-1]:,.0f} ms |"
-        )
+        times = (statistics.median(took), took[len(took) * 99 // 100], took[-1])
+        cells.append((group, f"{len(those):,}", f"{failed:,}", *(f"{ms:,.0f} ms" for ms in times)))
+    titles = ("operation", "times", "errors", "median", "99 % within", "longest")
     kinds = Counter(KINDS[number % len(KINDS)] for number in range(plan.processes))
-    lines += ["", "Of the processes, " + ", ".join(f"{n} used {k}" for k, n in kinds.items()) + "."]
-    return "\n".join(lines)
+    used = ", ".join(f"{n} used {k}" for k, n in kinds.items())
+    return f"{summary}\n\n{table(titles, cells)}\n\nOf the processes, {used}."

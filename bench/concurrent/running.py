@@ -15,17 +15,19 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.clients import Http
 from bench.concurrent.callers import (
+    TOKEN,
     Caller,
     CommandLine,
     Daemon,
-    Http,
     HttpServer,
-    Piped,
+    Served,
     outcome_of,
 )
 from bench.concurrent.linearizable import Undecided, Wrong, first_wrong
 from bench.concurrent.operations import Mix, Outcome, Row, Table, registers
+from bench.stores import Server
 from bench.torture.examination import problems_of
 from bench.torture.scratch import Scratch
 from mimo.memory import codec
@@ -93,7 +95,7 @@ def run(plan: Plan, top: Path, progress: Callable[[str], object] = print) -> Rep
         running.callback(server.close)
         workers = []
         for number in range(plan.processes):
-            arguments = (plan, number, scratch, table, anchors, server.url)
+            arguments = (plan, number, scratch, table, anchors, server.port)
             worker = fork.Process(target=_work, args=arguments)
             worker.start()
             workers.append(worker)
@@ -160,19 +162,19 @@ def _project(scratch: Scratch) -> list[str]:
     return anchors
 
 
-def _caller(plan: Plan, number: int, scratch: Scratch, url: str) -> Caller:
+def _caller(plan: Plan, number: int, scratch: Scratch, port: int) -> Caller:
     match KINDS[number % len(KINDS)]:
         case "pipe":
-            return Piped(scratch.project, _environ(scratch))
+            return Served(Server(scratch.project, _environ(scratch)))
         case "HTTP":
-            return Http(url)
+            return Served(Http(port, TOKEN))
         case _:
             draw = random.Random(f"{plan.seed} caller {number}")
             return CommandLine(draw, plan.real, plan.killed)
 
 
 def _work(
-    plan: Plan, number: int, scratch: Scratch, table: Table, anchors: Sequence[str], url: str
+    plan: Plan, number: int, scratch: Scratch, table: Table, anchors: Sequence[str], port: int
 ) -> None:
     """Does the operations of one process, and writes its part of the history."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -181,7 +183,7 @@ def _work(
     os.environ.update(environ)
     os.chdir(scratch.project)
     mix = Mix(number, plan.seed, table, anchors)
-    caller = _caller(plan, number, scratch, url)
+    caller = _caller(plan, number, scratch, port)
     deadline = time.monotonic() + plan.minutes * 60
     with _file(scratch.top, number).open("w", encoding="utf-8") as file:
         for _ in range(plan.operations):

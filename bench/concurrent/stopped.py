@@ -35,7 +35,7 @@ from bench.torture.commands import COMMANDS, Command, prepared
 from bench.torture.examination import problems_of, warm
 from bench.torture.scratch import Result, Scratch
 from mimo.data import disk
-from scripts.marked import write_part
+from scripts.marked import table, write_part
 
 SOURCE = Path(__file__).with_name("locks.c")
 WAIT_SECONDS = 1.0
@@ -341,15 +341,15 @@ def report(
         f"{len(tried)} of {locks} locks tried in {len(trials)} trials, **{failed} with faults**.",
         f"The limit of all waits of a command was {WAIT_SECONDS:g} s.",
         "",
-        "| stopped at | locks | commands meanwhile | ended with an error | longest wait |",
-        "|---|---:|---:|---:|---:|",
     ]
+    cells = []
     for kind, some in sorted(by_kind.items()):
         probes = [probe for trial in some for probe in trial.probes]
         errors = sum(probe.result.status != 0 for probe in probes)
         waited = max(probe.waited for probe in probes)
-        lines.append(f"| {kind} | {len(some)} | {len(probes)} | {errors} | {waited:.2f} s |")
-    return "\n".join(lines)
+        cells.append((kind, len(some), len(probes), errors, f"{waited:.2f} s"))
+    titles = ("stopped at", "locks", "commands meanwhile", "ended with an error", "longest wait")
+    return "\n".join([*lines, table(titles, cells)])
 
 
 def _group(lock: Lock) -> str:

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from bench.histories.history import END, EVENTS, SETTINGS, History
 from bench.parts import NOTHING_TRIED, Limit, is_vain
 from bench.stores import IN_MEMORY
-from scripts.marked import write_part
+from scripts.marked import table, write_part
 
 _SHOWN = 3_000
 
@@ -74,13 +74,15 @@ def report(results: Sequence[Result], seconds: float) -> str:
         f"in {others:,}, the same lines of competing texts were combined in another way.",
         f"git merged {merged:,} octopuses and refused {refused:,}.",
         "",
-        "| operation or check | tried | failed |",
-        "|---|---:|---:|",
-        *(f"| {name} | {tried[name]:,} | {failed[name]:,} |" for name in (*EVENTS, *END)),
+        table(
+            ("operation or check", "tried", "failed"),
+            ((name, f"{tried[name]:,}", f"{failed[name]:,}") for name in (*EVENTS, *END)),
+        ),
         "",
-        "| setting | histories | failed |",
-        "|---|---:|---:|",
-        *(f"| {name} | {tried[name]:,} | {setting[name]:,} |" for name in SETTINGS),
+        table(
+            ("setting", "histories", "failed"),
+            ((name, f"{tried[name]:,}", f"{setting[name]:,}") for name in SETTINGS),
+        ),
     ]
     return "\n".join(lines)
 

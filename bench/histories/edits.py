@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -292,11 +292,9 @@ def append(path: Path, text: str) -> None:
 
 def memory_files(root: Path) -> list[Path]:
     """Returns the files of memories, without ingested ones, logs, values and procedures."""
-    return list(_memory_files(root))
-
-
-def _memory_files(root: Path) -> Iterator[Path]:
     apart = ("sources", "values", "procedures", ".index", ".local", "private")
-    for path in sorted((root / ".mind").rglob("*.md")):
-        if path.relative_to(root / ".mind").parts[0] not in (*apart, "MEMORY.md"):
-            yield path
+    return [
+        path
+        for path in sorted((root / ".mind").rglob("*.md"))
+        if path.relative_to(root / ".mind").parts[0] not in (*apart, "MEMORY.md")
+    ]

@@ -21,10 +21,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bench.soak.clients import MIND
 from bench.soak.process import cost, ended, until
-from bench.soak.runs import PARTS, Part, fill, growth, heads, part, project, row
-from bench.stores import note
+from bench.soak.runs import PARTS, Part, fill, growth, heads, part, row
+from bench.stores import MIND, note, project
 from mimo.index.schema import SCHEMA
 from mimo.project.projects import known_owner
 

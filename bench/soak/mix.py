@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from bench.soak.clients import Http, Pipe, outcome
+from bench.clients import Http, Pipe, outcome
 from bench.stores import QUERIES, words
 
 MEMORIES = 60

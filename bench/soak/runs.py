@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import statistics
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.soak.clients import MIND
 from bench.soak.process import Cost, Usage, cost, usage
-from bench.stores import note, text
+from bench.stores import text
 
 PARTS = 10
 GROWTH = {"resident": 1.1, "index": 1.1, "files": 1.25, "CPU": 1.25, "p50": 2, "p95": 2}
@@ -136,18 +134,6 @@ def row(number: int, part: Part) -> str:
 def table(head: str, parts: Sequence[Part]) -> str:
     """Returns the table of a run."""
     return "\n".join([head, *(row(number, part) for number, part in enumerate(parts, 1))])
-
-
-def project(root: Path, environ: dict[str, str], memories: int) -> Path:
-    """Makes a project with short notes, which are not indexed yet, and returns its root."""
-    root.mkdir()
-    for words in (["init"], ["config", "--user", "embedding.encoder", "off"]):
-        subprocess.run([*MIND, *words], cwd=root, env=environ, check=True, capture_output=True)
-    facts = root / ".mind" / "facts"
-    facts.mkdir(exist_ok=True)
-    for number in range(memories):
-        (facts / f"fact_note_{number}.md").write_text(note(number), encoding="utf-8")
-    return root
 
 
 def fill(folder: Path, index: Callable[[str], object]) -> int:

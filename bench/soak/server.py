@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from bench.soak.clients import MIND, Http, Pipe, token_of
+from bench.clients import Http, Pipe, port_of, token_of
 from bench.soak.mix import MEMORIES, Requests
-from bench.soak.process import cost, ended, until
-from bench.soak.runs import PARTS, Part, fill, growth, heads, part, project, row
+from bench.soak.process import cost, ended
+from bench.soak.runs import PARTS, Part, fill, growth, heads, part, row
+from bench.stores import MIND, project
+from bench.stores import run as ran
 
 HEADS = heads("requests")
 END_SECONDS = 30.0
@@ -102,9 +104,7 @@ def serving(
     clients: list[Requests] = []
     try:
         if kind == "http":
-            until(lambda: "listening on" in errors.read_text(), 30, "it listens")
-            port = int(errors.read_text().partition("127.0.0.1:")[2].partition("/")[0])
-            token = token_of(folder / "home")
+            port, token = port_of(errors), token_of(folder / "home")
             clients = [Requests(Http(port, token, root.name), seed) for seed in (1, 2)]
         else:
             clients = [Requests(Pipe(process), 1)]
@@ -122,7 +122,7 @@ def soak(kind: str, folder: Path, requests: int, minutes: float) -> Run:
     """Returns a run of all requests, or of those that the minutes allow."""
     environ = os.environ | {"MIND_HOME": str(folder / "home")}
     root = project(folder / "shop", environ, MEMORIES)
-    subprocess.run([*MIND, "index"], cwd=root, env=environ, check=True, capture_output=True)
+    ran([*MIND, "index"], root, environ)
     deadline = time.monotonic() + 60 * minutes
     with serving(kind, folder, root, environ) as (run, clients):
         run.vectors = fill(root, clients[0].store_and_delete)

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +11,11 @@ from typing import Any
 import pytest
 
 from bench.soak import daemon, mix, runs, server
-from bench.soak.clients import MIND
 from bench.soak.mix import Requests
 from bench.soak.process import Cost, Usage, usage
 from bench.soak.runs import NOT_JUDGED, Part
+from bench.stores import MIND, run
+from bench.stores import project as made
 
 PART = Part(
     counts=(1_000,),
@@ -135,8 +135,8 @@ def test_only_complete_runs_are_judged() -> None:
 
 def test_differences_of_the_index_are_noticed(tmp_path: Path) -> None:
     environ = os.environ | {"MIND_HOME": str(tmp_path / "home")}
-    root = runs.project(tmp_path / "shop", environ, 3)
-    subprocess.run([*MIND, "index"], cwd=root, env=environ, check=True, capture_output=True)
+    root = made(tmp_path / "shop", environ, 3)
+    run([*MIND, "index"], root, environ)
     project = daemon.Project(root, seed=1)
     project.open()
     assert project.differences() == []

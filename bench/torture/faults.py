@@ -110,8 +110,8 @@ def report(figures: Figures) -> str:
         f"Of the runs, {ended or 'none was made'}.",
         *sharing(figures),
         "",
-        *table(figures, "fault", "fault", [fault.name for fault in FAULTS]),
+        table(figures, "fault", "fault", [fault.name for fault in FAULTS]),
         "",
-        *table(figures, "command", "command", names),
+        table(figures, "command", "command", names),
     ]
     return "\n".join([*lines, ""])

@@ -6,9 +6,11 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from scripts import marked
 
 
 class Point(NamedTuple):
@@ -136,7 +138,7 @@ def sharing(figures: Figures) -> list[str]:
     ]
 
 
-def table(figures: Figures, column: str, title: str, names: Sequence[str]) -> list[str]:
+def table(figures: Figures, column: str, title: str, names: Sequence[str]) -> str:
     """Returns the points by one of their fields as Markdown; each as `tried / all`."""
     tried, every = (
         Counter((getattr(point, column), point.is_index) for point in distinct(figures, name))
@@ -145,19 +147,15 @@ def table(figures: Figures, column: str, title: str, names: Sequence[str]) -> li
     failed = Counter(getattr(point, column) for point in distinct(figures, "failed"))
     mark = "`" if column == "command" else ""
 
-    def cells(name: str) -> str:
-        pairs = ((tried[name, is_index], every[name, is_index]) for is_index in (False, True))
-        return " | ".join(f"{many:,} / {all_:,}" for many, all_ in pairs)
+    def cells(name: str) -> Iterator[str]:
+        yield f"{mark}{name}{mark}"
+        for is_index in (False, True):
+            yield f"{tried[name, is_index]:,} / {every[name, is_index]:,}"
+        yield f"{failed[name]:,}"
 
-    return [
-        f"| {title} | more than the index | the index only | failed |",
-        "|---|---:|---:|---:|",
-        *(
-            f"| {mark}{name}{mark} | {cells(name)} | {failed[name]:,} |"
-            for name in names
-            if every[name, False] or every[name, True]
-        ),
-    ]
+    some = (name for name in names if every[name, False] or every[name, True])
+    titles = (title, "more than the index", "the index only", "failed")
+    return marked.table(titles, map(cells, some))
 
 
 def distinct(figures: Figures, name: str) -> Collection[Point]:

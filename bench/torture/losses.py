@@ -147,8 +147,8 @@ def report(figures: Figures) -> str:
         f"in {ended[_AFTER]:,} after it.",
         *sharing(figures),
         "",
-        *table(figures, "fault", "loss of power", WAYS),
+        table(figures, "fault", "loss of power", WAYS),
         "",
-        *table(figures, "command", "command", names),
+        table(figures, "command", "command", names),
     ]
     return "\n".join([*lines, ""])

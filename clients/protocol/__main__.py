@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mimo.data.disk import system_clock
+from scripts.marked import write_part
 
 FOLDER = Path(".clients/protocol").absolute()
 PACKAGES = {
@@ -28,7 +29,6 @@ PACKAGES = {
     "@modelcontextprotocol/inspector": "2.12.0",
 }
 REVISIONS = ("2025-11-25", "2026-07-28")
-BEGIN, END = "<!-- report -->", "<!-- /report -->"
 SECONDS = 280
 
 ASKS = "mind asks neither the client's model nor its user"
@@ -275,10 +275,7 @@ def _write(page: Path, lines: Sequence[str]) -> None:
     """Writes the report and its date into a page."""
     versions = ", ".join(f"`{name}` {version}" for name, version in PACKAGES.items())
     head = f"Run on {system_clock().date()} with {versions}."
-    text = "\n".join((BEGIN, head, "", *lines, END))
-    old = page.read_text(encoding="utf-8")
-    new = re.sub(f"{BEGIN}.*?{END}", lambda _: text, old, flags=re.DOTALL)
-    page.write_text(new, encoding="utf-8")
+    write_part(page, "report", "\n".join((head, "", *lines)))
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from bench.clients import Http, Pipe, outcome, port_of, token_of
 from bench.preload import built
-from bench.soak.clients import MIND, Http, Pipe, outcome, token_of
 from bench.soak.process import cost
+from bench.stores import MIND
 from mimo.call import Call
 from mimo.project.init import init
 
@@ -51,8 +52,7 @@ class Running:
             stack.enter_context(self._started(*words))
             for words in (["daemon", "run"], ["mcp"], ["mcp", "--http", "0"])
         ]
-        until(lambda: "listening on" in self.errors.read_text())
-        port = int(self.errors.read_text().partition("127.0.0.1:")[2].partition("/")[0])
+        port = port_of(self.errors)
         self.clients: tuple[Pipe, Http] = (
             Pipe(self.processes[1]),
             Http(port, token_of(call.mind.home), call.mind.project.root.name),

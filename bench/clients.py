@@ -5,20 +5,19 @@ from __future__ import annotations
 import http.client
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from bench.soak.process import until
 
 HELLO = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
-    "clientInfo": {"name": "soak", "version": "1"},
+    "clientInfo": {"name": "bench", "version": "1"},
 }
 _READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 _LARGE = 1_000_000
-
-MIND = [sys.executable, "-X", "utf8", "-m", "mimo"]
 
 
 def outcome(answer: Any) -> str:
@@ -89,10 +88,10 @@ class Pipe:
 class Http:
     """A client of `mind mcp --http` with a session; one thread uses it."""
 
-    def __init__(self, port: int, token: str, project: str) -> None:
-        """Opens the connection and the session."""
+    def __init__(self, port: int, token: str, project: str = "") -> None:
+        """Opens the connection and the session, of the server's own project if none is named."""
         self._port = port
-        self._path = f"/mcp/{project}"
+        self._path = f"/mcp/{project}".rstrip("/")
         self._headers = {
             "Authorization": f"Bearer {token}",
             "Accept": "application/json, text/event-stream",
@@ -103,7 +102,7 @@ class Http:
         self.open()
 
     def _connected(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
 
     def _exchange(
         self, body: bytes | None, method: str = "POST", **headers: str
@@ -185,3 +184,9 @@ class Http:
 def token_of(home: Path) -> str:
     """Returns the token of a server's clients."""
     return (home / "http-token").read_text(encoding="ascii").strip()
+
+
+def port_of(log: Path) -> int:
+    """Returns the port of a server, as soon as its output in a file names it."""
+    until(lambda: "listening on" in log.read_text(), 3600, "it listens")
+    return int(log.read_text().partition("127.0.0.1:")[2].partition("/")[0])

@@ -30,6 +30,8 @@ _PARTS = ("## context and problem statement", "## decision outcome")
 """Headings that a text has if it is a record already."""
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s)")
 _LOWEST = 6
+_END_OF_TITLE = r"(?:\.?[ \t]*(?:\n|\Z)|\.\s|(?<=[.!?])\s)"
+"""The text after a title that is a whole line or sentence, unlike `Use JWT` in `Use JWT 2.`."""
 
 
 def records(memories: Iterable[Exported], project: str) -> Iterator[File]:
@@ -99,7 +101,8 @@ def _parts(memory: Memory, title: str, body: str) -> Iterator[str]:
     yield f'Chosen option: "{literal(title)}"{", because:" if reasoning else "."}'
     if reasoning:
         yield _below(reasoning)
-    text = body.removeprefix(f"# {memory.heading}").removeprefix(memory.heading).strip("\n")
+    repeated = re.match(rf"(?:# )?{re.escape(memory.heading)}{_END_OF_TITLE}", body)
+    text = body[repeated.end() :] if repeated else body
     if text.strip():
         yield _below(text)
     if memory.outcome:

@@ -217,6 +217,22 @@ def test_decisions_become_numbered_records() -> None:
     assert "* supersedes [ADR-0001](0001-keep-sessions-in-redis.md)" in new
 
 
+@pytest.mark.parametrize(
+    ("content", "printed"),
+    [
+        ("Use Postgres 16.", "Use Postgres 16."),
+        ("Use Postgres.", ""),
+        ("Use Postgres. It is stable.", "It is stable."),
+        ("# Use Postgres\n\nIt is stable.", "It is stable."),
+    ],
+)
+def test_a_record_repeats_its_title_only_as_a_part_of_a_longer_text(content, printed):
+    memory = Memory(id="d", type=Kind.DECISION, title="Use Postgres", content=content, created=NOW)
+    record = texts(madr.records([Exported(memory)], "shop"))["0001-use-postgres.md"]
+    outcome = record.partition('"Use Postgres".')[2].partition("## More")[0]
+    assert outcome.strip() == printed
+
+
 def test_a_decision_that_is_a_record_stays_as_it_is() -> None:
     text = (
         "# Use JWT\n\n## Context and Problem Statement\n\nWhich tokens?\n\n"

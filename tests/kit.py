@@ -95,13 +95,23 @@ def memory(id: str, text: str, *, type: str = "fact", day: int = 1, more: str = 
     return f"---\nid: {id}\ntype: {type}\n{created}\n{more}---\n{text}\n"
 
 
-def write(place: Call | Path, name: str, text: str) -> Path:
-    """Writes a file below `.mind/` by hand, and returns its path; a `place` is a project's root."""
-    root = place if isinstance(place, Path) else place.mind.project.root
-    path = root / ".mind" / name
+def put(path: Path, text: str) -> Path:
+    """Writes a file, in folders that it makes if they are missing, and returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def script(path: Path, text: str) -> Path:
+    """Writes a file that can be run, see `put`."""
+    put(path, text).chmod(0o755)
+    return path
+
+
+def write(place: Call | Path, name: str, text: str) -> Path:
+    """Writes a file below `.mind/` by hand, and returns its path; a `place` is a project's root."""
+    root = place if isinstance(place, Path) else place.mind.project.root
+    return put(root / ".mind" / name, text)
 
 
 def fact(place: Call | Path, id: str, text: str, more: str = "") -> Path:

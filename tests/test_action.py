@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 from mimo.cli.main import main
 from tests.conftest import git
+from tests.kit import script
 
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -46,15 +47,14 @@ class Runner:
             f'#!/bin/sh\\n{logged}\\nPYTHONPATH={ROOT} exec {sys.executable} -m mimo \\"\\$@\\"\\n'
         )
         pip = f'#!/bin/sh\\necho pip \\"\\$@\\" >> {self.calls}\\n'
-        self.python.write_text(
+        script(
+            self.python,
             f'#!/bin/bash\necho python "$@" >> {self.calls}\n'
             f'[[ $2 == -c || $2 == *.py ]] && exec {sys.executable} "$@"\n'
             'mkdir -p "$4/bin"\n'
             f'printf "{pip}" > "$4/bin/pip"\nprintf "{mind}" > "$4/bin/mind"\n'
             'chmod +x "$4/bin/"*\n',
-            encoding="utf-8",
         )
-        self.python.chmod(0o755)
 
     def run(self, base_ref: str = "", **inputs: str) -> tuple[int, dict[str, str]]:
         """Returns the exit status and the outputs; stops at the first step that fails."""

@@ -34,7 +34,7 @@ from mimo.rendering.terminal import TerminalScreen
 from mimo.surroundings import Timer
 from tests import kit, mama_databases, sample_procedures
 from tests.conftest import git
-from tests.kit import repository
+from tests.kit import put, repository
 
 REGISTRY = all_commands()
 SPECS = REGISTRY.all()
@@ -261,9 +261,7 @@ def fresh(
         if committed.is_dir():
             shutil.copy2(committed / "index", root / ".git")
         for name, text in MEMORIES.items():
-            path = root / ".mind" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            put(root / ".mind" / name, text)
         (root / "docs").mkdir()
         (root / "docs" / "api.md").write_text(DOCUMENT, encoding="utf-8")
         if not committed.is_dir():

@@ -20,7 +20,7 @@ from mimo.mind import Mind
 from mimo.operations import asking, finding
 from mimo.rendering import Screen
 from mimo.rendering.terminal import TerminalScreen
-from tests.kit import served
+from tests.kit import put, served
 
 Run = Callable[..., tuple[int | None, str, str]]
 
@@ -34,9 +34,7 @@ NOTES = {
 def shop(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two facts, in which commands run."""
     for name, text in NOTES.items():
-        path = project / ".mind" / "facts" / f"{name}.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(project / ".mind" / "facts" / f"{name}.md", text)
     # A file that was written just before it was indexed is indexed again, at another time.
     time.sleep(2 * _FINE_GRAIN_NS / 1e9)
     monkeypatch.chdir(project)

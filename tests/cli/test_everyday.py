@@ -16,6 +16,7 @@ from mimo.cli.completing import candidates, completions
 from mimo.cli.main import main
 from mimo.mind import Mind
 from tests import privacy_fakes
+from tests.kit import put
 
 ROOT = Path(__file__).parent.parent.parent
 IDENTITY = "decision_auth_20261101_aaaaaa"
@@ -33,10 +34,7 @@ Use JWT with refresh tokens.
 def memory(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of one memory in the project that is the working directory."""
     monkeypatch.chdir(project)
-    path = project / ".mind" / "decisions" / f"{IDENTITY}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(TEXT, encoding="utf-8")
-    return path
+    return put(project / ".mind" / "decisions" / f"{IDENTITY}.md", TEXT)
 
 
 @pytest.fixture

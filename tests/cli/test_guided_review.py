@@ -15,7 +15,7 @@ import pytest
 
 from mimo.memory.ids import handle_of
 from tests.conftest import make_store
-from tests.kit import write
+from tests.kit import script, write
 
 TWO = (
     "---\nid: d1\ntype: decision\ntopic: auth\noutcome: FAILED\ncreated: 2026-11-01T08:00:00Z\n"
@@ -366,9 +366,7 @@ def test_editing_opens_the_editor(project, tmp_path):
     write(
         project, "facts/a.md", "---\nid: a1\ntype: fact\ncreated: 2020-01-01T00:00:00Z\n---\ntea\n"
     )
-    editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\nsed -i s/tea/coffee/ "$1"\n', encoding="utf-8")
-    editor.chmod(0o755)
+    editor = script(tmp_path / "editor", '#!/bin/sh\nsed -i s/tea/coffee/ "$1"\n')
     with terminal(project, "review", "--kind", "fading", EDITOR=str(editor)) as screen:
         screen.until("? the keys")
         screen.press("e")

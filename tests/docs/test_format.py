@@ -14,6 +14,7 @@ from mimo.memory.codec import file as codec_file
 from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_HEADER_BYTES, MAX_SOURCE_BYTES
 from mimo.memory.model import KIND_ALIASES, Kind, Link, Memory, Outcome, Section
 from mimo.project.walk import walk
+from tests.kit import put
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
 FULL, SMALL = re.findall(r"```markdown\n(.*?)```", PAGE, re.DOTALL)
@@ -69,9 +70,7 @@ def test_which_files_are_memories(tmp_path: Path) -> None:
         ".hidden/e.md",
         ".f.md",
     ):
-        path = tmp_path / ".mind" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("text")
+        put(tmp_path / ".mind" / name, "text")
     (tmp_path / ".mind/link.md").symlink_to("a.md")
 
     assert sorted(walk(tmp_path).files) == [".mind/a.md", ".mind/any/deep/b.md"]

@@ -35,6 +35,7 @@ from mimo.project.init import init
 from mimo.surroundings import Question, Timer
 from tests import mama_databases, privacy_fakes
 from tests.conftest import NOW
+from tests.kit import put
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROOT = DOCS.parent
@@ -66,9 +67,7 @@ class Stage:
 
     def write(self, name: str, text: str) -> None:
         """Writes a file of the project."""
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(self.root / name, text)
 
     def run(self, line: str) -> tuple[int, str]:
         """Returns the status of a command, and everything that it prints on a terminal."""

@@ -23,6 +23,7 @@ from mimo.guard.policy import (
     judge,
     parse,
 )
+from tests.kit import put
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DOCUMENTED = b"""\
@@ -210,9 +211,7 @@ def test_a_file_over_the_size_limit_is_rejected() -> None:
 def test_a_change_while_the_file_is_read_takes_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / FILE
-    path.parent.mkdir()
-    path.write_text("# nothing yet\n", encoding="utf-8")
+    path = put(tmp_path / FILE, "# nothing yet\n")
     stamp = Stamp.of(path.stat())
     now_ns = stamp.ctime_ns
 

@@ -16,6 +16,7 @@ from mimo.features.modules import MANIFEST, install
 from mimo.features.notes.commands import add
 from mimo.module import MemoryModule, invoke
 from mimo.module.__main__ import main
+from tests.kit import put
 
 
 @pytest.fixture
@@ -119,9 +120,7 @@ class SetAfter:
 @pytest.mark.parametrize("looks", range(5))
 def test_a_call_stops_at_each_check_of_the_token(manifest, call, looks):
     for number in range(3):
-        path = call.mind.folder / "notes" / f"{number}.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"Note number {number}", encoding="utf-8")
+        put(call.mind.folder / "notes" / f"{number}.md", f"Note number {number}")
     token = SetAfter(looks)
 
     with pytest.raises(CancelledError):

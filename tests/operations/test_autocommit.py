@@ -21,6 +21,7 @@ from mimo.operations import committing, saving, syncing
 from mimo.project import commit, projects
 from tests import kit
 from tests.conftest import git, wait_until_forgotten
+from tests.kit import script
 
 
 @pytest.fixture
@@ -94,10 +95,10 @@ def test_every_command_that_writes_shared_files_schedules_a_commit(
 
 
 def test_a_failed_commit_is_reported_until_one_succeeds(on, call, repository, started, home):
-    hook = repository / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n")
-    hook.chmod(0o755)
+    hook = script(
+        repository / ".git" / "hooks" / "pre-commit",
+        "#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n",
+    )
     say(call, "add", "Tea")
 
     committing.commit_scheduled(repository, home)
@@ -208,10 +209,10 @@ def test_an_abandoned_commit_delays_the_next_one_for_an_hour(on, call, repositor
 
 def test_a_message_that_a_hook_refused_is_not_an_open_editor(on, call, repository, started, home):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
-    hook = repository / ".git" / "hooks" / "commit-msg"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho 'error: no ticket' >&2\nexit 1\n", encoding="utf-8")
-    hook.chmod(0o755)
+    script(
+        repository / ".git" / "hooks" / "commit-msg",
+        "#!/bin/sh\necho 'error: no ticket' >&2\nexit 1\n",
+    )
     say(call, "add", "Tea")
     for _ in range(2):
         committing.commit_scheduled(repository, home)
@@ -225,8 +226,7 @@ def test_the_message_of_a_sync_that_a_hook_refused_is_not_an_open_editor(
     hook = repository / ".git" / "hooks" / "commit-msg"
     hook.parent.mkdir(exist_ok=True)
     refusal = "#!/bin/sh\necho 'Ticket: none' >>\"$1\"\necho 'error: no ticket' >&2\nexit 1\n"
-    hook.write_text(refusal, encoding="utf-8")
-    hook.chmod(0o755)
+    script(hook, refusal)
     say(call, "add", "Tea")
     with pytest.raises(StorageFailed, match="no ticket"):
         syncing.sync(call, message=None)

@@ -11,12 +11,14 @@ from mimo.features.decisions.loading import checkpoint as load
 from mimo.memory.model import Kind
 from mimo.operations import finding, refresh, saving
 from tests.conftest import Clock
+from tests.kit import put
 
 
 def test_a_duplicate_is_detected_in_a_file_that_was_added_by_hand(call: Call) -> None:
-    path = call.mind.folder / "facts" / "earlier.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("---\nid: earlier\ntype: fact\n---\nThe proxy cuts bodies.\n", "utf-8")
+    path = put(
+        call.mind.folder / "facts" / "earlier.md",
+        "---\nid: earlier\ntype: fact\n---\nThe proxy cuts bodies.\n",
+    )
     with mock.patch("time.time_ns", return_value=time.time_ns() + 400 * 86_400 * 10**9):
         refresh.refresh(call)
     path = path.with_name("by_hand.md")

@@ -18,7 +18,7 @@ from mimo.operations import disclosure
 from mimo.project import projects
 from mimo.project.init import init
 from tests.conftest import NOW
-from tests.kit import acting_as
+from tests.kit import acting_as, put
 
 STATES = ("approved", "unapproved", "private", "superseded")
 
@@ -27,9 +27,10 @@ STATES = ("approved", "unapproved", "private", "superseded")
 def ids(call: Call) -> dict[str, str]:
     """The memories of each state, linked with an approved one."""
     call.mind.trust.follow(False)
-    file = call.mind.folder / "facts/planted.md"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("---\nid: planted\ntype: fact\n---\nTea of the unapproved\n", encoding="utf-8")
+    put(
+        call.mind.folder / "facts/planted.md",
+        "---\nid: planted\ntype: fact\n---\nTea of the unapproved\n",
+    )
     hub = add(call, "Tea is served at noon").id
     ids = {
         "approved": add(call, "Tea of the approved").id,

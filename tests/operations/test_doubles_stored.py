@@ -17,6 +17,7 @@ from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import refresh, removing, saving
+from tests.kit import put
 
 TEXT = "The staging database is reset every night at four"
 
@@ -141,9 +142,7 @@ class TestWhoseItIs:
     def test_a_duplicate_of_an_unapproved_memory_is_stored(self, call, project):
         """Otherwise a clone could keep something from ever counting as approved."""
         call.mind.trust.follow(False)
-        path = project / ".mind" / "facts" / "theirs.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"---\ntype: fact\n---\n{TEXT}\n", encoding="utf-8")
+        put(project / ".mind" / "facts" / "theirs.md", f"---\ntype: fact\n---\n{TEXT}\n")
 
         own = store(call)
 

@@ -21,15 +21,13 @@ from mimo.operations import finding, refresh
 from mimo.operations.listening import Listener, Memory
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, descriptors_left
-from tests.kit import served
+from tests.kit import put, served
 
 
 @pytest.fixture
 def memory(call: Call) -> Iterator[Memory]:
     """The memory of a project in which an index, a watch and the user's memory are open."""
-    path = call.mind.folder / "facts" / "tea.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("Tea is served at four\n", encoding="utf-8")
+    put(call.mind.folder / "facts" / "tea.md", "Tea is served at four\n")
     call.user(make=True)
     opened = Memory(call.mind.reopened)
     yield opened

@@ -15,7 +15,7 @@ from mimo.errors import MindError
 from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
 from tests.conftest import Clock, git
-from tests.kit import repository
+from tests.kit import put, repository
 
 AGENT = Caller(surface=Surface.MCP, name="bench")
 PERSON = Caller(surface=Surface.CLI)
@@ -100,9 +100,10 @@ class Others:
 
     def write(self) -> None:
         for folder in ("docs", ".mind/facts"):
-            path = self.root / folder / f"n{self.draw.randint(0, 5)}.md"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"---\ndate: 2026-03-0{self.draw.randint(1, 9)}\n---\n{self.text()}\n")
+            put(
+                self.root / folder / f"n{self.draw.randint(0, 5)}.md",
+                f"---\ndate: 2026-03-0{self.draw.randint(1, 9)}\n---\n{self.text()}\n",
+            )
 
     def change(self) -> None:
         for path in self.files()[:2]:

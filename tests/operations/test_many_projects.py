@@ -13,6 +13,7 @@ import pytest
 from mimo import installation
 from mimo.call import Call
 from mimo.project.init import init
+from tests.kit import put
 
 COUNT, FILES = 40, 200
 
@@ -24,9 +25,10 @@ def folder(call: Call, tmp_path: Path) -> Path:
         root = tmp_path / f"p{number}"
         root.mkdir()
         init(root, call.mind.home, now=call.mind.now())
-        path = root / ".mind" / "facts" / "note.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"---\nid: note_{number}\ntype: fact\n---\nLantern {number} is lit.\n")
+        put(
+            root / ".mind" / "facts" / "note.md",
+            f"---\nid: note_{number}\ntype: fact\n---\nLantern {number} is lit.\n",
+        )
     return tmp_path
 
 

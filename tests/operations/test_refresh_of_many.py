@@ -16,6 +16,7 @@ from mimo.memory.model import Filter
 from mimo.operations import refresh
 from mimo.project import walk
 from mimo.project.watch import Watch
+from tests.kit import put
 
 COUNT = 6
 
@@ -248,9 +249,7 @@ def test_the_stamps_of_changed_paths_are_those_of_a_walk(tmp_path: Path) -> None
         "private/g.md", "private/values/h.md", "facts/values/i.md", "procedures/j.md", "K.MARKDOWN",
     )  # fmt: skip
     for name in names:
-        path = tmp_path / ".mind" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name, encoding="utf-8")
+        put(tmp_path / ".mind" / name, name)
     (tmp_path / ".mind" / "link.md").symlink_to("a.md")
     (tmp_path / ".mind" / "linked").symlink_to("facts")
     paths = [f"{tmp_path}/.mind/{name}" for name in names]

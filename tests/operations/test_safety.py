@@ -21,7 +21,7 @@ from mimo.operations.rows import TrustLabel
 from mimo.project import projects
 from mimo.project.init import init
 from mimo.surroundings import Timer
-from tests.kit import acting_as, with_console
+from tests.kit import acting_as, put, with_console
 
 
 @pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index-v17.db"])
@@ -74,9 +74,10 @@ def test_settings_are_not_read_through_a_link(call, tmp_path):
 @pytest.mark.parametrize("changed", [True, False])
 def test_an_agent_does_not_approve_another_authors_text_by_writing_it(call, changed):
     call.mind.trust.forget()
-    path = call.mind.folder / "facts" / "planted.md"
-    path.parent.mkdir()
-    path.write_text("---\nid: planted\ntype: fact\n---\nrun the installer\n", encoding="utf-8")
+    path = put(
+        call.mind.folder / "facts" / "planted.md",
+        "---\nid: planted\ntype: fact\n---\nrun the installer\n",
+    )
     text = path.read_text(encoding="utf-8") + ("More.\n" if changed else "")
     (spec,) = all_commands().tools()["mind_edit"]
 
@@ -90,9 +91,7 @@ def test_an_agent_does_not_approve_another_authors_text_by_writing_it(call, chan
 
 
 def test_a_document_of_the_project_is_not_removed(call):
-    page = call.mind.project.root / "docs" / "page.md"
-    page.parent.mkdir()
-    page.write_text("# A page\n", encoding="utf-8")
+    page = put(call.mind.project.root / "docs" / "page.md", "# A page\n")
     config(call, "include", "docs/*.md")
 
     with pytest.raises(Invalid, match="document of the project"):

@@ -20,7 +20,7 @@ from mimo.project.git import complaint
 from mimo.project.init import init
 from tests import kit
 from tests.conftest import NOW, git
-from tests.kit import acting_as
+from tests.kit import acting_as, put
 
 pytestmark = pytest.mark.usefixtures("ann")
 
@@ -301,9 +301,7 @@ def test_it_refuses_during_a_bisect(repository, call, home):
 
 def test_a_file_with_a_backslash_in_its_name_does_not_hold_up_the_others(repository, call):
     written = remember(call)
-    odd = repository / ".mind/facts/a\\b.md"
-    odd.parent.mkdir()
-    odd.write_text("A note\n", encoding="utf-8")
+    odd = put(repository / ".mind/facts/a\\b.md", "A note\n")
     done = sync(call)
     assert odd.name in (done.notice or "")
     assert written.place.path in git(repository, "show", "--name-only", "HEAD")
@@ -355,9 +353,7 @@ def test_a_memory_outside_of_a_sparse_checkout_is_reported(repository, call):
 
 def test_a_secret_in_a_file_is_not_committed(repository, call):
     key = "AKIA" + "QW7RT2PL5ZX6NB4K"
-    path = repository / ".mind" / "facts" / "aws.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"The key is {key}\n", encoding="utf-8")
+    put(repository / ".mind" / "facts" / "aws.md", f"The key is {key}\n")
 
     with pytest.raises(SecretDetected) as refused:
         sync(call)
@@ -787,9 +783,7 @@ def pulled(repository, call):
     """A memory that came with a file of another author, and is not approved."""
     git(repository, "config", "user.email", "ann@example.com")
     call.mind.trust.follow(False)
-    path = repository / ".mind" / "facts" / "theirs.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("---\nid: theirs\n---\nTheirs\n", encoding="utf-8")
+    put(repository / ".mind" / "facts" / "theirs.md", "---\nid: theirs\n---\nTheirs\n")
     return ".mind/facts/theirs.md"
 
 

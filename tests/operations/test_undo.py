@@ -32,7 +32,7 @@ from mimo.rendering import PlainScreen
 from mimo.rendering.results import render, show_on
 from tests import kit
 from tests.conftest import NOW, Clock, git
-from tests.kit import do
+from tests.kit import do, put
 
 COMMANDS = all_commands()
 
@@ -798,9 +798,7 @@ def test_nothing_in_the_trash_is_found_or_staged(call: Call) -> None:
 
 
 def test_the_oldest_changes_go_when_the_trash_is_full_or_old(call: Call, clock: Clock) -> None:
-    config = call.mind.home / "config.toml"
-    config.parent.mkdir(exist_ok=True)
-    config.write_text("[trash]\nmegabytes = 1\ndays = 10\n", "utf-8")
+    config = put(call.mind.home / "config.toml", "[trash]\nmegabytes = 1\ndays = 10\n")
     call = Call(call.mind.reopened())
     assert load(user=config, project=None)["trash.days"] == 10
     ids = [added(call, f"{n} " + "word" * 22_500) for n in range(14)]
@@ -1039,9 +1037,7 @@ def test_a_purge_whose_successor_cannot_be_changed_removes_nothing(
 
 
 def test_a_purge_of_a_document_removes_nothing(call: Call) -> None:
-    document = call.mind.project.root / "docs" / "guide.md"
-    document.parent.mkdir()
-    document.write_text("# Guide\n\nFirst\n")
+    put(call.mind.project.root / "docs" / "guide.md", "# Guide\n\nFirst\n")
     do(call, "config", key="include", value="docs/*.md")
     call = Call(call.mind.reopened())
     (row,) = do(call, "list").memories

@@ -13,14 +13,13 @@ from mimo.features import values
 from mimo.features.notes.reading import list_
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
+from tests.kit import put
 
 
 @pytest.fixture
 def stuck(call: Call, home: Path) -> Call:
     """A memory with a value, whose user's folder can't take the secret that marks an index."""
-    file = call.mind.project.root / ".mind/facts/fact_a.md"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("The limit is 60\n", encoding="utf-8")
+    put(call.mind.project.root / ".mind/facts/fact_a.md", "The limit is 60\n")
     (home / "index-owner").unlink()
     (home / "index-owner").mkdir()
     return call

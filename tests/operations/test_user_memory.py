@@ -28,7 +28,7 @@ from mimo.operations.rows import TrustLabel
 from mimo.project import projects
 from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
-from tests.kit import do, repository
+from tests.kit import do, put, repository
 
 PERSON = Caller(surface=Surface.CLI)
 SHELL = Caller(surface=Surface.CLI, agent="codex")
@@ -330,9 +330,7 @@ class TestAllProjectsFromOutside:
             "docs/stores.md": "# Use Postgres\n\nReports need joins.\n",
             "app.py": "# MEMORY: The Postgres pool has nine connections\n",
         }.items():
-            path = project / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            put(project / name, text)
         do(call, "config", key="include", value="docs/*.md")
         do(call, "config", key="comments", value="*.py")
         repository(project)

@@ -14,6 +14,7 @@ from mimo.project.init import complete, init, lacking
 from mimo.project.trust import Trust
 from tests import kit
 from tests.conftest import git
+from tests.kit import put
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DIGEST = "0" * 64
@@ -144,8 +145,7 @@ def test_init_adds_missing_lines_to_files_of_an_older_store(root, home):
 
 def test_init_offers_existing_documents(root, home):
     for path in ("docs/decisions/1.md", "docs/guide.md", "CLAUDE.md", "src/a.md"):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text("x")
+        put(root / path, "x")
     (root / "adr").mkdir()
     report = init(root, home, now=NOW)
     assert report.found == ("docs/decisions", "CLAUDE.md", "docs")
@@ -154,8 +154,7 @@ def test_init_offers_existing_documents(root, home):
 
 def test_init_offers_only_what_is_no_memory_yet_beside_the_present_globs(root, home):
     for path in ("adr/1.md", "docs/guide.md", "notes/a.md", "AGENTS.md"):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text("x")
+        put(root / path, "x")
     init(root, home, now=NOW)
     config = root / ".mind" / "config.toml"
     config.write_text('format = 1\ninclude = ["notes/*.md", "d*/*.md"]\n')

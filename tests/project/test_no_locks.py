@@ -9,6 +9,7 @@ import pytest
 from mimo.cli.main import main
 from mimo.data import append_log, locks
 from mimo.errors import StorageFailed
+from tests.kit import put
 
 ERRORS = [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL]
 
@@ -44,9 +45,9 @@ def test_nothing_is_written_without_locks_and_reading_works(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(project)
-    note = project / ".mind" / "facts" / "tea.md"
-    note.parent.mkdir(exist_ok=True)
-    note.write_text("---\nid: fact_tea\ntype: fact\n---\nTea at four\n", encoding="utf-8")
+    note = put(
+        project / ".mind" / "facts" / "tea.md", "---\nid: fact_tea\ntype: fact\n---\nTea at four\n"
+    )
     for line in (
         ["add", "Milk goes in first"],
         ["rm", "fact_tea"],

@@ -12,6 +12,7 @@ from mimo.mind import Mind
 from mimo.project import projects
 from mimo.project.projects import Project
 from tests.conftest import make_store
+from tests.kit import put
 
 NOW = datetime(2026, 11, 20, 17, 40, tzinfo=UTC)
 
@@ -69,9 +70,7 @@ def test_a_project_with_a_planted_mark_of_a_home_is_not_passed_by(root, home):
 @pytest.mark.parametrize("place", ["MEMORY.md", "facts/a.md", "private/facts/a.md"])
 def test_memories_without_settings_are_an_error(root, home, place):
     inner = root / "inner"
-    path = inner / ".mind" / place
-    path.parent.mkdir(parents=True)
-    path.write_text("The cache holds an hour\n", encoding="utf-8")
+    put(inner / ".mind" / place, "The cache holds an hour\n")
 
     for look in (projects.find, projects.explicit):
         with pytest.raises(NoProject, match=r"has memories but no `config.toml`") as raised:

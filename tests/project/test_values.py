@@ -18,6 +18,7 @@ from mimo.errors import Invalid, QuotaExceeded, StorageFailed
 from mimo.memory.model import Problem
 from mimo.project.values import MOST_ITEMS, ValueFiles, Values, path_of
 from tests.conftest import NOW
+from tests.kit import put
 
 PUT = """
 import sys
@@ -46,9 +47,7 @@ def got(values: Values, namespace: str, key: str, **later: float) -> Any:
 
 
 def write(project: Path, path: str, text: str) -> None:
-    target = project / ".mind" / "values" / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    put(project / ".mind" / "values" / path, text)
 
 
 @pytest.mark.req("002-25", "002-55")

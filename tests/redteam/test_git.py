@@ -24,7 +24,7 @@ from mimo.operations import saving
 from mimo.project import git as runner
 from mimo.project import projects
 from tests.conftest import git
-from tests.kit import repository
+from tests.kit import put, repository, script
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
 
@@ -148,10 +148,7 @@ def canary(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def program(tmp_path: Path, canary: Path) -> Path:
-    path = tmp_path / "planted"
-    path.write_text(f'#!/bin/sh\necho "$0 $@" >> {canary}\nexit 1\n', encoding="utf-8")
-    path.chmod(0o755)
-    return path
+    return script(tmp_path / "planted", f'#!/bin/sh\necho "$0 $@" >> {canary}\nexit 1\n')
 
 
 @pytest.fixture
@@ -185,9 +182,7 @@ def hostile(call: Call, tmp_path: Path, program: Path) -> tuple[Path, str]:
         for hook in HOOKS:
             (folder / hook).unlink(missing_ok=True)
             (folder / hook).symlink_to(program)
-    attributes = root / ".git" / "info" / "attributes"
-    attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text(ATTRIBUTES, encoding="utf-8")
+    attributes = put(root / ".git" / "info" / "attributes", ATTRIBUTES)
     places = {"hooks": hooks, "attributes": attributes, "root": root}
     (root / ".git" / "config").write_text(HOSTILE.format(program, **places), encoding="utf-8")
     (root / ".git" / "more").write_text(MORE.format(program), encoding="utf-8")

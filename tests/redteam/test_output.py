@@ -29,6 +29,7 @@ from mimo.server.answers import answer
 from mimo.text.clean import clean, inert
 from tests import privacy_fakes
 from tests.features.pitfalls.examples import edge
+from tests.kit import put
 from tests.privacy_fakes import Draw
 
 TERMINAL = "text that commands a terminal"
@@ -164,9 +165,7 @@ def hostile(call: Call) -> None:
         ("values/agent.x", f"---\nnamespace: agent.x\nkey: evil\nvalue: {value}\n---\n"),
     ):
         name = "evil" if "/" in folder else f"evil-{folder}"
-        path = call.mind.folder / folder / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(body, encoding="utf-8")
+        put(call.mind.folder / folder / f"{name}.md", body)
     (call.mind.folder / "MEMORY.md").write_text(f"## Gotchas\n\n- {text}\n", encoding="utf-8")
     policy = f"tool_permissions:\n  {json.dumps(COMMANDS[0] + SEQUENCES[0])}: {{}}\n"
     (call.mind.folder / "policy.yaml").write_text(policy, encoding="utf-8")

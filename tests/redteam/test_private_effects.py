@@ -14,7 +14,7 @@ from mimo.mind import Mind
 from mimo.project import projects
 from mimo.project.init import init
 from tests.conftest import NOW, Clock, git
-from tests.kit import do, repository
+from tests.kit import do, put, repository
 
 pytestmark = pytest.mark.attack("private text in shared output")
 
@@ -94,9 +94,7 @@ def plant(call: Call, clock: Clock, ids: dict[str, str]) -> None:
     # A link leads to an id before a title, and to the first id of several with one title.
     for id, title in (("0", "Zulu"), ("Yankee", WORD)):
         text = f"---\nid: {id}\ntype: fact\ntitle: {title}\n---\n{WORD} has the keys\n"
-        file = call.mind.project.root / f".mind/private/facts/{id}.md"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
+        put(call.mind.project.root / f".mind/private/facts/{id}.md", text)
         do(call, "trust", ids=[id])
     do(call, "save checkpoint", summary=f"In {WORD}", next_steps="Stop", private=True)
     (call.mind.project.root / f"{WORD}.md").write_text(f"# {WORD}\n\nRun {WORD}.\n", "utf-8")

@@ -20,7 +20,7 @@ from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project import projects
 from tests.conftest import Clock, git
-from tests.kit import repository
+from tests.kit import put, repository
 
 AGENT = Caller(surface=Surface.MCP, name="claude-code")
 PERSON = Caller(surface=Surface.CLI)
@@ -47,9 +47,7 @@ class Planted:
         return self.text(place).replace(" ", "_")
 
     def write(self, path: str, *lines: str) -> None:
-        target = self.store / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        put(self.store / path, "\n".join(lines) + "\n")
 
 
 def plant(root: Path) -> Planted:

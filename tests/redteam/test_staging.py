@@ -23,6 +23,7 @@ from mimo.project import commit, projects
 from mimo.project.init import init
 from tests import kit
 from tests.conftest import NOW, git
+from tests.kit import put, script
 
 KIND = "private file staged by sync"
 RULES = ".mind/.gitignore"
@@ -36,8 +37,7 @@ def _ann(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(root: Path, path: str, text: str = "mine\n") -> None:
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_text(text, encoding="utf-8")
+    put(root / path, text)
 
 
 @pytest.fixture
@@ -657,8 +657,7 @@ def test_a_pull_takes_only_commits_that_were_checked(
     # The planted commit reaches the branch just after the first fetch.
     program, hub = repository.parent / "serve", repository.parent / "hub.git"
     moved = f"git -C {hub} update-ref refs/heads/main refs/heads/planted"
-    program.write_text(f'#!/bin/sh\ngit-upload-pack "$@"\n{moved}\n', "utf-8")
-    program.chmod(0o755)
+    script(program, f'#!/bin/sh\ngit-upload-pack "$@"\n{moved}\n')
     git(repository, "config", "remote.origin.uploadpack", str(program))
     if settings:
         git(repository, *settings)

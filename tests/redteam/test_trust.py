@@ -25,7 +25,7 @@ from mimo.project import projects
 from mimo.project.git import boundary
 from mimo.project.trust import Trust
 from tests.conftest import NOW, git
-from tests.kit import fact
+from tests.kit import fact, put
 from tests.sample_procedures import text as procedure_text
 
 FORGED = "commit forged under the user's address"
@@ -408,9 +408,9 @@ class TestFollowing:
     def test_a_procedure_that_was_followed_or_committed_is_not_approved(self, ann, eve, home):
         trust(opened(ann, home), follow=True)
         for root in (eve, ann):
-            path = root / ".mind" / "procedures" / f"{root.name}@1.0.0.md"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(f"steps of {root.name}\n", encoding="utf-8")
+            path = put(
+                root / ".mind" / "procedures" / f"{root.name}@1.0.0.md", f"steps of {root.name}\n"
+            )
             commit(root)
         git(eve, "push", "-q", "origin", "main")
         git(ann, "pull", "-q", "--rebase", "origin", "main")

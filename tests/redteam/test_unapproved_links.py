@@ -36,7 +36,7 @@ from mimo.operations import finding, lookup, removing, saving
 from mimo.server import completions, resources
 from mimo.server.prompts import prompt
 from tests.features.pitfalls.examples import edge
-from tests.kit import from_shell
+from tests.kit import from_shell, put
 from tests.sample_procedures import text as procedure_text
 
 KIND = "approved memory silenced by an unapproved one"
@@ -302,9 +302,10 @@ def test_no_hint_quotes_an_unapproved_memory(call):
     pulled(call.mind.project.root, ORDER, "decision", "Use web tokens",
            f"topic: 'auth {ORDER}'\ntags: [{ORDER}]\n{superseding(mine)}")  # fmt: skip
 
-    procedure = call.mind.folder / "procedures" / f"{ORDER}@1.0.md"
-    procedure.parent.mkdir()
-    procedure.write_text(procedure_text(ORDER, "initial_state: a\nstates: {a: {}}\n"), "utf-8")
+    put(
+        call.mind.folder / "procedures" / f"{ORDER}@1.0.md",
+        procedure_text(ORDER, "initial_state: a\nstates: {a: {}}\n"),
+    )
     call = from_shell(call, "claude-code")
 
     def hint(call: Callable[[], object]) -> str:

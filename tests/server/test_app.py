@@ -272,17 +272,6 @@ def test_wrong_arguments_are_named(era: Any, arguments: dict[str, Any], message:
     assert result.content[0].text.startswith(f"error: {message} [VALIDATION_ERROR]\nhint: ")
 
 
-@pytest.mark.req("000-30")
-@pytest.mark.parametrize("arguments", [{}, {"operation": "burn"}])
-def test_a_missing_or_unknown_operation_is_answered_with_the_valid_ones(
-    era: Any, arguments: dict[str, Any]
-) -> None:
-    result = called("box", arguments, era)
-
-    assert result.is_error
-    assert "open, shut" in result.content[0].text
-
-
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

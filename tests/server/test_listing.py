@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import re
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from mimo.call.table import all_commands
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import Exposure, Intent, classify
 from mimo.server.exposure import Listing, Mode, mode_of
+from tests.kit import environment
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 RESUME = (
@@ -280,11 +280,6 @@ def test_a_failure_of_watching_lists_every_tool(caplog: pytest.LogCaptureFixture
 
     assert anyio.run(talk) is Mode.STATIC
     assert "every tool is listed from now on" in caplog.text
-
-
-def environment(**more: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
-    return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"} | more
 
 
 PATIENT = """

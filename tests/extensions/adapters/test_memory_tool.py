@@ -25,6 +25,7 @@ from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
 from mimo.operations import finding, removing, saving
 from mimo.project.trust import Trust
 from tests.conftest import make_store
+from tests.kit import put
 
 HEADER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
@@ -334,9 +335,10 @@ def test_an_edit_of_valid_front_matter_is_stored(tool, call):
 
 
 def test_a_file_that_was_wrong_before_can_be_edited_and_put_right(tool, call):
-    path = tool.root / ".mind/decisions/a.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("---\nid: a\ntype: banana\nimportance: 99\n---\nUse tea\n", encoding="utf-8")
+    put(
+        tool.root / ".mind/decisions/a.md",
+        "---\nid: a\ntype: banana\nimportance: 99\n---\nUse tea\n",
+    )
 
     def edited(old, new):
         return tool.str_replace(path="/memories/decisions/a.md", old_str=old, new_str=new)
@@ -398,9 +400,7 @@ def test_a_rename_keeps_the_id_and_takes_the_type_of_the_folder(tool, call):
 
 
 def test_a_file_without_an_id_gets_that_of_its_old_path(tool, call):
-    path = call.mind.project.root / ".mind/facts/by-hand.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("Tea is served at five\n", encoding="utf-8")
+    put(call.mind.project.root / ".mind/facts/by-hand.md", "Tea is served at five\n")
 
     tool.rename(old_path="/memories/facts/by-hand.md", new_path="/memories/plans/tea.md")
     record = call.mind.store.read(".mind/plans/tea.md")[0]
@@ -453,9 +453,7 @@ def test_memories_that_link_to_each_other_are_made_private_together(tool, call):
     assert not tool.rename(old_path="/memories/decisions", new_path=private).is_error
     assert not old.exists()
 
-    note = tool.root / ".mind/facts/b.md"
-    note.parent.mkdir(exist_ok=True)
-    note.write_text(f"---\nid: b\ntype: fact\n---\nsee [[{old.stem}]]\n", encoding="utf-8")
+    put(tool.root / ".mind/facts/b.md", f"---\nid: b\ntype: fact\n---\nsee [[{old.stem}]]\n")
     moved = tool.rename(old_path=f"{private}/{old.name}", new_path=f"{private}/old.md")
     assert not moved.is_error
 
@@ -506,9 +504,7 @@ def test_a_successor_outside_of_a_deleted_folder_supersedes_what_is_left(tool, c
 def test_nothing_is_deleted_if_a_successor_can_t_be_changed(tool, call):
     (path,) = decided(call, "sessions")
     tool.create(path="/memories/decisions/other.md", file_text="other")
-    newer = tool.root / ".mind/plans/newer.md"
-    newer.parent.mkdir(exist_ok=True)
-    newer.write_text(IN_BRACES.format("plan", path.stem), encoding="utf-8")
+    put(tool.root / ".mind/plans/newer.md", IN_BRACES.format("plan", path.stem))
     trusting.approve(call, ["x"])
 
     answer = tool.delete(path="/memories/decisions")

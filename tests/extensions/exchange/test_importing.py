@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
-from mimo.data import files
 from mimo.errors import Denied, Invalid, NoProject, NotFound, StorageFailed
-from mimo.features import importing
 from mimo.features.importing import sources
 from mimo.features.importing.commands import Done, Import, import_
 from mimo.features.notes.commands import edit
@@ -22,7 +20,7 @@ from mimo.features.search.commands import search
 from mimo.mind import Mind
 from mimo.operations.rows import TrustLabel
 from tests import privacy_fakes
-from tests.kit import from_shell
+from tests.kit import from_shell, put
 from tests.privacy_fakes import Draw
 
 GRAPH: list[dict[str, object]] = [
@@ -33,16 +31,13 @@ GRAPH: list[dict[str, object]] = [
 
 
 def lines(path: Path, *objects: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(map(json.dumps, objects)), encoding="utf-8")
+    put(path, "\n".join(map(json.dumps, objects)))
     return path
 
 
 def write(folder: Path, **contents: str) -> Path:
     for name, text in contents.items():
-        path = folder / f"{name.replace('__', '/')}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(folder / f"{name.replace('__', '/')}.md", text)
     return folder
 
 
@@ -183,9 +178,10 @@ class TestImporting:
 
     def test_a_record_with_a_secret_in_its_status_is_skipped(self, call, tmp_path):
         secret = privacy_fakes.TOKENS["github_token"][0](Draw(9))
-        record = tmp_path / "docs" / "0001-use-x.md"
-        record.parent.mkdir()
-        record.write_text(f"# 1. Use X\n\nStatus: Accepted {secret}\n\n## Decision\n\nUse X.\n")
+        record = put(
+            tmp_path / "docs" / "0001-use-x.md",
+            f"# 1. Use X\n\nStatus: Accepted {secret}\n\n## Decision\n\nUse X.\n",
+        )
 
         result = import_(call, str(record.parent), from_="adr")
 
@@ -231,16 +227,6 @@ class TestSeveralProjects:
 
 
 class TestAgain:
-    def test_a_second_import_changes_nothing(self, call, graph, clock):
-        import_(call, str(graph))
-        before = written(call)
-        clock.forward(days=3)
-
-        result = import_(call, str(graph))
-
-        assert totals(result) == (0, 0, 2, 0)
-        assert written(call) == before
-
     def test_what_changed_in_the_source_is_replaced_and_what_is_new_is_added(self, call, graph):
         import_(call, str(graph))
         changed = {**GRAPH[0], "observations": ["Owns payments", "On leave in May"]}
@@ -282,30 +268,6 @@ class TestAgain:
         path.rename(path.with_name("ana.md"))
 
         assert totals(import_(call, str(graph))) == (0, 0, 2, 0)
-
-    @pytest.mark.parametrize("broken_at", [0, 3, 9])
-    def test_an_interrupted_import_is_completed(self, call, tmp_path, monkeypatch, broken_at):
-        many = [{"type": "entity", "name": f"e{n}", "observations": [f"o{n}"]} for n in range(12)]
-        graph = lines(tmp_path / "m.jsonl", *many)
-        monkeypatch.setattr(importing, "BATCH", 4)
-        really, given = files._give_name, list[Path]()
-
-        def interrupted(temporary: Path, path: Path) -> None:
-            if len(given) == broken_at:
-                raise KeyboardInterrupt
-            given.append(path)
-            really(temporary, path)
-
-        monkeypatch.setattr(files, "_give_name", interrupted)
-        with suppress(KeyboardInterrupt):
-            import_(call, str(graph))
-        monkeypatch.setattr(files, "_give_name", really)
-
-        result = import_(call, str(graph))
-
-        assert result.verified
-        assert sum(row.new + row.already_there for row in result.groups) == 12
-        assert import_(call, rollback=True).removed == 12
 
     @pytest.mark.parametrize("again", [True, False])
     def test_an_interrupted_replacement_is_completed_and_rolled_back(self, call, graph, again):
@@ -762,10 +724,6 @@ class TestRollingBack:
         with pytest.raises(Invalid, match="2 sources were imported"):
             import_(call, rollback=True)
         assert import_(call, rollback=True, from_="obsidian").removed == 1
-
-    def test_nothing_to_roll_back_is_an_error(self, call):
-        with pytest.raises(NotFound, match="nothing was imported here"):
-            import_(call, rollback=True)
 
 
 class TestRecognising:

@@ -15,6 +15,7 @@ from mimo.features.importing.drafts import Draft, resolved
 from mimo.features.importing.formats import reader, recognised
 from mimo.memory.codec.document import references
 from mimo.memory.model import Kind, Memory, Outcome, Section
+from tests.kit import put
 
 SAMPLES = Path(__file__).parent / "samples"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -36,9 +37,7 @@ def memories(path: Path, format: str) -> dict[str, Memory]:
 
 def write(folder: Path, contents: dict[str, str]) -> Path:
     for name, text in contents.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(folder / name, text)
     return folder
 
 

@@ -16,7 +16,7 @@ from tests.conftest import NOW, git
 from tests.extensions.team.over_http import Served, served
 from tests.extensions.team.test_http import INITIALIZE, hosting_of, inside
 from tests.extensions.team.test_team import USERS, bearer, called, text_of
-from tests.kit import repository
+from tests.kit import repository, script
 from tests.sample_procedures import text
 
 
@@ -170,10 +170,7 @@ def test_two_servers_lose_no_memory_and_keep_both_changes(
 def test_a_push_that_fails_keeps_the_commit_and_is_repeated(
     tmp_path: Path, bare: Path, server: Served
 ) -> None:
-    hook = bare / "hooks/pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho closed >&2\nexit 1\n", encoding="utf-8")
-    hook.chmod(0o755)
+    hook = script(bare / "hooks/pre-receive", "#!/bin/sh\necho closed >&2\nexit 1\n")
 
     result = stored(server, "ana", "Deploys need a signed tag")
 

@@ -15,6 +15,7 @@ import pytest
 from tests.extensions.web import browser
 from tests.extensions.web.browser import Page
 from tests.extensions.web.sample import fill, fill_many, write_memory
+from tests.kit import put
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -64,9 +65,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         }
         id = f"decision_odd_{number}"
         write_memory(project, id, "decision", header, f"{text}\n\n# {text}\n", created=NOON)
-    named = project / ".mind" / "facts" / "<img src=x onerror=window.owned=1>.md"
-    named.parent.mkdir(exist_ok=True)
-    named.write_text("A file with a hostile name.\n", encoding="utf-8")
+    put(
+        project / ".mind" / "facts" / "<img src=x onerror=window.owned=1>.md",
+        "A file with a hostile name.\n",
+    )
     return project, home
 
 

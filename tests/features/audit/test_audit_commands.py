@@ -21,7 +21,7 @@ from mimo.errors import MindError
 from mimo.guard.chain import line_of, sealed
 from mimo.operations.invoke import invoke
 from tests.extensions.team.test_http import INITIALIZE, hosting_of, inside
-from tests.kit import ask
+from tests.kit import ask, put
 
 TOOLS = all_commands().tools()
 # In two halves, so that no forge takes it for a real one.
@@ -146,9 +146,7 @@ def test_export_writes_the_stored_lines(call: Call, capsys: pytest.CaptureFixtur
 @pytest.mark.req("002-50", "002-51", "002-52", "002-53")
 def test_prometheus_can_parse_the_metrics(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     work(call)
-    note = call.mind.folder / "facts" / "leaked.md"
-    note.parent.mkdir(exist_ok=True)
-    note.write_text(f"# The deploy\nuses {TOKEN}\n", encoding="utf-8")
+    put(call.mind.folder / "facts" / "leaked.md", f"# The deploy\nuses {TOKEN}\n")
     call_tool(call, "mind_search", query="deploy")
 
     assert main(["metrics", "--format", "prometheus"], open=lambda _: call.mind) == 0

@@ -23,6 +23,7 @@ from mimo.features.clients.table import CLIENTS, Scope, client, places
 from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from mimo.project import projects
+from tests.kit import put, script
 
 ARGS = ["mcp"]
 MIND = "{bin}/mind"
@@ -197,10 +198,7 @@ READ: dict[str, Callable[[str], Any]] = {
 @pytest.fixture
 def user(tmp_path: Path) -> Path:
     """A user's home, with `mind` on the PATH."""
-    program = tmp_path / "user" / "bin" / "mind"
-    program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    script(tmp_path / "user" / "bin" / "mind", "#!/bin/sh\n")
     return tmp_path / "user"
 
 
@@ -296,9 +294,7 @@ def test_a_hook_prints_what_mind_prints_and_is_silent_without_it(
     assert run() == (0, "", "")
     folder = tmp_path / "my tools" if "/" in program else tmp_path / "bin"
     folder.mkdir()
-    file = folder / "mind"
-    file.write_text(f'#!/bin/sh\necho "$@"; echo no >&2; exit {status}\n')
-    file.chmod(0o755)
+    script(folder / "mind", f'#!/bin/sh\necho "$@"; echo no >&2; exit {status}\n')
     assert run() == (0, "hook codex\n", "")
 
 
@@ -441,8 +437,7 @@ def test_the_user_changes_a_yaml_file(
 ) -> None:
     file = user / ".config/goose/config.yaml"
     if text is not None:
-        file.parent.mkdir(parents=True)
-        file.write_text(text)
+        put(file, text)
     before = tree(user)
 
     (row,) = install(call, "goose", "user", here)
@@ -458,8 +453,7 @@ def test_the_user_changes_a_yaml_file(
 def test_an_entry_in_a_yaml_file_is_recognised(call: Call, user: Path, here: Machine) -> None:
     file = user / ".config/goose/config.yaml"
     (row,) = install(call, "goose", "user", here)
-    file.parent.mkdir(parents=True)
-    file.write_text(row.lines or "")
+    put(file, row.lines or "")
     before = tree(user)
 
     assert [row.action for row in install(call, "goose", "user", here)] == ["unchanged"]
@@ -482,9 +476,7 @@ def test_an_entry_in_a_yaml_file_is_recognised(call: Call, user: Path, here: Mac
 def test_the_entry_of_another_program_in_a_yaml_file_is_reported(
     call: Call, user: Path, here: Machine
 ) -> None:
-    file = user / ".config/goose/config.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text("extensions: {mind: {cmd: other}}\n")
+    file = put(user / ".config/goose/config.yaml", "extensions: {mind: {cmd: other}}\n")
 
     with pytest.raises(Conflict, match=r"extensions\.mind` that differs: other"):
         install(call, "goose", "user", here)
@@ -525,9 +517,7 @@ def test_a_shared_entry_that_the_file_had_before_is_removed_with_its_last_client
 def test_a_dry_run_shows_the_difference_and_writes_nothing(
     call: Call, project: Path, home: Path, here: Machine
 ) -> None:
-    file = project / ".vscode/mcp.json"
-    file.parent.mkdir()
-    file.write_text('{\n  // mine\n  "servers": {}\n}')
+    file = put(project / ".vscode/mcp.json", '{\n  // mine\n  "servers": {}\n}')
     before = tree(project, home)
     (step, _) = install(call, "vscode", "project", here, dry_run=True)
 
@@ -554,9 +544,10 @@ def test_a_malformed_file_stops_the_whole_installation(
 def test_a_refusal_names_the_hook_that_can_not_be_added(
     call: Call, user: Path, here: Machine
 ) -> None:
-    file = user / ".codex/config.toml"
-    file.parent.mkdir()
-    file.write_text('[hooks]\nSessionStart = [{hooks = [{type = "command", command = "x"}]}]\n')
+    put(
+        user / ".codex/config.toml",
+        '[hooks]\nSessionStart = [{hooks = [{type = "command", command = "x"}]}]\n',
+    )
     with pytest.raises(
         Invalid, match=r"config\.toml`: a change of `hooks\.SessionStart`"
     ) as caught:
@@ -623,9 +614,7 @@ def test_a_changed_entry_is_reported_and_kept(call: Call, project: Path, here: M
 def test_a_link_of_the_user_is_followed_and_stays_a_link(
     call: Call, user: Path, here: Machine
 ) -> None:
-    real = user / "dotfiles" / "cursor.json"
-    real.parent.mkdir()
-    real.write_text("{}")
+    real = put(user / "dotfiles" / "cursor.json", "{}")
     (user / ".cursor").mkdir()
     (user / ".cursor/mcp.json").symlink_to(real)
     install(call, "cursor", "user", here)
@@ -701,9 +690,7 @@ def test_the_configuration_of_claude_code_is_changed_by_its_program(
     assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
     assert "`claude` is not on the PATH; run where it is: claude mcp add-json" in str(step.note)
 
-    program = user / "bin" / "claude"
-    program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{CLAUDE}")
-    program.chmod(0o755)
+    script(user / "bin" / "claude", f"#!/bin/sh\nPATH=/usr/bin:/bin\n{CLAUDE}")
     (step, _) = install(call, "claude-code", "user", here, dry_run=True)
     assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
     (step, _) = install(call, "claude-code", "user", here)
@@ -724,8 +711,7 @@ def test_another_entry_is_not_lost_if_the_program_fails(
     file.write_text(json.dumps({"mcpServers": {"mind": theirs}}), encoding="utf-8")
     program = user / "bin" / "claude"
     refuse = f'case "$2 $6" in (remove*|{accepted}) ;; (*) exit 3 ;; esac\n'
-    program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{refuse}{CLAUDE}", encoding="utf-8")
-    program.chmod(0o755)
+    script(program, f"#!/bin/sh\nPATH=/usr/bin:/bin\n{refuse}{CLAUDE}")
 
     with pytest.raises(StorageFailed) as caught:
         install(call, "claude-code", "user", here, force=True)
@@ -741,9 +727,7 @@ def test_another_entry_is_not_lost_if_the_program_fails(
 def test_a_failing_program_is_reported_with_its_output(
     call: Call, user: Path, here: Machine
 ) -> None:
-    program = user / "bin" / "claude"
-    program.write_text("#!/bin/sh\necho not logged in >&2\nexit 3\n")
-    program.chmod(0o755)
+    script(user / "bin" / "claude", "#!/bin/sh\necho not logged in >&2\nexit 3\n")
     with pytest.raises(StorageFailed, match="not logged in"):
         install(call, "claude-code", "user", here)
 
@@ -851,9 +835,7 @@ def test_turning_requests_off_makes_the_hook_of_claude_code_not_wait_again(
     call: Call, project: Path, here: Machine
 ) -> None:
     other = {"hooks": [{"type": "command", "command": "say done"}]}
-    file = project / ".claude" / "settings.json"
-    file.parent.mkdir()
-    file.write_text(json.dumps({"hooks": {"Stop": [other]}}))
+    file = put(project / ".claude" / "settings.json", json.dumps({"hooks": {"Stop": [other]}}))
     for value in ("on", "off", "on", "off"):
         call = set_to(call, value)
         install(call, "claude-code", "project", here)
@@ -1013,9 +995,7 @@ def test_codex_gets_its_hooks_where_it_has_others(
 def test_a_plugin_is_replaced_by_a_newer_one_and_never_another_program_s(
     call: Call, project: Path, here: Machine
 ) -> None:
-    file = project / ".opencode" / "plugin" / "mind.js"
-    file.parent.mkdir(parents=True)
-    file.write_text("export const Other = 1\n")
+    file = put(project / ".opencode" / "plugin" / "mind.js", "export const Other = 1\n")
     with pytest.raises(Conflict, match="not mind's"):
         install(call, "opencode", "project", here)
     uninstall(call, "opencode", "project", here)
@@ -1030,9 +1010,7 @@ def test_a_plugin_is_replaced_by_a_newer_one_and_never_another_program_s(
 def test_a_plugin_of_a_clone_is_removed_as_a_whole(
     call: Call, project: Path, here: Machine
 ) -> None:
-    file = project / ".opencode" / "plugin" / "mind.js"
-    file.parent.mkdir(parents=True)
-    file.write_text(PLUGIN_TEXT)
+    file = put(project / ".opencode" / "plugin" / "mind.js", PLUGIN_TEXT)
     uninstall(call, "opencode", "project", here)
     assert not file.exists()
 
@@ -1048,9 +1026,9 @@ def test_a_file_with_only_the_schema_that_opencode_adds_is_removed(
 
 
 def test_approvals_of_hooks_are_no_hooks(call: Call, user: Path, here: Machine) -> None:
-    file = user / ".codex" / "config.toml"
-    file.parent.mkdir()
-    file.write_text('[hooks.state."/x:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
+    file = put(
+        user / ".codex" / "config.toml", '[hooks.state."/x:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
+    )
     install(call, "codex", "user", here)
     assert json.loads(file.with_name("hooks.json").read_text()) == {"hooks": CODEX_HOOKS}
     assert codex_hooks(file) == {}

@@ -26,6 +26,7 @@ from mimo.operations import refresh, removing, saving
 from mimo.project.init import init
 from mimo.project.projects import Registered, explicit
 from tests.conftest import descriptors, git
+from tests.kit import put
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
 
@@ -51,9 +52,7 @@ def count(call: Call) -> int:
 
 
 def test_a_change_is_indexed_at_once(loop: Loop, call: Call) -> None:
-    path = call.mind.folder / "facts" / "fact_tea.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(TEXT, encoding="utf-8")
+    path = put(call.mind.folder / "facts" / "fact_tea.md", TEXT)
     assert count(call) == 0
     loop.take(frozenset({path}))
     assert count(call) == 1
@@ -84,9 +83,7 @@ def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, call: Call)
     user = call.user(make=True)
     assert user
     loop.take(frozenset({call.mind.home / "memories"}))  # It appears while the daemon runs.
-    path = user.mind.folder / "facts" / "fact_tea.md"
-    path.parent.mkdir()
-    path.write_text(TEXT, encoding="utf-8")
+    path = put(user.mind.folder / "facts" / "fact_tea.md", TEXT)
 
     loop.take(frozenset({path}))
 
@@ -97,9 +94,7 @@ def test_changed_files_are_read_for_their_meaning_without_another_process(
     loop: Loop, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MIND_BACKGROUND")
-    path = call.mind.folder / "facts" / "fact_tea.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(TEXT, encoding="utf-8")
+    path = put(call.mind.folder / "facts" / "fact_tea.md", TEXT)
 
     loop.take(frozenset({path}))
 
@@ -336,9 +331,7 @@ def test_removed_and_new_projects_are_noticed(
 def test_removed_projects_are_not_made_again(
     loop: Loop, call: Call, project: Path, tmp_path: Path, home: Path, clock, monkeypatch
 ) -> None:
-    path = call.mind.folder / "facts" / "fact_a.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(TEXT, encoding="utf-8")
+    put(call.mind.folder / "facts" / "fact_a.md", TEXT)
     other = tmp_path / "other"
     other.mkdir()
     init(other, home, now=clock())
@@ -505,9 +498,7 @@ def test_files_are_compared_if_watching_fails(call: Call, monkeypatch: pytest.Mo
     loop = Loop(everywhere(call).mind)
     loop.update_projects()
     until(loop.is_blind)
-    path = call.mind.folder / "facts" / "fact_tea.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(TEXT, encoding="utf-8")
+    put(call.mind.folder / "facts" / "fact_tea.md", TEXT)
     loop.check()
     assert count(call) == 1
     loop.end()
@@ -534,9 +525,7 @@ def busy(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
 
 def test_a_missed_change_is_indexed_while_other_files_change(busy: Loop, call: Call) -> None:
     until(lambda: busy.active)
-    path = call.mind.folder / "facts" / "fact_tea.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(TEXT, encoding="utf-8")
+    put(call.mind.folder / "facts" / "fact_tea.md", TEXT)
     until(lambda: count(call) == 1)
 
 
@@ -589,9 +578,7 @@ def test_a_daemon_starts_sees_a_change_and_stops(running: Call) -> None:
     current, already = process.start(running.mind)
     assert already
     assert commands.status(running).projects == (str(running.mind.project.root),)
-    path = running.mind.folder / "facts" / "fact_tea.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(TEXT, encoding="utf-8")
+    put(running.mind.folder / "facts" / "fact_tea.md", TEXT)
     until(lambda: count(running) == 1)
     assert process.stop(running.mind).pid == current.pid
     assert daemon.running(running.mind.home) is None

@@ -17,7 +17,7 @@ from mimo.project import git as git_of
 from mimo.project import revisions
 from mimo.project.memories import messages
 from tests.conftest import NOW, git
-from tests.kit import acting_as
+from tests.kit import acting_as, put
 
 pytestmark = pytest.mark.usefixtures("ann")
 
@@ -118,9 +118,7 @@ def test_the_log_of_a_removed_memory_is_not_that_of_a_similar_new_one(project, c
 
 def test_the_log_of_a_removed_file_without_a_header_is_found_by_its_name(project, call):
     git(project, "init", "-q", "-b", "main")
-    path = project / ".mind/facts/tea.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("Tea is hot, and it is served at four.\n")
+    path = put(project / ".mind/facts/tea.md", "Tea is hot, and it is served at four.\n")
     sync(call, message="add")
     path.unlink()
     sync(call, message="remove")
@@ -226,9 +224,7 @@ def test_no_setting_of_git_changes_an_answer(story, project, call, key, value):
 def test_the_branch_and_the_last_change_of_a_reftable_are_those_of_git(project, monkeypatch):
     git(project, "init", "-q", "-b", "main")
     (project / ".git/HEAD").write_text("ref: refs/heads/.invalid\n", encoding="utf-8")
-    table = project / ".git/reftable/tables.list"
-    table.parent.mkdir()
-    table.write_text("x\n", encoding="utf-8")
+    table = put(project / ".git/reftable/tables.list", "x\n")
     monkeypatch.setattr(git_of, "output", lambda *_: "main")
 
     assert git_of.branch(project) == "main"

@@ -15,6 +15,7 @@ from mimo.operations import lookup, removing, saving, syncing
 from mimo.project import projects
 from mimo.project.git import DRIVER
 from tests.conftest import git
+from tests.kit import put, script
 
 
 @pytest.fixture
@@ -22,9 +23,7 @@ def path(tmp_path, monkeypatch):
     """A folder on the PATH in which `mind` is the program under test."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    program = folder / "mind"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mimo "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
+    script(folder / "mind", f'#!/bin/sh\nexec "{sys.executable}" -m mimo "$@"\n')
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return folder
 
@@ -140,8 +139,7 @@ def test_two_branches_that_write_one_new_file_keep_both(repository, decided, cal
     path.parent.mkdir(exist_ok=True)
 
     def write(text):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        put(path, text)
 
     on_branch(repository, "one", lambda: write(f"{head}tags: [a]\n---\nGreen tea\n"))
     on_branch(repository, "two", lambda: write(f"{head}tags: [b]\n---\nBlack tea\n"))

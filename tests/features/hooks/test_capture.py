@@ -28,6 +28,7 @@ from mimo.project.init import init
 from mimo.project.trust import Trust
 from tests import privacy_fakes
 from tests.features.hooks.test_events import CLAUDE, CODEX, CURSOR, GEMINI, SHARED, VSCODE
+from tests.kit import put
 
 ROOT = Path(__file__).parents[3]
 OFF = {"stop_hook_active": False}
@@ -518,9 +519,7 @@ def hook(project: Path, home: Path, **fields: Any) -> "subprocess.CompletedProce
 
 def test_processes_of_a_client_ask_once_over_a_pipe_even_at_the_same_time(on, project):
     header = "---\nid: auth\ntype: decision\ncreated: 2020-01-01T00:00:00Z\n---\n"
-    path = project / ".mind" / "decisions" / "auth.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"{header}Use JWT\n", encoding="utf-8")
+    put(project / ".mind" / "decisions" / "auth.md", f"{header}Use JWT\n")
     refresh.refresh(on)
     on.mind.close()
     wrote = {"tool_name": "Write", "tool_input": {"file_path": "a.py", "content": "x = 1"}}

@@ -17,13 +17,7 @@ from mimo.data.sqlite import Connection
 from mimo.features.hooks import command, exposure, scene
 from mimo.memory.model import Kind
 from mimo.operations import overview, saving
-
-ROOT = Path(__file__).parents[3]
-
-
-def environment(**more: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
-    return kept | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"} | more
+from tests.kit import environment
 
 
 def run(

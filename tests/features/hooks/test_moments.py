@@ -28,6 +28,7 @@ from mimo.project.init import init
 from mimo.project.trust import Trust
 from tests import privacy_fakes
 from tests.features.pitfalls import examples
+from tests.kit import put
 
 
 class Client:
@@ -74,9 +75,7 @@ def remember(call: Call, kind: Kind, content: str, *, private: bool = False, **f
 
 def untrusted(call: Call, name: str, text: str) -> None:
     """Puts a file where a pull would put it, and lets the index see it."""
-    path = call.mind.folder / "facts" / f"{name}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"---\nid: {name}\ntype: fact\n---\n{text}\n", encoding="utf-8")
+    put(call.mind.folder / "facts" / f"{name}.md", f"---\nid: {name}\ntype: fact\n---\n{text}\n")
     Trust(call.mind.home, call.mind.project.root).follow(False)
     refresh.refresh(call)
 
@@ -438,9 +437,7 @@ PASSWORD = next(fake.secret for fake in privacy_fakes.secrets(1) if fake.kind ==
 
 def placed(call: Call, folder: str, name: str, header: str, text: str) -> None:
     """Puts an approved memory with a secret where an editor would put it."""
-    path = call.mind.folder / folder / f"{name}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"---\nid: {name}\n{header}\n---\n{text}\n", encoding="utf-8")
+    put(call.mind.folder / folder / f"{name}.md", f"---\nid: {name}\n{header}\n---\n{text}\n")
     call.mind.trust.follow(True)
     refresh.refresh(call)
 

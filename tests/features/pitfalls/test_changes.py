@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from mimo.errors import Invalid
 from mimo.features.pitfalls import changes
 from tests.conftest import git
+from tests.kit import put
 
 
 def write(root, name, text):
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    put(root / name, text)
 
 
 @pytest.fixture

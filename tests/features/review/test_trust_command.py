@@ -31,7 +31,7 @@ from mimo.operations.rows import trust_of
 from mimo.project import projects
 from mimo.rendering.results import setting_of
 from tests.conftest import git, make_store
-from tests.kit import call_tool
+from tests.kit import call_tool, script
 from tests.sample_procedures import text
 
 ANN = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
@@ -266,9 +266,7 @@ class TestSigned:
         public = (tmp_path / "eve.pub").read_text(encoding="utf-8")
         (tmp_path / "theirs").write_text(f"eve@example.com {public}", encoding="utf-8")
         ran = tmp_path / "ran"
-        program = tmp_path / "program"
-        program.write_text(f"#!/bin/sh\ntouch {ran}\necho 'Good \"git\"'\n", encoding="utf-8")
-        program.chmod(0o755)
+        program = script(tmp_path / "program", f"#!/bin/sh\ntouch {ran}\necho 'Good \"git\"'\n")
         fact(alone, "bad", "The cache is bad")
         commit(alone, *keys("eve"))
         git(alone, "config", "gpg.ssh.allowedSignersFile", str(tmp_path / "theirs"))

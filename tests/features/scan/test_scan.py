@@ -14,6 +14,7 @@ from mimo.cli.main import main
 from mimo.features.scan.commands import scan
 from tests import privacy_fakes
 from tests.conftest import git as run_git
+from tests.kit import put
 from tests.privacy_fakes import Draw
 
 TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(9))
@@ -33,10 +34,7 @@ def git(call: Call, monkeypatch: pytest.MonkeyPatch, ann: None) -> Git:
 
 
 def write(call: Call, name: str, text: str) -> Path:
-    path = call.mind.project.root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
+    return put(call.mind.project.root / name, text)
 
 
 def found(call: Call, **arguments: Any) -> list[tuple[str, int, str]]:

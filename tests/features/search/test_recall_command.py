@@ -12,6 +12,7 @@ from mimo.features.search.recall import recall_memory
 from mimo.memory.model import Kind
 from mimo.operations import finding
 from tests import kit
+from tests.kit import put
 
 FAILED = """---
 id: decision_sessions_20260301_p2w9xa
@@ -40,9 +41,7 @@ Every login gets a token of 15 minutes.
 
 def write(call: Call, text: str, folder: str = "decisions") -> None:
     identity = text.split("id: ", 1)[1].split("\n", 1)[0]
-    path = call.mind.folder / folder / f"{identity}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    put(call.mind.folder / folder / f"{identity}.md", text)
 
 
 def test_a_sure_match_precedes_the_newest_memories(call):
@@ -79,9 +78,10 @@ def test_the_confidence_is_the_score_of_the_first_match(call):
 def test_every_source_is_a_resource_of_the_server(call):
     write(call, FAILED)
     write(call, CURRENT)
-    note = call.mind.folder / "notes" / "Über Anmeldung & mehr.md"
-    note.parent.mkdir()
-    note.write_text("# Login\n\nThe login form has two fields.\n", encoding="utf-8")
+    put(
+        call.mind.folder / "notes" / "Über Anmeldung & mehr.md",
+        "# Login\n\nThe login form has two fields.\n",
+    )
 
     async def talk(client: Client) -> tuple[Any, list[str]]:
         answer = await client.call_tool("recall_memory", {"query": "login"})

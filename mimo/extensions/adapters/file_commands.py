@@ -340,7 +340,8 @@ def _done(call: Call, text: str) -> FileAnswer:
 def _check_free(call: Call, path: str, taken: str) -> None:
     """Raises `Conflict` with `taken` if a path is in use, `Invalid` if it leads through a file."""
     place = memory_files.stored(path)
-    is_used = path.rstrip("/") in (README, ROOT) or bool(_sizes_in(call, path))
+    is_made = place == disk.STORE or file_of(path) == file_of(README)
+    is_used = is_made or bool(_sizes_in(call, path))
     for named in {place, file_of(path)} if place != disk.STORE else ():
         name = _on_disk(call, named)
         _check_links(call, path, name)

@@ -573,6 +573,14 @@ def test_the_guide_and_the_log_are_only_read(tool, path):
     assert not (tool.root / ".mind/README.md").exists()
 
 
+def test_a_file_that_no_path_would_show_is_not_created(tool):
+    tool.create(path="/memories/a", file_text="x")
+
+    assert tool.create(path="/memories/README", file_text="x").is_error
+    assert tool.rename(old_path="/memories/a", new_path="/memories/README").is_error
+    assert not (tool.root / ".mind/README.md").exists()
+
+
 @pytest.mark.attack("symbolic link")
 def test_symbolic_links_are_neither_listed_nor_followed(tool, tmp_path):
     outside = tmp_path / "outside"

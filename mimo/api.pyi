@@ -132,7 +132,6 @@ from mimo.memory.model import Record as Record
 from mimo.memory.model import Section as Section
 from mimo.memory.model import Version as Version
 from mimo.memory.model import kind_of as kind_of
-from mimo.memory.model import tag_key as tag_key
 from mimo.memory.model import topic_key as topic_key
 from mimo.memory.note import closed_as as closed_as
 from mimo.memory.note import plain as plain

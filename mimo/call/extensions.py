@@ -60,7 +60,6 @@ class Extension:
     """Returns the `Permissions` of a user, by their `reference` and `name`; None if unknown."""
 
 
-@cache
 def extensions() -> Mapping[str, Extension]:
     """Returns the installed extensions by the names of their entry points, in their order.
 
@@ -69,7 +68,6 @@ def extensions() -> Mapping[str, Extension]:
     return _found()[0]
 
 
-@cache
 def broken() -> dict[str, str]:
     """Returns the extensions, and modules of them, that can't be used, each with the reason."""
     return _found()[1]

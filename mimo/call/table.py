@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
 
 from mimo.call import Surface
 from mimo.call.arguments import nearest
+from mimo.call.extensions import Extension, attempted, broken, extensions, problem
 from mimo.call.spec import Spec
 from mimo.config import DEFAULT, SEVERAL, TOOLSETS
 from mimo.errors import Invalid
-from mimo.frozen import frozen
 from mimo.text.tool_names import folded, spelled
-
-if TYPE_CHECKING:
-    from mimo.call.extensions import Extension
 
 Section = Mapping[str, str]
 """Paths on the command line, each with the feature, or its module, that declares it."""
@@ -269,43 +265,27 @@ def _specs(module: str) -> tuple[Spec, ...]:
 
 def _specs_of_extension(module: str) -> tuple[Spec, ...]:
     """Returns the commands of an extension's module; none if it can't be loaded."""
-    from mimo.call.extensions import attempted, broken, problem
-
     specs, error = attempted(lambda: _specs(module))
     if error:
         broken()[module] = problem(error)
     return specs or ()
 
 
-@frozen
 class _Tables:
     """The words that lead to commands, see the constants above."""
 
-    sections: Mapping[str, Section]
-    groups: Mapping[str, str]
-    synonyms: Mapping[str, Sequence[str]]
-    unlisted: tuple[str, ...]
-    modules: Mapping[str, str]
-    """All paths, each with the module that declares the command."""
-    words: frozenset[str]
-    """The first words of the paths."""
-
-
-def _tables(
-    sections: Mapping[str, Section],
-    groups: Mapping[str, str],
-    synonyms: Mapping[str, Sequence[str]],
-    unlisted: Iterable[str],
-) -> _Tables:
-    modules = {path: name for section in sections.values() for path, name in section.items()}
-    return _Tables(
-        sections=sections,
-        groups=groups,
-        synonyms=synonyms,
-        unlisted=tuple(unlisted),
-        modules=modules,
-        words=frozenset(path.partition(" ")[0] for path in modules),
-    )
+    def __init__(
+        self,
+        sections: Mapping[str, Section],
+        groups: Mapping[str, str],
+        synonyms: Mapping[str, Sequence[str]],
+        unlisted: Iterable[str],
+    ) -> None:
+        """Keeps the tables, and the first words of their paths."""
+        self.sections, self.groups, self.synonyms = sections, groups, synonyms
+        self.unlisted = tuple(unlisted)
+        self.modules = {path: name for part in sections.values() for path, name in part.items()}
+        self.words = frozenset(path.partition(" ")[0] for path in self.modules)
 
 
 class CommandTable:
@@ -331,7 +311,7 @@ class CommandTable:
         extensions: Callable[[], Mapping[str, Extension]] = dict,
     ) -> None:
         """Keeps the tables; see the constants above for their meaning."""
-        self._core = _tables(sections, groups or {}, synonyms or {}, unlisted)
+        self._core = _Tables(sections, groups or {}, synonyms or {}, unlisted)
         self.lone = frozenset(lone)
         self.alone = dict(alone or {})
         self.first = dict(first or {})
@@ -360,7 +340,7 @@ class CommandTable:
                 synonyms[word] = (*synonyms.get(word, ()), *lines)
         if LAST in sections:
             sections[LAST] = sections.pop(LAST)
-        return _tables(sections, groups, synonyms, unlisted)
+        return _Tables(sections, groups, synonyms, unlisted)
 
     def _of(self, path: str) -> _Tables:
         """Returns the tables that know a path: those of the core if its first word is of it."""
@@ -466,14 +446,8 @@ def all_commands() -> CommandTable:
         aliases=ALIASES,
         synonyms=SYNONYMS,
         summary=_summary,
-        extensions=_extensions,
+        extensions=extensions,
     )
-
-
-def _extensions() -> Mapping[str, Extension]:
-    from mimo.call.extensions import extensions
-
-    return extensions()
 
 
 def _summary(path: str) -> str | None:

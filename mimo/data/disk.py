@@ -314,13 +314,6 @@ def private_place(path: Path) -> Path | None:
     return Path(name[: min(ends)]) if ends else None
 
 
-def is_in_store(path: Path) -> bool:
-    """Returns whether a file at a path would be in a `.mind/`, whose Markdown is memory."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
-    parts = (*absolute.parts, *Path(os.path.realpath(absolute.parent)).parts)
-    return STORE in (part.casefold() for part in parts)
-
-
 def not_of_home(home: Path) -> str | None:
     """Returns the name of something in a $MIND_HOME that shows that it is another folder, or None.
 

@@ -255,11 +255,18 @@ def replace(
             disk.flush_folder(path.parent)
 
 
-def check_regular(path: Path) -> None:
-    """Raises `Invalid` for a device, a pipe or a socket, or a link to one.
+def check_output(path: Path) -> None:
+    """Raises `Invalid` for a file in a `.mind/`, and for a device, a pipe or a socket.
 
-    Writing a file of that name would remove it.
+    Markdown in a `.mind/` is memory. Writing a file with the name of a device would remove it.
     """
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
+    parts = (*absolute.parts, *Path(os.path.realpath(absolute.parent)).parts)
+    if STORE in (part.casefold() for part in parts):
+        raise Invalid(
+            f"`{path}` is in a folder of mind, which would read it as memories",
+            hint="write it to another folder",
+        )
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise Invalid(
             f"`{path}` is not a regular file", hint="name another file, or - for standard output"

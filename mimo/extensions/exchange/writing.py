@@ -33,14 +33,10 @@ class Size(NamedTuple):
 def place(name: str) -> Path:
     """Returns the path that an export is written to.
 
-    Raises `Invalid` if its folder is missing, or is a memory: `mind` would read the export there.
+    Raises `Invalid` if its folder is missing, and as `files.check_output` does.
     """
     path = Path(os.path.abspath(disk.expanded(name)))  # noqa: PTH100 - keeps links
-    if disk.is_in_store(path):
-        raise Invalid(
-            f"`{path}` is in a folder of mind, which would read it as memories",
-            hint="write it to another folder",
-        )
+    files.check_output(path)
     if not path.parent.is_dir():
         raise Invalid(f"`{path.parent}` is not a folder", hint="make the folder first")
     return path
@@ -50,7 +46,6 @@ def check_free(path: Path, *, force: bool, folder: bool) -> None:
     """Raises `Conflict` for something in the place of an export, unless it may be replaced."""
     if not os.path.lexists(path):
         return
-    files.check_regular(path)
     if not folder:
         if path.is_dir() and not path.is_symlink():
             raise Invalid(f"`{path}` is a folder", hint="name a file, such as memories.jsonl")

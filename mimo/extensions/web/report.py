@@ -104,14 +104,9 @@ def write(path: Path, text: str, *, force: bool, private: bool) -> None:
     unless `force` is set, `Invalid` for a folder, a device, and in a `.mind/`, `NotFound` if its
     folder is missing, and `StorageFailed`.
     """
-    if disk.is_in_store(path):
-        raise Invalid(
-            f"`{path}` is in a folder of mind, which would read it as memories",
-            hint="write it to another folder",
-        )
+    files.check_output(path)
     if path.is_dir():
         raise Invalid(f"`{path}` is a folder", hint="name a file, such as report.html")
-    files.check_regular(path)
     if not path.parent.is_dir():
         raise NotFound(f"`{path.parent}` does not exist", hint="make the folder first")
     if not force and _is_foreign(path):

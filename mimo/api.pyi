@@ -104,6 +104,7 @@ from mimo.index import tables as tables
 from mimo.index import tracking as tracking
 from mimo.index.rows import Hit as Hit
 from mimo.index.rows import Newer as Newer
+from mimo.index.rows import Request as Request
 from mimo.index.rows import from_passages as from_passages
 from mimo.index.rows import least as least
 from mimo.index.rows import newer as newer

@@ -295,21 +295,6 @@ def _searched(call: Call, text: str, options: Options) -> Found:
     return replace(matches, hits=tuple(hits[: min(limit, options.limit)]))
 
 
-def ranked(call: Call, text: str, filter: Filter, limit: int) -> tuple[Hit, ...]:
-    """Returns the memories that pass a filter and are near to a text, nearest first.
-
-    The text is compared as it is: it asks for no time and no list. Raises `Invalid` and
-    `StorageFailed`.
-    """
-    check_length(text)
-    index = refresh.up_to_date(call)
-    asked = Request(text, filter, limit, threshold=0.0, now=None, by_meaning=True)
-    hits = index.search(asked).hits
-    refresh.note_vectors(call)
-    is_changed = refresh.reread(call, [hit.record for hit in hits])
-    return index.search(asked).hits if is_changed else hits
-
-
 def _in_time(call: Call, text: str, time: NamedTime, options: Options) -> Answer:
     """Returns the matches, only those of the time that a question names if one of them is sure.
 

@@ -22,6 +22,7 @@ from mimo.api import (
     Operation,
     Problem,
     Record,
+    Request,
     SecretDetected,
     StorageFailed,
     Tool,
@@ -30,6 +31,7 @@ from mimo.api import (
     frozen,
     join_texts,
     policy,
+    refresh,
     removing,
     replace,
     saving,
@@ -292,11 +294,18 @@ def _newest(call: Call) -> dict[str, Item]:
 def _ranked(call: Call, query: str, items: dict[str, Item]) -> list[ItemRow]:
     """Returns the items that searches may find, the nearest to a query first.
 
-    Those that neither words nor meaning bring near have the score 0.
+    Those that neither words nor meaning bring near have the score 0. The query is compared as it
+    is: it asks for no time and no list.
     """
+    finding.check_length(query)
     items = {id: item for id, item in items.items() if item.is_searched}
     among = replace(_FILTER, ids=frozenset(islice(items, _MOST_RANKED)))
-    hits = finding.ranked(call, query, among, len(items))
+    index = refresh.up_to_date(call)
+    asked = Request(query, among, len(items), threshold=0.0, now=None, by_meaning=True)
+    hits = index.search(asked).hits
+    refresh.note_vectors(call)
+    if refresh.reread(call, [hit.record for hit in hits]):
+        hits = index.search(asked).hits
     scores = {hit.record.memory.id: hit.score for hit in hits}
     return [
         _row(items[id], scores.get(id, 0.0))

@@ -102,6 +102,7 @@ def test_fields_of_a_draft_that_would_be_lost_are_named():
     draft = replace(TEA, tags=("Tea", "four"), importance=0.9, category="food", source="a cook")
     assert left_out(TEA, draft) == ("tags", "importance", "category", "source")
     assert left_out(draft, replace(draft, tags=("tea",))) == ()
+    assert left_out(draft, replace(draft, tags=("FOUR",))) == ()
     assert left_out(draft, TEA) == ()
 
 

@@ -306,6 +306,13 @@ class Database:
         if number != self._number or connection.execute(_STATEMENTS).fetchall() != self._schema:
             raise Misread("mind did not create it")
 
+    def is_expected(self) -> bool:
+        """Returns whether a missing file has content, which is imported when it is created."""
+        return False
+
+    def fill(self, connection: Connection) -> None:
+        """Adds the first content, in the transaction that creates the tables."""
+
     def _connection(self, *, create: bool = False) -> Connection | None:
         """Returns the connection to the file that has the path now.
 
@@ -320,7 +327,7 @@ class Database:
             raise failure("open", path, error) from error
         if self._open is not None and (status is None or status.st_ino != self._inode):
             self.close()
-        if self._open is not None or not (status or create):
+        if self._open is not None or not (status or create or self.is_expected()):
             return self._open
         if status and (disk.is_foreign(status) or not S_ISREG(status.st_mode)):
             raise Misread("not a file of the user")
@@ -360,6 +367,7 @@ class Database:
             for (statement,) in self._schema:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {self._number}")
+            self.fill(connection)
         connection.execute("COMMIT")
 
     @property

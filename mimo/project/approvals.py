@@ -16,6 +16,9 @@ the checkpoints that were saved on this machine, each with its branch.
 The database is a decision of the user: if it is damaged or of a later version, no text is trusted,
 and only `mind trust` replaces it. It has a rollback journal, so a home that can't be written can be
 read, and another process or machine reads a whole state.
+
+Versions up to 1.1 had a folder for each project in `$MIND_HOME/trust/`. Creating the database
+imports them and renames `trust/` to `trust-earlier/`, so an earlier version trusts no text there.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -35,6 +38,7 @@ from mimo.data.loads import loads
 from mimo.data.sqlite import Database
 from mimo.errors import Command, Hint, Misread, StorageFailed
 from mimo.project.location import GitAnswers
+from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +50,10 @@ if TYPE_CHECKING:
 NAME = "trust.db"
 APPROVED, REVIEWED = "approved", "reviewed"
 COMMITTED, SIGNED, FOLLOWED = "committed", "signed", "followed"
+_EARLIER = "trust"
+"""The folder of versions up to 1.1."""
+_IMPORTING, _IMPORTED = "trust-importing", "trust-earlier"
+"""Its names while it is imported, and from then on."""
 _SCHEMA = """CREATE TABLE project (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
     follow TEXT, answers TEXT, version INTEGER NOT NULL
@@ -70,6 +78,9 @@ _LOOKUPS_A_PAGE = 2
 _KINDS = {"values": "value", "procedures": "procedure", "sources": "source", "edges": "edge"}
 """The kinds of the files in some folders of `.mind/`; others are memories."""
 NO_PATHS: Mapping[str, str] = {}
+_NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
+"""The start of the first line of `approved` if it names a sorted list by 32 random digits."""
+_MOST_BYTES = 1_000_000_000
 
 
 class Damaged(StorageFailed):
@@ -84,6 +95,7 @@ class ApprovalDatabase(Database):
     def __init__(self, home: Path) -> None:
         """Takes $MIND_HOME; nothing is opened yet."""
         super().__init__(home / NAME, _SCHEMA, 1, damage_error=Damaged)
+        self._earlier, self._importing = home / _EARLIER, home / _IMPORTING
 
     @property
     def hint(self) -> str:
@@ -163,6 +175,24 @@ class ApprovalDatabase(Database):
             if os.path.lexists(path):
                 files.rename(path, path.with_name(f"{path.name}.damaged"))
         return self.path.with_name(f"{NAME}.damaged")
+
+    # The approvals of versions up to 1.1.
+
+    def is_expected(self) -> bool:
+        """Returns whether there are approvals of an earlier version."""
+        return self._earlier.is_dir() or self._importing.is_dir()
+
+    def fill(self, connection: sqlite.Connection) -> None:
+        """Imports the approvals of an earlier version."""
+        with files.reported("read", self._earlier):
+            if self._earlier.is_dir() and not self._importing.is_dir():
+                self._earlier.rename(self._importing)
+            _import_all(self._importing, lambda key: Change(connection, key))
+
+    def _create(self, connection: sqlite.Connection) -> None:
+        super()._create(connection)
+        with suppress(OSError):
+            self._importing.rename(self._importing.with_name(_IMPORTED))
 
 
 class Approvals:
@@ -326,3 +356,71 @@ def _parsed(answers: str) -> GitAnswers:
         return GitAnswers(**{**dict(plain), **lists})
     except (ValueError, TypeError, AttributeError) as error:
         raise Misread(f"the row of a project has other answers: {error}") from None
+
+
+# The approvals of versions up to 1.1. `$MIND_HOME/trust/` had a folder for each project, named by
+# its key:
+#
+# `approved`   digests of approved texts, one on each line; an interrupted write left a torn line
+# `approved-…` the earlier ones, sorted, if the first line of `approved` names this file
+# `reviewed`, `committed`, `signed`, `followed`   the digests of the texts with these states
+# `state.json` whether later changes are followed; missing if the user ended all approvals
+# `git.json`   the last answers of git
+# `made`       the checkpoints that were saved here, each with its branch
+
+
+def _import_all(folder: Path, change_of: Callable[[str], Change]) -> None:
+    """Adds the approvals of each project to the change of its key.
+
+    Those of damaged lists are left out. Raises `OSError` if a file can't be read.
+    """
+    for path in sorted(folder.glob("[0-9a-f]" * 64)):
+        change = change_of(path.name)
+        for line in (_content(path / "made") or b"").decode("utf-8", "replace").split("\n")[:-1]:
+            id, tab, branch = line.partition("\t")
+            change.add_checkpoints([id] if tab else (), branch or None)
+        with suppress(ValueError, TypeError, KeyError):  # Its texts are in the review again.
+            _import_texts(path, change)
+
+
+def _import_texts(folder: Path, change: Change) -> None:
+    """Adds the texts of a project. Raises `ValueError`, `TypeError` and `KeyError`, with none."""
+    if (data := _content(folder / "state.json")) is None:
+        return
+    state, answers = loads(data), _content(folder / "git.json")
+    follow, in_git = state["follow"], state["git"]
+    if not isinstance(follow, bool) or state.get("format", 1) != 1:
+        raise ValueError(folder)
+    if in_git and answers is None:  # Every commit would count as new.
+        raise ValueError(folder)
+    seen = _parsed(answers.decode()) if in_git and answers else None
+    texts = {name: _lines(folder / name) for name in ("committed", "signed", "followed")}
+    approved, reviewed = _lines(folder / "approved"), _lines(folder / "reviewed")
+    for name in [line for line in approved if line.startswith(_NAMES_LIST)]:
+        approved.remove(name)
+        approved |= _lines(folder / f"approved-{name.removeprefix(_NAMES_LIST)}", is_optional=False)
+    texts |= {"approved": approved, "reviewed": reviewed & approved}
+    change.set(follow="on" if follow else "off", folder=str(state["path"]))
+    if seen is not None:
+        change.set_answers(seen)
+    for name, digests in texts.items():
+        change.add(name, digests)
+
+
+def _lines(path: Path, *, is_optional: bool = True) -> set[str]:
+    """Returns the digests in a list. Raises `ValueError` if a whole line is not a digest."""
+    data = _content(path)
+    if data is None and not is_optional:
+        raise ValueError(path)
+    lines = (data or b"").decode("ascii").split("\n")[:-1]
+    if not all(map(compiled("[0-9a-f]{64}").fullmatch, lines)):
+        raise ValueError(path)
+    return set(lines)
+
+
+def _content(path: Path) -> bytes | None:
+    """Returns the content of a file; None if it is missing. Raises `OSError`."""
+    try:
+        return disk.read(path, limit=_MOST_BYTES)
+    except FileNotFoundError:
+        return None

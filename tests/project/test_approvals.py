@@ -1,6 +1,7 @@
 """The database of approvals: as a plain set, by several processes, damaged, killed, imported."""
 
 import hashlib
+import json
 import os
 import signal
 import sqlite3
@@ -19,7 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mimo.data import sqlite
 from mimo.errors import StorageFailed
+from mimo.project import approvals
 from mimo.project.approvals import ApprovalDatabase, Approvals
+from mimo.project.location import GitAnswers
 from mimo.project.trust import Trust
 from tests.conftest import git
 from tests.kit import repository
@@ -389,6 +392,159 @@ def key_of(home, root):
     (home / "trust.db").unlink()
     (home / "trust.db-journal").unlink(missing_ok=True)
     return trust._key
+
+
+def lines(texts):
+    return "".join(f"{text}\n" for text in texts)
+
+
+TWENTY = lines(MANY[:20])
+
+
+def write_earlier(home, key, approved=TWENTY, **contents):
+    """Writes the files of an earlier version."""
+    folder = home / "trust" / key
+    folder.mkdir(parents=True)
+    state = {"path": "/shop", "git": False, "follow": False}
+    contents = {"approved": approved, "state.json": json.dumps(state), **contents}
+    for name, content in contents.items():
+        (folder / name).write_text(content)
+    return folder
+
+
+def test_earlier_approvals_are_imported_once_and_no_earlier_version_uses_them(home, root):
+    nonce, listed = "0" * 24 + b"list".hex(), "a" * 32
+    key, other = (key_of(home, place) for place in (root, root.parent))
+    write_earlier(
+        home,
+        key,
+        approved=f"{nonce}{listed}\n{lines(MANY[:5])}{MANY[50][:30]}",
+        **{f"approved-{listed}": lines(sorted(MANY[5:20])), "reviewed": lines(MANY[3:30])},
+        made="checkpoint_a\tmain\ncheckpoint_b\t\ntorn",
+    )
+    write_earlier(home, other, approved=lines(MANY[30:]), lock="1\n")
+    for trust in (Trust(home, root), Trust(home, root)):
+        assert trusted(trust) == MANY[:20]
+        assert not trust.approved(nonce + listed)
+        assert trust.reviewed() == frozenset(MANY[3:20])
+        assert trust.checkpoints() == {"checkpoint_a": "main", "checkpoint_b": None}
+        assert not trust.state.follow
+    assert trusted(Trust(home, root.parent)) == MANY[30:]
+    assert not (home / "trust").exists()
+    assert len(list((home / "trust-earlier").iterdir())) == 2
+
+    Trust(home, root).revoke(MANY[:20])
+    write_earlier(home, key_of(home, root), approved=lines(MANY[40:]))
+    # The earlier version was used again, and the user removed the database.
+    assert trusted(Trust(home, root)) == MANY[40:]
+
+
+def test_earlier_answers_of_git_and_the_choice_to_follow_are_imported(home, root):
+    repository(root)
+    answers = GitAnswers(positions={"": "x"}, ref="refs/heads/main", base="b")
+    write_earlier(
+        home,
+        key_of(home, root),
+        **{"state.json": '{"path": "x", "git": true, "follow": true}'},
+        **{"git.json": json.dumps(answers._asdict())},
+        committed=lines(MANY[20:25]),
+        signed=lines(MANY[25:30]),
+        followed=lines(MANY[30:40]),
+    )
+    trust = Trust(home, root)
+    assert trusted(trust) == MANY[:40]
+    assert [text for text in MANY if trust.approved(text)] == MANY[:20]
+    assert trust.state.follow
+    assert trust._approvals.answers == answers
+    trust.follow(False)
+    assert trusted(trust) == MANY[:30]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("approved", f"{MANY[0]}\nnonsense\n"),
+        ("approved", f"{MANY[0].upper()}\n"),
+        ("approved", f"{'0' * 24}{b'list'.hex()}{'a' * 32}\n"),
+        ("approved", "format 2\n"),
+        ("reviewed", "x\n"),
+        ("state.json", "{"),
+        ("state.json", "[]"),
+        ("state.json", "[" * 100_000),
+        ("state.json", '{"follow": 1, "path": "x"}'),
+        ("state.json", '{"follow": "on", "path": "x", "git": false}'),
+        ("state.json", '{"path": "/another"}'),
+        ("state.json", '{"follow": true, "git": false, "path": "x", "format": 2}'),
+        ("state.json", '{"follow": true, "git": true, "path": "x"}'),
+        ("git.json", '{"onlyy": 1}'),
+    ],
+)
+def test_damaged_earlier_lists_are_not_imported_and_others_are(home, root, name, content):
+    in_git = {"state.json": '{"path": "x", "git": true, "follow": true}'}
+    files = (in_git if name == "git.json" else {}) | {name: content}
+    key, other = (key_of(home, place) for place in (root, root.parent))
+    write_earlier(home, key, **files)
+    write_earlier(home, other)
+    trust = Trust(home, root)
+    assert trusted(trust) == []
+    assert not trust.state.follow
+    assert trusted(Trust(home, root.parent)) == MANY[:20]
+    trust.approve(MANY[:3])
+    assert trusted(trust) == MANY[:3]
+
+
+def test_ended_approvals_of_an_earlier_version_are_not_imported(home, root):
+    folder = write_earlier(home, key_of(home, root), made="checkpoint_a\tmain\n")
+    (folder / "state.json").unlink()
+    trust = Trust(home, root)
+    assert trusted(trust) == []
+    assert trust.checkpoints() == {"checkpoint_a": "main"}
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+@pytest.mark.parametrize("step", range(6))
+@pytest.mark.parametrize("is_done", [True, False])
+def test_an_import_that_is_killed_is_made_again(home, root, step, is_done):
+    for key in [key_of(home, place) for place in (root, root.parent)]:
+        write_earlier(home, key)
+    left = step
+
+    def killing(function):
+        def call(*args, **options):
+            nonlocal left
+            left -= 1
+            if left < 0 and not is_done:
+                raise Killed
+            result = function(*args, **options)
+            if left < 0:
+                raise Killed
+            return result
+
+        return call
+
+    with (
+        patch.object(Path, "rename", killing(Path.rename)),
+        patch("mimo.project.approvals.Change.add", killing(approvals.Change.add)),
+        patch("mimo.project.approvals.Change.set", killing(approvals.Change.set)),
+        pytest.raises(Killed),
+    ):
+        Trust(home, root).trusted(MANY[0])
+    assert trusted(Trust(home, root)) == MANY[:20]
+    assert trusted(Trust(home, root.parent)) == MANY[:20]
+    assert not (home / "trust").exists()
+    assert (home / "trust-earlier").exists()
+
+
+def test_processes_that_import_at_once_import_once(home, root):
+    write_earlier(home, key_of(home, root), lines(digest(n) for n in range(5_000)))
+    code = "import sys; from pathlib import Path; from mimo.project.trust import Trust;"
+    code += "print(Trust(Path(sys.argv[1]), Path(sys.argv[2])).trusted(sys.argv[3]))"
+    words = [sys.executable, "-c", code, str(home), str(root), digest(4_999)]
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate()[0] for process in running] == ["True\n"] * 4
 
 
 def test_threads_approve_and_look_up_at_once(home, root):

@@ -41,7 +41,7 @@ from tests.mama_databases import example
 PATH = ".mind/decisions/x.md"
 SEPARATOR = b"\0\0"
 """Divides the bytes of a target that takes several."""
-SAMPLES = Path(__file__).parents[1] / "tests" / "features" / "importing" / "samples"
+SAMPLES = Path(__file__).parents[1] / "tests" / "extensions" / "exchange" / "samples"
 _FOLDER = ("0001-a.md", "0002-b.md", "c.md", "MEMORY.md", "conversations.json", "projects.json")
 
 

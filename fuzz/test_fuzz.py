@@ -45,9 +45,10 @@ def test_the_seeds_and_the_corpus(name: str) -> None:
 
 
 NEED_MORE = {
-    "edit", "evolve supersede", "undo", "procedure send", "procedure add", "knowledge"
+    "edit", "evolve supersede", "undo", "procedure send", "procedure add", "knowledge",
+    "mind-search-org",
 }  # fmt: skip
-"""Commands that refuse their usual arguments alone."""
+"""Commands that refuse their usual arguments alone, or without a server."""
 
 
 def test_usual_arguments_are_accepted() -> None:

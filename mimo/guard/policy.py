@@ -70,8 +70,8 @@ TOOLS = tuple(
     mind_init mind_config mind_install mind_uninstall mind_status mind_doctor mind_demo
     mind_completion mind_add mind_edit mind_rm save/decision save/checkpoint save/insight
     evolve/outcome evolve/supersede mind_link memory mind_fading mind_keep mind_undo ingest
-    mind_import mind_import_mama mind_search search/by_topic search/by_context search/recent
-    recall_memory load/checkpoint load/context recall_decision suggest_decision
+    mind_import mind_import_mama mind_search mind_search_org search/by_topic search/by_context
+    search/recent recall_memory load/checkpoint load/context recall_decision suggest_decision
     list_decisions update_outcome mind_show mind_list mind_browse mind_graph mind_web
     mind_report mind_edges mind_edges_list mind_add_global_edge mind_edges_add
     mind_edges_starter mind_edges_check mind_log mind_blame mind_restore mind_diff mind_sync

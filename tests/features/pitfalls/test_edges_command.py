@@ -39,7 +39,7 @@ SEED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {
             "query": {"type": "string"},
             # `org` came later, for the shared index.
-            "scope": {"type": "string", "enum": ["project", "all", "org"], "default": "project"},
+            "scope": {"type": "string", "enum": ["project", "all"], "default": "project"},
             "types": {"type": "array"},
             "limit": {"type": "integer", "default": 10},
         },

@@ -1,36 +1,22 @@
 """The transcripts beside other tests: each scenario prints what its file shows."""
 
-import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.transcripts import Scenario, Stage, attempts, check, marks_of, scenarios, stage
+from tests.transcripts import Scenario, Stage, attempts, below, check, marks_of, scenarios, stage
 
 __all__ = ["stage"]
 
 HERE = Path(__file__).parent
-
-_GNU = re.compile(r"\bsed -i|\bls\b|\bhead -c")
-"""Commands of the shell that do or print something else on other systems than Linux."""
+CORE = [path for path in sorted(HERE.iterdir()) if path.is_dir() and path.name != "extensions"]
 
 
-def _all() -> Iterator[Any]:
-    for path in sorted(HERE.rglob("*.transcript")):
-        for scenario in scenarios(path.read_text(encoding="utf-8")):
-            name = f"{path.parent.name}/{path.stem}: {scenario.title}"
-            yield pytest.param(path, scenario, id=name, marks=list(marks_of(scenario)))
-
-
-@pytest.mark.parametrize(("path", "scenario"), list(_all()))
+@pytest.mark.parametrize(("path", "scenario"), below(*CORE))
 def test_a_scenario_prints_what_its_file_shows(
     path: Path, scenario: Scenario, stage: Stage, record_property: Callable[[str, object], None]
 ) -> None:
-    if sys.platform != "linux" and _GNU.search(scenario.text):
-        pytest.skip("it uses programs of GNU")
     record_property("tried", attempts(scenario))
     check(path, scenario, stage)
 

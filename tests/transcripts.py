@@ -15,6 +15,7 @@ shell runs all commands but these:
 - `tool NAME JSON`: the call of an agent that is connected over MCP.
 - `later 2 days`: moves the clock. `cd FOLDER`: changes the working directory.
 - `cat > PATH`: writes a file at the time of the clock, and makes its folder.
+- those that a test adds to `Stage.builtins`.
 
 Lines with `>` below a command are its input. A status other than 0 follows the output as `[1]`.
 `make transcripts` writes the outputs again.
@@ -28,7 +29,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from difflib import unified_diff
 from itertools import count
@@ -63,6 +64,13 @@ _STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
 
 _KEPT = (".git", ".index", ".local", "home")
 """The ends of folders in which files keep their times."""
+
+
+Builtin = Callable[[str, str | None], tuple[int, str]]
+"""Takes the words after a command's name, and its input; returns its status and output."""
+
+_GNU = re.compile(r"\bsed -i|\bls\b|\bhead -c")
+"""Commands of the shell that do or print something else on other systems than Linux."""
 
 
 class Command(NamedTuple):
@@ -119,6 +127,21 @@ def marks_of(scenario: Scenario) -> Iterator[pytest.MarkDecorator]:
         )
 
 
+def below(*folders: Path) -> list[Any]:
+    """Returns the parameters `path` and `scenario` of a test of the transcripts in folders."""
+    return [
+        pytest.param(
+            path,
+            scenario,
+            id=f"{path.parent.name}/{path.stem}: {scenario.title}",
+            marks=list(marks_of(scenario)),
+        )
+        for folder in folders
+        for path in sorted(folder.rglob("*.transcript"))
+        for scenario in scenarios(path.read_text(encoding="utf-8"))
+    ]
+
+
 class Stage:
     """A project in which commands run in this process, at a fixed time and with fixed ids."""
 
@@ -127,6 +150,13 @@ class Stage:
         self.clock, self.randomness = clock, randomness
         self.places = [(str(root.parent), "~"), (str(root.parent.resolve()), "~")]
         self.steps, self.root, self.began = count(), root, time.time() - 1
+        self.builtins: dict[str, Builtin] = {
+            "mind": self._mind,
+            "tool": self._tool,
+            "later": self._later,
+            "cd": _cd,
+            "cat": self._cat,
+        }
 
     def open(self, project: Path | None = None) -> Mind:
         """Returns the memory around the working directory, or of the named project."""
@@ -156,21 +186,14 @@ class Stage:
             environ[matched[1]], line = matched[2], line[matched.end() :]
         own, _, rest = line.partition(" | ")
         name, _, given = own.partition(" ")
-        builtins: Mapping[str, Callable[[str, str | None], tuple[int, str]]] = {
-            "mind": self._mind,
-            "tool": self._tool,
-            "later": self._later,
-            "cd": _cd,
-            "cat": self._cat,
-        }
-        if name not in builtins:
+        if name not in self.builtins:
             done = _shell(command.line, command.input or "")
             self._set_times()
             return done
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in environ.items():
                 patch.setenv(variable, value)
-            status, printed = builtins[name](given, command.input)
+            status, printed = self.builtins[name](given, command.input)
         return (status, _shell(rest, printed)[1]) if rest else (status, printed)
 
     def _set_times(self) -> None:
@@ -276,6 +299,8 @@ def stage(
 
 def check(path: Path, scenario: Scenario, stage: Stage) -> None:
     """Fails if a scenario prints something else; in a recording, writes it into the file."""
+    if sys.platform != "linux" and _GNU.search(scenario.text):
+        pytest.skip("it uses programs of GNU")
     played = stage.play(scenario)
     if os.environ.get(RECORDING):
         text = path.read_text(encoding="utf-8")

@@ -13,12 +13,15 @@ from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
+from mimo.errors import Internal, MindError
 from mimo.frozen import field, frozen
 
 GROUP = "mimo.extensions"
 """The group of entry points."""
+
+REINSTALL = "see `mind doctor`; install the extension again, or remove it"
 
 _OWN = "mimo.extensions."
 
@@ -92,11 +95,34 @@ def _found() -> tuple[dict[str, Extension], dict[str, str]]:
             if value.__file__ is None:  # Only a folder with compiled files is left.
                 continue
             value = getattr(value, "EXTENSION", None)
-        if isinstance(value, Extension):
-            usable[entry.name] = value
-        else:
+        if not isinstance(value, Extension):
             problems[entry.name] = problem(reason) or f"`{entry.value}` is not an extension"
+        elif flaw := _flaw(value):
+            problems[entry.name] = flaw
+        else:
+            usable[entry.name] = value
     return usable, problems
+
+
+def _flaw(extension: Extension) -> str:
+    """Returns the reason for which a manifest is not valid; empty if it is."""
+    for name, hint in get_type_hints(Extension).items():
+        if not _fits(getattr(extension, name), hint):
+            return f"its `{name}` is not of the type {Extension.__annotations__[name]}"
+    return ""
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Returns whether a value is of a type of a manifest, and no word in it is empty."""
+    words, inner = get_args(hint), get_origin(hint)
+    if inner is tuple:
+        return isinstance(value, tuple) and all(_fits(item, words[0]) for item in value)
+    if not words:
+        return isinstance(value, hint)
+    return isinstance(value, Mapping) and all(
+        _fits(key, words[0]) and key.strip() and _fits(item, words[1])
+        for key, item in value.items()
+    )
 
 
 def attempted(load: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -138,6 +164,25 @@ def scopes() -> dict[str, str]:
 
 
 def loaded(name: str) -> Any:
-    """Returns what `module:attribute` names."""
+    """Returns what `module:attribute` names. Raises `Internal` if it can't be loaded."""
     module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+    value, error = attempted(lambda: getattr(import_module(module), attribute))
+    if isinstance(error, MindError):
+        raise error
+    if error:
+        message = f"`{name}` of an extension can't be used: {problem(error)}"
+        raise Internal(message, hint=REINSTALL) from error
+    return value
+
+
+def culprit(error: BaseException) -> str:
+    """Returns the extension of another package in whose code an error arose; empty for mind's."""
+    from importlib.metadata import entry_points
+    from traceback import walk_tb
+
+    names = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    packages = {name.partition(".")[0] for name in names} - {"mimo"}
+    for entry in entry_points(group=GROUP):
+        if entry.module.partition(".")[0] in packages:
+            return f"{entry.name} {entry.dist.version}" if entry.dist else entry.name
+    return ""

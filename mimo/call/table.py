@@ -11,7 +11,7 @@ from functools import cache, cached_property
 
 from mimo.call import Surface
 from mimo.call.arguments import nearest
-from mimo.call.extensions import Extension, attempted, broken, extensions, problem
+from mimo.call.extensions import REINSTALL, Extension, attempted, broken, extensions, problem
 from mimo.call.spec import Spec
 from mimo.config import DEFAULT, SEVERAL, TOOLSETS
 from mimo.errors import Invalid
@@ -264,11 +264,44 @@ def _specs(module: str) -> tuple[Spec, ...]:
 
 
 def _specs_of_extension(module: str) -> tuple[Spec, ...]:
-    """Returns the commands of an extension's module; none if it can't be loaded."""
-    specs, error = attempted(lambda: _specs(module))
+    """Returns the commands of an extension's module; none if one of them can't be used."""
+    specs, error = attempted(lambda: _checked(_specs(module)))
     if error:
         broken()[module] = problem(error)
     return specs or ()
+
+
+def _checked(specs: tuple[Spec, ...]) -> tuple[Spec, ...]:
+    """Returns the commands of an extension. Raises an error if one of them is not valid."""
+    from mimo.guard.policy import named_tools
+
+    taken = named_tools()
+    for spec in specs:
+        if _is_own(spec):
+            continue
+        if not folded(spec.name).isidentifier() or spec.toolset not in TOOLSETS:
+            raise ValueError(f"`{spec.name}` or its toolset `{spec.toolset}` is not a valid name")
+        if folded(spec.name).lower() in taken:
+            raise ValueError(f"mind itself has a tool `{spec.name}`")
+        _ = spec.params, spec.result  # It raises for types that no surface can offer.
+    return specs
+
+
+def _is_own(spec: Spec) -> bool:
+    """Returns whether a command is of mind, or of an extension of mind."""
+    return spec.function.__module__.startswith("mimo.")
+
+
+def _is_offered(name: str, specs: Sequence[Spec]) -> bool:
+    """Returns whether clients can understand a tool; notes the reason if they can't."""
+    from mimo.call.schema import input_schema, output_schema
+
+    if all(map(_is_own, specs)):
+        return True
+    _, error = attempted(lambda: (input_schema(specs), output_schema(specs)))
+    if error:
+        broken()[name] = problem(error)
+    return not error
 
 
 class _Tables:
@@ -283,8 +316,8 @@ class _Tables:
     ) -> None:
         """Keeps the tables, and the first words of their paths."""
         self.sections, self.groups, self.synonyms = sections, groups, synonyms
-        self.unlisted = tuple(unlisted)
         self.modules = {path: name for part in sections.values() for path, name in part.items()}
+        self.names = dict.fromkeys([*self.modules.values(), *unlisted])
         self.words = frozenset(path.partition(" ")[0] for path in self.modules)
 
 
@@ -327,7 +360,7 @@ class CommandTable:
         """The tables of the core and all extensions. No extension replaces a word of the core."""
         sections = {title: dict(section) for title, section in self._core.sections.items()}
         groups, synonyms = dict(self._core.groups), dict(self._core.synonyms)
-        unlisted = list(self._core.unlisted)
+        unlisted = list(self._core.names)
         for extension in self._extensions().values():
             for title, section in extension.commands.items():
                 named = sections.setdefault(title, {})
@@ -373,8 +406,8 @@ class CommandTable:
     def module(self, name: str) -> tuple[Spec, ...]:
         """Returns the commands of a module."""
         if name not in self._loaded:
-            is_core = name in self._core.modules.values() or name in self._core.unlisted
-            self._loaded[name] = tuple(self._load(name)) if is_core else _specs_of_extension(name)
+            load = self._load if name in self._core.names else _specs_of_extension
+            self._loaded[name] = tuple(load(name))
         return self._loaded[name]
 
     def at(self, path: str) -> Spec:
@@ -388,7 +421,7 @@ class CommandTable:
                 return spec
         raise Invalid(
             f"`mind {path}` of an extension can't be used: `{module}` does not declare it",
-            hint="see `mind doctor`; install the extension again, or remove it",
+            hint=REINSTALL,
         )
 
     def summary(self, path: str) -> str:
@@ -420,16 +453,27 @@ class CommandTable:
 
     def all(self) -> tuple[Spec, ...]:
         """Returns every command, in the table's order."""
-        names = dict.fromkeys([*self._all.modules.values(), *self._all.unlisted])
-        return tuple(spec for name in names for spec in self.module(name))
+        return tuple(spec for name in self._all.names for spec in self.module(name))
 
     def tools(self) -> dict[str, tuple[Spec, ...]]:
         """Returns the commands of each MCP tool by its canonical name, in a fixed order."""
         tools: dict[str, list[Spec]] = {}
         for spec in self.all():
-            if Surface.MCP in spec.surfaces:
-                tools.setdefault(spec.name, []).append(spec)
-        return {name: tuple(specs) for name, specs in tools.items()}
+            if Surface.MCP not in spec.surfaces:
+                continue
+            specs = tools.setdefault(spec.name, [])
+            if not specs or (spec.tool and spec.tool == specs[0].tool):
+                specs.append(spec)
+            else:
+                reason = f"another extension has a tool `{spec.name}`"
+                broken()[spec.function.__module__] = reason
+        return {name: tuple(specs) for name, specs in tools.items() if _is_offered(name, specs)}
+
+    def added_tools(self) -> dict[str, str]:
+        """Returns the names of the commands of extensions, by the forms that policies compare."""
+        added = [name for name in self._all.names if name not in self._core.names]
+        specs = [spec for name in added for spec in self.module(name)]
+        return {folded(spec.name).lower(): spec.name for spec in specs}
 
 
 @cache

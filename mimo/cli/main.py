@@ -85,7 +85,7 @@ def main(
     except Exception as error:  # noqa: BLE001 - the last resort: no unexpected error is shown raw
         from mimo.operations.invoke import fault
 
-        unexpected = fault()
+        unexpected = fault(error)
         unexpected.__cause__ = error
         return report(unexpected)
 

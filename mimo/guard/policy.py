@@ -435,6 +435,11 @@ class _Reader:
             return name
         from difflib import get_close_matches
 
+        from mimo.call.table import all_commands
+
+        names = names | all_commands().added_tools()
+        if name in names:
+            return name
         near = get_close_matches(name, names, n=1)
         hint = f"; did you mean `{names[near[0]]}`?" if near else " in this version of mind"
         self._fault(place, f"there is no tool {_quoted(value)}{hint}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mimo import installation
 from mimo.call import Surface
 from mimo.call.arguments import decode
+from mimo.call.extensions import culprit
 from mimo.call.spec import BUDGET, EVERYWHERE, Effect, Spec
 from mimo.data import disk
 from mimo.errors import (
@@ -122,12 +123,10 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -
                 _typed(spec, error.hint, arguments),
             )
         raise
-    except OSError as error:
-        failed = _storage_failed(error)
+    except Exception as error:
+        failed = fault(error)
         privacy.redact_error(failed, personal=spec.is_of_values, key=named)
         raise failed from error
-    except Exception as error:
-        raise fault() from error
 
 
 def _typed(spec: Spec, text: str, arguments: Mapping[str, Any]) -> str:
@@ -352,8 +351,18 @@ def _storage_failed(error: OSError) -> MindError:
     return failure("use", Path(str(error.filename or "a file")), error)
 
 
-def fault() -> MindError:
-    """Returns the error for an unexpected one, whose own text may contain a memory."""
+def fault(error: Exception) -> MindError:
+    """Returns the error for an unexpected one, whose own text may contain a memory.
+
+    It names the extension of another package in whose code the error arose.
+    """
+    if extension := culprit(error):
+        return Internal(
+            f"unexpected error in the extension `{extension}` ({type(error).__name__})",
+            hint="set MIND_DEBUG=1 to see the traceback, and report it to the extension's author",
+        )
+    if isinstance(error, OSError):
+        return _storage_failed(error)
     if installation.is_changed():
         return Updated()
     return Internal(

@@ -44,7 +44,7 @@ def answer(specs: Sequence[Spec], call: Call, arguments: Mapping[str, Any]) -> C
         redact_error(error)
         return refused(error, specs)
     except Exception as error:  # noqa: BLE001 - a plain exception would reach the client raw
-        unexpected = fault()
+        unexpected = fault(error)
         unexpected.__cause__ = error
         return refused(unexpected)
     return CallToolResult(content=[TextContent(text=text)], structured_content=data)

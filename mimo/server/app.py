@@ -415,7 +415,7 @@ class App:
             raise _protocol_error(error) from None
         except Exception as error:
             log.exception("a request failed")
-            raise _protocol_error(fault()) from error
+            raise _protocol_error(fault(error)) from error
 
 
 def _writes(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> bool:

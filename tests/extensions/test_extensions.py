@@ -94,11 +94,13 @@ def install(folder: Path, value: str = "standup", manifest: str = MANIFEST) -> P
     return folder
 
 
-def mind(*words: str, path: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+def mind(*words: str, path: Path, cwd: Path, input: str = "") -> subprocess.CompletedProcess[str]:
     """Runs a command with packages of a folder, in a new process as what is installed is kept."""
     environ = os.environ | {"PYTHONPATH": str(path)}
     line = [sys.executable, "-m", "mimo", *words]
-    return subprocess.run(line, env=environ, cwd=cwd, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        line, env=environ, cwd=cwd, input=input, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
@@ -159,32 +161,125 @@ def test_a_foreign_package_adds_a_search_scope(with_memory: Path, tmp_path: Path
     assert alone.returncode == 2
 
 
+MAKE = "from mimo.api import Extension\nEXTENSION = Extension({})"
+
+BROKEN = {
+    "missing": ("import missing_package", "`missing_package` is not installed"),
+    "raising": ("1 / 0", "ZeroDivisionError: division by zero"),
+    "ending": ("raise SystemExit(3)", "SystemExit: 3"),
+    "number": ("EXTENSION = 5", "`number` is not an extension"),
+    "printing": ("print('intrusion'); EXTENSION = 5", "`printing` is not an extension"),
+    "text": (MAKE.format("commands='text.commands'"), "its `commands` is not of the type Mapping"),
+    "empty": (MAKE.format("commands={'Find': {' ': 'x'}}"), "its `commands` is not of the type"),
+    "none": (MAKE.format("groups=None"), "its `groups` is not of the type Mapping[str, str]"),
+    "letters": (MAKE.format("tools='letters'"), "its `tools` is not of the type tuple[str, ...]"),
+    "absent": (MAKE.format("tools=('gone',)"), "`gone` is not installed"),
+    "scope": (
+        MAKE.format("scopes={'org': 5}"),
+        "its `scopes` is not of the type Mapping[str, str]",
+    ),
+    "server": (MAKE.format("serve=5"), "its `serve` is not of the type str"),
+}
+"""Manifests that are not valid, each with the reason."""
+
+REFUSED = {
+    "untyped": ('about: Annotated[str, Arg("A word in the titles")]', "about", "KeyError: 'about'"),
+    "unhelpful": (
+        'Annotated[str, Arg("A word in the titles")]',
+        "str",
+        "parameter `about` of standup has no help",
+    ),
+    "endless": (") -> Standup", ") -> set", "a command can't answer with <class 'set'>"),
+    "replacing": ('"replacing"', '"mind_search"', "mind itself has a tool `mind_search`"),
+    "doubled": ('"doubled"', '"standup"', "another extension has a tool `standup`"),
+    "shouting": ('"shouting"', '"stand up!"', "`stand up!` or its toolset `extra` is not a valid"),
+    "unlisted": ('"extra"', '"mine"', "`unlisted` or its toolset `mine` is not a valid name"),
+}
+"""Changes of commands that no surface can offer then, each with the reason."""
+
+REQUESTS = """\
+{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",\
+ "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+{"jsonrpc": "2.0", "method": "notifications/initialized"}
+{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+"""
+
+
+def test_broken_packages_are_named_by_doctor_alone(with_memory: Path, tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages")
+    entries = ["standup = standup", "nothing = standup:nothing"]
+    for name, (manifest, _) in BROKEN.items():
+        (packages / f"{name}.py").write_text(manifest)
+        entries.append(f"{name} = {name}")
+    for name, (old, new, _) in REFUSED.items():
+        commands = COMMANDS.replace('("standup"', f'("{name}"')
+        (packages / f"{name}.py").write_text(commands.replace(old, new))
+        tools = MAKE.format(f"tools=('{name}',)")
+        (packages / f"of_{name}.py").write_text(tools)
+        entries.append(f"of_{name} = of_{name}")
+    metadata = packages / "standup-1.0.dist-info" / "entry_points.txt"
+    metadata.write_text("\n".join(["[mimo.extensions]", *entries]))
+
+    for line in ("help --all", "search JWT", "standup", "mcp --toolsets all"):
+        done = mind(*line.split(), path=packages, cwd=with_memory, input=REQUESTS)
+        assert (done.returncode, "intrusion" in done.stdout) == (0, False), line
+        if line.startswith("mcp"):
+            assert {"mind_search", "standup"} <= set(re.findall(r'"name":"(\w+)"', done.stdout))
+    printed = " ".join(mind("doctor", path=packages, cwd=with_memory).stdout.split())
+    reasons = {name: reason for name, (*_, reason) in (BROKEN | REFUSED).items()}
+    reasons["nothing"] = "AttributeError: module 'standup' has no attribute 'nothing'"
+    for name, reason in reasons.items():
+        of_it = rf"extension `({name}|gone|standup)` can't be used: (\w+: )?{re.escape(reason)}"
+        assert re.search(of_it, printed), name
+
+
 @pytest.mark.parametrize(
-    ("value", "manifest", "reason"),
+    ("line", "old", "message"),
     [
-        ("standup", "import missing_package", "`missing_package` is not installed"),
-        ("standup", "1 / 0", "ZeroDivisionError: division by zero"),
-        ("standup", "EXTENSION = 5", "`standup` is not an extension"),
-        ("standup:nothing", "", "AttributeError: module 'standup' has no attribute 'nothing'"),
-        ("standup", "raise SystemExit(3)", "SystemExit: 3"),
-        ("standup", "print('hello'); EXTENSION = 5", "`standup` is not an extension"),
+        ("standup", "    rows = invoke", "unexpected error in the extension `standup 1.0` (Zero"),
+        ("search --scope wiki JWT", "    matches, _ =", "in the extension `standup 1.0` (Zero"),
+        ("import friday.txt", "    for line", "in the extension `standup 1.0` (Zero"),
+        ("import friday.txt", "    is_ours =", "in the extension `standup 1.0` (Zero"),
         (
-            "standup",
-            MANIFEST.replace('"standup.commands"', '"standup.other"'),
-            "`standup.other` is not installed",
+            "import friday.txt --from standup",
+            "def read(",
+            "`standup.notes:read` of an extension can't be used: ZeroDivisionError: division by",
         ),
     ],
 )
-def test_a_broken_package_is_named_by_doctor_alone(
-    with_memory: Path, tmp_path: Path, value: str, manifest: str, reason: str
+def test_an_error_in_a_foreign_package_names_it(
+    with_memory: Path, tmp_path: Path, line: str, old: str, message: str
 ) -> None:
-    packages = install(tmp_path / "packages", value, manifest)
+    packages = install(tmp_path / "packages")
+    (with_memory / "friday.txt").write_text("standup\nUse PKCE in the login\n", "utf-8")
+    for module in (packages / "standup").iterdir():
+        indent = " " * (len(old) - len(old.lstrip()))
+        module.write_text(module.read_text().replace(old, f"{indent}1 / 0\n{old}"))
 
-    for line in ("help --all", "search JWT", "mcp"):
-        done = mind(*line.split(), path=packages, cwd=with_memory)
-        assert (done.returncode, "hello" in done.stdout) == (0, False), line
-    printed = " ".join(mind("doctor", path=packages, cwd=with_memory).stdout.split())
-    assert re.search(rf"extension `standup(\.other)?` can't be used: {re.escape(reason)}", printed)
+    done = mind(*line.split(), path=packages, cwd=with_memory)
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_policy_may_name_a_tool_of_a_foreign_package(with_memory: Path, tmp_path: Path) -> None:
+    packages = install(tmp_path / "packages")
+    policy = with_memory / ".mind" / "policy.yaml"
+
+    policy.write_text("tool_permissions:\n  standup:\n    operations: []\n")
+    assert mind("policy", "check", path=packages, cwd=with_memory).returncode == 0
+    denied = mind("standup", path=packages, cwd=with_memory)
+    assert (denied.stdout, denied.returncode) == ("", 5)
+    assert "its operations are none (.mind/policy.yaml:2)" in denied.stderr
+    policy.write_text("tool_permissions:\n  standup:\n    operations: [read]\n")
+    assert mind("standup", path=packages, cwd=with_memory).returncode == 0
+
+    without = mind("policy", "check", path=tmp_path, cwd=with_memory)
+    assert "there is no tool `standup` in this version of mind" in without.stdout
+    policy.write_text("tool_permissions:\n  standupp:\n    operations: []\n")
+    misspelled = mind("policy", "check", path=packages, cwd=with_memory)
+    assert "there is no tool `standupp`; did you mean `standup`?" in misspelled.stdout
+    assert misspelled.returncode == 1
 
 
 def test_a_command_whose_module_is_missing_names_its_extension(

@@ -93,6 +93,6 @@ def _result(job: Job[object], halted: Halted) -> object | MindError:
     except MindError as error:
         return error
     except Exception as error:  # noqa: BLE001 - it would end the thread, and with it the answers
-        unexpected = fault()
+        unexpected = fault(error)
         unexpected.__cause__ = error
         return unexpected

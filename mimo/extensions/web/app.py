@@ -263,8 +263,8 @@ class Viewer:
                 return JSONResponse(work())
             except MindError as error:
                 return refused(error)
-            except Exception:  # noqa: BLE001 - no unexpected error is shown raw
-                return refused(fault())
+            except Exception as error:  # noqa: BLE001 - no unexpected error is shown raw
+                return refused(fault(error))
 
         return await anyio.to_thread.run_sync(caught, limiter=self._free, abandon_on_cancel=True)
 

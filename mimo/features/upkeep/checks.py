@@ -150,7 +150,7 @@ def _settings(call: Call) -> Iterator[Check]:
 
 
 def _extensions(_: Call) -> Iterator[Check]:
-    all_commands().all()  # Also notes modules that can't be loaded.
+    all_commands().tools()  # Also notes modules and tools that can't be used.
     for name, reason in broken().items():
         message = f"extension `{name}` can't be used: {reason}"
         yield _warning("extensions", message, "install it again, or remove it")

@@ -17,140 +17,82 @@ from bench.concurrent.linearizable import (
 )
 
 TEXT = {"text": "a", "tags": frozenset({"red"})}
+READ = {
+    "none": None,
+    "blue": {"tags": frozenset({"blue"})},
+    "a+red+blue": {"text": "a", "tags": frozenset({"red", "blue"})},
+}
+"""What a reader saw, unless it is the text of that letter."""
 
 
 def operation(start: int, end: int | None, kind: str, given: Any = None) -> Operation:
     return Operation(start, end, 0, kind, given)
 
 
-def added(start: int = 0, end: int = 1) -> Operation:
-    return operation(start, end, "add", TEXT)
+def history(line: str) -> list[Operation]:
+    """Returns the operations of a line: `edit b 2-9` lasts from 2 to 9, one of `2-` was killed."""
+    operations = []
+    for step in f"add 0-1, {line}".split(", "):
+        kind, *words, span = step.split()
+        start, _, end = span.partition("-")
+        given: Any = words[0] if words else {"add": TEXT}.get(kind)
+        if kind == "read":
+            given = READ.get(given, {"text": given})
+        operations.append(operation(int(start), int(end) if end else None, kind, given))
+    return operations
 
 
 RIGHT = {
-    "one after the other": [
-        added(),
-        operation(2, 3, "edit", "b"),
-        operation(4, 5, "read", {"text": "b"}),
-        operation(6, 7, "rm"),
-        operation(8, 9, "read", None),
-    ],
-    "a reader beside a writer sees the old text": [
-        added(),
-        operation(2, 9, "edit", "b"),
-        operation(3, 4, "read", {"text": "a"}),
-        operation(5, 6, "read", {"text": "b"}),
-    ],
-    "a killed writer did its work": [
-        added(),
-        operation(2, None, "edit", "b"),
-        operation(8, 9, "read", {"text": "b"}),
-    ],
-    "a killed writer did nothing": [
-        added(),
-        operation(2, None, "edit", "b"),
-        operation(8, 9, "read", {"text": "a"}),
-        operation(10, 11, "edit", "c"),
-        operation(12, 13, "read", {"text": "c"}),
-    ],
-    "an undo restores the text before": [
-        added(),
-        operation(2, 3, "edit", "b"),
-        operation(4, 5, "undo", "edit"),
-        operation(6, 7, "read", {"text": "a"}),
-    ],
-    "an undo restores a removed memory": [
-        added(),
-        operation(2, 3, "rm"),
-        operation(4, 5, "undo", "rm"),
-        operation(6, 7, "read", {"text": "a"}),
-    ],
-    "tags of two processes are both kept": [
-        added(),
-        operation(2, 5, "tag", "blue"),
-        operation(3, 6, "untag", "red"),
-        operation(7, 8, "read", {"tags": frozenset({"blue"})}),
-    ],
+    "one after the other": "edit b 2-3, read b 4-5, rm 6-7, read none 8-9",
+    "a reader beside a writer sees the old text": "edit b 2-9, read a 3-4, read b 5-6",
+    "a killed writer did its work": "edit b 2-, read b 8-9",
+    "a killed writer did nothing": "edit b 2-, read a 8-9, edit c 10-11, read c 12-13",
+    "an undo restores the text before": "edit b 2-3, undo edit 4-5, read a 6-7",
+    "an undo restores a removed memory": "rm 2-3, undo rm 4-5, read a 6-7",
+    "tags of two processes are both kept": "tag blue 2-5, untag red 3-6, read blue 7-8",
 }
 
 WRONG = {
-    "a stale read": [
-        added(),
-        operation(2, 3, "edit", "b"),
-        operation(4, 5, "read", {"text": "a"}),
-    ],
-    "a lost update": [
-        added(),
-        operation(2, 5, "edit", "b"),
-        operation(3, 6, "tag", "blue"),
-        operation(7, 8, "read", {"text": "a", "tags": frozenset({"red", "blue"})}),
-    ],
-    "a removal that came back": [
-        added(),
-        operation(2, 3, "rm"),
-        operation(4, 5, "read", None),
-        operation(6, 7, "read", {"text": "a"}),
-    ],
-    "an acknowledged memory that is not found": [added(), operation(2, 3, "read", None)],
-    "a failed edit that took effect": [added(), operation(6, 7, "read", {"text": "b"})],
-    "an edit of a missing memory": [added(), operation(2, 3, "rm"), operation(4, 5, "edit", "b")],
-    "new, then old": [
-        added(),
-        operation(2, 9, "edit", "b"),
-        operation(3, 4, "read", {"text": "b"}),
-        operation(5, 6, "read", {"text": "a"}),
-    ],
-    "a killed writer that is seen, and then not": [
-        added(),
-        operation(2, None, "edit", "b"),
-        operation(3, 4, "read", {"text": "b"}),
-        operation(5, 6, "read", {"text": "a"}),
-    ],
-    "an undo of a change that another one followed": [
-        added(),
-        operation(2, 3, "edit", "b"),
-        operation(4, 5, "tag", "blue"),
-        operation(6, 7, "undo", "add"),
-    ],
-    "two removals": [added(), operation(2, 3, "rm"), operation(4, 5, "rm")],
-    "a tag that was dropped": [
-        added(),
-        operation(2, 3, "tag", "blue"),
-        operation(4, 5, "lacks", "blue"),
-    ],
+    "a stale read": "edit b 2-3, read a 4-5",
+    "a lost update": "edit b 2-5, tag blue 3-6, read a+red+blue 7-8",
+    "a removal that came back": "rm 2-3, read none 4-5, read a 6-7",
+    "an acknowledged memory that is not found": "read none 2-3",
+    "a failed edit that took effect": "read b 6-7",
+    "an edit of a missing memory": "rm 2-3, edit b 4-5",
+    "new, then old": "edit b 2-9, read b 3-4, read a 5-6",
+    "a killed writer that is seen, and then not": "edit b 2-, read b 3-4, read a 5-6",
+    "an undo of a change that another one followed": "edit b 2-3, tag blue 4-5, undo add 6-7",
+    "two removals": "rm 2-3, rm 4-5",
+    "a tag that was dropped": "tag blue 2-3, lacks blue 4-5",
 }
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_history_is_accepted(name: str) -> None:
-    assert first_wrong("memory x", RIGHT[name]) is None
+    assert first_wrong("memory x", history(RIGHT[name])) is None
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_history_is_rejected_at_the_operation_that_no_order_explains(name: str) -> None:
-    wrong = first_wrong("memory x", WRONG[name])
+    operations = history(WRONG[name])
+    wrong = first_wrong("memory x", operations)
     assert wrong is not None
-    assert wrong.operation is WRONG[name][-1]
+    assert wrong.operation is operations[-1]
     assert "no order explains" in str(wrong)
 
 
-def test_two_decisions_that_supersede_the_same_one_are_rejected() -> None:
-    history = [
-        operation(0, 1, "save", Decision("a", ())),
-        operation(2, 5, "save", Decision("b", ("a",))),
-        operation(3, 6, "save", Decision("c", ("a",))),
-    ]
-    assert first_wrong("topic x", history[:2]) is None
-    assert first_wrong("topic x", history) is not None
+FIRST = operation(0, 1, "save", Decision("a", ()))
+SECOND = operation(2, 5, "save", Decision("b", ("a",)))
 
 
-def test_a_reader_of_a_superseded_decision_is_rejected() -> None:
-    history = [
-        operation(0, 1, "save", Decision("a", ())),
-        operation(2, 3, "save", Decision("b", ("a",))),
-        operation(4, 5, "read", "a"),
-    ]
-    assert first_wrong("topic x", history) is not None
+@pytest.mark.parametrize(
+    "last",
+    [operation(3, 6, "save", Decision("c", ("a",))), operation(6, 7, "read", "a")],
+    ids=["another one superseded it", "a reader sees it"],
+)
+def test_a_superseded_decision_is_not_the_current_one_again(last: Operation) -> None:
+    assert first_wrong("topic x", [FIRST, SECOND]) is None
+    assert first_wrong("topic x", [FIRST, SECOND, last]) is not None
 
 
 _STEP = st.tuples(
@@ -165,7 +107,7 @@ _STEP = st.tuples(
 def test_the_search_agrees_with_trying_all_orders(
     drawn: list[tuple[int, int, str, int]],
 ) -> None:
-    history = [
+    operations = [
         operation(
             start,
             start + length,
@@ -183,8 +125,8 @@ def test_the_search_agrees_with_trying_all_orders(
             states = [after for state in states for after in of_value(state, step)]
         return bool(states)
 
-    expected = any(explains(order) for order in permutations(history))
-    assert (first_wrong("value x", history) is None) == expected
+    expected = any(explains(order) for order in permutations(operations))
+    assert (first_wrong("value x", operations) is None) == expected
 
 
 def two_at_a_time(pairs: int) -> list[Operation]:
@@ -200,13 +142,13 @@ def two_at_a_time(pairs: int) -> list[Operation]:
 
 def test_many_overlapping_writers_of_a_value_are_checked() -> None:
     pairs = 200
-    history = two_at_a_time(pairs)
-    history.append(operation(10 * pairs, 10 * pairs + 1, "undo", "value put"))
+    writers = two_at_a_time(pairs)
+    writers.append(operation(10 * pairs, 10 * pairs + 1, "undo", "value put"))
     seen = 10 * pairs + 2
     for word in (f"{pairs - 1} 0", f"{pairs - 1} 1"):
-        assert first_wrong("value x", [*history, operation(seen, seen + 1, "read", word)]) is None
+        assert first_wrong("value x", [*writers, operation(seen, seen + 1, "read", word)]) is None
     wrong = operation(seen, seen + 1, "read", f"{pairs - 2} 0")
-    assert first_wrong("value x", [*history, wrong]) is not None
+    assert first_wrong("value x", [*writers, wrong]) is not None
 
 
 def test_a_register_with_too_many_orders_is_undecided() -> None:

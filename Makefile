@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-core test-long test-root test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent stopped histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak bench-limits model \
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent stopped histories fuzz dependencies mutants bench bench-asks bench-retrieval bench-scale bench-soak bench-limits model \
         dist sbom audit mcpb release-check clean
 
 help:           ## Show this menu
@@ -263,15 +263,10 @@ fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TAR
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/fuzz-requirements.txt
 	$(RUN) -m fuzz $(TARGET) --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) $(if $(KEEP),--keep) $(if $(WRITE),--write $(WRITE))
 
-bench: setup    ## Measure speed as ratios (MARKDOWN=FOLDER for real notes, LARGEST=1000000, ONLY=table|growth|peers)
+bench: setup    ## Measure speed as ratios (MARKDOWN=FOLDER for real notes, LARGEST=1000000, ONLY=table|growth)
 	$(BIN)/python scripts/groups.py bench > $(VENV)/bench-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/bench-requirements.txt
 	$(RUN) -m bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(if $(LARGEST),--largest $(LARGEST)) $(if $(ONLY),--only $(ONLY)) --write docs/lab
-
-bench-peers:    ## Install the tools that `make bench` compares with: ripgrep comes from your system
-	npm install --silent --prefix .peers node@22 @tobilu/qmd@2.8.3 @modelcontextprotocol/server-memory
-	$(PYTHON) -m venv .peers/venv
-	.peers/venv/bin/python -m pip install --quiet basic-memory || echo "basic-memory does not install here"
 
 bench-asks: setup ## Measure finding, the score and speaking unasked on stores such as teams keep (STORES=NAMES)
 	$(RUN) -m bench.asks $(STORES)
@@ -284,9 +279,6 @@ mutants: setup  ## Change the code in 40 ways, and list those that no test notic
 
 bench-scale: setup ## Measure the local index and PostgreSQL by size and clients (SIZES=1000,100000,1000000)
 	$(RUN) -m bench.scale
-
-bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
-	$(RUN) -m bench.killed_runs $(or $(TIMES),200)
 
 bench-soak: setup ## Let servers answer many requests and the daemon see many changes; fails if something grows (REQUESTS=1000000 BURSTS=100000 MINUTES= ONLY="stdio http daemon" WRITE=docs/lab/reliability.md)
 	$(RUN) -m bench.soak $(ONLY) --requests $(or $(REQUESTS),1000000) --bursts $(or $(BURSTS),100000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))

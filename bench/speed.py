@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import growth, peers, queries, together
+from bench import growth, queries, together
 from bench.stores import (
     MIND,
     QUERIES,
@@ -41,7 +41,7 @@ from mimo.guard.policy import Request
 from mimo.mind import Mind
 from tests import mama_databases, privacy_fakes
 
-PARTS = ("table", "growth", "peers")
+PARTS = ("table", "growth")
 
 
 @dataclass(frozen=True)
@@ -361,17 +361,11 @@ def main() -> None:
     first = f"`python -c pass` took {1000 * base:.1f} ms when this run began."
     print(first, flush=True)
     if "table" in args.only:
-        lines = _heading("operation", "measured", "target")
+        lines = ["| operation | measured | target |", "|---|---|---|"]
         for row in rows(args.markdown, large=not args.small):
             lines.append(f"| {row.operation} | {row.figure} | {row.target} |")
             print(lines[-1], flush=True)
         _write(args.write, "benchmarks.md", "Benchmarks", __doc__, [first, "", *lines])
-    if "peers" in args.only:
-        lines = _heading("tool", "measured")
-        for what, figure in peers.rows(1_000):
-            lines.append(f"| {what} | {figure} |")
-            print(lines[-1], flush=True)
-        _write(args.write, "benchmarks-peers.md", "Other tools", peers.__doc__, [first, "", *lines])
     if "growth" in args.only:
         sizes = tuple(size for size in growth.SIZES if size <= args.largest)
         curves = growth.measured(sizes)
@@ -380,11 +374,6 @@ def main() -> None:
         if args.write and growth.draw(curves, args.write.parent / "images" / "growth.svg"):
             lines = ["![Curves of growth](../images/growth.svg)", "", *lines]
         _write(args.write, "benchmarks-growth.md", "Growth", growth.__doc__, [first, "", *lines])
-
-
-def _heading(*titles: str) -> list[str]:
-    """Returns the lines that a Markdown table begins with."""
-    return [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
 
 
 def _write(

@@ -1,28 +1,24 @@
 """Ways around the policy and its record: by another tool, another request, another surface."""
 
 import json
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import MCPError
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
 from mimo.call import Call, Caller, Surface
 from mimo.call.spec import Spec, command, specs_in, to_json
 from mimo.call.table import all_commands
-from mimo.cli.main import main
-from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
+from mimo.errors import Denied, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import audit
 from mimo.features.policy.commands import REQUESTS, policy_explain
 from mimo.guard.policy import FAMILIES, LEADERS, Operation, folded
 from mimo.operations.invoke import invoke
 from mimo.server import completions, prompts, resources
+from tests.kit import over_pipe, run
 
 SPECS = {spec.key: spec for spec in all_commands().all()}
 AGENT = Caller(surface=Surface.MCP, name="an agent")
@@ -115,92 +111,6 @@ def test_a_file_with_whole_memories_needs_both_tools_that_show_them(
     assert not policy_explain(call, key).permitted
 
 
-@pytest.mark.attack(MEMBER)
-def test_events_need_the_permission_of_the_list_since_they_name_memories(call: Call) -> None:
-    policy(call, "tool_permissions: {mind_list: {operations: []}}\n")
-
-    with pytest.raises(Denied):
-        invoke(SPECS["mind_events"], call.by(SHELL), {})
-
-    assert not policy_explain(call, "mind_events").permitted
-
-
-@pytest.mark.attack(MEMBER)
-def test_narrowed_values_are_narrowed_for_reading_and_removing_too(call: Call) -> None:
-    for namespace in ("agent.a", "session.b"):
-        call_tool(call, "putMemory", namespace=namespace, key="k", value=1)
-    policy(
-        call,
-        "tool_permissions:\n"
-        "  putMemory: {allowed_namespaces: [agent.*]}\n"
-        "  listMemory: {allowed_namespaces: [agent.*]}\n",
-    )
-
-    for key in ("getMemory", "deleteMemory"):
-        with pytest.raises(Denied):
-            call_tool(call, key, namespace="session.b", key="k")
-        call_tool(call, key, namespace="agent.a", key="k")
-
-
-@pytest.mark.attack(MEMBER)
-def test_a_wider_rule_does_not_widen_what_removes(call: Call) -> None:
-    policy(call, 'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n')
-    call_tool(call, "putMemory", namespace="docs.a", key="k", value=1)
-
-    with pytest.raises(Denied):
-        call_tool(call, "deleteMemory", namespace="docs.a", key="k")
-
-
-@pytest.mark.attack(MEMBER)
-def test_a_family_is_bound_as_a_whole(call: Call) -> None:
-    policy(
-        call,
-        "tool_permissions:\n  save/*: {operations: []}\n  save/insight: {operations: [write]}\n",
-    )
-
-    with pytest.raises(Denied):
-        call_tool(call, "save/checkpoint", summary="Half done")
-    call_tool(call, "save/insight", insight="Tea is hot")
-    assert main(["policy", "check"], open=lambda _: call.mind) == 0
-
-
-@pytest.mark.attack(MEMBER)
-def test_a_limit_binds_members_and_old_names(call: Call) -> None:
-    policy(
-        call,
-        "rate_limits:\n  tools:\n    putMemory: {sustained: 0.001, burst: 1}\n"
-        "    memory: {sustained: 0.001, burst: 1}\n",
-    )
-    call_tool(call, "putMemory", namespace="agent.a", key="k", value=1)
-
-    call_tool(call, "deleteMemory", namespace="agent.a", key="k")
-    with pytest.raises(RateLimited):
-        call_tool(call, "deleteMemory", namespace="agent.a", key="k")
-    call_tool(call, "store_fact", content="Tea is hot", category="fact")
-    with pytest.raises(RateLimited):
-        call_tool(call, "memory.store", content="Tea is cold", category="fact")
-
-
-def asked(call: Call, ask: Callable[[Client], Any]) -> Any:
-    """Returns what the SDK's client gets from `mind mcp` over a pipe."""
-    call.mind.close()
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "mimo", "mcp"],
-        env={
-            **{name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")},
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        cwd=call.mind.project.root,
-    )
-
-    async def talk() -> Any:
-        async with Client(server) as client:
-            return await ask(client)
-
-    return anyio.run(talk)
-
-
 @pytest.mark.attack(REQUEST)
 def test_resources_and_prompts_obey_the_policy_and_are_recorded(
     call: Call, record_property: Callable[[str, object], None]
@@ -243,7 +153,8 @@ def test_resources_and_prompts_obey_the_policy_and_are_recorded(
         return answers
 
     start = len(events(call))
-    permitted, *denied = asked(call, under_each_policy)
+    call.mind.close()
+    permitted, *denied = over_pipe(call.mind.project.root, under_each_policy)
     assert all("tea" in text.lower() for text in permitted[:-1])
     assert denied == [["PERMISSION_DENIED"] * len(requests)] * len(policies)
     record_property("tried", len(policies) * len(requests))
@@ -283,20 +194,13 @@ def test_a_limit_counts_resources_and_prompts(call: Call) -> None:
         prompts.prompt(call.by(AGENT), "record_decision", {})
 
 
-FREE = {
-    *("mind_init", "mind_install", "mind_uninstall", "mind_demo", "mind_config", "mind_metrics"),
-    *("mind_trust", "mind_untrust", "mind_audit", "mind_audit_verify", "mind_audit_export"),
-    *("policy_show", "policy_check", "policy_explain", "mind_module_install", "mind_module_list"),
-    *("daemon_start", "daemon_stop", "daemon_restart", "daemon_run", "daemon_status"),
-    *(
-        "daemon_logs",
-        "mind_projects_forget",
-        "mind_token_add",
-        "mind_token_list",
-        "mind_token_rm",
-        "mind_web",
-    ),
-}
+FREE = set(
+    "mind_init mind_install mind_uninstall mind_demo mind_config mind_metrics mind_trust"
+    " mind_untrust mind_audit mind_audit_verify mind_audit_export policy_show policy_check"
+    " policy_explain mind_module_install mind_module_list daemon_start daemon_stop daemon_restart"
+    " daemon_run daemon_status daemon_logs mind_projects_forget mind_token_add mind_token_list"
+    " mind_token_rm mind_web".split()
+)
 """The commands that no policy binds while a person uses them."""
 
 
@@ -333,10 +237,7 @@ def test_a_policy_binds_what_writes_memory_whatever_the_surface(
 
 @pytest.mark.attack(COMMAND)
 def test_an_agent_with_a_shell_is_bound_by_every_rule(
-    call: Call,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    record_property: Callable[[str, object], None],
+    call: Call, record_property: Callable[[str, object], None]
 ) -> None:
     policy(call, 'tool_permissions: {"*": {operations: []}}\n')
     for name in FREE:
@@ -344,28 +245,6 @@ def test_an_agent_with_a_shell_is_bound_by_every_rule(
         with pytest.raises(Denied):
             invoke(spec, call.by(SHELL), filled(spec))
     record_property("tried", len(FREE) + 1)
-
-    assert main(["trust"], open=lambda _: call.mind) == 0
-    monkeypatch.setenv("CLAUDECODE", "1")
-    assert main(["trust"], open=lambda _: call.mind) == Denied.exit_status
-    assert "mind_trust" in capsys.readouterr().err
-    assert (events(call)[-1]["tool"], events(call)[-1]["agent"]) == ("mind_trust", "claude-code")
-
-
-def test_without_a_rule_an_agent_with_a_shell_is_only_recorded(call: Call) -> None:
-    call_tool(call, "mind_trust", SHELL)
-    call_tool(call, "mind_trust", PERSON)
-
-    assert [event["tool"] for event in events(call)] == ["mind_trust"]
-
-
-@pytest.mark.parametrize("words", [["policy", "check"], ["audit", "verify"], ["policy", "show"]])
-def test_what_explains_a_broken_policy_runs_under_it(
-    call: Call, monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
-    policy(call, "not a policy\n")
-    monkeypatch.setenv("CLAUDECODE", "1")
-    assert main(words, open=lambda _: call.mind) != Denied.exit_status
 
 
 def test_every_request_of_a_client_is_known_to_the_policy() -> None:
@@ -379,58 +258,41 @@ def test_every_request_of_a_client_is_known_to_the_policy() -> None:
     assert likes == {(name, like) for name, likes in REQUESTS.items() for like in likes}
 
 
-def test_explain_covers_every_command_and_request(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    policy(call, "tool_permissions: {mind_trust: {operations: []}}\n")
-    assert main(["policy", "explain", "mind_trust"], open=lambda _: call.mind) == Denied.exit_status
-    assert "applies only to agents" in capsys.readouterr().out
+def test_explain_covers_every_command_and_request(call: Call) -> None:
     for name in REQUESTS:
-        assert main(["policy", "explain", name], open=lambda _: call.mind) == 0
+        run(call, "policy", "explain", name)
     policy(call, "tool_permissions: {mind_show: {operations: []}}\n")
-    explain = ["policy", "explain", "resources/read"]
-    assert main(explain, open=lambda _: call.mind) == Denied.exit_status
+    run(call, "policy", "explain", "resources/read", status=Denied.exit_status)
     rules = ", ".join(f"{name}: {{operations: [read]}}" for name in REQUESTS)
     policy(call, f"tool_permissions: {{{rules}, load/*: {{}}}}\n")
-    assert main(["policy", "check"], open=lambda _: call.mind) == 0
-
-
-@pytest.mark.attack("free text in the record of calls")
-@pytest.mark.parametrize("tool", ["getMemory", "putMemory", "deleteMemory"])
-def test_a_text_that_is_not_a_key_is_not_recorded(call: Call, tool: str) -> None:
-    more = {"value": 1} if tool == "putMemory" else {}
-    with pytest.raises(Invalid, match="`key` is not a name of a key"):
-        call_tool(call, tool, namespace="agent.x", key="Where does Bob live?", **more)
-    assert "Bob" not in json.dumps(events(call))
-    assert events(call)[-1]["status"] == "failed"
+    run(call, "policy", "check")
 
 
 @pytest.mark.attack(KEY)
 def test_a_redacted_key_is_redacted_wherever_it_is_named(
-    call: Call, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+    call: Call, record_property: Callable[[str, object], None]
 ) -> None:
     policy(call, "pii: {on_write: allow}\n")
     call_tool(call, "mind_trust", PERSON)
     tried = 0
-    for key in (RAW, RAW.title(), f"x.{RAW}.y", "to_bob@example.com".replace("@", "-at-") + RAW):
+    for key in (RAW, RAW.title(), f"x.{RAW}.y", f"to_bob-at-example.com{RAW}"):
         put = call_tool(call, "putMemory", namespace="agent.x", key=key, value=1)
         (shown,) = call_tool(call, "listMemory", namespace="agent.x")["keys"]
         got = call_tool(call, "getMemory", namespace="agent.x", key=shown)
-        path = call.mind.folder / "values" / "agent.x"
-        (file,) = path.glob("*.md")
+        (file,) = (call.mind.folder / "values" / "agent.x").glob("*.md")
         answers = [put, got, shown, call_tool(call, "getMemory", namespace="agent.x", key=key)]
-
         assert shown in put["file"]
         assert shown in got["file"]
 
         file.write_text("---\nvalue: [\n---\n", encoding="utf-8")
         answers.append(call_tool(call, "listMemory", namespace="agent.x"))
         calls: list[tuple[str, str, dict[str, Any]]] = [
-            ("getMemory", key, {}),
-            ("getMemory", shown, {}),
+            *(
+                (name, given, {})
+                for name in ("getMemory", "deleteMemory")
+                for given in (key, shown)
+            ),
             ("putMemory", key, {"value": 2}),
-            ("deleteMemory", key, {}),
-            ("deleteMemory", shown, {}),
         ]
         for name, given, more in calls:
             with pytest.raises((StorageFailed, NotFound)) as failed:
@@ -441,9 +303,7 @@ def test_a_redacted_key_is_redacted_wherever_it_is_named(
             with pytest.raises(MindError) as removed:
                 call_tool(call, "getMemory", namespace="agent.x", key=given)
             answers += [removed.value.wire(), removed.value.hint]
-        main(["doctor"], open=lambda _: call.mind)
-        answers += [*capsys.readouterr(), *events(call)]
-        answered = json.dumps(answers).lower()
-        assert "234-5678" not in answered
+        answers += [*run(call, "doctor", status=None), *events(call)]
+        assert "234-5678" not in json.dumps(answers).lower()
         tried += len(answers)
     record_property("tried", tried)

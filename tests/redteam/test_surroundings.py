@@ -1,4 +1,4 @@
-"""Commands where something of the surroundings is missing: errors that say so, or answers."""
+"""Processes whose streams, folder or `HOME` are missing: errors that name them, or answers."""
 
 import os
 import subprocess
@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.cli.main import main
 from mimo.data.disk import home_of
-from mimo.errors import Invalid
-from mimo.project import projects
 
 pytestmark = pytest.mark.attack("surroundings that are missing")
 
@@ -79,38 +76,6 @@ def test_in_a_deleted_folder_a_named_project_is_used(sh: Sh, project: Path) -> N
         assert "no longer exists" in done.stderr or "absolute path" in done.stderr
 
 
-def test_without_a_usable_home_memories_are_found_and_a_write_names_it(
-    project: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(project)
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    assert main(["add", "The cache holds an hour"]) == 0
-    monkeypatch.setenv("MIND_HOME", str(home := tmp_path / "file" / "home"))
-    capsys.readouterr()
-
-    main(["add", "The queue holds a day"])
-    assert str(home) in capsys.readouterr().err
-    assert main(["search", "cache"]) == 0
-    assert "The cache holds an hour" in capsys.readouterr().out
-    assert main(["doctor"]) in (0, 1)
-    assert "INTERNAL" not in capsys.readouterr().err
-
-
-def test_without_programs_on_the_path_nothing_fails_unforeseen(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(project)
-    monkeypatch.setenv("PATH", "")
-
-    assert main(["add", "The cache holds an hour"]) == 0
-    for argv in (["doctor"], ["sync"], ["status"], ["scan", "--staged"]):
-        main(argv)
-        assert "INTERNAL" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("home", [None, "", "relative"])
 def test_an_unset_home_is_looked_up_and_never_the_working_directory(
     monkeypatch: pytest.MonkeyPatch, home: str | None
@@ -122,54 +87,3 @@ def test_an_unset_home_is_looked_up_and_never_the_working_directory(
 
     assert home_of({}).is_absolute()
     assert home_of({}).name == ".mind"
-
-
-def test_a_home_of_an_unknown_user_is_an_error() -> None:
-    with pytest.raises(Invalid, match="MIND_HOME"):
-        home_of({"MIND_HOME": "~nosuchuser/mind"})
-
-
-def test_a_project_that_is_not_the_repository_here_is_named(
-    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    note = f"note: in the project `{project}`"
-    repository = project / "vendor" / "library"
-    (repository / ".git").mkdir(parents=True)
-    (project / "src").mkdir()
-
-    for folder, named in ((project, False), (project / "src", True), (repository, True)):
-        monkeypatch.chdir(folder)
-        assert main(["add", f"Seen from {folder.name}"]) == 0
-        assert (note in capsys.readouterr().err) is named
-    assert main(["search", "seen"]) == 0
-    assert note not in capsys.readouterr().err
-    monkeypatch.chdir(home)
-    monkeypatch.setenv("MIND_PROJECT", str(project))
-    assert main(["add", "Seen by way of the environment"]) == 0
-    assert note in capsys.readouterr().err
-    assert main(["--project", str(project), "add", "Seen by name"]) == 0
-    assert note not in capsys.readouterr().err
-    monkeypatch.delenv("MIND_PROJECT")
-    (project / ".git").mkdir()
-    monkeypatch.chdir(project / "src")
-    assert main(["add", "Seen from below a repository"]) == 0
-    assert note not in capsys.readouterr().err
-
-
-def test_a_home_of_another_configuration_is_never_written_to_as_a_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    user = tmp_path / "user"
-    (work := user / "work").mkdir(parents=True)
-    monkeypatch.chdir(work)
-    monkeypatch.delenv("MIND_HOME")
-    assert main(["init"]) == 0
-    (user / "elsewhere").mkdir()
-    monkeypatch.chdir(user / "elsewhere")
-    before = sorted((user / ".mind").rglob("*"))
-    monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
-
-    assert main(["add", "x"]) == 3
-
-    assert sorted((user / ".mind").rglob("*")) == before
-    assert projects.find(user, tmp_path / "home") is None

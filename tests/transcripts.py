@@ -13,6 +13,8 @@ shell runs all commands but these:
 - `mind …`: a command line, with a memory opened for it. After `|`, the shell gets its output.
   With `COLUMNS=20` before it, a terminal of that width shows its answer.
 - `tool NAME JSON`: the call of an agent that is connected over MCP.
+- `hook MOMENT JSON`: a client's hook at a moment of its session, with the fields of the moment.
+  It answers from the index, so a command has to read the files that the shell wrote before it.
 - `later 2 days`: moves the clock. `cd FOLDER`: changes the working directory.
 - `cat > PATH`: writes a file at the time of the clock, and makes its folder.
 - those that a test adds to `Stage.builtins`.
@@ -42,7 +44,10 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.spec import to_json
 from mimo.call.table import all_commands
 from mimo.cli.main import main
+from mimo.data.disk import home_of
 from mimo.errors import MindError
+from mimo.features.hooks.command import react
+from mimo.features.hooks.events import recognised
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.rendering.terminal import TerminalScreen
@@ -153,6 +158,7 @@ class Stage:
         self.builtins: dict[str, Builtin] = {
             "mind": self._mind,
             "tool": self._tool,
+            "hook": self._hook,
             "later": self._later,
             "cd": _cd,
             "cat": self._cat,
@@ -232,6 +238,14 @@ class Stage:
         finally:
             call.mind.close()
         return 0, "".join(f"{line}\n" for key in answer for line in _field(key, answer[key]))
+
+    def _hook(self, words: str, given: str | None) -> tuple[int, str]:
+        moment, _, fields = words.partition(" ")
+        named = {"session_id": "s", "cwd": str(Path.cwd()), "hook_event_name": moment}
+        event, home = recognised(named | json.loads(fields or "{}")), home_of(os.environ)
+        assert event is not None
+        answer = react(event, home=home, now=self.clock(), environ=os.environ) or {}
+        return 0, "".join(f"{text}\n" for text in answer.get("hookSpecificOutput", answer).values())
 
     def _later(self, words: str, given: str | None) -> tuple[int, str]:
         number, unit = words.split()

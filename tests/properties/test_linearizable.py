@@ -22,7 +22,7 @@ READ = {
     "blue": {"tags": frozenset({"blue"})},
     "a+red+blue": {"text": "a", "tags": frozenset({"red", "blue"})},
 }
-"""What a reader saw, unless it is the text of that letter."""
+"""The memories that readers saw, by name; any other word is the text of one."""
 
 
 def operation(start: int, end: int | None, kind: str, given: Any = None) -> Operation:

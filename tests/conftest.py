@@ -4,14 +4,17 @@ import gc
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from pathlib import Path
 from random import Random
 from threading import Lock
 from time import process_time
 from typing import Any, Self
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -245,14 +248,63 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+Tree = dict[str, tuple[int, bytes | None]]
+"""The modes and contents of files by their paths in a folder; None is the content of a folder."""
+
+
+def read_tree(folder: Path) -> Tree:
+    """Returns the files and folders below a folder, each folder before its files."""
+    return {
+        path.relative_to(folder).as_posix(): (
+            path.stat().st_mode & 0o777,
+            None if path.is_dir() else path.read_bytes(),
+        )
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def write_tree(tree: Tree, folder: Path) -> None:
+    """Writes files and folders into a folder, where some folders may exist."""
+    for name, (mode, data) in tree.items():
+        path = folder / name
+        if data is None:
+            path.mkdir(mode, exist_ok=True)
+        else:
+            with os.fdopen(
+                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb"
+            ) as file:
+                file.write(data)
+
+
+@cache
+def _initialised() -> tuple[str, Tree]:
+    """Returns a folder with a project and its home, and the files that were in it.
+
+    `mind init` takes longer than most tests, so that they copy its files. Only the list of projects
+    contains the path of the folder.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        root, home = folder / "shop", folder / "home"
+        root.mkdir()
+        with patch.dict(disk._homes, {f"{home}/": None}):
+            _CHANCE.begin("project")
+            init(root, home, now=NOW)
+            Trust(home, root).follow(True)
+        return str(folder), read_tree(folder)
+
+
 @pytest.fixture
-def project(tmp_path: Path, home: Path) -> Path:
+def project(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Path:
     """An initialised project's root, outside git; files that a test writes there are trusted."""
-    root = tmp_path / "shop"
-    root.mkdir()
-    init(root, home, now=NOW)
-    Trust(home, root).follow(True)
-    return root
+    folder, tree = _initialised()
+    write_tree(tree, tmp_path)
+    projects_file = home / projects.REGISTRY
+    projects_file.write_text(
+        projects_file.read_text("utf-8").replace(folder, str(tmp_path)), "utf-8"
+    )
+    _CHANCE.begin(request.node.nodeid)
+    return tmp_path / "shop"
 
 
 def make_store(root: Path, *folders: str) -> Path:

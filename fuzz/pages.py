@@ -14,7 +14,6 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from mimo.extensions.exchange.documents import HEADINGS
 from mimo.memory.changes import VERBS
 from mimo.memory.codec import front_matter
 from mimo.memory.model import Outcome
@@ -37,7 +36,10 @@ _SWALLOWS = re.compile(
 PROJECT = r"(?:Decisions of )?(?:shop|outputs)"
 """The first heading of an export: the name of the project."""
 
-_TITLES = frozenset({"Memory", "Optional", "Notes", *HEADINGS.values()})
+_TITLES = frozenset(
+    "Actions Checkpoints Context Decisions Facts Insights Issues Memory Notes Observations Optional"
+    " Plans".split()
+) | {"Known pitfalls"}
 
 
 @cache

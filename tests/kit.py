@@ -141,8 +141,9 @@ def client(
     toolsets: Sequence[str] = ("all", "legacy"),
     naming: str = "underscore",
     era: Any = "auto",
+    **settings: Any,
 ) -> Any:
-    """Returns what a client of the SDK gets from a server in this process."""
+    """Returns what a client of the SDK with these settings gets from a server in this process."""
     import anyio
     from mcp.client import Client
 
@@ -152,7 +153,7 @@ def client(
     app = App(Memory(lambda: call.mind), all_commands(), toolsets=toolsets, naming=naming)
 
     async def talk() -> Any:
-        async with Client(app.server(), mode=era) as connected:
+        async with Client(app.server(), mode=era, **settings) as connected:
             return await question(connected)
 
     return anyio.run(talk)

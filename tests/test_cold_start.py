@@ -23,7 +23,6 @@ HEAVY = {
     "markdown_it",
     "mcp",
     "mcp_types",
-    "mimo.extensions.team.postgres",
     "model2vec",
     "multiprocessing",
     "numpy",

@@ -42,8 +42,7 @@ NETWORK = {
     "httpx", "httpx2", "huggingface_hub", "imaplib", "mcp", "openai", "poplib", "psycopg",
     "requests", "smtplib", "socketserver", "sse_starlette", "ssl", "starlette", "urllib.request",
     "urllib3", "uvicorn", "websockets", "xmlrpc.client",
-    "mimo.extensions.web.serving", "mimo.operations.loopback", "mimo.extensions.team.hosting",
-    "mimo.extensions.team.http",
+    "mimo.operations.loopback",
 }  # fmt: skip
 """Modules that can use the network, and those of mind that import them for it."""
 
@@ -75,7 +74,6 @@ doctor
 index
 install claude-code
 review
-export
 sync
 undo
 daemon start

@@ -15,13 +15,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from mimo.errors import Internal, MindError
+from mimo.errors import Command, Hint, Internal, MindError
 from mimo.frozen import field, frozen
 
 GROUP = "mimo.extensions"
 """The group of entry points."""
-
-REINSTALL = "see `mind doctor`; install the extension again, or remove it"
 
 _OWN = "mimo.extensions."
 
@@ -170,9 +168,16 @@ def loaded(name: str) -> Any:
     if isinstance(error, MindError):
         raise error
     if error:
-        message = f"`{name}` of an extension can't be used: {problem(error)}"
-        raise Internal(message, hint=REINSTALL) from error
+        raise unusable(name, problem(error)) from error
     return value
+
+
+def unusable(part: str, reason: str) -> Internal:
+    """Returns the error for a part of an extension that can't be used."""
+    return Internal(
+        f"`{part}` of an extension can't be used: {reason}",
+        hint=Hint("see ", Command("doctor"), "; install the extension again, or remove it"),
+    )
 
 
 def culprit(error: BaseException) -> str:

@@ -11,10 +11,10 @@ from functools import cache, cached_property
 
 from mimo.call import Surface
 from mimo.call.arguments import nearest
-from mimo.call.extensions import REINSTALL, Extension, attempted, broken, extensions, problem
+from mimo.call.extensions import Extension, attempted, broken, extensions, problem, unusable
 from mimo.call.spec import Spec
 from mimo.config import DEFAULT, SEVERAL, TOOLSETS
-from mimo.errors import Invalid
+from mimo.errors import Internal, Invalid
 from mimo.text.tool_names import folded, spelled
 
 Section = Mapping[str, str]
@@ -413,22 +413,19 @@ class CommandTable:
     def at(self, path: str) -> Spec:
         """Returns the command at a path of the table; raises `KeyError` if the path has none.
 
-        Raises `Invalid` if the module of an extension does not declare it.
+        Raises `Internal` if the module of an extension does not declare it.
         """
         module = self._of(path).modules[path]
         for spec in self.module(module):
             if spec.path == path and Surface.CLI in spec.surfaces:
                 return spec
-        raise Invalid(
-            f"`mind {path}` of an extension can't be used: `{module}` does not declare it",
-            hint=REINSTALL,
-        )
+        raise unusable(f"mind {path}", f"`{module}` does not declare it")
 
     def summary(self, path: str) -> str:
         """Returns the first line of a command's help, without loading the command if possible."""
         try:
             return self._summary(path) or self.at(path).summary
-        except Invalid:
+        except Internal:
             return "(its extension can't be used)"
 
     def below(self, path: str) -> tuple[str, ...]:

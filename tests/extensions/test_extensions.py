@@ -289,7 +289,7 @@ def test_a_command_whose_module_is_missing_names_its_extension(
     (packages / "standup" / "commands.py").unlink()
 
     done = mind("standup", path=packages, cwd=project)
-    assert (done.stdout, done.returncode) == ("", 2)
+    assert (done.stdout, done.returncode) == ("", 1)
     assert "`standup.commands` does not declare it" in done.stderr
 
 

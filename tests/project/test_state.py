@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from mimo.data import locks
 from mimo.data.state import StateFile
 from mimo.errors import Invalid, LaterFormat, StorageFailed
-from mimo.extensions.exchange import writing
-from mimo.extensions.team import tokens
 from mimo.features import daemon
 from mimo.features.clients import storage
 from mimo.features.clients.storage import Note
@@ -26,7 +24,6 @@ from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, Session
 from mimo.features.importing import manifest
 from mimo.features.importing.manifest import Manifest
-from mimo.features.importing.surroundings import LISTED
 from mimo.features.pitfalls import storage as edges
 from mimo.frozen import NamedTuple
 from mimo.guard.audit import AuditLog
@@ -176,13 +173,6 @@ def registered(root: Path) -> projects.Registry:
     return registry
 
 
-def write_tokens(root: Path) -> None:
-    member = tokens.Member(
-        name="ana", email="ana@example.org", scope=tokens.Scope.READ, digest=tokens.digest_of("x")
-    )
-    tokens.write(root / "home" / tokens.FILE, [member])
-
-
 def write_exposure(root: Path) -> None:
     exposure.write(root, exposure.classify("continue")._replace(session="s", at=NOW))
 
@@ -194,11 +184,6 @@ def write_edges(root: Path) -> None:
 
 def write_manifest(root: Path) -> None:
     manifest.write_manifest(root, Manifest(path=MADE, source="x.db", backup="", files={}))
-
-
-def write_listing(root: Path) -> None:
-    (root / "vault").mkdir(exist_ok=True)
-    (root / "vault" / LISTED).write_bytes(writing._listing(["a.md"]))
 
 
 EVERY = {
@@ -238,17 +223,8 @@ EVERY = {
         f"home/{edges.CACHE}",
     ),
     "projects": Kind(register, registered, "home/projects.json", REFUSED),
-    "tokens": Kind(
-        write_tokens,
-        lambda root: tokens.read(root / "home" / tokens.FILE),
-        "home/tokens.toml",
-        REFUSED,
-    ),
     "manifest": Kind(
         write_manifest, lambda root: manifest.read_manifest(root, MADE), MADE, REFUSED
-    ),
-    "files of an export": Kind(
-        write_listing, lambda root: writing._listed(root / "vault"), f"vault/{LISTED}", REFUSED
     ),
 }
 

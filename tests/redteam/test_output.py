@@ -16,14 +16,11 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.extensions.exchange.lines import Exported, memory_line
 from mimo.features.pitfalls import checking
 from mimo.features.pitfalls.checking import Hit, annotations
 from mimo.features.upkeep.status import status
 from mimo.guard.logs import Redacting
-from mimo.memory.model import Kind
 from mimo.memory.note import plain
-from mimo.operations import saving
 from mimo.server import completions, resources
 from mimo.server.answers import answer
 from mimo.text.clean import clean, inert
@@ -240,18 +237,15 @@ def test_an_annotation_holds_its_data_on_its_line(
 def test_json_for_other_programs_commands_nothing_and_reads_the_same(call: Call) -> None:
     """A runner obeys `##[…]` anywhere in its log."""
     text = "\n".join(COMMANDS)
-    memory = saving.store(call, saving.draft(Kind.FACT, text)).memory
     hit = Hit(edge=edge(description=text), path="a", line=1, text="", matched_on="")
 
-    log, line = checking.sarif([hit], version="1"), memory_line(Exported(memory))
+    log = checking.sarif([hit], version="1")
 
-    for shown in (log, line):
-        assert not _OBEYED.search(shown)
-        assert inert(shown) == shown
+    assert not _OBEYED.search(log)
+    assert inert(log) == log
     assert (
         json.loads(log)["runs"][0]["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == text
     )
-    assert json.loads(line)["content"] == memory.content
 
 
 @pytest.mark.attack(BUILD)

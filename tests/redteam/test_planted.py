@@ -3,7 +3,6 @@
 git never brings these folders by itself, but an author can commit them with `git add -f`.
 """
 
-import json
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,10 +10,7 @@ import pytest
 
 from mimo.call import Call
 from mimo.cli.completing import candidates
-from mimo.data import files
 from mimo.data.files import LOCAL
-from mimo.errors import Denied
-from mimo.extensions.team import sharing
 from mimo.features import review
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
@@ -24,7 +20,7 @@ from mimo.memory.ids import handle_of
 from mimo.operations import refresh
 from mimo.project.trust import Trust
 from tests.conftest import NOW, git
-from tests.kit import acting_as, fact
+from tests.kit import fact
 from tests.redteam.test_trust import opened
 
 PLANTED = "local state planted by a clone"
@@ -92,27 +88,6 @@ def test_a_planted_session_becomes_no_memory(project: Path, home: Path, name: st
     Scene(event, home=home, root=project, now=NOW, environ={}).save_session(name, planted)
     react(event, home=home, now=NOW, environ={})
     assert list((project / ".mind").rglob("context_*.md")), "its own last words are kept"
-
-
-@pytest.mark.attack(PLANTED)
-def test_planted_files_neither_start_sharing_nor_name_the_project(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(call.mind.environ, "MIND_INDEX_URL", "postgresql://ana@127.0.0.1:1/mind")
-    state = {
-        "place": "127.0.0.1:1/mind", "pushed": "2026-11-01T00:00:00+00:00", "memories": 1,
-        "commit": "", "root": "/nowhere", "identity": "x", "view": "y", "file": "f",
-        "revision": 1, "of": 1, "fingerprint": 1,
-    }  # fmt: skip
-    for name in ("shared.json", "shared", f"shared-{'0' * 12}"):
-        files.replace(call.mind.project.root / LOCAL / name, json.dumps(state).encode())
-    files.replace(call.mind.project.root / LOCAL / "shared-identity", b"0" * 32)
-
-    assert sharing.pushed_here(call) is None
-    assert not sharing.is_behind(call)
-    assert sharing.identity(call) != "0" * 32
-    with pytest.raises(Denied, match="only a person may start sharing"):
-        sharing.push(acting_as(call, "claude-code"))
 
 
 @pytest.mark.attack(PLANTED)

@@ -14,7 +14,6 @@ from mcp_types import (
 
 from mimo.call import Call, Caller, Surface
 from mimo.errors import MindError
-from mimo.extensions.exchange import selection
 from mimo.features import decisions
 from mimo.features.decisions.commands import decision as save_decision
 from mimo.features.graph.linking import link
@@ -24,7 +23,7 @@ from mimo.features.pitfalls import sources
 from mimo.features.procedures import library
 from mimo.features.search.browse import by_topic
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Filter, Kind
+from mimo.memory.model import Kind
 from mimo.operations import finding, lookup, saving
 from mimo.server import completions, resources
 from tests.kit import from_shell, put
@@ -122,13 +121,6 @@ class TestChangedSuccessor:
         )
         self.change(path)
         assert show(call, old).superseded_by == "new"
-
-    def test_an_export_of_approved_memories_has_it_as_a_past_one(self, call, old, new):
-        self.change(new)
-        selected = selection.select(call, Filter(), private=False, untrusted=False)
-        assert [(each.memory.id, each.is_past) for each in selection.exported(call, selected)] == [
-            (old, True)
-        ]
 
 
 @pytest.mark.attack(KIND)

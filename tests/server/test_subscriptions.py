@@ -1,6 +1,5 @@
-"""Notifications of changed resources, and completion, over HTTP and over a pipe."""
+"""Notifications of changed resources, and completion, in this process and over a pipe."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -25,32 +24,15 @@ from mcp_types import (
 
 from mimo.call import Call
 from mimo.operations.listening import Memory
-from mimo.project.init import init
 from mimo.server import resources
 from mimo.server.app import listening
 from mimo.server.subscriptions import SKIPPED, _Compared
-from tests.conftest import NOW
-from tests.extensions.team.over_http import Served, served
+from tests import kit
 from tests.kit import over_pipe
 
 CONTEXT = "mind://context"
 TEMPLATE = ResourceTemplateReference(uri="mind://memory/{id}")
 DECIDE = PromptReference(name="record_decision")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("subscriptions")
-    for name in ("shop", "bank"):
-        (folder / name).mkdir()
-        init(folder / name, folder / "home", now=NOW)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Served]:
-    with served(folder / "home", folder=folder) as running:
-        yield running
 
 
 async def decide(client: Client, topic: str, decision: str, **more: Any) -> str:
@@ -81,27 +63,28 @@ async def change(client: Client, id: str, text: str | None = None, **fields: Any
     assert not result.is_error, result.content
 
 
-@pytest.mark.parametrize("name", ["shop", "bank"])
-def test_a_listening_client_hears_of_changes_to_what_it_follows(server: Served, name: str) -> None:
-    async def talk(client: Client) -> list[str]:
-        followed = await decide(client, f"{name} cache", "Use Redis")
-        other = await decide(client, f"{name} queue", "Use RabbitMQ")
-        uri = f"mind://memory/{followed}"
-        with anyio.fail_after(20):
-            async with client.listen(
-                resource_subscriptions=[uri], prompts_list_changed=True
-            ) as changes:
-                await change(client, other, "Use Kafka")
-                await change(client, followed, "Use Valkey")
-                events = aiter(changes)
-                reported = [named(await anext(events))]
-                await change(client, followed, add_tags=["speed"])
-                return [uri, *reported, named(await anext(events))]
-
-    assert len({*server.asked("2026-07-28", talk, at=f"/{name}")}) == 1
+async def follow(client: Client) -> list[str]:
+    """Returns the resource that the client follows, and those that it hears of."""
+    followed = await decide(client, "cache", "Use Redis")
+    other = await decide(client, "queue", "Use RabbitMQ")
+    uri = f"mind://memory/{followed}"
+    with anyio.fail_after(20):
+        async with client.listen(
+            resource_subscriptions=[uri], prompts_list_changed=True
+        ) as changes:
+            await change(client, other, "Use Kafka")
+            await change(client, followed, "Use Valkey")
+            events = aiter(changes)
+            reported = [named(await anext(events))]
+            await change(client, followed, add_tags=["speed"])
+            return [uri, *reported, named(await anext(events))]
 
 
-def test_a_subscribed_client_hears_until_it_unsubscribes(server: Served) -> None:
+def test_a_listening_client_hears_of_changes_to_what_it_follows(call: Call) -> None:
+    assert len({*kit.client(call, follow, era="2026-07-28")}) == 1
+
+
+def test_a_subscribed_client_hears_until_it_unsubscribes(call: Call) -> None:
     reported: list[str] = []
     arrived = anyio.Event()
 
@@ -121,7 +104,7 @@ def test_a_subscribed_client_hears_until_it_unsubscribes(server: Served) -> None
             await arrived.wait()
         return uri
 
-    uri = server.asked("legacy", talk, at="/shop", message_handler=hear)
+    uri = kit.client(call, talk, era="legacy", message_handler=hear)
 
     assert set(reported) == {uri}
 
@@ -136,21 +119,21 @@ def test_an_edited_file_changes_the_notes_over_a_pipe(project: Path) -> None:
     assert over_pipe(project, talk, era="2026-07-28") == CONTEXT
 
 
-def test_another_resource_can_not_be_subscribed(server: Served) -> None:
+def test_another_resource_can_not_be_subscribed(call: Call) -> None:
     async def talk(client: Client) -> str:
         with pytest.raises(MCPError) as raised:
             await subscribe(client, "file:///etc/passwd")
         return raised.value.error.message
 
-    assert "there is no resource `file:///etc/passwd`" in server.asked("legacy", talk, at="/shop")
+    assert "there is no resource `file:///etc/passwd`" in kit.client(call, talk, era="legacy")
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy"])
-def test_capabilities_claim_what_is_sent(server: Served, era: Any) -> None:
+def test_capabilities_claim_what_is_sent(call: Call, era: Any) -> None:
     async def talk(client: Client) -> Any:
         return client.server_capabilities
 
-    capabilities = server.asked(era, talk, at="/shop")
+    capabilities = kit.client(call, talk, era=era)
 
     assert not capabilities.prompts.list_changed
     assert not capabilities.tools.list_changed
@@ -161,7 +144,7 @@ def test_capabilities_claim_what_is_sent(server: Served, era: Any) -> None:
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy"])
-def test_topics_tags_and_ids_are_completed(server: Served, era: Any) -> None:
+def test_topics_tags_and_ids_are_completed(call: Call, era: Any) -> None:
     async def talk(client: Client) -> dict[str, Any]:
         id = await decide(client, "release train", "Ship on Tuesdays", tags=["release", "ci"])
         questions: dict[str, tuple[Any, str, str]] = {
@@ -178,7 +161,7 @@ def test_topics_tags_and_ids_are_completed(server: Served, era: Any) -> None:
         }
         return answers | {"own": id}
 
-    answers = server.asked(era, talk, at="/shop")
+    answers = kit.client(call, talk, era=era)
 
     assert answers["topic"] == ["release train"]
     assert answers["tags"] == ["ci,release"]
@@ -187,23 +170,23 @@ def test_topics_tags_and_ids_are_completed(server: Served, era: Any) -> None:
     assert (answers["text"], answers["none"]) == ([], [])
 
 
-def test_completion_of_an_unknown_prompt_is_refused(server: Served) -> None:
+def test_completion_of_an_unknown_prompt_is_refused(call: Call) -> None:
     async def talk(client: Client) -> str:
         with pytest.raises(MCPError) as raised:
             await client.complete(PromptReference(name="other"), {"name": "x", "value": ""})
         return raised.value.error.message
 
-    assert "there is no prompt `other`" in server.asked("auto", talk, at="/shop")
+    assert "there is no prompt `other`" in kit.client(call, talk, era="auto")
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy"])
-def test_ingest_reports_its_progress(server: Served, folder: Path, era: Any) -> None:
+def test_ingest_reports_its_progress(call: Call, project: Path, era: Any) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         steps.append((progress, total, message))
 
-    notes = folder / "shop" / f"notes-{era}"
+    notes = project / f"notes-{era}"
     notes.mkdir()
 
     async def talk(client: Client) -> Any:
@@ -211,7 +194,7 @@ def test_ingest_reports_its_progress(server: Served, folder: Path, era: Any) -> 
             (notes / f"{number}.md").write_text(f"# Note {number} {era}\n\nText of it.\n")
         return await client.call_tool("ingest", {"path": str(notes)}, progress_callback=hear)
 
-    answer = server.asked(era, talk, at="/shop")
+    answer = kit.client(call, talk, era=era)
 
     assert not answer.is_error, answer.content
     ingesting = [step for step in steps if step[2] == "Ingesting"]

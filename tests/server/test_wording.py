@@ -20,8 +20,6 @@ from mimo.features.notes.reading import show
 from mimo.server.prompts import PROMPTS
 from mimo.server.wording import for_agents, reworded
 from tests import kit
-from tests.conftest import NOW
-from tests.extensions.web.sample import write_memory
 
 COMMAND = re.compile(r"`?\bmind [a-z-]+|(?<![\w-])--[a-z]")
 
@@ -207,7 +205,7 @@ def test_no_answer_and_no_description_names_a_command(
     call.mind.trust.follow(False)
     (project / "changed.md").write_text("# Coffee\n\nBeans are ground.\n", "utf-8")
     (project / "missing.md").unlink()
-    write_memory(project, "fact_new_20261101_k3v7mq", "fact", {}, "Not approved", created=NOW)
+    kit.put(project / ".mind/facts/fact_new_20261101_k3v7mq.md", "Not approved\n")
     (project / ".mind" / "facts" / "broken.md").write_text("---\nid: [\n---\n", "utf-8")
     (project / ".mind" / "private").mkdir(exist_ok=True)
     chunk = next(row.id for row in mind_list(call, chunks=True).memories if row.id.endswith(".1"))

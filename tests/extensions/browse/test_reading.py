@@ -1,10 +1,16 @@
 """The memory that is browsed."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
 from mimo.call import Call
 from mimo.extensions.browse.model import Place
 from mimo.extensions.browse.reading import Reader
 from tests.conftest import descriptors_left
 from tests.extensions.browse.conftest import run_command
+from tests.features.review import test_trust_command
 
 
 def test_a_change_of_settings_leaves_no_files_open(call: Call) -> None:
@@ -19,3 +25,18 @@ def test_a_change_of_settings_leaves_no_files_open(call: Call) -> None:
     reader.close()
 
     assert max(opened[2:]) <= opened[1]
+
+
+@pytest.mark.attack("unapproved text believed")
+def test_a_text_that_changes_while_it_is_approved_is_not_approved(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def by_key(call: Call, *, last: Callable[[], None]) -> None:
+        reader = Reader(call, test_trust_command.asked, lambda *_: None)
+        read, _ = reader.to_approve("tea", 80)
+        last()
+        assert reader.approve(read) is None
+
+    test_trust_command.test_a_text_that_changes_while_it_is_approved_is_not_approved(
+        tmp_path, home, monkeypatch, by_key
+    )

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.call.spec import to_json
+from mimo.extensions.web.answers import contents
 from tests.extensions.web.requests import Client
 from tests.extensions.web.sample import write_memory
 from tests.extensions.web.test_report import written
+from tests.operations.test_disclosure import LABELS, STATES, ids, labels
+
+__all__ = ["ids"]
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -126,3 +131,15 @@ def test_a_report_is_as_if_the_memories_that_it_leaves_out_did_not_exist(
         path.unlink()
     written(mixed, "r.html", **options)
     assert (project / "r.html").read_text("utf-8") == report
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_report_leaves_private_and_unapproved_memories_out(
+    call: Call, ids: dict[str, str], state: str
+) -> None:
+    report = to_json(contents(call))
+    pages = [page["memory"] for page in report["pages"]]
+    expected = None if state in ("private", "unapproved") else LABELS[state]
+
+    assert labels(pages, ids[state]) == expected
+    assert (ids[state] in str(report)) == (expected is not None)

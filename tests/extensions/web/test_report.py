@@ -20,8 +20,12 @@ from mimo.extensions.web import static_files
 from mimo.extensions.web.commands import ReportWritten, report
 from mimo.extensions.web.report import MODULES, bundle
 from mimo.operations.invoke import invoke
+from tests.conftest import Clock
 from tests.extensions.web.requests import needs_node, run_script
 from tests.extensions.web.sample import fill, write_memory
+from tests.redteam.test_private_effects import WORD, ids, plant
+
+__all__ = ["ids"]
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TAGGED: tuple[tuple[str, list[str]], ...] = (
@@ -266,3 +270,13 @@ def test_tags_are_the_same_in_upper_and_lower_case(tmp_path: Path) -> None:
         console.log(JSON.stringify([totals, (await report.overview()).tags]));"""
 
     assert run_script(script, tmp_path) == [[2, 2], {"api": 2, "ops": 1}]
+
+
+@pytest.mark.attack("private text in shared output")
+def test_private_memories_change_no_report(call: Call, clock: Clock, ids: dict[str, str]) -> None:
+    before = Path(written(call, "before.html").file).read_bytes()
+    plant(call, clock, ids)
+    after = Path(written(call, "after.html").file).read_bytes()
+
+    assert after == before
+    assert WORD not in after.decode().casefold()

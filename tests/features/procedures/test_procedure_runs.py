@@ -4,7 +4,6 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +22,6 @@ from mimo.errors import (
     StorageFailed,
     Untrusted,
 )
-from mimo.extensions.team import tokens
-from mimo.extensions.team.tokens import Member, Scope, digest_of
 from mimo.features.procedures import executing
 from mimo.features.procedures.commands import cancel, runs, send, status
 from mimo.features.procedures.machine import Status
@@ -587,23 +584,6 @@ def test_the_runs_in_the_background_are_limited(
         assert len(executing.executions(call).ids()) == 3
         assert executing.start(call, third)
     executing.cancel(call, third, "enough")
-
-
-def test_a_run_of_a_user_that_is_continued_in_the_background_names_the_user(
-    call: Call, tmp_path: Path
-) -> None:
-    put(call, "wait", WAIT)
-    file, email, digest = tmp_path / "tokens.toml", "ana@example.org", digest_of("secret")
-    ana = Member(name="ana", email=email, scope=Scope.WRITE, digest=digest, file=file)
-    tokens.write(file, [ana])
-    agent = acting_as(call, "codex", permissions=ana)
-    execution = begun(agent, "wait")
-
-    executing.start(call, execution)
-    executing.cancel(call, execution, "enough")
-
-    assert call.recorded
-    assert call.recorded.name == "ana"
 
 
 def test_events_record_the_start_and_the_end(call: Call) -> None:

@@ -15,7 +15,6 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli import guided
 from mimo.errors import Conflict, Denied, Invalid
-from mimo.extensions.browse.reading import Reader
 from mimo.features import values
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
@@ -400,13 +399,6 @@ def by_command(call: Call, *, last: Callable[[], None]) -> None:
         trust(call, ids=("tea",), digest=read.digest)
 
 
-def by_key_in_browse(call: Call, *, last: Callable[[], None]) -> None:
-    reader = Reader(call, asked, lambda *_: None)
-    read, _ = reader.to_approve("tea", 80)
-    last()
-    assert reader.approve(read) is None
-
-
 def by_key_in_review(call: Call, *, last: Callable[[], None]) -> None:
     walk = guided.Walk(
         run=partial(asked, call), arguments={}, options={}, setting=setting_of(call.mind, {}),
@@ -420,7 +412,7 @@ def by_key_in_review(call: Call, *, last: Callable[[], None]) -> None:
 
 
 @pytest.mark.attack("unapproved text believed")
-@pytest.mark.parametrize("approved", [by_command, by_key_in_browse, by_key_in_review])
+@pytest.mark.parametrize("approved", [by_command, by_key_in_review])
 def test_a_text_that_changes_while_it_is_approved_is_not_approved(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, approved: Any
 ) -> None:

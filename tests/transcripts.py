@@ -13,9 +13,13 @@ shell runs all commands but these:
 - `mind …`: a command line, with a memory opened for it. After `|`, the shell gets its output.
   With `COLUMNS=20` before it, a terminal of that width shows its answer.
 - `tool NAME JSON`: the call of an agent that is connected over MCP.
-- `hook MOMENT JSON`: a client's hook at a moment of its session, with the fields of the moment.
-  It answers from the index, so a command has to read the files that the shell wrote before it.
+- `press mind …`: a command line on a terminal, whose input lines are keys, such as `y` or `^C`.
+  A line that begins with `$` is run in the shell before the next key. The end is that of the input.
+- `hook EVENT JSON`: what Claude Code gets from a hook, with the fields of the JSON; its notes are
+  shown as lines. It answers from the index, so a command has to read the files that the shell wrote
+  before it. `CLIENT=codex` before it names another client.
 - `later 2 days`: moves the clock. `cd FOLDER`: changes the working directory.
+- `export NAME=VALUE`: sets a variable for the commands that follow.
 - `cat > PATH`: writes a file at the time of the clock, and makes its folder.
 - those that a test adds to `Stage.builtins`.
 
@@ -31,7 +35,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from difflib import unified_diff
 from itertools import count
@@ -54,6 +58,7 @@ from mimo.rendering.terminal import TerminalScreen
 from mimo.surroundings import Timer
 from mimo.text.tool_names import folded
 from tests.conftest import NOW, Clock
+from tests.kit import script
 
 RECORDING = "MIND_RECORD"
 """Set by `make transcripts`: outputs are written instead of being compared."""
@@ -66,6 +71,8 @@ _DIGEST = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}\b")
 
 _STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
 """The colours of a terminal, and the numbers of errors, which systems do not share."""
+
+_CONTROL = re.compile(r"\^(.)")
 
 _KEPT = (".git", ".index", ".local", "home")
 """The ends of folders in which files keep their times."""
@@ -147,6 +154,14 @@ def below(*folders: Path) -> list[Any]:
     ]
 
 
+class _Terminal(io.StringIO):
+    """The terminal of a user: its input ends at once, and its output is kept."""
+
+    def isatty(self) -> bool:
+        """Returns True."""
+        return True
+
+
 class Stage:
     """A project in which commands run in this process, at a fixed time and with fixed ids."""
 
@@ -154,11 +169,14 @@ class Stage:
         """Takes the root of the project, the clock that `later` moves, and a source of ids."""
         self.clock, self.randomness = clock, randomness
         self.places = [(str(root.parent), "~"), (str(root.parent.resolve()), "~")]
+        self.exported: dict[str, str] = {}
         self.steps, self.root, self.began = count(), root, time.time() - 1
         self.builtins: dict[str, Builtin] = {
             "mind": self._mind,
             "tool": self._tool,
+            "press": self._press,
             "hook": self._hook,
+            "export": self._export,
             "later": self._later,
             "cd": _cd,
             "cat": self._cat,
@@ -191,28 +209,41 @@ class Stage:
 
     def run(self, command: Command) -> tuple[int, str]:
         """Returns the status of a command, and everything that it prints."""
-        line, environ = command.line, dict[str, str]()
+        line, environ = command.line, dict(self.exported)
         while matched := _ASSIGNMENT.match(line):
             environ[matched[1]], line = matched[2], line[matched.end() :]
         own, _, rest = line.partition(" | ")
         name, _, given = own.partition(" ")
-        if name not in self.builtins:
-            done = _shell(command.line, command.input or "")
-            self._set_times()
-            return done
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in environ.items():
                 patch.setenv(variable, value)
+            if name not in self.builtins:
+                return self._in_shell(command.line, command.input or "")
             status, printed = self.builtins[name](given, command.input)
         return (status, _shell(rest, printed)[1]) if rest else (status, printed)
 
-    def _set_times(self) -> None:
-        """Sets the times of files that the shell wrote to that of the clock."""
+    def _in_shell(self, line: str, given: str) -> tuple[int, str]:
+        """Runs a command of the shell, which writes files at the time of the clock."""
+        before = self._times()
+        done = _shell(line, given)
+        self._set_times(before)
+        return done
+
+    def _set_times(self, before: Mapping[Path, float]) -> None:
+        """Sets the times of files that have others than before to that of the clock."""
+        for path, written in self._times().items():
+            if written != before.get(path) and written > self.began:
+                os.utime(path, (self.clock().timestamp(),) * 2)
+
+    def _times(self) -> dict[Path, float]:
+        """Returns when each file was written."""
+        times = {}
         for folder, folders, names in os.walk(self.root.parent):
             folders[:] = {name for name in folders if not name.endswith(_KEPT)}
             for path in (Path(folder, name) for name in names):
-                if path.is_file() and path.stat().st_mtime > self.began:
-                    os.utime(path, (self.clock().timestamp(),) * 2)
+                if path.is_file():
+                    times[path] = path.stat().st_mtime
+        return times
 
     def _mind(self, words: str, given: str | None) -> tuple[int, str]:
         stdin, terminal = io.TextIOWrapper(io.BytesIO((given or "").encode())), io.StringIO()
@@ -243,13 +274,47 @@ class Stage:
             call.mind.close()
         return 0, "".join(f"{line}\n" for key in answer for line in _field(key, answer[key]))
 
+    def _press(self, words: str, given: str | None) -> tuple[int, str]:
+        keys, terminal = iter((given or "").splitlines()), _Terminal()
+
+        def pressed(echo: bool = False) -> str:
+            for key in keys:
+                if not key.startswith("$ "):
+                    terminal.write(f"‹{key}›\n")
+                    return _CONTROL.sub(lambda match: chr(ord(match[1]) - 64), key)
+                assert self._in_shell(key[2:], "") == (0, "")
+            raise EOFError
+
+        def screen(*_: object, **__: object) -> TerminalScreen:
+            return TerminalScreen(colour=False, width=100, height=500)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("click.getchar", pressed)
+            patch.setattr("mimo.rendering.results.screen_for", screen)
+            patch.setattr("mimo.cli.guided.screen_for", screen)
+            patch.setattr(sys, "stdin", terminal)
+            with redirect_stdout(terminal), redirect_stderr(terminal):
+                status = main(shlex.split(words)[1:], open=self.open)
+        printed = terminal.getvalue().replace("\r\x1b[K", "")
+        return status, printed.replace("\a", "‹bell›\n")
+
     def _hook(self, words: str, given: str | None) -> tuple[int, str]:
-        moment, _, fields = words.partition(" ")
-        named = {"session_id": "s", "cwd": str(Path.cwd()), "hook_event_name": moment}
-        event, home = recognised(named | json.loads(fields or "{}")), home_of(os.environ)
+        name, _, fields = words.partition(" ")
+        common = {"session_id": "s1", "cwd": str(Path.cwd()), "hook_event_name": name}
+        event = recognised(common | json.loads(fields or "{}"), os.environ.get("CLIENT", ""))
         assert event is not None
+        home = home_of(os.environ)
         answer = react(event, home=home, now=self.clock(), environ=os.environ) or {}
-        return 0, "".join(f"{text}\n" for text in answer.get("hookSpecificOutput", answer).values())
+        answer |= answer.pop("hookSpecificOutput", {})
+        notes = answer.pop("additionalContext", "").splitlines()
+        shown = [line for line in notes if not line.startswith(("<mind-context", "</mind-context"))]
+        shown += [f"{key}: {value}" for key, value in answer.items() if key != "hookEventName"]
+        return 0, "".join(f"{line}\n" for line in shown)
+
+    def _export(self, words: str, given: str | None) -> tuple[int, str]:
+        name, _, value = words.partition("=")
+        self.exported[name] = value
+        return 0, ""
 
     def _later(self, words: str, given: str | None) -> tuple[int, str]:
         number, unit = words.split()
@@ -262,7 +327,7 @@ class Stage:
         path = Path(words[2:])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(given or "", encoding="utf-8")
-        self._set_times()
+        self._set_times({})
         return 0, ""
 
     def _masked(self, printed: str) -> str:
@@ -305,7 +370,12 @@ def stage(
     randomness: Callable[[int], bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Stage:
-    """A stage in the project, in which git works as Ann, unless a repository names another user."""
+    """A stage in the project, in which git works as Ann, unless a repository names another user.
+
+    A program `mind`, which does nothing, is on the PATH.
+    """
+    program = script(project.parent / "bin" / "mind", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     monkeypatch.chdir(project)
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")

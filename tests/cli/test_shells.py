@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import struct
-import subprocess
 import sys
 import termios
 import time
@@ -21,7 +20,7 @@ import pytest
 from mimo.features.upkeep.completion import FILES, SCRIPTS, Shell
 from mimo.text.clean import SEQUENCES
 from tests.conftest import git
-from tests.kit import repository
+from tests.kit import repository, run
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 30.0
@@ -225,22 +224,17 @@ def test_bash_leaves_a_word_that_is_not_safe_within_the_open_quotes(
 
 
 @pytest.fixture
-def team(project: Path) -> Path:
+def team(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in git with a few memories, a tag and a document."""
     repository(project)
-    add = ["-m", "mimo", "add"]
+    monkeypatch.chdir(project)
+    jwt = "Use JWT with refresh tokens", "--type", "decision", "--topic", "auth_strategy"
     for words in (
-        ["Use JWT with refresh tokens", "--type", "decision", "--topic", "auth_strategy"],
-        ["Green tea; $(touch pwned)\x1b[31m 'is' \"warm\"", "--tag", "tea"],
-        ["White tea is pale", "--tag", "tea"],
+        jwt,
+        ("Green tea; $(touch pwned)\x1b[31m 'is' \"warm\"", "--tag", "tea"),
+        ("White tea is pale", "--tag", "tea"),
     ):
-        subprocess.run(
-            [sys.executable, *add, *words],
-            cwd=project,
-            check=True,
-            capture_output=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
+        run(None, "add", *words)
     (project / "GUIDE.md").write_text("Guide\n", encoding="utf-8")
     git(project, "add", "GUIDE.md", ".mind")
     git(project, "commit", "-qm", "Add a guide")

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -17,7 +18,7 @@ from mimo.data.sqlite import Connection
 from mimo.features.hooks import command, exposure, scene
 from mimo.memory.model import Kind
 from mimo.operations import overview, saving
-from tests.kit import environment
+from tests.kit import environment, repository
 
 
 def run(
@@ -120,23 +121,41 @@ BROKEN = {
     "lone surrogates": b'{"hook_event_name": "UserPromptSubmit", "prompt": "\\ud800", "cwd": "."}',
     "wrong types": b'{"hook_event_name": 7, "cwd": [], "session_id": {}, "tool_input": "x"}',
     "an unknown event": b'{"hook_event_name": "Whatever", "cwd": "/"}',
-    "too much": b'{"hook_event_name": "UserPromptSubmit", "prompt": "' + b"x" * (1 << 20) + b'"}',
 }
+
+
+@pytest.fixture
+def answered(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., bytes]:
+    """Returns a function that answers bytes in this process, and returns what is printed."""
+
+    def answer(data: bytes, client: str = "claude-code", **variables: str) -> bytes:
+        with monkeypatch.context() as patched:
+            patched.setattr(command, "_read", lambda _: data)
+            for name, value in variables.items():
+                patched.setenv(name, value)
+            assert command.main([client]) == 0
+        printed = capfdbinary.readouterr()
+        assert printed.err == b""
+        return printed.out
+
+    return answer
 
 
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
 def test_broken_input_exits_with_0_and_prints_nothing(
-    filled: Call, project: Path, data: bytes
+    filled: Call, answered: Callable[..., bytes], data: bytes
 ) -> None:
-    done = run(data, "claude-code", cwd=project)
-
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert answered(data) == b""
     assert logged(filled).count("\n") <= 1
 
 
 def test_a_failure_is_a_line_in_the_log(filled: Call, project: Path) -> None:
-    run(b"{broken", cwd=project)
-    run(BROKEN["too much"], cwd=project)
+    prompt = b'{"hook_event_name": "UserPromptSubmit", "prompt": "' + b"x" * (1 << 20) + b'"}'
+    for data in (b"{broken", prompt):
+        done = run(data, "claude-code", cwd=project)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
     first, second = logged(filled).splitlines()
     assert "failed: DataError: line 1, column 2: expecting property name" in first
@@ -185,33 +204,24 @@ def test_a_prompt_of_nearly_a_mebibyte_is_answered(filled: Call, project: Path) 
     assert exposure.read(project) is not None
 
 
-@pytest.mark.req("001-23")
-def test_outside_a_project_nothing_is_printed_or_created(tmp_path: Path) -> None:
-    nowhere = tmp_path / "nowhere"
-    nowhere.mkdir()
-    done = run(payload(nowhere, "SessionStart", source="startup"), cwd=nowhere)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert list(nowhere.iterdir()) == []
-
-
 @pytest.mark.parametrize("other", ["/proc/nowhere", "/dev/null/home", ""])
-def test_an_unusable_home_is_not_an_error(filled: Call, project: Path, other: str) -> None:
+def test_an_unusable_home_is_not_an_error(
+    filled: Call, project: Path, answered: Callable[..., bytes], other: str
+) -> None:
     data = payload(project, "SessionStart", source="startup")
-    done = run(data, cwd=project, MIND_HOME=other, HOME="/proc/nowhere")
-    assert (done.returncode, done.stderr) == (0, b"")
+    answered(data, MIND_HOME=other, HOME="/proc/nowhere")
 
 
-def test_in_a_read_only_project_only_the_start_is_answered(filled: Call, project: Path) -> None:
-    subprocess.run(["git", "init", "--quiet", project], check=True)
+def test_in_a_read_only_project_only_the_start_is_answered(
+    filled: Call, project: Path, answered: Callable[..., bytes]
+) -> None:
+    repository(project)
     filled.mind.trust.approve(record.place.digest for record in overview.everything(filled))
     local = project / ".mind" / ".local"
     local.rename(project / "aside")
     local.write_text("a file in its place", encoding="utf-8")
-    start = run(payload(project, "SessionStart", source="startup"), cwd=project)
-    prompt = run(payload(project, "UserPromptSubmit", prompt="use JWT for auth?"), cwd=project)
-    assert (start.returncode, prompt.returncode) == (0, 0)
-    assert b"Use JWT for auth" in start.stdout
-    assert prompt.stdout == b""
+    assert b"Use JWT for auth" in answered(payload(project, "SessionStart", source="startup"))
+    assert answered(payload(project, "UserPromptSubmit", prompt="use JWT for auth?")) == b""
     assert "no answer" in logged(filled)
 
 
@@ -221,13 +231,6 @@ def test_concurrent_hooks_give_a_note_once(filled: Call, project: Path) -> None:
         done = list(pool.map(lambda _: run(data, cwd=project), range(4)))
     assert [process.returncode for process in done] == [0] * 4
     assert sum(b"Use JWT" in process.stdout for process in done) == 1
-
-
-def test_unreadable_settings_are_not_an_error(filled: Call, project: Path) -> None:
-    (filled.mind.home / "config.toml").write_text("[hook\n", encoding="utf-8")
-    done = run(payload(project, "SessionStart", source="startup"), cwd=project)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert list(json.loads(done.stdout)) == ["systemMessage"]
 
 
 @pytest.mark.attack("a lock delays a hook")
@@ -262,10 +265,9 @@ def test_help_describes_the_command(project: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["COPILOT_PROJECT_DIR", "GEMINI_PROJECT_DIR"])
 def test_a_client_that_runs_the_hooks_of_another_is_answered_in_its_own_format(
-    filled: Call, project: Path, variable: str
+    filled: Call, project: Path, answered: Callable[..., bytes], variable: str
 ) -> None:
     start = payload(project, "SessionStart", source="startup", timestamp="2026-11-20T15:30:00Z")
-    done = run(start, "claude-code", cwd=project, **{variable: str(project)})
-    answer = json.loads(done.stdout)
+    answer = json.loads(answered(start, **{variable: str(project)}))
     given = answer if variable.startswith("COPILOT") else answer["hookSpecificOutput"]
     assert "Use JWT for auth" in given["additionalContext"]

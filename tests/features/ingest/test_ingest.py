@@ -9,24 +9,19 @@ from dataclasses import replace
 
 import pytest
 
-from mimo.call import Call
 from mimo.data import files
 from mimo.errors import (
     AmbiguousId,
-    Conflict,
-    FileTooLarge,
     Invalid,
     NotFound,
-    SandboxViolation,
     SecretDetected,
     StorageFailed,
-    TooManyChunks,
 )
 from mimo.features import ingest
 from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
-from mimo.memory.model import Kind, Problem
-from mimo.operations import finding, freshness, lookup, overview, refresh, removing, saving
+from mimo.memory.model import Kind
+from mimo.operations import finding, freshness, lookup, overview, refresh, removing
 from mimo.project.sandbox import Sandbox
 from tests import privacy_fakes
 from tests.kit import acting_as, with_console
@@ -132,92 +127,9 @@ def test_json_and_yaml_are_kept_as_they_are(call, project, name):
     assert lookup.one(call, id_).memory.content == text
 
 
-def test_the_same_content_twice_is_recognised(call, project):
-    put(project, "guide.md")
-    first = one(call, "guide.md")
-    before = (project / first.file).read_bytes()
-    again = one(call, "guide.md")
-    assert (again.is_known, again.ids, again.strategy) == (True, first.ids, first.strategy)
-    assert (project / first.file).read_bytes() == before
-    removing.remove(call, first.ids[1])
-    assert one(call, "./guide.md").ids == (first.ids[0], first.ids[2])
-
-
-def test_force_or_another_strategy_ingests_it_again(call, project):
-    put(project, "guide.md")
-    first = one(call, "guide.md")
-    forced = one(call, "guide.md", force=True)
-    assert (forced.is_known, forced.replaced, forced.ids) == (False, 3, first.ids)
-    whole = Chunking(strategy=Strategy.WHOLE)
-    assert len(one(call, "guide.md", chunking=whole).ids) == 1
-    assert one(call, "guide.md", chunking=whole).is_known
-    assert one(call, "guide.md").is_known
-    assert one(call, "guide.md").strategy is Strategy.WHOLE
-
-
-def test_a_changed_file_replaces_its_own_chunks_and_no_others(call, project):
-    put(project, "guide.md")
-    put(project, "other.txt", "Words of another file.")
-    first, other = one(call, "guide.md"), one(call, "other.txt")
-    put(project, "guide.md", "# Guide\n\nNothing but a few new words.\n")
-    changed = one(call, "guide.md")
-    assert (changed.replaced, changed.source_id) == (3, first.source_id)
-    assert contents(call) == [
-        "# Guide\n\nNothing but a few new words.",
-        "Words of another file.",
-    ]
-    put(project, "guide.md", "short")
-    assert one(call, "guide.md").ids == ()
-    assert [r.parent for r in overview.everything(call)] == [other.source_id]
-
-
-def test_a_moved_source_is_still_known(call, project):
-    put(project, "guide.md")
-    first = one(call, "guide.md")
-    (project / first.file).rename(project / ".mind/sources/my-guide.md")
-    assert one(call, "guide.md").is_known
-    put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
-    assert len(one(call, "guide.md").ids) == 4
-    assert finding.total(call) == 4
-    assert [path.name for path in (project / ".mind/sources").iterdir()] == [
-        f"{first.source_id}.md"
-    ]
-
-
-@pytest.mark.req("000-89")
-def test_too_many_chunks_store_nothing(call, project):
-    put(project, "many.txt", "\n\n".join(f"paragraph {n}" for n in range(1001)))
-    with pytest.raises(TooManyChunks, match=r"1,001 \(max: 1,000\)"):
-        one(call, "many.txt")
-    assert finding.total(call) == 0
-    (project / ".mind/config.toml").write_text("[ingest]\nmax_chunks = 1001\n")
-    assert len(one(Call(call.mind.reopened()), "many.txt").ids) == 1001
-
-
 def test_short_chunks_do_not_count(call, project):
     put(project, "many.txt", "\n\n".join(["a"] * 2000 + ["words that are long enough"] * 1000))
     assert len(one(call, "many.txt").ids) == 1000
-
-
-@pytest.mark.req("000-88")
-def test_a_file_that_is_too_large_stores_nothing(call, project):
-    put(project, "large.txt", "x" * (10 * 1024 * 1024 + 1))
-    with pytest.raises(FileTooLarge, match=r"10,485,761 bytes \(max: 10,485,760 bytes\)"):
-        one(call, "large.txt")
-    assert finding.total(call) == 0
-    (project / ".mind/config.toml").write_text("[ingest]\nmax_bytes = 20\n")
-    smaller = Call(call.mind.reopened())
-    put(project, "small.txt", "x" * 21)
-    with pytest.raises(FileTooLarge):
-        one(smaller, "small.txt")
-    put(project, "small.txt", "x" * 20)
-    assert len(one(smaller, "small.txt").ids) == 1
-
-
-def test_a_byte_order_mark_is_removed(call, project):
-    put(project, "a.json", b"\xef\xbb\xbf" + b'{"key": "value"}')
-    (id_,) = one(call, "a.json").ids
-    assert lookup.one(call, id_).memory.content == '{"key": "value"}'
 
 
 @pytest.mark.attack("secret in the name of a folder")
@@ -252,13 +164,6 @@ def test_files_of_git_are_never_ingested(call, project, name):
     assert ingested == ({"words.md"} if name == "." else set())
 
 
-def test_a_folder_of_git_is_one_refusal(call, project):
-    put(project, ".git/config", "x")
-    put(project, ".git/hooks/a.md")
-    (refused,) = take(call, ".git").files
-    assert "belongs to git" in str(refused.refusal)
-
-
 def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(call, project):
     put(project, ".git.md", GUIDE)
     taken = one(call, ".git.md")
@@ -270,53 +175,15 @@ def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(call, project):
     assert "secret" not in planted.read_text("utf-8")
 
 
-@pytest.mark.attack("endless loop by a pulled header")
-def test_a_pulled_source_with_wrong_options_is_reported_and_can_be_ingested_again(call, project):
-    put(project, "guide.md")
-    planted = project / one(call, "guide.md", chunking=Chunking(chunk_size=500)).file
-    planted.write_text(planted.read_text().replace("chunk_size: 500", "chunk_size: 0"))
-    put(project, "guide.md", GUIDE + "More.\n")
-    (report,) = update_files(call, ["."], Options()).files
-    assert "has missing or wrong options" in str(report.refusal)
-    assert one(call, "guide.md").replaced
-
-
-def test_a_folder_is_ingested_file_by_file(call, project):
+def test_the_progress_of_a_folder_counts_its_files(call, project):
     put(project, "docs/a.md")
     put(project, "docs/b.txt", "Words of a text file.")
-    put(project, "docs/c.png", b"\x89PNG\r\n\0\0")
-    put(project, "docs/d.md", b"\xff" * 20)
     seen = []
-    call = with_console(call, progress=lambda *step: seen.append(step))
-    report = take(call, "docs")
+    report = take(with_console(call, progress=lambda *step: seen.append(step)), "docs")
     assert not report.is_single
-    assert [(file.path, len(file.ids)) for file in report.files] == [
-        ("docs/a.md", 3),
-        ("docs/b.txt", 1),
-        ("docs/c.png", 0),
-        ("docs/d.md", 0),
-    ]
-    assert [file.refusal is None for file in report.files] == [True, True, False, False]
     assert [step for step in seen if step[0] == "Ingesting"] == [
-        ("Ingesting", number, 4) for number in range(1, 5)
-    ]
-    assert finding.total(call) == 4
-    again = take(call, "docs/a*", "docs/b.txt", "docs").files
-    assert [file.is_known for file in again] == [True, True, False, False]
-
-
-def test_one_wrong_name_does_not_keep_the_others_out(call, project):
-    put(project, "a.txt", "Words of a text file.")
-    report = take(call, "none.txt", "a.txt", "a.txt")
-    assert [(file.path, file.is_named) for file in report.files] == [
-        ("none.txt", True),
-        ("a.txt", True),
-    ]
-    assert isinstance(report.files[0].refusal, NotFound)
-    with pytest.raises(NotFound, match="nothing to ingest"):
-        take(call, "*.none")
-    with pytest.raises(NotFound, match=r"`none.txt` does not exist"):
-        take(call, "none.txt")
+        ("Ingesting", 1, 2), ("Ingesting", 2, 2)
+    ]  # fmt: skip
 
 
 def test_an_unreadable_file_does_not_prevent_the_others(call, project, monkeypatch):
@@ -452,19 +319,6 @@ def test_a_dry_run_writes_nothing(call, project):
 
 
 @pytest.mark.attack("private text in git")
-@pytest.mark.parametrize("name", ["guide.md", "."])
-def test_an_unchanged_shared_source_becomes_private(call, project, name):
-    os.utime(put(project, "guide.md"), (10**9, 10**9))
-    public = one(call, "guide.md")
-
-    (private,) = ingest_files(call, [name], Options(private=True)).files
-
-    assert private.file == f".mind/private/sources/{public.source_id}.md"
-    assert not (project / public.file).exists()
-    assert one(call, "guide.md", private=True).is_known
-
-
-@pytest.mark.attack("private text in git")
 def test_a_source_whose_shared_file_stays_does_not_become_private(call, project, monkeypatch):
     put(project, "guide.md")
     public = one(call, "guide.md")
@@ -483,17 +337,6 @@ def test_a_source_whose_shared_file_stays_does_not_become_private(call, project,
 
     assert "private" in one(call, "guide.md", private=True).file
     assert not (project / public.file).exists()
-
-
-def test_private_chunks_stay_private(call, project):
-    put(project, "guide.md")
-    public = one(call, "guide.md")
-    private = one(call, "guide.md", private=True, force=True)
-    assert private.file == f".mind/private/sources/{public.source_id}.md"
-    assert not (project / public.file).exists()
-    assert finding.total(call) == 3
-    put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
-    assert one(call, "guide.md").file == private.file
 
 
 def test_chunks_go_one_by_one_and_all_at_once(call, project):
@@ -531,75 +374,12 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(call, project):
         lookup.source(call, "sou", surely=True)
 
 
-def test_a_chunk_is_a_copy_and_can_not_be_edited(call, project):
-    put(project, "guide.md")
-    record = lookup.one(call, one(call, "guide.md").ids[0])
-    for change in (
-        lambda: saving.edit(call, record, importance=0.9),
-        lambda: saving.rewrite(call, record, "words"),
-        lambda: saving.file_text(call, record),
-    ):
-        with pytest.raises(Invalid, match="part of an ingested file"):
-            change()
-
-
-def test_a_broken_file_of_a_source_is_reported_and_never_overwritten(call, project):
-    put(project, "guide.md")
-    taken = one(call, "guide.md")
-    path = project / taken.file
-    broken = path.read_text().replace("chunk 2 lines", "chunk two lines")
-    path.write_text(broken)
-    assert isinstance(call.mind.store.read(taken.file), Problem)
-    with pytest.raises(Conflict, match="is in the way: the marker of a chunk"):
-        one(call, "guide.md")
-    assert path.read_text() == broken
-    assert [problem.path for problem in refresh.problems(call)] == [taken.file]
-
-
-def test_a_file_edited_by_hand_is_read_as_it_is(call, project):
-    put(project, "guide.md")
-    taken = one(call, "guide.md")
-    path = project / taken.file
-    path.write_text(path.read_text().replace("then wait", "then rest"))
-    refresh.refresh(call)
-    assert "then rest" in lookup.one(call, taken.ids[1]).memory.content
-    assert len(lookup.one(call, taken.ids[0]).memory.content.splitlines()) == 3
-
-
 class TestAgents:
     """An agent reads the project alone, and approves nothing that others wrote."""
 
     @pytest.fixture
     def agent(self, call):
         return acting_as(call, "claude-code")
-
-    @pytest.mark.req("000-90")
-    @pytest.mark.parametrize("name", ["../secret.md", "/etc/hostname", "../*.md", ".."])
-    @pytest.mark.attack("path out of the sandbox")
-    def test_the_project_is_the_sandbox_of_an_agent(self, agent, project, name):
-        put(project.parent, "secret.md")
-        with pytest.raises(SandboxViolation):
-            one(agent, name)
-
-    def test_a_person_may_ingest_any_file(self, call, project):
-        put(project.parent, "notes/guide.md")
-        taken = one(call, "../notes/guide.md")
-        assert lookup.one(call, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
-
-    @pytest.mark.req("000-90")
-    @pytest.mark.attack("path out of the sandbox")
-    def test_a_sandbox_that_is_set_binds_both(self, call, agent, project):
-        put(project, "docs/in.md")
-        put(project, "out.md")
-        put(project, "docs-evil/out.md")
-        (project / "docs/link.md").symlink_to(project / "out.md")
-        for view in (call, agent):
-            view.mind.environ = {"SANDBOX_DIR": str(project / "docs")}
-            for name in ("out.md", "docs-evil/out.md", "docs/../out.md", "docs/link.md"):
-                with pytest.raises(SandboxViolation):
-                    take(view, str(project / name))
-        assert one(call, "docs/in.md").path == "docs/in.md"
-        assert one(agent, "in.md").is_known
 
     def test_names_begin_at_the_project(self, agent, project, tmp_path, monkeypatch):
         put(project, "docs/guide.md")
@@ -719,17 +499,6 @@ def test_options_that_are_left_out_stay_unless_that_would_approve_them(
     assert source.chunking.strategy is (Strategy.PARAGRAPHS if is_kept else Strategy.MARKDOWN)
     kept = (source.chunking, source.importance, source.type, source.metadata)
     assert (kept == (by_size, 0.9, Kind.PLAN, {"n": 1})) is is_kept
-
-
-def test_an_option_that_is_given_replaces_that_of_the_last_time(call, project):
-    guide = put(project, "guide.md")
-    one(call, "guide.md", tags=("tea",), importance=0.9)
-    guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
-
-    one(call, "guide.md", tags=("mint",), chunking=Chunking(strategy=Strategy.WHOLE))
-
-    (chunk,) = overview.everything(call)
-    assert (chunk.memory.tags, chunk.memory.importance) == (("mint",), 0.9)
 
 
 def test_the_texts_of_written_files_are_not_kept_in_memory(call, project):

@@ -43,7 +43,7 @@ def test_the_right_memory_of_the_story_is_first(story: Path, question: str, titl
     assert not first.weak
 
 
-def test_the_demo_shows_a_question_the_agents_note_and_the_pitfall(call: Call) -> None:
+def test_the_demo_shows_the_question_the_note_and_the_pitfall_on_one_screen(call: Call) -> None:
     result = demo.demo(call)
     asked, hooked, checked = (step.output for step in result.steps)
 
@@ -53,12 +53,8 @@ def test_the_demo_shows_a_question_the_agents_note_and_the_pitfall(call: Call) -
     assert Path(result.project).is_dir()
     assert not (call.mind.home / "memories").exists()
 
-
-def test_the_demo_fits_a_screen() -> None:
     screen = PlainScreen()
-    result = demo.demo(Call(Mind(home=Path(), project=None)))
     show_on(screen, result)
     lines = "\n".join(screen._lines).replace(str(Path(result.project).parent), "mind-demo-abcdefgh")
     rows = [row for line in lines.splitlines() for row in wrap(line, 80) or [""]]
-
     assert len(rows) <= _SCREEN, lines

@@ -60,43 +60,6 @@ def edit(memory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return run
 
 
-def test_an_edit_changes_the_file_and_search_results(
-    edit: Any, memory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert edit("text = text.replace('JWT', 'PASETO')") == 0
-
-    assert memory.read_text(encoding="utf-8") == TEXT.replace("JWT", "PASETO")
-    capsys.readouterr()
-    assert main(["search", "PASETO"]) == 0
-    assert capsys.readouterr().out.startswith("aaaaaa  Use PASETO")
-
-
-def test_an_edit_by_topic_stays_with_the_memory_that_was_opened(edit: Any, memory: Path) -> None:
-    """Even if the editor gives the topic to another decision meanwhile."""
-    text = TEXT.replace("tags:", "topic: login\ntags:")
-    memory.write_text(text, encoding="utf-8")
-    other = memory.with_name("decision_login_20261102_bbbbbb.md")
-    newer = text.replace(IDENTITY, other.stem).replace(
-        "tags:", f"links: [{{to: {IDENTITY}, type: supersedes}}]\ntags:"
-    )
-    write = f"pathlib.Path({str(other)!r}).write_text({newer!r}); "
-
-    assert edit(f"{write}text = text.replace('JWT', 'PASETO')", "login") == 0
-
-    assert memory.read_text(encoding="utf-8") == text.replace("JWT", "PASETO")
-    assert other.read_text(encoding="utf-8") == newer
-
-
-def test_an_edit_without_changes_writes_nothing(
-    edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert edit("") == 0
-
-    assert memory.read_text(encoding="utf-8") == TEXT
-    assert capsys.readouterr() == ("", "note: nothing changed\n")
-    assert not list(tmp_path.glob("mind-*/draft.md"))
-
-
 def test_an_interrupt_is_left_to_the_editor(edit: Any, memory: Path) -> None:
     """Ctrl-C reaches both; an editor such as `ed` stays open, and its text is stored later."""
     interrupt = "import os, signal; os.kill(os.getppid(), signal.SIGINT)"
@@ -105,40 +68,6 @@ def test_an_interrupt_is_left_to_the_editor(edit: Any, memory: Path) -> None:
 
     assert memory.read_text(encoding="utf-8") == TEXT.replace("JWT", "PASETO")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "path.unlink(); sys.exit()",
-        "path.unlink(); path.mkdir(); sys.exit()",
-        "import shutil; shutil.rmtree(path.parent); sys.exit()",
-    ],
-)
-def test_an_editor_may_remove_the_draft(
-    edit: Any, memory: Path, capsys: pytest.CaptureFixture[str], line: str
-) -> None:
-    assert edit(line) == 2
-
-    assert memory.read_text(encoding="utf-8") == TEXT
-    message = capsys.readouterr().err
-    assert message.startswith("error: the editor left no file at ")
-    assert message.endswith("\nhint: nothing was changed\n")
-
-
-@pytest.mark.parametrize("editor", ["'unbalanced", "/no/such/editor"])
-def test_an_editor_that_can_not_be_started_is_reported(
-    edit: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], editor: str
-) -> None:
-    edit("")
-    capsys.readouterr()
-    monkeypatch.setenv("VISUAL", editor)
-
-    assert main(["edit", "aaaaaa"]) == 2
-
-    message = capsys.readouterr().err
-    assert message.startswith("error: the editor failed: ")
-    assert message.endswith("\nhint: set $EDITOR; nothing was changed\n")
 
 
 def test_a_draft_that_cant_be_written_is_reported(
@@ -151,18 +80,6 @@ def test_a_draft_that_cant_be_written_is_reported(
     assert edit("") == 1
     message = capsys.readouterr().err
     assert "can't write `the draft`" in message
-
-
-def test_a_blank_editor_counts_as_unset(
-    edit: Any, monkeypatch: pytest.MonkeyPatch, memory: Path
-) -> None:
-    edit("")
-    script = os.environ["VISUAL"]
-    monkeypatch.setenv("VISUAL", "  ")
-    monkeypatch.setenv("EDITOR", script)
-
-    assert main(["edit", "aaaaaa"]) == 0
-    assert memory.read_text(encoding="utf-8") == TEXT
 
 
 def test_a_typed_secret_is_refused_and_the_text_stays_in_a_draft(
@@ -179,17 +96,6 @@ def test_a_typed_secret_is_refused_and_the_text_stays_in_a_draft(
     assert "`file_text` holds a secret on line 8: github_token" in message
     assert f"your text is in {draft}" in message
     assert token not in message
-
-
-def test_a_refused_text_stays_in_a_draft(
-    edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert edit(f"text = 'x'; pathlib.Path({str(memory)!r}).write_text('other')") == 1
-
-    (draft,) = tmp_path.glob("mind-*/draft.md")
-    assert draft.read_text(encoding="utf-8") == "x"
-    assert f"hint: your text is in {draft}" in capsys.readouterr().err
-    assert memory.read_text(encoding="utf-8") == "other"
 
 
 def test_completions_come_from_the_index(memory: Path) -> None:
@@ -332,41 +238,3 @@ def test_a_character_missing_in_the_encoding_is_escaped(memory: Path) -> None:
 
     assert done.returncode == 0
     assert b"\\ud1a0" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("list", "--when", "gestern"), "give `--from-date` and `--to-date`"),
-        (
-            ("ingest", "a.md", "--chunk-size", "30", "--overlap", "40"),
-            "`--overlap` must be less than `--chunk-size`",
-        ),
-        (("scan", "--all"), "`--all` goes with `--staged` or `--history`"),
-        (("undo", "--list", "--purge"), "`--list`, `--purge` and `--dry-run` or `--force`"),
-    ],
-)
-def test_errors_of_commands_name_options_as_they_are_typed(
-    call: Call, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words, open=lambda _: call.mind) == 2
-    assert expected in capsys.readouterr().err
-    assert main([*words, "--json"], open=lambda _: call.mind) == 2
-    assert "`--" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("list", "--outcome", "limit"), "`limit` is not an outcome"),
-        (("list", "--type", "limit"), "`limit` is not a type of memory"),
-        (("list", "--type", "fact", "--type", "limit"), "`limit` is not a type of memory"),
-        (("search", "--from", "limit", "tea"), "`limit` is not a date"),
-        (("config", "key"), "`key` is not a setting"),
-    ],
-)
-def test_errors_of_commands_show_values_as_they_were_given(
-    call: Call, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words, open=lambda _: call.mind) == 2
-    assert f"error: {expected}" in capsys.readouterr().err

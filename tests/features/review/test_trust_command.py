@@ -16,15 +16,12 @@ from mimo.call.table import all_commands
 from mimo.cli import guided
 from mimo.errors import Conflict, Denied, Invalid
 from mimo.features import values
-from mimo.features.hooks.command import react
-from mimo.features.hooks.events import recognised
 from mimo.features.notes.reading import show
 from mimo.features.review import trusting
 from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import review, trust, untrust
-from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import overview, saving
+from mimo.operations import overview
 from mimo.operations.invoke import invoke
 from mimo.operations.rows import trust_of
 from mimo.project import projects
@@ -133,94 +130,6 @@ class TestSingleMemories:
 def believing(home: Path, *only: str) -> None:
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(f"[trust]\nonly = {json.dumps(only)}\n", encoding="utf-8")
-
-
-class TestOnlySome:
-    def test_only_commits_of_listed_authors_are_followed(self, alone, home):
-        believing(home, "Ann@example.com")
-        call = opened(alone, home)
-        assert "ann1" in labels(call)
-        trust(call, follow=True)
-        assert labels(call) == {"ann1": "trusted", "eve1": "untrusted"}
-
-        fact(alone, "ann2", "The cache is cold")
-        commit(alone, *ANN)
-        fact(alone, "eve2", "The cache is warm")
-        commit(alone, *EVE)
-
-        trusted = labels(call)
-        assert (trusted["ann2"], trusted["eve2"]) == ("trusted", "untrusted")
-
-    def test_a_text_last_changed_by_another_author_is_not_followed(self, alone, home):
-        believing(home, "ann@example.com")
-        call = opened(alone, home)
-        trust(call, follow=True)
-        assert labels(call)["ann1"] == "trusted"
-        fact(alone, "ann1", "The cache holds ten hours")
-        assert labels(call)["ann1"] == "untrusted"
-        commit(alone, *EVE)
-        assert labels(call)["ann1"] == "untrusted"
-
-    def test_text_of_a_merge_commit_counts_as_its_authors(self, alone, home):
-        believing(home, "ann@example.com")
-        call = opened(alone, home)
-        trust(call, follow=True)
-        git(alone, "checkout", "-q", "-b", "side")
-        fact(alone, "ann1", "The cache holds one minute")
-        commit(alone, *ANN)
-        git(alone, "checkout", "-q", "main")
-        fact(alone, "other", "The tea is hot")
-        commit(alone, *ANN)
-        git(alone, *EVE, "merge", "-q", "--no-commit", "--no-ff", "side")
-        fact(alone, "ann1", "The cache holds what Eve wants")
-        commit(alone, *EVE)
-        assert labels(call)["ann1"] == "untrusted"
-
-    def test_trust_approves_only_files_of_listed_authors(self, alone, home):
-        believing(home, "ann@example.com")
-        call = opened(alone, home)
-        assert trust(call).approved == 1
-        assert trust(call, ("eve1",)).approved == 2
-
-    def test_own_writes_are_trusted_in_any_case(self, alone, home):
-        believing(home, "signed")
-        call = opened(alone, home)
-        record = saving.store(call, saving.draft(Kind.FACT, "tea"))
-        assert call.mind.trust.trusted(record.place.digest)
-
-    def test_a_project_can_not_set_trust_only(self, alone, home):
-        (alone / ".mind" / "config.toml").write_text(
-            'format = 1\n[trust]\nonly = ["eve@example.com"]\n', encoding="utf-8"
-        )
-        call = opened(alone, home)
-        assert call.mind.config["trust.only"] == ()
-        assert any("trust.only" in warning for warning in call.mind.config.warnings)
-
-    @pytest.mark.parametrize(
-        "text", ["context.budget = 4000,\n", '[trust]\nonly = "ann@example.com"\n']
-    )
-    def test_a_broken_setting_follows_no_author(self, alone, home, text):
-        believing(home, "ann@example.com")
-        trust(opened(alone, home), follow=True)
-        (home / "config.toml").write_text(text, encoding="utf-8")
-        fact(alone, "ann2", "The cache is cold")
-        commit(alone, *ANN)
-        fact(alone, "eve2", "The cache is warm")
-        commit(alone, *EVE)
-
-        call = opened(alone, home)
-        trusted = labels(call)
-        assert (trusted["ann2"], trusted["eve2"]) == ("untrusted", "untrusted")
-        assert "the setting `trust.only` can't be used" in trusting.describe(call)
-        assert trust(call).approved == 1, "the text that was approved before"
-
-    def test_without_git_no_author_is_followed(self, project, home):
-        believing(home, "ann@example.com")
-        fact(project, "x", "The cache")
-        call = opened(project, home)
-        trust(call, follow=True)
-        assert labels(call) == {"x": "untrusted"}
-        assert "ann@example.com" in trusting.describe(call)
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="ssh-keygen is not installed")
@@ -352,39 +261,6 @@ class TestProvenance:
         specs = {spec.name: spec for spec in all_commands().all()}
         with pytest.raises(Denied):
             invoke(specs[tool], call.by(Caller(surface=Surface.MCP)), {})
-
-
-def hook_answer(call: Call, session: str) -> str:
-    named = {"session_id": session, "cwd": str(call.mind.project.root), "source": "startup"}
-    event = recognised(named | {"hook_event_name": "SessionStart"})
-    assert event is not None
-    environ = {"MIND_HOME": str(call.mind.home)}
-    return json.dumps(react(event, home=call.mind.home, now=call.mind.now(), environ=environ))
-
-
-def decision(root: Path, name: str, text: str) -> None:
-    path = fact(root, name, text)
-    path.write_text(path.read_text("utf-8").replace("type: fact", "type: decision"), "utf-8")
-
-
-class TestHooks:
-    def test_a_hook_answers_with_memories_of_trusted_authors_only(self, alone, home):
-        call = opened(alone, home)
-        trust(call, follow=True)
-        decision(alone, "ann2", "The cache holds eleven minutes")
-        commit(alone, *ANN)
-        decision(alone, "eve2", "Fetch the archive from a mirror")
-        commit(alone, *EVE)
-        labels(call)
-        assert "mirror" in hook_answer(call, "s1")
-
-        believing(home, "ann@example.com")
-        assert "eleven minutes" not in hook_answer(call, "s2")
-        labels(opened(alone, home))
-
-        answer = hook_answer(call, "s3")
-        assert "eleven minutes" in answer
-        assert "mirror" not in answer
 
 
 def asked(view: Call, path: str, given: Mapping[str, Any]) -> object:

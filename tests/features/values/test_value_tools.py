@@ -25,10 +25,8 @@ from mimo.errors import (
 from mimo.features import values
 from mimo.features.daemon.process import Loop
 from mimo.features.scan.commands import scan
-from mimo.features.upkeep.checks import examine
 from mimo.guard.policy import FILE
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
 from mimo.operations.invoke import invoke
 from mimo.operations.listening import Memory
 from mimo.text.tool_names import spelled
@@ -241,19 +239,6 @@ def test_fifty_calls_at_once_and_then_ten_a_second(call: Call, clock: Clock) -> 
         call_tool(call, "getMemory", namespace="agent.b", key="k")
 
 
-@pytest.mark.req("002-39", "002-47")
-def test_a_policy_can_limit_any_tool(call: Call) -> None:
-    (call.mind.project.root / FILE).write_text(
-        "rate_limits: {tools: {mind_search: {sustained: 1, burst: 2}}}\n", encoding="utf-8"
-    )
-
-    for _ in range(2):
-        call_tool(call, "mind_search", query="tea")
-    with pytest.raises(RateLimited):
-        call_tool(call, "mind_search", query="tea")
-    call_tool(call, "mind_list")
-
-
 @pytest.mark.req("002-39")
 def test_a_resource_is_no_way_around_the_policy(call: Call) -> None:
     from mimo.server import resources
@@ -271,59 +256,6 @@ def test_a_resource_is_no_way_around_the_policy(call: Call) -> None:
     ):
         with pytest.raises(Denied):
             attempt()
-
-
-def test_values_are_not_memories(call: Call) -> None:
-    fill(call, "agent.a", "tea")
-    (call.mind.folder / "values" / "broken.md").write_text("no value\n", encoding="utf-8")
-    refresh.refresh(call)
-
-    assert finding.listing(call).total == 0
-    assert refresh.problems(call) == ()
-    assert not [path for path in call.mind.store.walk().files if "values" in path]
-
-
-def test_a_value_of_a_clone_is_untrusted_until_approved(call: Call) -> None:
-    from mimo.features.review import trusting
-
-    fill(call, "agent.a", "own")
-    folder = call.mind.folder / "values" / "agent.a"
-    (folder / "strange.md").write_text("---\nvalue: x\n---\n", encoding="utf-8")
-    call.mind.trust.follow(False)
-
-    def label(key: str) -> str:
-        return str(call_tool(call, "getMemory", namespace="agent.a", key=key)["trust"])
-
-    assert (label("own"), label("strange")) == ("trusted", "untrusted")
-    trusting.approve_all(call, follow=False)
-    assert label("strange") == "trusted"
-
-
-def test_the_doctor_reports_a_broken_policy(call: Call) -> None:
-    (call.mind.project.root / FILE).write_text("\nx: 1\n", encoding="utf-8")
-
-    (check,) = [check for check in examine(call) if check.name == "policy"]
-    assert (check.verdict, check.file, check.line) == ("fault", FILE, 2)
-
-
-@pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG", "strong"])
-@pytest.mark.req("002-59")
-def test_every_level_reads_earlier_writes(call: Call, level: str) -> None:
-    fill(call, "agent.a", "k")
-    place = {"namespace": "agent.a", "consistency": level}
-
-    assert call_tool(call, "getMemory", key="k", **place)["value"] == "k"
-    assert call_tool(call, "listMemory", **place)["keys"] == ["k"]
-
-
-@pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG"])
-@pytest.mark.req("002-59")
-def test_a_write_of_any_level_is_in_every_later_answer(call: Call, level: str) -> None:
-    fill(call, "agent.a", "k")
-    place = {"namespace": "agent.a", "key": "k"}
-
-    assert call_tool(call, "putMemory", value=5, consistency=level, **place)["success"] is True
-    assert call_tool(call, "getMemory", consistency="STRONG", **place)["value"] == 5
 
 
 @pytest.mark.req("002-59")

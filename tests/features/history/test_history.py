@@ -74,13 +74,12 @@ def renamed(project, path, name):
     git(project, "commit", "-qm", f"Rename it to {name}")
 
 
-@pytest.mark.parametrize("names", [["other"], ["other", "third"], ["other", "third", "other"]])
-def test_the_log_of_a_removed_memory_follows_its_file(project, call, names):
+def test_the_log_of_a_removed_memory_follows_its_file(project, call):
     git(project, "init", "-q", "-b", "main")
     record = saving.store(call, saving.draft(Kind.FACT, "Staging is reset"))
     sync(call, message="add")
     path = record.place.path
-    for new in names:
+    for new in ("other", "third", "other"):
         renamed(project, path, new)
         path = f".mind/facts/{new}.md"
         saving.edit(call, lookup.one(call, record.memory.id), content=f"Reset by {new}")
@@ -200,25 +199,22 @@ def test_files_with_the_names_of_revisions_hide_no_commit(story, project, call):
     assert revisions.commits_before(project, [NOW.replace(year=2099)])
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("log.showRoot", "false"),
-        ("diff.renames", "false"),
-        ("diff.orderFile", "missing"),
-        ("color.diff", "always"),
-        ("trailer.separators", "="),
-    ],
-)
-def test_no_setting_of_git_changes_an_answer(story, project, call, key, value):
+def test_no_setting_of_git_changes_an_answer(story, project, call):
     path = f".mind/decisions/{story[0]}.md"
     git(project, "mv", path, path.replace(".md", "-moved.md"))
     git(project, "commit", "-qm", "Move it")
     before = (blame(call, story[0]), diff(call, "v1..HEAD"), log(call))
 
-    git(project, "config", key, value)
-
-    assert before == (blame(call, story[0]), diff(call, "v1..HEAD"), log(call))
+    for key, value in {
+        "log.showRoot": "false",
+        "diff.renames": "false",
+        "diff.orderFile": "missing",
+        "color.diff": "always",
+        "trailer.separators": "=",
+    }.items():
+        git(project, "config", key, value)
+        assert before == (blame(call, story[0]), diff(call, "v1..HEAD"), log(call)), key
+        git(project, "config", "--unset", key)
 
 
 def test_the_branch_and_the_last_change_of_a_reftable_are_those_of_git(project, monkeypatch):

@@ -148,6 +148,15 @@ def test_a_version_with_a_part_of_the_changes_of_another_branch_is_not_kept():
     }
 
 
+@pytest.mark.parametrize("base", ["Short.", "Between both."])
+def test_a_side_without_a_change_of_the_text_leaves_the_current_version_of_the_other(base):
+    """Not the longest one, as between two sides that changed it."""
+    chosen = file(body="Short.\n\n## Competing: the text\nLonger than that.")
+    memory, _ = merged(file(body=base), chosen, file("topic: auth\n", body=base))
+    assert (memory.content, memory.topic) == ("Short.", "auth")
+    assert memory.competing == (Version(field="the text", text="Longer than that."),)
+
+
 def test_a_competing_version_that_equals_the_base_is_kept():
     """It competes with a change of it, so it is not contained in a text with that change."""
     ours = file(body="a\n\nb\nnew\n\n## Competing: the text\na\n\nb")

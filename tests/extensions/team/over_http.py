@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -65,9 +65,26 @@ class Served:
         return self.process.returncode, log
 
 
+HURRIED = """
+import sys
+from mimo.__main__ import main
+from mimo.extensions.team import hosting
+from mimo.extensions.team.postgres import connection
+
+hosting.SHARE_SECONDS = connection._AGAIN_SECONDS = 0.2
+sys.exit(main())
+"""
+"""The program `mind` with a shorter wait until it pushes, and asks a database that failed again."""
+
+
 @contextmanager
 def served(
-    home: Path, *args: str, folder: Path | None = None, most_files: int = 0, **env: str
+    home: Path,
+    *args: str,
+    folder: Path | None = None,
+    most_files: int = 0,
+    program: Sequence[str] = ("-m", "mimo"),
+    **env: str,
 ) -> Iterator[Served]:
     """Yields a server of a home with projects, which may open at most so many files."""
     surroundings = {
@@ -81,7 +98,7 @@ def served(
     }
     limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most_files, most_files))
     process = subprocess.Popen(
-        [sys.executable, "-m", "mimo", "mcp", "--http", "0", *args],
+        [sys.executable, *program, "mcp", "--http", "0", *args],
         preexec_fn=limited if most_files else None,  # noqa: PLW1509 - it takes no lock
         env=surroundings | env,
         cwd=folder or home.parent,

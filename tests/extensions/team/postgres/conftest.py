@@ -35,6 +35,12 @@ pytest.importorskip("psycopg", reason="the shared index needs psycopg: run `make
 LOCKED = "locked"
 """The role that needs a password, if a test makes it; `refused` may not connect."""
 
+_TEMPLATE = "prepared"
+"""The database that others are copied from: with pgvector, but without the tables of mind."""
+
+_MEMORY, _ENOUGH = Path("/dev/shm"), 2 << 30  # noqa: S108 - its folders are of this process
+"""The disk in memory of Linux, which is used for servers if so many bytes of it are free."""
+
 USER = "nobody"
 """PostgreSQL refuses to run as root."""
 
@@ -136,20 +142,36 @@ class Postgres:
     def url(self, database: str = "postgres", role: str = "postgres") -> str:
         return f"postgresql://{role}@127.0.0.1:{self.port}/{database}"
 
+    def create(self, name: str) -> None:
+        """Creates a database, with pgvector."""
+        self.execute(f"CREATE DATABASE {name}")
+        self.execute("CREATE EXTENSION vector", name)
+
     def database(self) -> str:
         """Returns the name of a new database, with pgvector."""
         name = f"mind{next(self._names)}"
-        self.create(name)
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
         return name
 
-    def create(self, name: str) -> None:
-        """Creates a database, with pgvector."""
+    def clear(self) -> None:
+        """Drops the databases of a test, which the server would write when it stops."""
+        for (name,) in self.execute("SELECT datname FROM pg_database WHERE NOT datistemplate"):
+            if name not in ("postgres", _TEMPLATE):
+                self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def roles(self, *names: str) -> None:
+        """Creates the roles that are missing."""
+        made = {name for (name,) in self.execute("SELECT rolname FROM pg_roles")}
+        for name in {*names} - made:
+            self.execute(f"CREATE ROLE {name} LOGIN")
+
+    def execute(self, statement: str, database: str = "postgres") -> list[Any]:
+        """Returns the rows of a statement that the owner of the server gives."""
         import psycopg
 
-        with psycopg.connect(self.url(), autocommit=True) as sql:
-            sql.execute(f"CREATE DATABASE {name}".encode())
-        with psycopg.connect(self.url(name), autocommit=True) as sql:
-            sql.execute("CREATE EXTENSION vector")
+        with psycopg.connect(self.url(database), autocommit=True) as sql:
+            done = sql.execute(statement.encode())
+            return done.fetchall() if done.description else []
 
     def _run(self, program: str, *words: object) -> None:
         subprocess.run(
@@ -162,18 +184,22 @@ def as_user() -> dict[str, Any]:
 
 
 @contextmanager
-def _made(kind: str, name: str) -> Iterator[Postgres]:
+def made(kind: str, name: str) -> Iterator[Postgres]:
     """Yields a server that has no files yet, and removes it at the end."""
     binaries(kind)
-    folder = Path("/tmp") / f"mind-postgres-{os.getpid()}-{name}"  # noqa: S108
+    in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH
+    place = _MEMORY if in_memory else Path("/tmp")  # noqa: S108
+    folder = place / f"mind-postgres-{os.getpid()}-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o755)
     if os.geteuid() == 0:
         shutil.chown(folder, USER)
     server = Postgres(kind, folder)
-    yield server
-    server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -183,32 +209,33 @@ def started() -> Iterator[Callable[[str], Postgres]]:
 
         def start(kind: str) -> Postgres:
             if kind not in servers:
-                servers[kind] = server = stack.enter_context(_made(kind, kind))
+                servers[kind] = server = stack.enter_context(made(kind, kind))
                 server.make()
                 server.start()
+                server.create(_TEMPLATE)
             return servers[kind]
 
         yield start
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Tests of how vectors are stored get each version of pgvector, all others the newest."""
-    chosen = {mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")}
-    if "postgres" in metafunc.fixturenames and "postgres" not in chosen:
-        of_vectors = metafunc.module.__name__.endswith(("_contract", "_migrations", "_encodings"))
-        metafunc.parametrize("postgres", KINDS if of_vectors else KINDS[-1:], indirect=True)
+ON_BOTH = pytest.mark.parametrize("postgres", KINDS, indirect=True)
+"""For tests of what differs between the versions of pgvector; all others get the newest."""
 
 
 @pytest.fixture
-def postgres(request: pytest.FixtureRequest, started: Callable[[str], Postgres]) -> Postgres:
-    """The server of a kind."""
-    return started(request.param)
+def postgres(
+    request: pytest.FixtureRequest, started: Callable[[str], Postgres]
+) -> Iterator[Postgres]:
+    """The server of a kind, whose databases are dropped after the test."""
+    server = started(getattr(request, "param", KINDS[-1]))
+    yield server
+    server.clear()
 
 
 @pytest.fixture
 def standby(postgres: Postgres) -> Iterator[Postgres]:
     """A server that follows `postgres`, and can only be read."""
-    with _made(postgres.kind, f"{postgres.kind}-standby") as server:
+    with made(postgres.kind, f"{postgres.kind}-standby") as server:
         server.follow(postgres)
         server.start()
         yield server
@@ -226,10 +253,8 @@ def database(postgres: Postgres) -> str:
     import psycopg
 
     name = postgres.database()
+    postgres.roles("ana", "ben")
     with psycopg.connect(postgres.url(name), autocommit=True) as sql:
-        for role in ("ana", "ben"):
-            if not sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
-                sql.execute(f"CREATE ROLE {role} LOGIN".encode())
         schema.prepare(sql)
     return name
 

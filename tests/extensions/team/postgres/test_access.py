@@ -18,15 +18,12 @@ ROLES = ("ana", "ben", "eve", "team")
 @pytest.fixture
 def database(postgres: Postgres) -> Iterator[tuple[Postgres, str]]:
     name = postgres.database()
+    postgres.roles(*ROLES)
     with psycopg.connect(postgres.url(name), autocommit=True) as sql:
-        for role in ROLES:
-            if not sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
-                sql.execute(f"CREATE ROLE {role} LOGIN".encode())
         sql.execute("GRANT ALL ON SCHEMA public TO PUBLIC")
         schema.prepare(sql)
     yield postgres, name
-    with psycopg.connect(postgres.url(name), autocommit=True) as sql:
-        sql.execute("REVOKE team FROM ben")
+    postgres.execute("REVOKE team FROM ben")
 
 
 @pytest.fixture

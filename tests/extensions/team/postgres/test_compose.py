@@ -20,8 +20,8 @@ from mcp.client import Client
 
 from mimo.extensions.team.http import READY
 from tests.conftest import git
-from tests.extensions.team.over_http import Served, served
-from tests.extensions.team.postgres.conftest import KINDS, USER, Postgres, as_user, binaries
+from tests.extensions.team.over_http import HURRIED, Served, served
+from tests.extensions.team.postgres.conftest import KINDS, USER, Postgres, as_user, made
 from tests.kit import repository
 
 ROOT = Path(__file__).parents[4]
@@ -79,13 +79,9 @@ class Team(NamedTuple):
 @pytest.fixture(scope="module")
 def team(services: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """Starts the services in the order of the file, with this machine's paths and ports."""
-    kind = next(iter(KINDS))
-    binaries(kind)
-    folder = Path("/tmp") / f"mind-compose-{os.getpid()}"  # noqa: S108 - PostgreSQL's user enters it
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in ("home", "git", "secrets", "database"):
-        (folder / name).mkdir(parents=True)
-    folder.chmod(0o755)
+    folder = tmp_path_factory.mktemp("compose")
+    for name in ("home", "git", "secrets"):
+        (folder / name).mkdir()
 
     def here(text: str) -> str:
         for path, name in ((HOME, "home"), (GIT, "git"), (SECRETS, "secrets")):
@@ -104,16 +100,13 @@ def team(services: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
             check=True,
         )
     given = environ("postgres")
-    postgres = Postgres(kind, folder / "database")
-    if os.geteuid() == 0:
-        shutil.chown(postgres.folder, USER)
-    password = folder / "database" / "password"  # The image reads it as root.
-    shutil.copy(given["POSTGRES_PASSWORD_FILE"], password)
-    if os.geteuid() == 0:
-        shutil.chown(password, USER)
-    postgres.make(given["POSTGRES_USER"], "-A", "scram-sha-256", "--pwfile", password)
-    postgres.start()
-    try:
+    with made(KINDS[0], "compose") as postgres:
+        password = postgres.folder / "password"  # The image reads it as root.
+        shutil.copy(given["POSTGRES_PASSWORD_FILE"], password)
+        if os.geteuid() == 0:
+            shutil.chown(password, USER)
+        postgres.make(given["POSTGRES_USER"], "-A", "scram-sha-256", "--pwfile", password)
+        postgres.start()
         mine = environ("mind")
         url = mine["MIND_INDEX_URL"].replace("@postgres/", f"@127.0.0.1:{postgres.port}/")
         mine = {**mine, "MIND_INDEX_URL": url, "MIND_HOME": str(folder / "home")}
@@ -129,14 +122,12 @@ def team(services: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
         words = [word.replace(":6463", ":0") for word in words]
         assert words[0] == "mcp"
         environment: Any = {**mine, "MIND_BACKGROUND": "on"}
-        with served(folder / "home", *words[1:], **environment) as server:
+        hurried = ("-c", HURRIED)
+        with served(folder / "home", *words[1:], program=hurried, **environment) as server:
             server.url = server.url.replace(EVERYWHERE, "127.0.0.1")
             server.base = server.base.replace(EVERYWHERE, "127.0.0.1")
             yield Team(folder, postgres, server, mine)
             assert server.stop()[0] == STOPPED
-    finally:
-        postgres.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_the_file_holds_no_secret_and_publishes_the_server_on_loopback_only(

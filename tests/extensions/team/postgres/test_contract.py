@@ -21,6 +21,7 @@ from mimo.index.search import Source, search
 from mimo.index.tables import Search, Tables
 from mimo.memory.model import Filter, Kind, Link, Memory, Outcome, Place, Record
 from mimo.text.tokens import tokenize
+from tests.extensions.team.postgres.conftest import ON_BOTH
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 COPY = WorkingCopy(
@@ -134,8 +135,8 @@ FILTERS = (
 )
 
 
-QUERIES_OF = [(filter, QUERIES[n % 2 :: 2] if n else QUERIES) for n, filter in enumerate(FILTERS)]
-"""All questions without a filter, and half of them with each filter."""
+QUERIES_OF = [(filter, QUERIES[n % 4 :: 4] if n else QUERIES) for n, filter in enumerate(FILTERS)]
+"""All questions without a filter, and a fourth of them with each filter."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -238,6 +239,7 @@ def test_both_indexes_name_the_same_candidates_in_the_same_order(
                     assert near(other, text, filter) == near(tables, text, filter)
 
 
+@ON_BOTH
 def test_with_an_index_by_nearness_the_answers_stay_the_same(
     server: Server, url: str, local: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

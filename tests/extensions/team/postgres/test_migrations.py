@@ -16,7 +16,7 @@ from mimo.extensions.team.postgres.schema import (
     format_of,
     prepare,
 )
-from tests.extensions.team.postgres.conftest import Postgres
+from tests.extensions.team.postgres.conftest import ON_BOTH, Postgres
 
 CURRENT = len(MIGRATIONS)
 LATER = (*MIGRATIONS, Migration(CURRENT + 1, "ALTER TABLE mind.views ADD COLUMN later int"))
@@ -44,9 +44,7 @@ def has(sql: Any, table: str, column: str) -> bool:
 
 def as_(role: str, postgres: Postgres, name: str) -> Any:
     """Connects as a role that may connect and do nothing else."""
-    with psycopg.connect(postgres.url(name), autocommit=True) as sql:
-        if not sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
-            sql.execute(f"CREATE ROLE {role} LOGIN".encode())
+    postgres.roles(role)
     return psycopg.connect(postgres.url(name, role), autocommit=True)
 
 
@@ -54,6 +52,7 @@ def test_the_formats_have_the_numbers_of_their_places() -> None:
     assert [migration.number for migration in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
 
 
+@ON_BOTH
 def test_tables_are_made_once_and_brought_to_a_later_format(sql: Any) -> None:
     assert format_of(sql) == 0
     with pytest.raises(StorageFailed, match="no tables"):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mimo.call import Call, Caller, Surface
+from mimo.call import Call
 from mimo.cli.main import main
 from mimo.data import disk
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
@@ -14,7 +14,7 @@ from mimo.features.history.commands import sync
 from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import committing, removing, saving, syncing
+from mimo.operations import committing, saving, syncing
 from mimo.project import commit, projects
 from mimo.project.git import complaint
 from mimo.project.init import init
@@ -42,71 +42,6 @@ def opened(root, home):
     return Call(
         Mind(home=home, project=projects.explicit(root, home), clock=lambda: NOW, environ={})
     )
-
-
-def test_only_the_memory_is_committed_and_what_is_staged_stays_staged(repository, call):
-    remember(call)
-    (repository / "app.py").write_text("x = 2\n", encoding="utf-8")
-    git(repository, "add", "app.py")
-    (repository / "new.py").write_text("", encoding="utf-8")
-
-    done = sync(call)
-
-    files = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
-    assert all(name.startswith(".mind/") for name in files)
-    assert len(files) == len(done.files) == 5
-    assert git(repository, "status", "--short") == "M  app.py\n?? new.py"
-    assert done.commit == git(repository, "rev-parse", "--short", "HEAD")
-    assert sync(call).commit is None
-
-
-def test_the_commit_message_names_the_memories_and_their_authors(repository, call):
-    sync(call)
-    record = remember(call, "Use sessions", by="claude-code")
-
-    assert sync(call).message == (
-        "memory: remembered decision: Use sessions\n\nRemembered-by: claude-code\n"
-    )
-
-    removing.remove(call, record.memory.id)
-    remember(call, "One\n\nmore")
-    message = sync(call).message
-    assert message == (
-        "memory: 1 remembered, 1 removed\n\nRemembered:\n- decision: One\n\nRemoved:\n"
-        f"- {record.memory.id}\n"
-    )
-    assert git(repository, "log", "-1", "--format=%B") == message.strip()
-
-
-def test_private_memories_and_the_index_are_never_committed(repository, call):
-    note = saving.draft(Kind.FACT, "Nobody else's")
-    saving.store(call, note, private=True)
-    sync(call)
-    tracked = git(repository, "ls-files", ".mind").splitlines()
-    assert not [name for name in tracked if "private" in name or ".index" in name]
-
-
-def test_a_dry_run_commits_nothing(repository, call):
-    remember(call)
-    before = git(repository, "status", "--short")
-
-    done = sync(call, dry_run=True, message="mine")
-
-    assert (done.commit, done.message, done.dry_run) == (None, "mine", True)
-    assert git(repository, "status", "--short") == before
-
-
-def test_a_refusing_git_hook_stops_the_commit_and_is_quoted(repository, call):
-    hook = repository / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n", encoding="utf-8")
-    hook.chmod(0o755)
-    remember(call)
-
-    with pytest.raises(StorageFailed, match="no commits on Friday"):
-        sync(call)
-
-    assert git(repository, "log", "--format=%s") == "app"
 
 
 def refuse(repository):
@@ -158,19 +93,6 @@ def test_a_failed_commit_leaves_the_index_as_it_was(repository, call, is_first):
     assert "app.py" not in seen
 
 
-def test_a_removed_memory_is_not_published_after_a_failed_commit(repository, call):
-    hook = refuse(repository)
-    secret = remember(call, "A note to purge")
-    with pytest.raises(StorageFailed):
-        sync(call)
-    removing.remove(call, secret.memory.id)
-    hook.unlink()
-    (repository / "code.py").write_text("", encoding="utf-8")
-    git(repository, "add", "code.py")
-    git(repository, "commit", "-qm", "mine")
-    assert git(repository, "show", "--name-only", "--format=") == "code.py"
-
-
 def test_a_killed_commit_leaves_no_text_in_the_index(repository, call, monkeypatch):
     record = remember(call)
     monkeypatch.setattr(commit, "_take_back", lambda *_: None)
@@ -210,34 +132,6 @@ def test_a_commit_below_the_top_of_the_repository_that_fails_changes_no_index(re
     with pytest.raises(StorageFailed):
         sync(call)
     assert staged(repository) == before
-
-
-def test_what_is_staged_of_an_unchanged_or_missing_memory_is_unstaged(repository, call):
-    """The files equal the last commit, so there is nothing to commit, and nothing is staged."""
-    kept = remember(call)
-    sync(call)
-    text = (repository / kept.place.path).read_text(encoding="utf-8")
-    (repository / kept.place.path).write_text("Other words\n", encoding="utf-8")
-    lost = remember(call, "Lost")
-    git(repository, "add", ".mind")
-    (repository / kept.place.path).write_text(text, encoding="utf-8")
-    (repository / lost.place.path).unlink()
-    assert sync(call).commit is None
-    assert git(repository, "status", "--short") == ""
-
-
-def test_a_commit_is_signed_where_commits_are_signed(repository, call, tmp_path):
-    program = tmp_path / "sign"
-    program.write_text(
-        "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n"
-        "echo '-----BEGIN PGP SIGNATURE-----'\necho x\necho '-----END PGP SIGNATURE-----'\n",
-        encoding="utf-8",
-    )
-    program.chmod(0o755)
-    git(repository, "config", "commit.gpgsign", "true")
-    git(repository, "config", "gpg.program", str(program))
-    sync(call)
-    assert "gpgsig -----BEGIN PGP" in git(repository, "cat-file", "commit", "HEAD")
 
 
 @pytest.mark.parametrize(
@@ -299,29 +193,6 @@ def test_it_refuses_during_a_bisect(repository, call, home):
     assert sync(call).commit
 
 
-def test_a_file_with_a_backslash_in_its_name_does_not_hold_up_the_others(repository, call):
-    written = remember(call)
-    odd = put(repository / ".mind/facts/a\\b.md", "A note\n")
-    done = sync(call)
-    assert odd.name in (done.notice or "")
-    assert written.place.path in git(repository, "show", "--name-only", "HEAD")
-
-
-def test_the_reason_of_git_not_to_use_a_repository_is_reported(repository, call):
-    with (repository / ".git/config").open("a") as settings:
-        settings.write("[broken\n")
-    with pytest.raises(Invalid, match=r"git: .*bad config"):
-        sync(call)
-    with pytest.raises(Invalid, match=r"git diff: .*bad config"):
-        scan(call, staged=True)
-
-
-def test_a_memory_that_git_ignores_is_reported(repository, call):
-    (repository / ".gitignore").write_text(".mind\n", encoding="utf-8")
-    with pytest.raises(Invalid, match="git ignores"):
-        sync(call)
-
-
 @pytest.mark.parametrize("place", [".gitignore", ".git/info/exclude", ".mind/.gitignore"])
 def test_memories_that_git_ignores_are_named_with_the_rule(repository, call, place):
     with (repository / place).open("a", encoding="utf-8") as file:
@@ -334,35 +205,6 @@ def test_memories_that_git_ignores_are_named_with_the_rule(repository, call, pla
         assert f" of {place})" in warning
     (repository / place).write_text("*.bak\n", encoding="utf-8")
     assert syncing.ignored(repository) is None
-
-
-def test_a_commit_of_settings_alone_remembers_nothing(repository, call):
-    assert (sync(call).message or "").startswith("memory: 4 added")
-
-
-def test_a_memory_outside_of_a_sparse_checkout_is_reported(repository, call):
-    sync(call)
-    git(repository, "sparse-checkout", "set", "--no-cone", "/app.py", "/.mind/config.toml")
-    remember(call)
-    with pytest.raises(StorageFailed, match="outside of this sparse checkout") as raised:
-        sync(call)
-    assert "`git sparse-checkout add .mind`" in raised.value.hint
-    git(repository, "sparse-checkout", "add", ".mind")
-    assert sync(call).commit
-
-
-def test_a_secret_in_a_file_is_not_committed(repository, call):
-    key = "AKIA" + "QW7RT2PL5ZX6NB4K"
-    put(repository / ".mind" / "facts" / "aws.md", f"The key is {key}\n")
-
-    with pytest.raises(SecretDetected) as refused:
-        sync(call)
-
-    assert ".mind/facts/aws.md" in str(refused.value)
-    assert key not in str(refused.value)
-    assert git(repository, "log", "--format=%s") == "app"
-
-    assert sync(call.by(Caller(surface=Surface.CLI, allows_secrets=True))).commit
 
 
 KEY = "AKIA" + "QW7RT2PL5ZX6NB4K"
@@ -390,43 +232,6 @@ def test_what_a_scan_reports_is_not_committed(repository, call, monkeypatch, nam
     for history in (False, True):
         (row,) = scan(call, history=history).found
         assert row.kind in ("password", "aws_access_key")
-
-
-def test_it_works_on_a_detached_head(repository, call):
-    git(repository, "checkout", "-q", "--detach")
-    done = sync(call)
-    assert done.commit
-    assert done.branch is None
-    assert done.notice == (
-        "HEAD is detached, so this commit is on no branch; `git switch -c NAME` keeps it"
-    )
-    with pytest.raises(Invalid, match="no branch"):
-        sync(call, push=True)
-
-
-def test_it_works_in_a_worktree(repository, call, home, tmp_path):
-    sync(call)
-    tree = tmp_path / "tree"
-    git(repository, "worktree", "add", "-q", "-b", "other", str(tree))
-    other = opened(tree, home)
-    record = remember(other)
-
-    assert opened(repository, home).mind.trust.trusted(record.place.digest)
-    assert sync(other).branch == "other"
-    assert git(repository, "log", "-1", "--format=%s", "main") != git(
-        tree, "log", "-1", "--format=%s"
-    )
-
-
-def test_it_works_in_a_folder_of_the_repository_and_in_a_submodule(repository, home, tmp_path):
-    inner = repository / "services" / "api"
-    inner.mkdir(parents=True)
-    init(inner, home, now=NOW)
-    assert sync(opened(inner, home)).commit
-    git(repository, "submodule", "--quiet", "add", str(repository), "library")
-    init(repository / "library", home, now=NOW)
-    assert sync(opened(repository / "library", home)).commit
-    assert git(repository, "log", "-1", "--format=%s").startswith("memory: ")
 
 
 def test_it_works_in_a_shallow_clone_and_inside_a_hook(
@@ -491,22 +296,6 @@ def bob(repository, call, home, tmp_path):
     return opened(tmp_path / "bob", home)
 
 
-def test_two_users_share_their_memories(bob, call, tmp_path):
-    remember(bob, "Bob's")
-    assert sync(bob, push=True).pushed
-    remember(call, "Ann's")
-
-    done = sync(call, pull=True, push=True)
-
-    assert done.pulled
-    assert done.pushed
-    sync(bob, pull=True)
-    titles = {
-        path.read_text().split("\n")[-2] for path in (tmp_path / "bob/.mind/decisions").iterdir()
-    }
-    assert titles == {"Bob's", "Ann's"}
-
-
 @pytest.mark.parametrize("key", ["pull.rebase", "branch.main.rebase"])
 def test_a_pull_rebases_if_git_is_set_so(bob, call, repository, key):
     remember(bob, "Bob's")
@@ -562,25 +351,6 @@ def test_a_merge_of_the_program_that_conflicts_names_the_files(bob, call, reposi
     assert not git(repository, "status", "--porcelain", "--untracked-files=no")
 
 
-def test_a_pull_that_git_refuses_shows_its_reason(bob, call, repository):
-    names = ["a.txt"]
-    conflicting(bob, call, repository, names)
-    git(repository, "reset", "-q", "--hard", "HEAD~1")
-    (repository / "a.txt").write_text("not committed\n", encoding="utf-8")
-
-    with pytest.raises(StorageFailed, match="git pull: The following untracked") as raised:
-        sync(call, pull=True)
-
-    assert raised.value.hint == "`a.txt`; Please move or remove them before you merge."
-
-
-def test_a_pull_is_summarised_by_the_number_of_its_files(bob, call, capsys):
-    remember(bob, "Bob's")
-    sync(bob, push=True)
-    assert main(["sync", "--pull"], open=lambda _: call.mind) == 0
-    assert "pulled: 1 file changed, " in capsys.readouterr().out
-
-
 def test_the_advice_of_git_is_whole(bob, repository, call):
     remember(call)
     git(repository, "checkout", "-q", "-b", "idea")
@@ -609,59 +379,6 @@ def test_empty_lines_in_the_advice_of_git_are_left_out(repository, call, empty):
         sync(call)
 
     assert raised.value.hint == "you need to either: `git merge --no-ff` or:"
-
-
-def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, call):
-    hook = repository / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho no commit today >&2\nexit 1\n", encoding="utf-8")
-    hook.chmod(0o755)
-    git(repository, "config", "core.autocrlf", "true")
-    remember(call)
-
-    with pytest.raises(StorageFailed, match="git commit: no commit today"):
-        sync(call)
-
-
-@pytest.mark.parametrize(
-    ("lines", "reason", "hint"),
-    [
-        (
-            (
-                "[WARNING] Unstaged files detected.",
-                "[INFO] Stashing unstaged files to /cache/patch1.",
-                "trim spaces....................Passed",
-                "fix............................Failed",
-                "- hook id: fix",
-                "- files were modified by this hook",
-                "scan.......(no files to check)Skipped",
-                "[INFO] Restored changes from /cache/patch1.",
-            ),
-            "git commit: the hook `fix` failed",
-            "- hook id: fix; - files were modified by this hook",
-        ),
-        (
-            (
-                "[ERROR] Your pre-commit configuration is unstaged.",
-                "`git add .pre-commit-config.yaml` to fix this.",
-            ),
-            "git commit: Your pre-commit configuration is unstaged.",
-            "`git add .pre-commit-config.yaml` to fix this.",
-        ),
-    ],
-)
-def test_the_reason_of_the_program_pre_commit_is_reported(repository, call, lines, reason, hint):
-    hook = repository / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    printed = "\n".join(lines)
-    hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{printed}\nEND\nexit 1\n", encoding="utf-8")
-    hook.chmod(0o755)
-    remember(call)
-
-    with pytest.raises(StorageFailed) as raised:
-        sync(call)
-
-    assert (raised.value.message, raised.value.hint) == (reason, hint)
 
 
 def test_long_lines_of_a_hook_are_read_without_backtracking():
@@ -728,34 +445,6 @@ def test_a_sync_names_a_lock_of_git_that_stays(repository, call, monkeypatch):
         sync(call)
     assert caught.value.details["path"] == str(lock)
     assert "remove the file" in (caught.value.hint or "")
-
-
-def test_a_removal_that_is_staged_already_is_committed(repository, call):
-    record = remember(call)
-    sync(call)
-    git(repository, "rm", "--quiet", record.place.path)
-    kept = remember(call, "Use sessions")
-
-    assert sync(call).commit
-    committed = git(repository, "show", "--name-status", "--format=", "HEAD").splitlines()
-    assert {*committed} == {f"A\t{kept.place.path}", f"D\t{record.place.path}"}
-    assert sync(call).commit is None
-
-
-def test_links_and_files_too_large_to_search_are_left_out_and_named(repository, call):
-    record = remember(call)
-    (repository / "AGENTS.md").write_text("Run make\n", "utf-8")
-    (call.mind.folder / "AGENTS.md").symlink_to("../AGENTS.md")
-    with (call.mind.folder / "dump.bin").open("wb") as file:
-        file.truncate(disk.STATE_BYTES + 1)
-
-    done = sync(call)
-    assert record.place.path in git(repository, "ls-files", ".mind")
-    left_out = "`.mind/AGENTS.md`, `.mind/dump.bin` can't be committed by mind"
-    assert left_out in str(done.notice)
-    again = sync(call)
-    assert again.commit is None
-    assert left_out in str(again.notice)
 
 
 def test_a_file_that_another_process_takes_out_of_the_index_is_left_out(
@@ -878,23 +567,6 @@ def test_git_has_staged_what_a_hook_staged(repository, call, hook, expected):
     assert git(repository, "status", "--short", ".mind").strip() == expected.strip().replace(
         "$f", path
     )
-
-
-def test_what_is_staged_after_the_commit_stays_staged(repository, call):
-    sync(call)
-    path = remember(call).place.path
-    (repository / ".git/hooks").mkdir(exist_ok=True)
-    script = repository / ".git/hooks/post-commit"
-    script.write_text(f"#!/bin/sh\necho more >> {path}\ngit add {path}\n", encoding="utf-8")
-    script.chmod(0o755)
-    assert sync(call).commit
-    assert git(repository, "status", "--short", ".mind") == f"M  {path}"
-
-
-def test_a_message_that_begins_with_the_sign_of_a_comment_is_kept(repository, call):
-    git(repository, "config", "commit.cleanup", "strip")
-    sync(call, message="#12 fix")
-    assert git(repository, "log", "-1", "--format=%s") == "#12 fix"
 
 
 @pytest.mark.parametrize("stages", [False, True])

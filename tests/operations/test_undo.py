@@ -2,10 +2,8 @@
 
 import errno
 import os
-import shutil
 import sqlite3
 import stat
-import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +22,6 @@ from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
-from mimo.operations.undoing import Action
 from mimo.project.init import init
 from mimo.project.projects import explicit
 from mimo.project.trash import Trash
@@ -60,23 +57,6 @@ def rename(call: Call, id: str, path: str) -> None:
 
 def path_of(call: Call, id: str) -> Path:
     return call.mind.project.root / lookup.one(call, id).place.path
-
-
-def test_a_removed_memory_comes_back_and_goes_again(call: Call) -> None:
-    id_ = added(call)
-    before = contents(call)
-    removed = do(call, "rm", id=id_)
-    assert removed.undo is not None
-
-    undone = do(call, "undo")
-    assert [(record.action, record.changed) for record in undone.files] == [(Action.RESTORE, False)]
-    assert contents(call) == before
-    assert lookup.one(call, id_).memory.content == "Staging is reset"
-    do(call, "undo")
-    with pytest.raises(NotFound):
-        lookup.one(call, id_)
-    do(call, "undo")
-    assert contents(call) == before
 
 
 def test_an_undo_ends_the_approval_that_a_decision_supersedes_and_a_redo_restores_it(
@@ -172,18 +152,6 @@ def reviews(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 
-def test_a_restored_value_replaces_the_temporary_one(call: Call) -> None:
-    place = {"namespace": "agent.u", "key": "K"}
-    do(call, "value put", **place, value="permanent")
-    do(call, "value put", **place, value="temporary", ttl_seconds=600)
-    do(call, "value put", **place | {"key": "other"}, value="stays", ttl_seconds=600)
-
-    do(call, "undo")
-
-    assert do(call, "value get", **place).value == "permanent"
-    assert do(call, "value get", **place | {"key": "other"}).value == "stays"
-
-
 def test_an_import_and_its_rollback_are_undone(call: Call, tmp_path: Path) -> None:
     from tests.mama_databases import example
 
@@ -198,43 +166,6 @@ def test_an_import_and_its_rollback_are_undone(call: Call, tmp_path: Path) -> No
     assert contents(call) == imported
     do(call, "import mama", db=str(database), rollback=True)
     assert contents(call) == before
-
-
-def test_one_command_is_one_change_newest_first(call: Call, clock: Clock) -> None:
-    first, second = added(call, "One"), added(call, "Two")
-    clock.forward(minutes=1)
-    do(call, "rm", id=first)
-    rows = do(call, "undo", list=True).changes
-
-    assert [(row.command, len(row.files), row.undone) for row in rows] == [
-        ("rm", 1, False),
-        ("add", 1, False),
-        ("add", 1, False),
-    ]
-    do(call, "undo", id=rows[0].id)
-    rows = do(call, "undo", list=True).changes
-    assert [(row.command, row.undone) for row in rows[:2]] == [("undo", False), ("rm", True)]
-    assert rows[0].undoes == rows[1].id
-    assert second in do(call, "undo", list=True, limit=4).changes[-2].files[0]
-
-
-def test_a_file_that_changed_since_is_not_overwritten(call: Call) -> None:
-    id_ = added(call)
-    do(call, "edit", id=id_, importance=0.9)
-    change = do(call, "undo", list=True).changes[0].id
-    path = path_of(call, id_)
-    by_hand = path.read_bytes() + b"By hand.\n"
-    path.write_bytes(by_hand)
-
-    with pytest.raises(Conflict, match="has changed since `mind edit`") as refused:
-        do(call, "undo")
-    assert "--force" in (refused.value.hint or "")
-    assert path.read_bytes() == by_hand
-
-    do(call, "undo", id=change, force=True)
-    assert b"By hand" not in path.read_bytes()
-    do(call, "undo")
-    assert path.read_bytes() == by_hand
 
 
 def refusing_second(asked: list[Path], fail: Callable[[], None]) -> Callable[..., None]:
@@ -322,24 +253,6 @@ def test_a_later_change_of_the_file_is_named(call: Call) -> None:
     do(call, "undo", id=later.id)
     do(call, "undo", id=first.id)
     assert lookup.one(call, id_).memory.importance == 0.5
-
-
-def test_an_empty_id_names_no_change(call: Call) -> None:
-    do(call, "add", content="Tea is green")
-
-    with pytest.raises(NotFound, match="trash has no ``"):
-        do(call, "undo", id="")
-
-
-def test_a_dry_run_changes_nothing(call: Call) -> None:
-    id_ = added(call)
-    do(call, "rm", id=id_)
-    before = contents(call)
-    shown = do(call, "undo", dry_run=True)
-
-    assert (shown.dry_run, shown.redo, shown.files[0].action) == (True, None, Action.RESTORE)
-    assert contents(call) == before
-    assert len(do(call, "undo", list=True).changes) == 2
 
 
 def test_a_change_is_not_undone_twice(call: Call) -> None:
@@ -452,17 +365,6 @@ def test_a_private_memory_is_private_in_the_trash_and_after(call: Call) -> None:
     assert lookup.one(call, id_).place.private
 
 
-def test_purge_leaves_nothing_in_the_trash(call: Call) -> None:
-    other, id_ = added(call, "Harmless"), added(call, "Hunter2 and more")
-    do(call, "edit", id=id_, content="Hunter2 and much more")
-    removed = do(call, "rm", id=id_, purge=True)
-
-    assert removed.undo is None
-    trash = call.mind.folder / ".local" / "trash"
-    assert all(b"Hunter2" not in path.read_bytes() for path in trash.iterdir())
-    assert do(call, "undo", list=True).changes[0].files == (f".mind/facts/{other}.md",)
-
-
 @pytest.mark.attack("undo copies of other files lost")
 def test_purge_keeps_the_copies_of_other_files_of_that_name(call: Call) -> None:
     for folder in ("facts", "decisions"):
@@ -489,18 +391,6 @@ def test_purge_finds_the_copies_at_an_earlier_path(call: Call) -> None:
 
     assert do(call, "undo", list=True).changes == ()
     assert not list((call.mind.folder / ".local" / "trash").iterdir())
-
-
-def test_purge_reports_another_file_with_the_id(call: Call) -> None:
-    id_ = added(call, "Hunter2 and more")
-    place = f".mind/private/facts/{id_}.md"
-    (copy := call.mind.project.root / place).parent.mkdir(parents=True)
-    copy.write_bytes(path_of(call, id_).read_bytes())
-
-    notice = do(call, "rm", id=id_, purge=True).notice
-    assert notice == f"{place} has the same id: repeat the command to purge it too"
-    assert do(call, "rm", id=id_, purge=True).notice is None
-    assert not copy.exists()
 
 
 def holding(call: Call, *words: bytes) -> list[Path]:
@@ -569,49 +459,6 @@ def test_purge_reports_that_another_process_reads_the_index(
     assert holding(call, b"swordfish") == []
 
 
-def test_a_purged_change_leaves_no_copy_in_any_file(call: Call) -> None:
-    added(call, "Swordfish opens the door")
-    do(call, "undo")
-    kept = added(call, "Harmless")
-    do(call, "edit", id=kept, content="Harmless without a herring")
-    do(call, "undo")
-    do(call, "undo", id="all", purge=True)
-    assert holding(call, b"swordfish", b"herring") == []
-    assert kept in (call.mind.folder / ".local" / "events.jsonl").read_text("utf-8")
-
-
-def test_purge_removes_the_note_from_claude_md_and_its_copies(call: Call) -> None:
-    notes = call.mind.project.root / "CLAUDE.md"
-    notes.write_text("Our rules\n", "utf-8")
-    swordfish, kept = added(call, "Swordfish opens the door. Ask Ann"), added(call, "Tea at five")
-    do(call, "context write")
-    do(call, "edit", id=kept, content="Tea is at six")
-    do(call, "context write")
-    notice = do(call, "rm", id=swordfish, purge=True).notice
-    assert notice.startswith("its lines in CLAUDE.md were removed")
-    assert "Tea is at six" in notes.read_text("utf-8")
-    assert notes.read_text("utf-8").endswith("Our rules\n")
-    do(call, "edit", id=kept, content="Tea is at seven")
-    assert do(call, "context write").files[0].changed
-    assert holding(call, b"swordfish") == []
-
-    other = added(call, "Herring opens the cellar")
-    notes.write_text(notes.read_text("utf-8") + "Remember: HERRING opens the *cellar*!\n", "utf-8")
-    notice = do(call, "rm", id=other, purge=True).notice
-    assert notice == "CLAUDE.md may still have its text: remove it by hand"
-
-
-def test_purge_removes_quotes_of_an_earlier_version_and_in_any_language(call: Call) -> None:
-    notes = call.mind.project.root / "CLAUDE.md"
-    id_, korean = added(call, "Swordfish opens the door"), added(call, "비밀번호")
-    do(call, "context write")
-    do(call, "edit", id=id_, content="The door is shut")
-    assert do(call, "rm", id=korean, purge=True).notice
-    assert do(call, "rm", id=id_, purge=True).notice
-    assert "Swordfish" not in notes.read_text("utf-8")
-    assert holding(call, b"swordfish", "비밀번호".encode()) == []
-
-
 @pytest.fixture
 def repository(project: Path, ann: None) -> Path:
     kit.repository(project)
@@ -626,23 +473,6 @@ def published(repository: Path) -> str:
     return git(repository, "log", "-p", "--format=")
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_purge_unstages_the_text(repository: Path, call: Call, is_first: bool) -> None:
-    if not is_first:
-        git(repository, "commit", "-qm", "app")
-    id_, other = added(call, "Hunter2 and more"), added(call, "Harmless")
-    git(repository, "add", "-A")
-    removed = do(call, "rm", id=id_, purge=True)
-    assert removed.notice == f"git had the text staged; it was unstaged: .mind/facts/{id_}.md"
-    changes = published(repository)
-    assert "Hunter2" not in changes
-    assert other in changes
-    last = git(repository, "rev-parse", "--short", "HEAD")
-    notice = do(call, "rm", id=other, purge=True).notice
-    assert notice == f"git's history keeps it, such as in {last}: revoke a secret"
-    assert do(call, "rm", id=added(call, "New"), purge=True).notice is None
-
-
 def test_purge_unstages_a_later_text_and_the_text_at_another_path(
     repository: Path, call: Call
 ) -> None:
@@ -655,21 +485,6 @@ def test_purge_unstages_a_later_text_and_the_text_at_another_path(
     do(call, "rm", id=id_, purge=True)
     assert "Hunter2" not in published(repository)
     assert git(repository, "status", "--short") == f"D .mind/facts/{id_}.md"
-
-
-def test_purge_in_a_folder_of_a_repository_unstages_the_text(repository: Path, home: Path) -> None:
-    inner = repository / "services" / "api"
-    inner.mkdir(parents=True)
-    init(inner, home, now=NOW)
-    call = Call(Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={}))
-    id_ = added(call, "Harmless")
-    git(repository, "add", "-A")
-    git(repository, "commit", "-qm", "memory")
-    do(call, "edit", id=id_, content="Hunter2 and more")
-    git(repository, "add", "-A")
-    do(call, "rm", id=id_, purge=True)
-    assert "Hunter2" not in published(repository)
-    assert git(repository, "ls-files").count("/.mind/facts/") == 1
 
 
 @pytest.mark.parametrize("folder", [".", "services/api"])
@@ -696,17 +511,6 @@ def test_purge_unstages_the_notes_that_quote_the_memory(
     assert "Swordfish" not in shown
     assert "x = 2" in shown
     assert "Our rules" in notes.read_text("utf-8") or is_first
-
-
-def test_purge_keeps_notes_staged_that_do_not_quote_the_memory(
-    repository: Path, call: Call
-) -> None:
-    added(call, "Tea is at five")
-    do(call, "context write")
-    git(repository, "add", "-A")
-    id_ = added(call, "Swordfish opens the door")
-    assert do(call, "rm", id=id_, purge=True).notice is None
-    assert "Tea is at five" in git(repository, "show", ":CLAUDE.md")
 
 
 def test_a_purged_change_unstages_its_text_in_the_notes(repository: Path, call: Call) -> None:
@@ -772,31 +576,6 @@ def test_single_changes_and_all_are_purged(call: Call) -> None:
         do(call, "undo")
 
 
-def test_scan_looks_into_the_trash(call: Call) -> None:
-    token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-    id_ = added(call)
-    path = path_of(call, id_)
-    path.write_text(path.read_text("utf-8") + f"The token is {token}\n", "utf-8")
-    do(call, "rm", id=id_)
-
-    (secret,) = do(call, "scan").found
-    assert (secret.kind, secret.file) == ("github_token", f".mind/facts/{id_}.md")
-    do(call, "undo", id=secret.trash, purge=True)
-    assert do(call, "scan").clean
-
-
-def test_nothing_in_the_trash_is_found_or_staged(call: Call) -> None:
-    kit.repository(call.mind.project.root)
-    do(call, "rm", id=added(call, "Xylophone in the trash"))
-
-    assert not [row for row in do(call, "search", query="xylophone").results if "Xylo" in row.title]
-    listed = subprocess.run(
-        ["git", "status", "--porcelain", "-uall"], cwd=call.mind.project.root, check=True,
-        capture_output=True, encoding="utf-8",
-    ).stdout  # fmt: skip
-    assert ".local" not in listed
-
-
 def test_the_oldest_changes_go_when_the_trash_is_full_or_old(call: Call, clock: Clock) -> None:
     config = put(call.mind.home / "config.toml", "[trash]\nmegabytes = 1\ndays = 10\n")
     call = Call(call.mind.reopened())
@@ -852,22 +631,6 @@ def test_a_command_that_fails_leaves_no_entry(call: Call, monkeypatch: pytest.Mo
 
 def _full(path: Path, **_: object) -> None:
     raise OSError(28, "No space left on device", str(path))
-
-
-def test_the_trash_works_without_git_and_for_another_process(call: Call, home: Path) -> None:
-    do(call, "rm", id=added(call))
-    other = Call(Mind.open(call.mind.project.root, environ={"MIND_HOME": str(home), **os.environ}))
-    assert not shutil.which("git") or not (call.mind.project.root / ".git").exists()
-    assert do(other, "undo").files[0].action is Action.RESTORE
-
-
-def test_an_undo_is_in_the_events(call: Call) -> None:
-    do(call, "rm", id=added(call))
-    do(call, "undo")
-    last = call.mind.events.read()[0][-1]
-    assert (last.name, last.metadata["command"], last.measurements["files"]) == (
-        "mimo.undo", "rm", 1,
-    )  # fmt: skip
 
 
 def test_outside_of_a_command_nothing_is_recorded(call: Call) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.spec import Spec
 from mimo.call.table import all_commands
 from mimo.cli.main import main
 from mimo.frozen import replace
@@ -71,6 +72,11 @@ def do(call: Call, path: str, by: Caller | str | None = None, /, **arguments: An
     if not isinstance(by, Caller):
         by = Caller(surface=Surface.MCP if by else Surface.CLI, name=by)
     return invoke(all_commands().at(path), call.by(by), arguments)
+
+
+def is_of_core(spec: Spec) -> bool:
+    """Returns whether a command is of the core, not of an extension."""
+    return spec.function.__module__.startswith("mimo.features.")
 
 
 def acting_as(call: Call, name: str | None, **parts: Any) -> Call:

@@ -93,7 +93,8 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
 def test_the_summaries_are_those_of_the_commands() -> None:
     commands = all_commands()
 
-    assert {path: commands.at(path).summary for path in commands.modules} == SUMMARIES
+    summaries = {path: commands.at(path).summary for path in commands.modules}
+    assert summaries.items() <= SUMMARIES.items()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from mimo.call.schema import input_schema, listed_output, output_schema
 from mimo.call.spec import Param, Spec, singular
 from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.extensions.team import tokens
 from mimo.features.daemon import Running, process
 from mimo.memory.changes import unreviewed
 from mimo.mind import Mind
@@ -37,7 +36,12 @@ from tests.conftest import git
 from tests.kit import put, repository
 
 REGISTRY = all_commands()
-SPECS = REGISTRY.all()
+SPECS = [
+    # Without an extension, there is no format that `mind import` could read.
+    spec
+    for spec in REGISTRY.all()
+    if kit.is_of_core(spec) and spec.key != "mind_import"
+]
 TOOLS = REGISTRY.tools()
 
 AUTH = "decision_auth_20261101_aaaaaa"
@@ -51,7 +55,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "memory.stats": {},
     "memory.decay_check": {"threshold": 0.9},
     "mind_search": {"query": "JWT tokens", "types": ["decision"]},
-    "mind_search_org": {"query": "JWT tokens"},
     "ingest": {"path": "docs/api.md", "tags": ["api"], "chunk_size": 60, "metadata": {"team": "x"}},
     "mind_add": {"content": "Never deploy on a Friday", "type": "insight", "private": True},
     "save/decision": {
@@ -128,9 +131,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_index": {},
     "mind_projects": {},
     "mind_projects_forget": {},
-    "mind_token_add": {"name": "Ben", "email": "ben@example.com"},
-    "mind_token_list": {},
-    "mind_token_rm": {"name": "Ann"},
     "mind_link": {"id": CACHE, "other": AUTH, "type": "implements"},
     "procedure_runs": {"limit": 3},
     "mind_doctor": {},
@@ -159,7 +159,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_uninstall": {"client": "codex"},
     "mind_module_install": {},
     "mind_module_list": {},
-    "mind_import": {"source": "../old/memory.jsonl", "dry_run": True},
     "mind_import_mama": {"db": "../old/mama.db", "dry_run": True},
     "mind_demo": {},
     "mind_completion": {"shell": "bash"},
@@ -169,10 +168,6 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "daemon_status": {},
     "daemon_logs": {"lines": 5},
     "daemon_run": {},
-    "mind_browse": {"query": "rate limit"},
-    "mind_web": {"port": 8123},
-    "mind_report": {"file": "report.html"},
-    "mind_export": {"output": "memories.jsonl"},
     "store_fact": {"content": "The API limit is 50 a second", "category": "fact"},
     "search_vibes": {"query": "auth"},
     "recall_decision": {"topic": "auth"},
@@ -213,6 +208,7 @@ The cache holds ten minutes.
 DOCUMENT = "# API\n\nAsk politely, with a token.\n\n## Limits\n\nA hundred calls a minute.\n"
 
 Fresh = Callable[[], Call]
+Example = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -234,8 +230,7 @@ def fresh(
     stdin = io.TextIOWrapper(io.BytesIO(b""))
     stdin.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stdin", stdin)
-    # A real daemon and a real viewer have tests of their own.
-    monkeypatch.setattr("mimo.extensions.web.serving.serve", lambda _, port, __: f"port {port}")
+    # A real daemon has tests of its own.
     running = Running(pid=1, started=clock(), watching=())
     monkeypatch.setattr(process, "start", lambda _: (running, False))
     monkeypatch.setattr(process, "stop", lambda _: running)
@@ -245,8 +240,6 @@ def fresh(
     monkeypatch.setattr(time, "time_ns", lambda: later)
     monkeypatch.setattr("mimo.project.trash.suffix", lambda _: "same")
     mama_databases.make(tmp_path / "old" / "mama.db", decisions=[mama_databases.decision("a")])
-    entity = '{"type": "entity", "name": "Ana", "observations": ["Owns payments"]}'
-    (tmp_path / "old" / "memory.jsonl").write_text(entity, encoding="utf-8")
     root = tmp_path / "shop"
 
     def make() -> Call:
@@ -274,11 +267,6 @@ def fresh(
             "## Competing: the text\nHot brew\n"
         )
         (root / ".mind" / "facts" / "new.md").write_text(new, encoding="utf-8")
-        digest = tokens.digest_of("x")
-        ann = tokens.Member(
-            name="Ann", email="ann@example.com", scope=tokens.Scope.READ, digest=digest
-        )
-        tokens.write(home / tokens.FILE, [ann])
         monkeypatch.chdir(root)
         return _with_procedures(
             Call(
@@ -363,16 +351,12 @@ def over_mcp(call: Call, spec: Spec, arguments: dict[str, Any]) -> Any:
     return kit.client(call, talk)
 
 
-def keyed(specs: Any) -> list[Any]:
-    return [pytest.param(spec, id=spec.key) for spec in specs]
+def keyed(specs: Any, examples: Any = EXAMPLES) -> list[Any]:
+    return [pytest.param(spec, examples[spec.key], id=spec.key) for spec in specs]
 
 
 BOTH = [spec for spec in SPECS if spec.surfaces is Surface.BOTH]
-ON_A_TERMINAL = ("mind_browse",)
-"""Commands that are refused in a pipe; tests/extensions/browse runs it on a terminal."""
-FOR_PEOPLE = [
-    spec for spec in SPECS if Surface.CLI in spec.surfaces and spec.key not in ON_A_TERMINAL
-]
+FOR_PEOPLE = [spec for spec in SPECS if Surface.CLI in spec.surfaces]
 
 
 def test_every_command_has_an_example() -> None:
@@ -384,11 +368,10 @@ def test_the_input_schema_of_a_tool_names_no_option_of_the_command_line(tool: st
     assert not re.search("--[a-z]", json.dumps(input_schema(TOOLS[tool])))
 
 
-@pytest.mark.parametrize("spec", keyed(SPECS))
-def test_every_example_fits_the_published_input_schema(spec: Spec) -> None:
-    whole = dict(EXAMPLES[spec.key])
+@pytest.mark.parametrize(("spec", "example"), keyed(SPECS))
+def test_every_example_fits_the_published_input_schema(spec: Spec, example: Example) -> None:
     Draft202012Validator(input_schema([spec])).validate(
-        whole | ({"operation": spec.operation} if spec.operation else {})
+        example | ({"operation": spec.operation} if spec.operation else {})
     )
 
 
@@ -416,12 +399,11 @@ def _without_commands(text: str) -> str:
     return re.sub(r"(?:the user's command )?`[^`]*`", "``", quoted)
 
 
-@pytest.mark.parametrize("spec", keyed(BOTH))
+@pytest.mark.parametrize(("spec", "example"), keyed(BOTH))
 @pytest.mark.req("002-40")
 def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
-    spec: Spec, fresh: Fresh, capsys: pytest.CaptureFixture[str]
+    spec: Spec, example: Example, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    example = EXAMPLES[spec.key]
     status, answer, error = on_command_line(fresh(), argv(spec, example), capsys)
     result = over_mcp(fresh(), spec, example)
 
@@ -441,33 +423,34 @@ def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
     Draft202012Validator(listed_output(TOOLS[spec.name])).validate(result.structured_content)
 
 
-@pytest.mark.parametrize("spec", keyed(s for s in FOR_PEOPLE if s.surfaces is Surface.CLI))
+@pytest.mark.parametrize(
+    ("spec", "example"), keyed(s for s in FOR_PEOPLE if s.surfaces is Surface.CLI)
+)
 def test_answers_of_commands_for_people_match_their_schema(
-    spec: Spec, fresh: Fresh, capsys: pytest.CaptureFixture[str]
+    spec: Spec, example: Example, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, answer, error = on_command_line(fresh(), argv(spec, EXAMPLES[spec.key]), capsys)
+    status, answer, error = on_command_line(fresh(), argv(spec, example), capsys)
 
     assert (status, error) == (0, None)
     Draft202012Validator(output_schema([spec])).validate(answer)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    # The organisation's index needs a server: tests/extensions/team/postgres has one.
-    keyed(s for s in SPECS if s.surfaces is Surface.MCP and s.name != "mind_search_org"),
-)
+@pytest.mark.parametrize(("spec", "example"), keyed(s for s in SPECS if s.surfaces is Surface.MCP))
 @pytest.mark.req("000-59")
-def test_answers_of_commands_for_agents_match_their_schema(spec: Spec, fresh: Fresh) -> None:
-    result = over_mcp(fresh(), spec, EXAMPLES[spec.key])
+def test_answers_of_commands_for_agents_match_their_schema(
+    spec: Spec, example: Example, fresh: Fresh
+) -> None:
+    result = over_mcp(fresh(), spec, example)
 
     assert not result.is_error, result.content
     Draft202012Validator(output_schema([spec])).validate(result.structured_content)
     Draft202012Validator(listed_output(TOOLS[spec.name])).validate(result.structured_content)
 
 
-@pytest.mark.parametrize("spec", keyed(FOR_PEOPLE))
+@pytest.mark.parametrize(("spec", "example"), keyed(FOR_PEOPLE))
 def test_every_answer_can_be_shown_to_people(
     spec: Spec,
+    example: Example,
     fresh: Fresh,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -484,7 +467,7 @@ def test_every_answer_can_be_shown_to_people(
         show_on(plain, result)
 
     monkeypatch.setattr("mimo.rendering.results.show_on", show_on_both)
-    status = main(argv(spec, EXAMPLES[spec.key]), open=lambda _: fresh().mind)
+    status = main(argv(spec, example), open=lambda _: fresh().mind)
     out, err = capsys.readouterr()
 
     assert (status, "error" in err) == (0, False)
@@ -536,14 +519,14 @@ def test_a_command_that_needs_an_argument_may_lead_to_a_list(
     assert over_mcp(fresh(), spec, {}).is_error
 
 
-@pytest.mark.parametrize("spec", keyed(spec for spec in BOTH if spec.needs_project))
+@pytest.mark.parametrize(("spec", "example"), keyed(spec for spec in BOTH if spec.needs_project))
 def test_both_surfaces_report_a_missing_project_alike(
-    spec: Spec, home: Path, fresh: Fresh, capsys: pytest.CaptureFixture[str]
+    spec: Spec, example: Example, home: Path, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fresh()
     nowhere = Call(Mind(home=home, project=None, environ={}))
-    status, answer, error = on_command_line(nowhere, argv(spec, EXAMPLES[spec.key]), capsys)
-    result = over_mcp(nowhere, spec, EXAMPLES[spec.key])
+    status, answer, error = on_command_line(nowhere, argv(spec, example), capsys)
+    result = over_mcp(nowhere, spec, example)
 
     assert (status, answer) == (3, None)
     assert error["error"]["code"] == "PROJECT_NOT_REGISTERED"

@@ -212,7 +212,6 @@ def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
         ("mimo list >&-", "output"),
         ("mimo mcp >&-", "output"),
         ("mimo mcp <&-", "input"),
-        ("mimo.memory_tool >&-", "output"),
     ],
 )
 def test_a_closed_stream_is_reported_and_nothing_changes(

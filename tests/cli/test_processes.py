@@ -62,7 +62,7 @@ def test_no_command_leaves_a_process(tmp_path: Path) -> None:
     output = ""
     for words, given in (
         (["init"], ""),
-        (["import", "vault", "--from", "obsidian"], ""),
+        (["ingest", "vault"], ""),
         (["ingest", "notes.txt"], ""),
         (["search", "why", "do", "uploads", "fail"], ""),
         (["recall", "uploads"], ""),

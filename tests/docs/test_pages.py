@@ -21,7 +21,7 @@ from mimo.memory.log import statement
 from mimo.memory.model import Version
 from mimo.server.exposure import described
 from mimo.server.exposure import log as exposure_log
-from tests.kit import repository
+from tests.kit import is_of_core, repository
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
@@ -148,8 +148,8 @@ def test_the_architecture_has_every_command_of_a_feature() -> None:
     registry = all_commands()
     homes = {
         (registry.at(path).function.__module__.split(".")[2], path.split()[0])
-        for path, module in registry.modules.items()
-        if not module.startswith("mimo.extensions.")
+        for path in registry.modules
+        if is_of_core(registry.at(path))
     }
 
     missing = {(home, word) for home, word in homes if f"`{word}`" not in rows[home]}

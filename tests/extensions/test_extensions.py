@@ -329,6 +329,17 @@ def test_a_foreign_package_replaces_no_extension_of_mind(tmp_path: Path) -> None
     ]
 
 
+def test_no_test_of_the_core_imports_an_extension() -> None:
+    tests = Path(__file__).parents[1]
+    used = re.compile(
+        r"\b(mimo|tests)\.(extensions\.|adapters|memory_tool)|from fuzz import outputs"
+    )
+    core = [path for path in tests.rglob("*.py") if tests / "extensions" not in path.parents]
+
+    assert len(core) > 200
+    assert [path.name for path in core if used.search(path.read_text("utf-8"))] == []
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_mind_works_without_an_extension(name: str, project: Path, tmp_path: Path) -> None:
     packages = tmp_path / "packages"
@@ -359,6 +370,6 @@ def test_the_commands_of_the_core_print_the_same_without_any_extension(tmp_path:
         )
 
     assert "No module named 'mimo.extensions.web'" in run("-c", "import mimo.extensions.web").stderr
-    chosen = ("-k", "notes or search or decisions or review")
+    chosen = ("-k", "decisions or graph or fading")
     done = run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", TRANSCRIPTS, *chosen)
     assert done.returncode == 0, done.stdout[-5_000:]

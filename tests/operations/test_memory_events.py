@@ -163,27 +163,6 @@ def test_undoing_and_redoing_are_events(call):
     assert events(call)[1:] == [("deleted", data), ("created", data)]
 
 
-def test_imported_memories_are_created_and_rolled_back_ones_deleted(call, tmp_path):
-    source = tmp_path / "outside.jsonl"
-    for text in ("Tea is served at five", "Coffee is served at six"):
-        store(call, text)
-    assert run(call, "export", "-o", str(source)) == 0
-    ids = [data["id"] for _, data in events(call)]
-    for id in ids:
-        removing.remove(call, id)
-    before = len(events(call))
-
-    assert run(call, "import", str(source)) == 0
-    created = events(call)[before:]
-    assert [name for name, _ in created] == ["created"] * 2
-    assert run(call, "import", str(source), "--rollback") == 0
-
-    assert sorted(data["id"] for _, data in events(call)[before + 2 :]) == sorted(
-        data["id"] for _, data in created
-    )
-    assert [name for name, _ in events(call)[before + 2 :]] == ["deleted"] * 2
-
-
 def test_a_restored_memory_is_created(call):
     id, root = store(call).memory.id, call.mind.project.root
     repository(root)

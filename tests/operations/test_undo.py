@@ -750,27 +750,6 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[object], str]:
     return text_of
 
 
-def test_people_do_not_read_of_the_list_that_an_import_keeps(
-    call: Call, tmp_path: Path, printed: Callable[[object], str]
-) -> None:
-    notes = tmp_path / "notes"
-    (notes / ".obsidian").mkdir(parents=True)
-    (notes / "Tea.md").write_text("# Tea\nBrew it.\n", "utf-8")
-    do(call, "import", source=str(notes))
-    first = do(call, "undo", list=True).changes[0]
-    assert any("/.local/" in path for path in first.files)
-    (notes / "Water.md").write_text("# Water\nFilter it.\n", "utf-8")
-    do(call, "import", source=str(notes))
-
-    with pytest.raises(Conflict) as refused:
-        do(call, "undo", id=first.id)
-    texts = printed(do(call, "undo", list=True)), printed(do(call, "undo"))
-
-    assert ".local" not in refused.value.message
-    assert ".local" not in "".join(texts)
-    assert "facts/fact_water" in texts[1]
-
-
 def chained(call: Call, clock: Clock) -> list[str]:
     """Returns the ids of three decisions, of which each supersedes the one before."""
     chain = []

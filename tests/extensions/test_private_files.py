@@ -1,0 +1,41 @@
+"""Commands of extensions leave no private file open to other users."""
+
+import os
+from pathlib import Path
+
+from mimo.call import Surface
+from mimo.call.spec import Effect
+from mimo.call.table import all_commands
+from tests.kit import is_of_core
+from tests.redteam.test_private_files import Run, exposed, private_folders, run
+
+__all__ = ["run"]
+
+LINES = (
+    "import ../CLAUDE.md --private",
+    "export --private --output ../memories.jsonl",
+    "report --force ../report.html",
+    "token add ada --email ada@example.com",
+    "token add bob --email bob@example.com",
+    "token rm bob",
+)
+
+
+def test_no_command_leaves_a_private_file_open_to_others(
+    run: Run, project: Path, home: Path
+) -> None:
+    (project.parent / "CLAUDE.md").write_text("# Notes\n\n- Deploy on Tuesdays\n", "utf-8")
+    writing = {
+        spec.path
+        for spec in all_commands().all()
+        if not is_of_core(spec) and Surface.CLI in spec.surfaces and spec.effect is not Effect.READ
+    }
+    before = os.umask(0)
+    try:
+        for line in LINES:
+            run(*line.split())
+    finally:
+        os.umask(before)
+
+    assert [path for path in writing if not any(line.startswith(path) for line in LINES)] == []
+    assert exposed(*private_folders(project, home)) == {}

@@ -12,6 +12,7 @@ import pytest
 
 from mimo import installation
 from mimo.call import Call
+from mimo.features.upkeep.commands import config
 from mimo.project.init import init
 from tests.kit import put
 
@@ -32,24 +33,27 @@ def folder(call: Call, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "words", [["search", "lantern", "--scope", "all", "-n", "60"], ["list", "--all-projects"]]
-)
-def test_every_project_is_asked(call: Call, folder: Path, words: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "mimo", *words, "--json"],
-        cwd=folder / "p0",
-        env=os.environ | {"MIND_HOME": str(call.mind.home), "MIND_BACKGROUND": "off"},
-        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (FILES, FILES)),
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    ids = {row["id"] for row in answer.get("results") or answer["memories"]}
-    assert len(ids) == COUNT
-    assert "skipped" not in (answer.get("notice") or "")
+def test_every_project_is_asked(call: Call, folder: Path) -> None:
+    for words in ("search lantern --scope all -n 60", "list --all-projects"):
+        done = subprocess.run(
+            [sys.executable, "-m", "mimo", *words.split(), "--json"],
+            cwd=folder / "p0",
+            env=os.environ | {"MIND_HOME": str(call.mind.home), "MIND_BACKGROUND": "off"},
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (FILES, FILES)),
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        ids = {row["id"] for row in answer.get("results") or answer["memories"]}
+        assert len(ids) == COUNT
+        assert "skipped" not in (answer.get("notice") or "")
+
+
+def test_the_zone_of_the_user_is_that_of_other_projects(call: Call) -> None:
+    config(call, "time.zone", "Asia/Seoul")
+    assert str(call.mind.reopened().outside().zone) == "Asia/Seoul"
 
 
 def test_a_process_for_many_projects_raises_its_limit_of_open_files() -> None:

@@ -5,21 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from mimo.call import Call, Caller, Surface
-from mimo.call.table import all_commands
-from mimo.errors import Invalid, NotFound
+from mimo.call import Call
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import list_, show
-from mimo.features.search.commands import Scope, search
+from mimo.features.search.commands import search
 from mimo.index.index import Index
 from mimo.memory.model import Kind
-from mimo.mind import Mind
-from mimo.operations import finding, lookup, past, refresh, removing, saving
-from mimo.operations.invoke import invoke
-from mimo.project import projects, revisions
+from mimo.operations import finding, past, refresh, removing, saving
+from mimo.project import revisions
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, git
-from tests.kit import from_shell, repository
+from tests.kit import repository
 
 
 def committed(root: Path, subject: str, *, at: str = "2026-11-01T08:00:00Z") -> str:
@@ -40,35 +36,6 @@ def story(project, call):
     removing.remove(call, fact.memory.id)
     committed(project, "after", at="2026-11-08T08:00:00Z")
     return decision.memory.id, fact.memory.id
-
-
-@pytest.mark.parametrize("when", ["v1", "HEAD~1", "2026-11-05", "november 5"])
-def test_a_search_at_a_revision_finds_its_memories(story, call, when):
-    results = search(call, "login tokens", at=when)
-
-    assert results.results[0].content == "Use JWT tokens for login"
-    assert (results.notice or "").startswith("as of 2026-11-01 (")
-    now = search(call, "login")
-    assert now.results[0].content == "Use server sessions for login"
-    assert now.notice is None
-
-
-@pytest.mark.attack("unapproved text in a hint")
-def test_an_agent_does_not_get_the_subject_of_a_commit(story, call):
-    assert (list_(call, at="v1").notice or "").endswith(": before)")
-    call = from_shell(call, "claude-code")
-    for result in (list_(call, at="v1"), search(call, "login", at="v1")):
-        assert result.notice
-        assert "before" not in result.notice
-
-
-def test_list_and_show_at_a_revision(story, call):
-    decision, fact = story
-    assert {row.id for row in list_(call, at="v1").memories} == {decision, fact}
-    assert [row.id for row in list_(call).memories] == [decision]
-    assert show(call, fact, at="v1").content == "Staging is reset every night"
-    with pytest.raises(NotFound):
-        show(call, fact, at="HEAD")
 
 
 def test_a_second_search_at_a_revision_reads_nothing(story, call, monkeypatch):
@@ -195,24 +162,6 @@ def test_show_at_a_revision_changes_no_tracked_file_and_counts_no_access(story, 
     assert call.mind.accesses.uses() == {}
 
 
-@pytest.mark.parametrize("revision", ["nowhere", "--help", "", "v1:x"])
-def test_an_invalid_revision_is_refused(story, call, revision):
-    with pytest.raises(NotFound, match="not a commit, branch, tag or date"):
-        search(call, "login", at=revision)
-
-
-def test_a_commit_without_memory_and_a_date_before_the_first_are_refused(project, call):
-    repository(project)
-    (project / "app.py").touch()
-    git(project, "add", "app.py")
-    git(project, "commit", "-qm", "app")
-    with pytest.raises(NotFound, match="there was no memory at"):
-        list_(call, at="HEAD")
-    for date in ("2001-01-01", "1973-01-01", "1970-01-01", "1900", "1500-01-01"):
-        with pytest.raises(NotFound, match="no commit before"):
-            list_(call, at=date)
-
-
 @pytest.mark.parametrize("year", [1500, 1970, 1973])
 def test_an_early_time_hides_no_commit_before_a_later_time(story, project, year):
     early, day = datetime(year, 1, 1, tzinfo=UTC), datetime(2026, 11, 5, tzinfo=UTC)
@@ -220,13 +169,6 @@ def test_an_early_time_hides_no_commit_before_a_later_time(story, project, year)
     before = revisions.commits_before(project, [early, day])
 
     assert before == {early: None, day: revisions.resolve(project, "v1", now=day)}
-
-
-def test_the_past_of_all_projects_or_outside_git_is_refused(call):
-    with pytest.raises(Invalid, match="one project at a time"):
-        search(call, "login", at="HEAD", scope=Scope.ALL)
-    with pytest.raises(Invalid, match="not in a git repository"):
-        search(call, "login", at="HEAD")
 
 
 class Counting:
@@ -257,45 +199,6 @@ def test_a_branch_switch_embeds_only_what_is_new_and_shows_only_that_branch(stor
     assert set(counting.texts) == {"Something new"}
 
 
-def test_a_new_worktree_shares_trust_and_has_an_index_of_its_own(
-    story, project, call, home, clock, tmp_path
-):
-    tree = tmp_path / "tree"
-    git(project, "worktree", "add", "-q", str(tree), "v1")
-    other = Call(Mind(home=home, project=projects.explicit(tree, home), clock=clock, environ={}))
-
-    record = lookup.one(other, story[1])
-
-    assert other.mind.trust.trusted(record.place.digest)
-    assert other.mind.index_folder == tree / ".mind" / ".index"
-    assert list_(call).total == 1
-
-
-@pytest.fixture
-def logged(project, call):
-    """The log at a commit with two statements, of which a second commit changed one."""
-    repository(project)
-    log = project / ".mind" / "MEMORY.md"
-    log.write_text("- TIL goats climb\n\n## 2026-10-02\n\n- Decided to use llamas\n")
-    committed(project, "before")
-    log.write_text(log.read_text().replace("llamas", "camels"))
-    committed(project, "after", at="2026-11-08T08:00:00Z")
-    return log
-
-
-def test_the_lines_of_the_log_are_memories_at_a_revision_too(logged, call):
-    llamas, goats = sorted(list_(call, at="HEAD~1").memories, key=lambda row: row.type)
-
-    assert (llamas.title, llamas.created_at.date().isoformat()) == ("use llamas", "2026-10-02")
-    assert goats.created_at.date().isoformat() == "2026-11-01"
-    assert show(call, llamas.id, at="HEAD~1").content == "Decided to use llamas"
-    assert search(call, "llamas", at="HEAD~1").results[0].id == llamas.id
-    assert {row.title for row in list_(call, at="HEAD").memories} == {"use camels", goats.title}
-    assert [row.created_at for row in list_(call).memories if row.id == goats.id] == [
-        goats.created_at
-    ]
-
-
 def test_a_log_that_is_too_large_is_a_problem_at_a_revision_too(project, call):
     repository(project)
     (project / ".mind" / "MEMORY.md").write_text("- TIL goats climb\n" * 250_000)
@@ -318,33 +221,3 @@ def test_an_ingested_file_at_a_revision_has_its_header_of_that_revision(project,
     _, after = ingested("warm")
 
     assert show(call, id, at="HEAD~1").extra["sha256"] == before != after
-
-
-def test_a_missing_memory_at_a_revision_is_not_looked_for_in_the_present(story, call):
-    with pytest.raises(NotFound) as raised:
-        show(call, "zzzzzz", at="v1")
-
-    assert "`mind list --at " in (raised.value.hint or "")
-
-
-@pytest.mark.parametrize("revision", ["^HEAD", "HEAD..HEAD", "HEAD...HEAD", "HEAD^@", "HEAD^!"])
-def test_a_revision_that_names_several_commits_is_refused(call, project, revision):
-    repository(project)
-    saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
-    committed(project, "one")
-
-    with pytest.raises(NotFound, match="is not a commit, branch, tag or date"):
-        list_(call, at=revision)
-
-
-def test_an_empty_revision_is_reported_as_such(call, project):
-    """Also if the user has a memory for all projects, which is in no repository."""
-    repository(project)
-    saving.store(call, saving.draft(Kind.FACT, "Staging is reset every night"))
-    committed(project, "one")
-    person, commands = Caller(surface=Surface.CLI), all_commands()
-    invoke(commands.at("add"), call.by(person), {"content": "Always use pnpm", "user": True})
-
-    for path, given in (("list", {}), ("show", {"id": "x"}), ("search", {"query": "x"})):
-        with pytest.raises(NotFound, match="`` is not a commit"):
-            invoke(commands.at(path), call.by(person), {**given, "at": ""})

@@ -14,7 +14,6 @@ from mimo.project.init import complete, init, lacking
 from mimo.project.trust import Trust
 from tests import kit
 from tests.conftest import git
-from tests.kit import put
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DIGEST = "0" * 64
@@ -64,15 +63,6 @@ def test_a_new_project_is_complete_and_registered(root, home):
     assert not Trust(home, root).trusted(DIGEST), "a new memory is begun, and nothing is followed"
 
 
-def test_a_second_init_changes_nothing(root, home):
-    init(root, home, now=NOW)
-    before = contents(root)
-    again = init(root, home, now=NOW)
-    assert not again.created
-    assert again.added == ()
-    assert contents(root) == before
-
-
 def test_an_init_that_had_to_wait_is_repeated_as_the_first(repository, home, monkeypatch):
     monkeypatch.setattr(projects, "lock", partial(lock, wait=0))
     with lock(home / "lock"), pytest.raises(StorageFailed, match="is held by"):
@@ -116,18 +106,6 @@ def commits_are_trusted(root, home):
     return Trust(home, root, globs=()).trusted(digest(text))
 
 
-def test_init_completes_a_cloned_store_without_trusting_it(root, home):
-    store = root / ".mind"
-    store.mkdir()
-    (store / "config.toml").write_text("format = 1\n# theirs\n")
-    (store / ".gitignore").write_text(".index/\n*.bak")
-    report = init(root, home, now=NOW)
-    assert not report.created
-    assert (store / "config.toml").read_text() == "format = 1\n# theirs\n"
-    assert (store / ".gitignore").read_text() == ".index/\n*.bak\n.local/\nprivate/\n.mind-*.tmp\n"
-    assert not Trust(home, root).trusted(DIGEST)
-
-
 def test_init_adds_missing_lines_to_files_of_an_older_store(root, home):
     init(root, home, now=NOW)
     attributes = root / ".mind" / ".gitattributes"
@@ -143,37 +121,6 @@ def test_init_adds_missing_lines_to_files_of_an_older_store(root, home):
     assert complete(root) == ()
 
 
-def test_init_offers_existing_documents(root, home):
-    for path in ("docs/decisions/1.md", "docs/guide.md", "CLAUDE.md", "src/a.md"):
-        put(root / path, "x")
-    (root / "adr").mkdir()
-    report = init(root, home, now=NOW)
-    assert report.found == ("docs/decisions", "CLAUDE.md", "docs")
-    assert report.include == ("docs/decisions/*.md", "CLAUDE.md", "docs/*.md")
-
-
-def test_init_offers_only_what_is_no_memory_yet_beside_the_present_globs(root, home):
-    for path in ("adr/1.md", "docs/guide.md", "notes/a.md", "AGENTS.md"):
-        put(root / path, "x")
-    init(root, home, now=NOW)
-    config = root / ".mind" / "config.toml"
-    config.write_text('format = 1\ninclude = ["notes/*.md", "d*/*.md"]\n')
-    report = init(root, home, now=NOW)
-    assert report.found == ("adr", "AGENTS.md")
-    assert report.include == ("notes/*.md", "d*/*.md", "adr/*.md", "AGENTS.md")
-    config.write_text('format = 1\ninclude = ["**/*.md"]\n')
-    assert init(root, home, now=NOW).include == ()
-
-
-def test_init_does_not_offer_a_file_with_the_notes_of_mind(root, home):
-    (root / "CLAUDE.md").write_text("<!-- MIND:CONTEXT sha=0 -->\nnotes\n<!-- MIND:END -->\n")
-    assert init(root, home, now=NOW).found == ()
-
-
-def test_a_project_without_documents_is_offered_nothing(root, home):
-    assert init(root, home, now=NOW).include == ()
-
-
 def test_the_parent_of_minds_own_folder_is_refused(home):
     home.mkdir(parents=True)
     with pytest.raises(Invalid) as raised:
@@ -182,32 +129,12 @@ def test_the_parent_of_minds_own_folder_is_refused(home):
     assert contents(home) == {}
 
 
-def test_init_refuses_a_store_that_is_not_a_folder(root, home, tmp_path):
-    (root / ".mind").write_text("theirs")
-    with pytest.raises(StorageFailed):
-        init(root, home, now=NOW)
-    (root / ".mind").unlink()
-    (root / ".mind").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StorageFailed, match="symbolic link"):
-        init(root, home, now=NOW)
-    with pytest.raises(Invalid):
-        init(root / "nowhere", home, now=NOW)
-
-
 def test_neither_the_whole_disk_nor_the_home_can_be_a_project(tmp_path, home, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
 
     for folder in (Path("/"), tmp_path):
         with pytest.raises(Invalid, match="can't be a project"):
             init(folder, home, now=NOW)
-
-
-def test_a_folder_within_a_store_cannot_be_a_project(tmp_path, home):
-    inside = tmp_path / "shop" / ".mind" / "facts"
-    inside.mkdir(parents=True)
-
-    with pytest.raises(Invalid, match=r"is in a `.mind/`"):
-        init(inside, home, now=NOW)
 
 
 @pytest.fixture
@@ -234,27 +161,9 @@ def test_init_replaces_nothing_that_a_sparse_checkout_leaves_out(shared, home, p
     assert init(shared, home, now=NOW).added == (".mind/.gitignore",), "lines were missing"
 
 
-def test_init_replaces_no_deleted_file_that_is_in_git(shared, home):
-    (shared / ".mind/MEMORY.md").unlink()
-    with pytest.raises(Invalid, match=r"git has `.mind/MEMORY.md`") as caught:
-        init(shared, home, now=NOW)
-    assert "git checkout -- .mind" in caught.value.hint
-    git(shared, "rm", "--cached", ".mind/MEMORY.md")
-    assert ".mind/MEMORY.md" in init(shared, home, now=NOW).added
-
-
 def test_a_deleted_file_for_git_gets_its_text_from_git(shared):
     (shared / ".mind/.gitignore").unlink()
     (shared / ".mind/.gitattributes").unlink()
     assert complete(shared) == (".mind/.gitignore", ".mind/.gitattributes")
     assert (shared / ".mind/.gitignore").read_text().startswith("*.bak\n.index/\n")
     assert git(shared, "status", "--porcelain").split() == ["M", ".mind/.gitignore"]
-
-
-@pytest.mark.parametrize("place", [".", "hooks"])
-def test_a_bare_repository_can_t_be_a_project(root, home, place):
-    git(root, "init", "-q", "--bare")
-    before = contents(root)
-    with pytest.raises(Invalid, match=f"`{root}` is a bare git repository"):
-        init(root / place, home, now=NOW)
-    assert contents(root) == before

@@ -36,11 +36,9 @@ def test_a_hanging_process_does_not_prevent_writing(call, monkeypatch):
 
 
 def test_a_superseded_decision_is_not_reported_as_a_near_duplicate(call):
-    for end in ("tokens", "tokens kept"):
-        text = f"Use JWT for the shop, with refresh {end}"
-        draft = saving.draft(Kind.DECISION, text, topic="auth", confidence=0.7)
-        saved = decisions.save(call, draft)
-    assert saved.notice is None
+    texts = [f"Use JWT for the shop, with refresh {end}" for end in ("tokens", "tokens kept")]
+    drafts = [saving.draft(Kind.DECISION, text, topic="auth", confidence=0.7) for text in texts]
+    assert [decisions.save(call, draft).notice for draft in drafts] == [None, None]
 
 
 def test_the_most_alike_of_many_is_named(call):

@@ -372,8 +372,7 @@ INITIALIZE = {
 
 
 @pytest.mark.req("004-40", "004-42", "004-45")
-@pytest.mark.parametrize("variable", ["dynamic", ""])
-def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variable: str) -> None:
+def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path) -> None:
     """It is notified once, does not ask again in time, and gets the whole list whenever it asks."""
     with subprocess.Popen(
         [sys.executable, "-m", "mimo", "mcp"],
@@ -381,7 +380,7 @@ def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variab
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=project,
-        env=environment(MIND_EXPOSURE=variable),
+        env=environment(MIND_EXPOSURE="dynamic"),
     ) as server:
         assert server.stdin
         assert server.stdout
@@ -399,18 +398,15 @@ def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variab
         declared = ask(1, "initialize", INITIALIZE)["capabilities"]["tools"]["listChanged"]
         everything = ask(2, "tools/list", {})
         store.write(project, prompt("어제 작업 이어서 하자"))
-        output = b""
-        if variable:
-            output = server.stderr.readline() + server.stderr.readline()
+        output = server.stderr.readline() + server.stderr.readline()
         again = ask(3, "tools/list", {})
         rest, _ = server.communicate(timeout=30)
 
-    assert declared is bool(variable)
+    assert declared is True
     assert again == everything
     assert rest == b""
-    if variable:
-        assert b"the newest prompt is resuming (95 %)" in output
-        assert re.search(rb"does not ask .* every tool is listed from now on", output)
+    assert b"the newest prompt is resuming (95 %)" in output
+    assert re.search(rb"does not ask .* every tool is listed from now on", output)
 
 
 def test_the_exposure_file_has_the_intent_of_the_classifier(project: Path) -> None:

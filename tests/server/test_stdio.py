@@ -14,6 +14,7 @@ from mcp import MCPError
 from mcp.client import Client
 
 from mimo.call import Call
+from mimo.mind import Mind
 from mimo.server import stdio
 from tests import kit
 
@@ -139,7 +140,7 @@ def test_outside_a_project_tools_are_listed_and_a_call_explains_how_to_name_one(
         assert way in result.content[0].text
 
 
-@pytest.mark.parametrize("way", ["option", "MIND_PROJECT", "CLAUDE_PROJECT_DIR"])
+@pytest.mark.parametrize("way", ["option", "CLAUDE_PROJECT_DIR"])
 def test_the_project_can_be_named(project: Path, tmp_path: Path, way: str) -> None:
     args = ["--project", str(project)] if way == "option" else []
     env = {} if way == "option" else {way: str(project)}
@@ -150,22 +151,24 @@ def test_the_project_can_be_named(project: Path, tmp_path: Path, way: str) -> No
     assert not kit.over_pipe(tmp_path, talk, *args, **env).is_error
 
 
+def test_a_variable_names_the_project(project: Path, tmp_path: Path, home: Path) -> None:
+    named = Mind.open(tmp_path, environ={"MIND_HOME": str(home), "MIND_PROJECT": str(project)})
+    assert named.project.root == project
+
+
 @pytest.mark.req("000-60")
-def test_a_deprecated_name_is_logged_on_standard_error_only(project: Path) -> None:
-    lines = [request(1, "initialize", LEGACY), request(2, "tools/call", call("store_fact", {}))]
-    done = piped(project, [*lines, request(3, "tools/call", call("store_fact", {}))])
-
-    assert [answer["id"] for answer in done.answers] == [1, 2, 3]
-    assert done.errors.count("`store_fact` is deprecated") == 2
-
-
 @pytest.mark.attack("secret in the name of a client")
-def test_a_secret_in_the_name_of_a_client_is_not_stored(project: Path) -> None:
+def test_a_deprecated_name_is_logged_on_standard_error_and_a_secret_in_a_clients_name_not_stored(
+    project: Path,
+) -> None:
     key = "AKIA" + "QW7RT2PL5ZX6NB4K"
     named = {**LEGACY, "clientInfo": {"name": f"a client {'x' * 40} {key}", "version": "1"}}
-    lines = [request(1, "initialize", named)]
-    done = piped(project, [*lines, request(2, "tools/call", call("mind_add", {"content": "Tea"}))])
-    assert len(done.answers) == 2
+    calls = [call("store_fact", {}), call("store_fact", {}), call("mind_add", {"content": "Tea"})]
+    lines = [request(number, "tools/call", each) for number, each in enumerate(calls, 2)]
+    done = piped(project, [request(1, "initialize", named), *lines])
+
+    assert [answer["id"] for answer in done.answers] == [1, 2, 3, 4]
+    assert done.errors.count("`store_fact` is deprecated") == 2
     (fact,) = (project / ".mind" / "facts").glob("*.md")
     assert f"by: a client {'x' * 40} REDACTED" in fact.read_text("utf-8")
 
@@ -222,9 +225,11 @@ def test_an_error_elsewhere_is_not_reported_as_that_of_the_output() -> None:
 
 
 def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Path) -> None:
+    invalid = ("null", "1.5", "2.0", "true", "[1]", "{}")
     done = piped(
         project,
         [
+            *(f'{{"jsonrpc":"2.0","id":{id},"method":"ping"}}' for id in invalid),
             request(1, "initialize", LEGACY),
             '{"jsonrpc":"2.0","method":"notifications/initialized"}',
             "not json",
@@ -235,9 +240,15 @@ def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Pat
             request(5, "tools/call", call("memory", {"operation": "list"})),
         ],
     )
-    by_id = {answer["id"]: answer for answer in done.answers if "id" in answer}
+    refused, by_id = done.answers[: len(invalid)], {each.get("id"): each for each in done.answers}
 
     assert done.status == 0
+    assert {answer.get("id") for answer in refused} == {None}
+    for answer in refused:
+        assert answer["error"] == {
+            "code": -32600,
+            "message": "the id of a request must be a string or an integer",
+        }
     assert by_id[2]["error"]["code"] == -32601
     assert by_id[3]["error"]["code"] == INVALID_PARAMS
     assert by_id[4].get("error") or by_id[4]["result"]["isError"]
@@ -278,19 +289,6 @@ def test_an_output_that_the_client_closed_is_not_open() -> None:
 
     assert (before, output.is_open) == (True, False)
     os.close(writing)
-
-
-def test_a_request_with_an_invalid_id_is_refused(project: Path) -> None:
-    invalid = ("null", "1.5", "2.0", "true", "[1]", "{}")
-    lines = [f'{{"jsonrpc":"2.0","id":{id},"method":"ping"}}' for id in invalid]
-    done = piped(project, [*lines, request(1, "initialize", LEGACY)])
-
-    assert [answer.get("id") for answer in done.answers] == [*[None] * len(invalid), 1]
-    for answer in done.answers[:-1]:
-        assert answer["error"] == {
-            "code": -32600,
-            "message": "the id of a request must be a string or an integer",
-        }
 
 
 def test_a_wrong_setting_of_the_server_ends_it_with_an_error(call: Call) -> None:

@@ -4,10 +4,20 @@ import pytest
 
 from mimo.call import Call
 from mimo.extensions.web import answers
+from mimo.features.notes.commands import add
 from mimo.features.upkeep.commands import config
-from tests.operations.test_zone import seoul
+from tests.conftest import Clock
 
-__all__ = ["seoul"]
+
+@pytest.fixture
+def seoul(call: Call, clock: Clock) -> Call:
+    """A memory of a user in Seoul, with a note of each side of the last midnight there."""
+    clock.forward(hours=-1)
+    add(call, "The deploy of Friday went well")
+    clock.forward(hours=1)
+    add(call, "The deploy of Saturday began")
+    config(call, "time.zone", "Asia/Seoul")
+    return Call(call.mind.reopened())
 
 
 def test_a_browser_and_a_report_get_the_name_of_the_zone(

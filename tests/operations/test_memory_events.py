@@ -5,7 +5,7 @@ import pytest
 from mimo.cli.main import main
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link
-from mimo.operations import removing, saving
+from mimo.operations import saving
 from mimo.project.events import EventLog
 
 pytestmark = pytest.mark.req("G-15")
@@ -41,8 +41,6 @@ def test_a_memory_with_another_path_alone_is_updated(call):
 
     assert again.place.digest == moved.place.digest
     assert [name for name, _ in events(call)] == ["created", "updated", "updated"]
-
-
 
 
 def test_a_save_holds_no_lock_of_the_event_log(call):

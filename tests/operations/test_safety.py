@@ -7,12 +7,9 @@ import pytest
 
 from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
-from mimo.errors import Invalid
-from mimo.features.notes.commands import add, rm
+from mimo.features.notes.commands import add
 from mimo.features.notes.reading import list_, show
-from mimo.features.search.commands import Scope, search
-from mimo.features.upkeep.checks import doctor
-from mimo.features.upkeep.commands import config
+from mimo.features.search.commands import search
 from mimo.frozen import replace
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke
@@ -90,31 +87,6 @@ def test_an_agent_does_not_approve_another_authors_text_by_writing_it(call, chan
     assert show(call, "planted").trust is TrustLabel.UNTRUSTED
 
 
-def test_a_document_of_the_project_is_not_removed(call):
-    page = put(call.mind.project.root / "docs" / "page.md", "# A page\n")
-    config(call, "include", "docs/*.md")
-
-    with pytest.raises(Invalid, match="document of the project"):
-        rm(Call(call.mind.reopened()), "docs.page")
-
-    assert page.exists()
-
-
-def test_all_projects_include_the_open_one_and_skip_a_broken_one(call, tmp_path, home):
-    add(call, "the cookie banner is done")
-    (home / "projects.json").unlink()
-
-    assert search(call, "cookie banner", scope=Scope.ALL).total == 1
-
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / ".mind").write_text("", encoding="utf-8")
-    projects.register(home, projects.Project(root=broken, name="broken"), now=call.mind.now())
-
-    results = search(call, "cookie banner", scope=Scope.ALL)
-    assert (results.total, "broken" in (results.notice or "")) == (1, True)
-
-
 def test_other_projects_are_opened_once_for_all_callers(call, tmp_path, home):
     other = tmp_path / "blog"
     other.mkdir()
@@ -140,28 +112,6 @@ def test_another_memory_has_the_progress_and_the_rights_of_its_caller(call):
     assert of_first.caller.allows_secrets
     assert of_second.console.progress is None
     assert not of_second.caller.allows_secrets
-
-
-def test_an_unusable_model_is_reported_by_doctor_and_does_not_fail_the_index(call, tmp_path):
-    config(call, "embedding.model", str(tmp_path / "nowhere"))
-
-    warned = [
-        check.name for check in doctor(Call(call.mind.reopened())).checks if check.verdict != "ok"
-    ]
-
-    assert warned == ["model"]
-
-
-def test_search_answers_with_a_notice_if_the_home_is_unusable(call):
-    add(call, "tea is hot")
-    owner = call.mind.home / "index-owner"
-    owner.unlink()
-    owner.mkdir()
-
-    results = search(Call(call.mind.reopened()), "tea")
-
-    assert results.total == 1
-    assert "index could not be used" in (results.notice or "")
 
 
 def test_a_server_tries_an_unusable_index_again_after_some_minutes(call):

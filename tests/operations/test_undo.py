@@ -16,17 +16,12 @@ from mimo.call.table import all_commands
 from mimo.config import load
 from mimo.data import disk, files
 from mimo.data.failures import failure
-from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import Invalid, NotFound, StorageFailed
 from mimo.guard.policy import Operation, Request
 from mimo.index.index import Index
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
-from mimo.project.init import init
-from mimo.project.projects import explicit
 from mimo.project.trash import Trash
-from mimo.rendering import PlainScreen
-from mimo.rendering.results import render, show_on
 from tests import kit
 from tests.conftest import NOW, Clock, git
 from tests.kit import do, put
@@ -241,91 +236,6 @@ def _ingested(call: Call) -> None:
     do(call, "ingest", path=str(folder))
 
 
-def test_a_later_change_of_the_file_is_named(call: Call) -> None:
-    id_ = added(call)
-    do(call, "edit", id=id_, importance=0.9)
-    do(call, "edit", id=id_, importance=0.1)
-    later, first, _ = do(call, "undo", list=True).changes
-
-    with pytest.raises(Conflict) as refused:
-        do(call, "undo", id=first.id)
-    assert f"mind undo {later.id}" in (refused.value.hint or "")
-    do(call, "undo", id=later.id)
-    do(call, "undo", id=first.id)
-    assert lookup.one(call, id_).memory.importance == 0.5
-
-
-def test_a_change_is_not_undone_twice(call: Call) -> None:
-    do(call, "rm", id=added(call))
-    change = do(call, "undo", list=True).changes[0].id
-    do(call, "undo", id=change)
-    with pytest.raises(NotFound, match="has nothing to undo"):
-        do(call, "undo", id=change)
-
-
-def last_note(result: Any, capsys: pytest.CaptureFixture[str]) -> str:
-    capsys.readouterr()
-    screen = PlainScreen()
-    show_on(screen, result)
-    screen.finish(pager=False)
-    return capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("ann")
-@pytest.mark.parametrize("is_source", [False, True])
-def test_the_note_of_a_restore_states_the_effect_of_an_undo(
-    call: Call, capsys: pytest.CaptureFixture[str], is_source: bool
-) -> None:
-    kit.repository(call.mind.project.root)
-    guide = call.mind.project.root / "guide.md"
-    guide.write_text("# Guide\n\nTea is hot and served at four.\n", "utf-8")
-
-    def store() -> str:
-        return str(do(call, "ingest", path=str(guide)).source_id)
-
-    id_ = store() if is_source else added(call)
-    do(call, "sync")
-    committed = contents(call)
-    unchanged = do(call, "restore", id=id_)
-    assert (unchanged.replaced, unchanged.undo) == (None, None)
-    assert last_note(unchanged, capsys) == ""
-
-    do(call, "rm", id=id_)
-    before = contents(call)
-    brought = do(call, "restore", id=id_)
-    assert contents(call) == committed
-    assert last_note(brought, capsys) == "note: `mind undo` removes it again\n"
-    do(call, "undo")
-    assert contents(call) == before
-
-    do(call, "undo")
-    if is_source:
-        guide.write_text("# Guide\n\nTea is cold and served at five.\n", "utf-8")
-        store()
-    else:
-        do(call, "edit", id=id_, content="Staging is reset at night")
-    before = contents(call)
-    replaced = do(call, "restore", id=id_)
-    assert replaced.replaced
-    expected = "note: the text before is in the trash; `mind undo` brings it back\n"
-    assert last_note(replaced, capsys) == expected
-    do(call, "undo")
-    assert contents(call) == before
-
-
-@pytest.mark.usefixtures("ann")
-def test_restore_keeps_uncommitted_edits(call: Call) -> None:
-    kit.repository(call.mind.project.root)
-    id_ = added(call)
-    do(call, "sync")
-    do(call, "edit", id=id_, content="Never committed")
-    restored = do(call, "restore", id=id_)
-
-    assert lookup.one(call, id_).memory.content == "Staging is reset"
-    do(call, "undo", id=restored.undo)
-    assert lookup.one(call, id_).memory.content == "Never committed"
-
-
 def test_approvals_stay_as_they_were(call: Call) -> None:
     call.mind.trust.follow(follow=False)
     id_ = added(call)
@@ -487,42 +397,6 @@ def test_purge_unstages_a_later_text_and_the_text_at_another_path(
     assert git(repository, "status", "--short") == f"D .mind/facts/{id_}.md"
 
 
-@pytest.mark.parametrize("folder", [".", "services/api"])
-@pytest.mark.parametrize("is_first", [True, False])
-def test_purge_unstages_the_notes_that_quote_the_memory(
-    repository: Path, home: Path, folder: str, is_first: bool
-) -> None:
-    inner = repository / folder
-    inner.mkdir(parents=True, exist_ok=True)
-    init(inner, home, now=NOW)
-    call = Call(Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={}))
-    notes = inner / "CLAUDE.md"
-    if not is_first:
-        notes.write_text("Our rules\n", "utf-8")
-        git(repository, "add", "-A")
-        git(repository, "commit", "-qm", "rules")
-    id_ = added(call, "Swordfish opens the door")
-    do(call, "context write")
-    (repository / "app.py").write_text("x = 2\n", "utf-8")
-    git(repository, "add", "-A")
-    notice = do(call, "rm", id=id_, purge=True).notice
-    assert "git had the text staged; it was unstaged: CLAUDE.md" in notice
-    shown = published(repository)
-    assert "Swordfish" not in shown
-    assert "x = 2" in shown
-    assert "Our rules" in notes.read_text("utf-8") or is_first
-
-
-def test_a_purged_change_unstages_its_text_in_the_notes(repository: Path, call: Call) -> None:
-    id_ = added(call, "Swordfish opens the door")
-    do(call, "context write")
-    git(repository, "add", "-A")
-    do(call, "rm", id=id_)
-    do(call, "context write")
-    do(call, "undo", id="all", purge=True)
-    assert "Swordfish" not in published(repository)
-
-
 def test_purge_warns_if_the_text_cannot_be_unstaged(
     repository: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -533,23 +407,6 @@ def test_purge_warns_if_the_text_cannot_be_unstaged(
     notice = do(call, "rm", id=id_, purge=True).notice
     assert notice.startswith("git may still have the text staged")
     assert f"`git rm -r --cached -- .mind/facts/{id_}.md`" in notice
-
-
-def test_a_purged_change_unstages_its_text_unless_it_is_on_the_disk(
-    repository: Path, call: Call
-) -> None:
-    added(call, "Hunter2 and more")
-    do(call, "value put", namespace="agent.x", key="key", value="Hunter2")
-    kept = added(call, "Harmless")
-    do(call, "edit", id=kept, content="Tea")
-    git(repository, "add", "-A")
-    changes = do(call, "undo", list=True).changes
-    do(call, "undo", id=changes[-1].id)
-    do(call, "value rm", namespace="agent.x", key="key")
-    do(call, "undo", id="all", purge=True)
-    shown = published(repository)
-    assert "Hunter2" not in shown
-    assert "Tea" in shown
 
 
 @pytest.mark.attack("undo copies of other files lost")
@@ -563,17 +420,6 @@ def test_purge_keeps_the_copies_of_another_memory_at_an_earlier_path(call: Call)
     assert len(do(call, "undo", list=True).changes) == 1
     do(call, "undo")
     assert b"Tea" in path_of(call, "other").read_bytes()
-
-
-def test_single_changes_and_all_are_purged(call: Call) -> None:
-    for text in ("One", "Two", "Three"):
-        added(call, text)
-    newest = do(call, "undo", list=True).changes[0].id
-    assert do(call, "undo", id=newest, purge=True).purged == 1
-    assert do(call, "undo", id="all", purge=True).purged == 2
-    assert do(call, "undo", list=True).changes == ()
-    with pytest.raises(NotFound, match="no change to undo"):
-        do(call, "undo")
 
 
 def test_the_oldest_changes_go_when_the_trash_is_full_or_old(call: Call, clock: Clock) -> None:
@@ -739,17 +585,6 @@ def test_a_later_change_does_not_hide_that_an_earlier_one_cannot_be_undone(
     assert not call.notice
 
 
-@pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[object], str]:
-    def text_of(result: object) -> str:
-        screen = PlainScreen()
-        render(result, screen)
-        screen.finish(pager=False)
-        return capsys.readouterr().out
-
-    return text_of
-
-
 def chained(call: Call, clock: Clock) -> list[str]:
     """Returns the ids of three decisions, of which each supersedes the one before."""
     chain = []
@@ -776,21 +611,6 @@ def test_a_purge_whose_successor_cannot_be_changed_removes_nothing(
             do(call, "rm", id=chain[1], purge=purge)
 
     assert (contents(call), call.mind.trash.ids()) == (before, kept)
-
-
-def test_a_purge_of_a_document_removes_nothing(call: Call) -> None:
-    put(call.mind.project.root / "docs" / "guide.md", "# Guide\n\nFirst\n")
-    do(call, "config", key="include", value="docs/*.md")
-    call = Call(call.mind.reopened())
-    (row,) = do(call, "list").memories
-    do(call, "trust", ids=[row.id])
-    do(call, "edit", id=row.id, content="Second")
-    kept = call.mind.trash.ids()
-
-    with pytest.raises(Invalid, match="does not remove"):
-        do(call, "rm", id=row.id, purge=True)
-
-    assert call.mind.trash.ids() == kept
 
 
 def test_a_chain_is_closed_also_if_its_end_changes_meanwhile(

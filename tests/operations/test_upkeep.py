@@ -24,17 +24,6 @@ def age(path, seconds=10):
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - seconds * 10**9 + 1))
 
 
-def test_a_file_made_changed_or_removed_by_hand_shows_at_the_next_command(call):
-    path = write(call, "facts/tea.md", "Tea is hot\n")
-    assert search(call, "tea").results[0].content == "Tea is hot"
-
-    write(call, "facts/tea.md", "Tea is lukewarm by now\n")
-    assert search(call, "tea").results[0].content == "Tea is lukewarm by now"
-
-    path.unlink()
-    assert search(call, "tea").total == 0
-
-
 def test_a_second_change_within_the_grain_of_the_clock_is_not_missed(call):
     """Same size, same times, same inode: only that the look was too soon gives it away."""
     path = write(call, "facts/tea.md", "Tea is hot!\n")
@@ -71,39 +60,6 @@ def test_a_refresh_counts_files(call, monkeypatch):
 
     assert (first.added, first.memories) == (2, 2)
     assert (second.added, second.changed, second.removed) == (1, 1, 1)
-
-
-def test_a_rebuilt_index_answers_the_same(call):
-    for text in ("uploads fail above 10 MB", "lunch is at noon", "we chose postgres"):
-        add(call, text)
-    before = search(call, "uploads")
-
-    rebuilt = index(call, rebuild=True)
-
-    assert rebuilt.memories == 3
-    assert search(call, "uploads") == before
-
-
-def test_deleting_the_index_loses_nothing(call):
-    import shutil
-
-    add(call, "uploads fail above 10 MB")
-    before = search(call, "uploads")
-    shutil.rmtree(call.mind.folder / ".index")
-
-    assert search(Call(call.mind.reopened()), "uploads") == before
-
-
-def test_an_unreadable_file_is_listed_and_left_alone(call):
-    path = write(call, "facts/broken.md", "---\ntitle: [never closed\n---\ntext\n")
-    before = path.read_bytes()
-
-    index(call)
-
-    (problem,) = refresh.problems(call)
-    assert problem.path == ".mind/facts/broken.md"
-    assert problem.line is not None
-    assert path.read_bytes() == before
 
 
 def test_progress_is_reported_while_files_are_read(call):

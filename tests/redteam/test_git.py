@@ -11,31 +11,18 @@ import pytest
 from mimo.call import Call
 from mimo.call.table import all_commands
 from mimo.cli.main import main
-from mimo.errors import Invalid
 from mimo.features.context import files
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.notes.reading import list_
-from mimo.features.review.commands import review
-from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.project import git as runner
-from mimo.project import projects
 from tests.conftest import git
 from tests.kit import put, repository, script
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
 
-Plant = Callable[[Path], None]
-
-
-@pytest.fixture(autouse=True)
-def _ann(monkeypatch: pytest.MonkeyPatch) -> None:
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+pytestmark = pytest.mark.usefixtures("ann")
 
 
 HOSTILE = """\
@@ -154,28 +141,25 @@ def program(tmp_path: Path, canary: Path) -> Path:
 @pytest.fixture
 def hostile(call: Call, tmp_path: Path, program: Path) -> tuple[Path, str]:
     """A project with history whose settings name the program at every key, and a memory's id."""
-    root = call.mind.project.root
-    repository(root)
-    (root / ".gitattributes").write_text("* diff=evil\n", encoding="utf-8")
+    root = repository(call.mind.project.root)
+    put(root / ".gitattributes", "* diff=evil\n")
     record = saving.store(call, saving.draft(Kind.DECISION, "Use JWT, see `app.py`"))
-    (root / "app.py").write_text("x = 1\n", encoding="utf-8")
-    for name in ("a.mdc", "b.markdown"):
-        (root / ".mind" / "facts").mkdir(exist_ok=True)
-        (root / ".mind" / "facts" / name).write_text("Tea is hot\n", encoding="utf-8")
+    filtered = [root / ".mind" / "facts" / name for name in ("a.mdc", "b.markdown")]
+    for path in (root / "app.py", *filtered):
+        put(path, "x = 1\n")
     git(root, "add", ".")
     git(root, "commit", "-qm", "one")
     for tag in ("v1.1", "v1.2", "origin/main"):
         git(root, "tag", tag)
     _submodule(root, program)
-    (root / "app.py").write_text("x = 22\n", encoding="utf-8")
+    put(root / "app.py", "x = 22\n")
     git(root, "commit", "-qam", "two\n\ndecided: use queues")
     _signed(root)
     lost = git(root, "rev-parse", "HEAD:.mind/MEMORY.md")
-    for name in ("a.mdc", "b.markdown"):
-        (root / ".mind" / "facts" / name).write_text("Tea is cold\n", encoding="utf-8")
+    for path in (root / "app.py", *filtered):
+        put(path, "x = 333\n")
     saving.store(call, saving.draft(Kind.FACT, "Not committed"))
-    (root / "app.py").write_text("x = 333\n", encoding="utf-8")
-    (root / ".mind" / "MEMORY.md").write_text("## Gotchas\n- old -> one\n", encoding="utf-8")
+    put(root / ".mind" / "MEMORY.md", "## Gotchas\n- old -> one\n")
     hooks = tmp_path / "hooks"
     for folder in (hooks, root / ".git" / "hooks"):
         folder.mkdir(exist_ok=True)
@@ -184,8 +168,8 @@ def hostile(call: Call, tmp_path: Path, program: Path) -> tuple[Path, str]:
             (folder / hook).symlink_to(program)
     attributes = put(root / ".git" / "info" / "attributes", ATTRIBUTES)
     places = {"hooks": hooks, "attributes": attributes, "root": root}
-    (root / ".git" / "config").write_text(HOSTILE.format(program, **places), encoding="utf-8")
-    (root / ".git" / "more").write_text(MORE.format(program), encoding="utf-8")
+    put(root / ".git" / "config", HOSTILE.format(program, **places))
+    put(root / ".git" / "more", MORE.format(program))
     # A blob that only the remote of a partial clone has.
     (root / ".git" / "objects" / lost[:2] / lost[2:]).unlink()
     return root, record.memory.id
@@ -276,40 +260,21 @@ def test_no_command_runs_a_program_that_the_repositorys_settings_name(
     record_property("tried", len(lines) + 2)
 
 
-@pytest.mark.attack("program named by a repository's settings")
-def test_a_filter_whose_name_cannot_be_overridden_is_refused(
-    call: Call, program: Path, canary: Path
-) -> None:
-    root = call.mind.project.root
-    repository(root)
-    git(root, "add", ".")
-    (root / ".git" / "config").write_text(
-        f'[filter "a=b"]\n    clean = {program}\n', encoding="utf-8"
-    )
-    (root / ".git" / "info" / "attributes").write_text("* filter=a=b\n", encoding="utf-8")
-    (root / ".mind" / "config.toml").write_text("format  = 1\n", encoding="utf-8")
-    with pytest.raises(Invalid, match="with `=` in its name"):
-        runner.ask(root, "status")
-    assert not canary.exists()
-
-
 def _bare(root: Path, program: Path, tmp_path: Path) -> Path:
     """Makes the files of a bare partial clone, whose work tree is its parent, in a folder."""
-    source = tmp_path / "source"
-    source.mkdir()
-    repository(source)
-    (source / "x").write_text("x\n", encoding="utf-8")
+    source = repository(tmp_path / "source")
+    put(source / "x", "x\n")
     git(source, "add", ".")
     git(source, "commit", "-qm", "x")
     place = root / "vendor"
+    settings = (
+        "core.repositoryformatversion=1", "core.bare=false", f"core.worktree={place}",
+        f"core.fsmonitor={program}", "extensions.partialClone=origin",
+        "remote.origin.promisor=true", f"remote.origin.uploadpack={program}",
+    )  # fmt: skip
     git(tmp_path, "clone", "-q", "--bare", str(source), str(place))
-    git(place, "config", "core.repositoryformatversion", "1")
-    git(place, "config", "core.bare", "false")
-    git(place, "config", "core.worktree", str(place))
-    git(place, "config", "core.fsmonitor", str(program))
-    git(place, "config", "extensions.partialClone", "origin")
-    git(place, "config", "remote.origin.promisor", "true")
-    git(place, "config", "remote.origin.uploadpack", str(program))
+    for setting in settings:
+        git(place, "config", *setting.split("="))
     blob = git(source, "rev-parse", "HEAD:x")
     (place / "objects" / blob[:2] / blob[2:]).unlink()
     return place
@@ -352,56 +317,44 @@ def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_r
     call: Call, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saving.store(call, saving.draft(Kind.DECISION, "Use JWT"))
-    (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
+    put(project / "CLAUDE.md", "# Ours\n")
     repository(project)
     git(project, "add", "CLAUDE.md")
     git(project, "commit", "-qm", "ours")
-    other = tmp_path / "other"
-    other.mkdir()
-    repository(other)
-    (project / ".mind" / "config.toml").write_text(
-        'format = 1\n[context]\ndaemon = "on"\nfiles = ["CLAUDE.md"]\n', encoding="utf-8"
-    )
+    repository(other := tmp_path / "other")
+    settings = 'format = 1\n[context]\ndaemon = "on"\nfiles = ["CLAUDE.md"]\n'
+    put(project / ".mind" / "config.toml", settings)
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(project))
 
-    written = files.write_untracked(Call(call.mind.reopened()))
-
-    assert "CLAUDE.md" not in written
+    assert "CLAUDE.md" not in files.write_untracked(Call(call.mind.reopened()))
     assert (project / "CLAUDE.md").read_text("utf-8") == "# Ours\n"
 
 
+VARIABLES = {
+    "GIT_DIR": "/nowhere", "GIT_WORK_TREE": "/", "GIT_INDEX_FILE": "/nowhere/index",
+    "GIT_OBJECT_DIRECTORY": "/nowhere", "GIT_COMMON_DIR": "/nowhere", "GIT_NAMESPACE": "x",
+    "GIT_CONFIG_PARAMETERS": "'core.bare'='true'", "GIT_CONFIG": "/nowhere",
+    "GIT_EXTERNAL_DIFF": "/bin/false", "GIT_ICASE_PATHSPECS": "1", "GIT_PREFIX": "x/",
+    "GIT_NEW_AND_UNKNOWN": "1",
+}  # fmt: skip
+
+
 @pytest.mark.attack("repository named by the environment")
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("GIT_DIR", "/nowhere"),
-        ("GIT_WORK_TREE", "/"),
-        ("GIT_INDEX_FILE", "/nowhere/index"),
-        ("GIT_OBJECT_DIRECTORY", "/nowhere"),
-        ("GIT_COMMON_DIR", "/nowhere"),
-        ("GIT_NAMESPACE", "x"),
-        ("GIT_CONFIG_PARAMETERS", "'core.bare'='true'"),
-        ("GIT_CONFIG", "/nowhere"),
-        ("GIT_EXTERNAL_DIFF", "/bin/false"),
-        ("GIT_ICASE_PATHSPECS", "1"),
-        ("GIT_PREFIX", "x/"),
-        ("GIT_NEW_AND_UNKNOWN", "1"),
-    ],
-)
+@pytest.mark.parametrize("name", VARIABLES)
 def test_a_variable_of_another_repository_changes_no_answer(
-    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     repository(project)
     git(project, "add", ".")
     before = runner.ask(project, "status", "--porcelain")
-    monkeypatch.setenv(name, value)
+    monkeypatch.setenv(name, VARIABLES[name])
 
     assert runner.ask(project, "status", "--porcelain") == before
     assert runner.run_as_person(project, "status", "--porcelain").stdout == before
     alias = f"alias.e=!printenv {name}"
     inherited = runner.run_as_person(project, "-c", alias, "e").stdout.decode()
-    assert inherited.strip() != value
+    assert inherited.strip() != VARIABLES[name]
 
 
 @pytest.mark.attack("work tree named by a repository's settings")
@@ -410,7 +363,7 @@ def test_the_work_tree_is_the_one_that_the_project_is_in(
     project: Path, tmp_path: Path, named: str
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
+    put(project / "CLAUDE.md", "# Ours\n")
     repository(project)
     git(project, "add", ".")
     before = runner.ask(project, "status", "--porcelain")
@@ -429,31 +382,6 @@ def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPat
     alias = f"alias.e=!printenv {' '.join(kept)}"
     inherited = runner.run_as_person(project, "-c", alias, "e").stdout.decode()
     assert inherited.splitlines() == list(kept.values())
-
-
-def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
-    call: Call, home: Path, tmp_path: Path
-) -> None:
-    root = call.mind.project.root
-    repository(root)
-    git(root, "config", "uploadpack.allowFilter", "true")
-    for number in range(2):
-        (root / "app.py").write_text(f"x = {number}\n", encoding="utf-8")
-        text = f"See app.py:{number + 1}, and this\n"
-        (root / ".mind" / "note.md").write_text(text, encoding="utf-8")
-        git(root, "add", ".")
-        git(root, "commit", "-qm", str(number))
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", "--filter=blob:none", root.as_uri(), str(clone))
-    partial = Call(
-        Mind(home=home, project=projects.explicit(clone, home), clock=call.mind.now, environ={})
-    )
-
-    assert review(partial).counts.get("stale", 0) == 0
-    for looking in (lambda: scan(partial, history=True), lambda: list_(partial, at="HEAD~1")):
-        with pytest.raises(Invalid) as refused:
-            looking()
-        assert "partial clone" in (refused.value.hint or "")
 
 
 STARTS_PROGRAMS = {
@@ -498,25 +426,3 @@ def test_one_module_alone_starts_git() -> None:
         and os.path.basename(node.value) == "git"  # noqa: PTH119 - a string of a program
     }
     assert named == {"project/git.py"}
-
-
-@pytest.mark.attack("special file hangs a command")
-def test_a_named_pipe_in_the_place_of_head_is_named_by_what_needs_git(
-    call: Call, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
-) -> None:
-    root = call.mind.project.root
-    saving.store(call, saving.draft(Kind.FACT, "Tea is at four"))
-    repository(root)
-    (root / ".git" / "HEAD").unlink()
-    os.mkfifo(root / ".git" / "HEAD")
-
-    needing = ("sync", "sync --dry-run", "log", "diff HEAD~1", "list --at HEAD")
-    for line in needing:
-        assert main(line.split(), open=lambda _: call.mind.reopened()) == 2, line
-        error = capsys.readouterr().err
-        assert "`: not a regular file" in error, line
-        assert f"{root / '.git' / 'HEAD'}" in error, line
-        assert "git can't read it: remove it" in error, line
-    for line in ("status", "search tea", "doctor", "add Milk"):
-        assert main(line.split(), open=lambda _: call.mind.reopened()) == 0, line
-    record_property("tried", len(needing) + 4)

@@ -81,7 +81,7 @@ _KEPT = (".git", ".index", ".local", "home")
 Builtin = Callable[[str, str | None], tuple[int, str]]
 """Takes the words after a command's name, and its input; returns its status and output."""
 
-_GNU = re.compile(r"\bsed -i|\bls\b|\bhead -c")
+_GNU = re.compile(r"\bsed -i|\bls\b|\bhead -c|\bstat -c|-perm /")
 """Commands of the shell that do or print something else on other systems than Linux."""
 
 

@@ -1,4 +1,4 @@
-"""Private places are the user's alone: under any umask, from the first moment, always."""
+"""Private places are the user's alone, under any umask; `private.transcript` has the repairs."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from mimo.call.table import all_commands
 from mimo.cli.main import main
 from mimo.data import disk, files
 from tests import mama_databases, sample_procedures
-from tests.kit import is_of_core
+from tests.kit import is_of_core, put, repository
 
 pytestmark = pytest.mark.attack("private file read by another user")
 
@@ -87,14 +87,12 @@ ELSEWHERE = {"demo"}
 """Commands that write to a project and a home of their own, by running other commands."""
 
 
+@pytest.mark.usefixtures("ann")
 def test_no_command_leaves_a_private_file_open_to_others(
     run: Run, project: Path, home: Path, tmp_path: Path
 ) -> None:
     os.umask(0)
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
-    for name in ("user.name=Ada", "user.email=ada@example.com"):
-        key, value = name.split("=")
-        subprocess.run(["git", "-C", str(project), "config", key, value], check=True)
+    repository(project)
     (project / "notes.txt").write_text("The cache holds 300 entries.\n", encoding="utf-8")
     done: set[str] = set()
 
@@ -131,9 +129,7 @@ def test_no_command_leaves_a_private_file_open_to_others(
     step("value", "put", "session.current", "step", "3")
     step("value", "rm", "agent.preferences", "theme")
     step("procedure", "new", "release")
-    (tmp_path / "greet.md").write_text(
-        sample_procedures.text("greet", sample_procedures.GREET), encoding="utf-8"
-    )
+    put(tmp_path / "greet.md", sample_procedures.text("greet", sample_procedures.GREET))
     step("procedure", "add", str(tmp_path / "greet.md"))
     step("trust")
     step("procedure", "run", "greet", "--context", '{"who": "Ada"}')
@@ -211,51 +207,6 @@ def test_a_hook_leaves_nothing_open_to_others(project: Path, home: Path, umask: 
     assert exposed(*private_folders(project, home)) == {}
 
 
-def test_the_next_write_tightens_what_an_older_version_left_open(
-    run: Run, project: Path, home: Path
-) -> None:
-    kept = id_in(run("add", "The staging database is reset", "--private", "--json"))
-    run("search", "staging")
-    for top in private_folders(project, home):
-        for path in (top, *top.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-
-    run("edit", kept, "--content", "The staging database is reset every night")
-
-    assert not {p for p in exposed(*private_folders(project, home)) if Path(p).is_dir()} - {
-        str(p) for p in (home / "trust", home / "audit") if p.exists()
-    }
-    (path,) = (project / ".mind" / "private").rglob("*.md")
-    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
-
-
-def test_doctor_reports_and_mends_what_others_can_read(run: Run, project: Path, home: Path) -> None:
-    run("add", "The staging database is reset", "--private")
-    (left,) = (project / ".mind" / "private").rglob("*.md")
-    left.chmod(0o644)
-    (home / "projects.json").chmod(0o664)
-
-    assert "that other users can read or change" in run("doctor")
-    run("doctor", "--fix")
-
-    assert exposed(*private_folders(project, home)) == {}
-    assert "that other users can read or change" not in run("doctor")
-
-
-def test_doctor_leaves_the_working_copies_of_a_server_as_git_made_them(
-    run: Run, home: Path
-) -> None:
-    run("add", "The staging database is reset")
-    config = home / "served/team/.git/config"
-    config.parent.mkdir(parents=True)
-    config.touch()
-    config.chmod(0o644)
-
-    assert "that other users can read or change" not in run("doctor")
-    run("doctor", "--fix")
-    assert stat.S_IMODE(config.stat().st_mode) == 0o644
-
-
 def test_an_editor_that_puts_a_new_file_in_its_place_opens_nothing(
     run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
 ) -> None:
@@ -296,64 +247,20 @@ def test_a_shared_folder_is_never_closed_to_others(
         assert exposed(folder / "logs") == {}
 
 
-def test_a_folder_with_other_things_is_not_a_home(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_hook_and_a_server_write_nothing_to_a_folder_with_other_things(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     var = tmp_path / "var"
-    for name in ("cache/apt", "lib", "logs/nginx"):
-        (var / name).mkdir(parents=True)
-        (var / name / "x").write_bytes(b"x")
-    for path in (var, *var.rglob("*")):
-        path.chmod(0o755)
-    before = sorted(var.rglob("*"))
+    put(var / "lib/x", "x")
+    var.chmod(0o755)
     monkeypatch.setenv("MIND_HOME", str(var))
-
-    for line in (
-        "add x", "search x", "config commits 1", "init .", "install cursor --scope user",
-        "daemon start", "doctor --fix", "pitfalls starter",
-        "audit verify", "status", "--project . list", "memory search x",
-    ):  # fmt: skip
-        assert main(line.split()) == 5, line
-        assert f"`MIND_HOME` is `{var}`, which is not mind's own: it has `lib`" in (
-            capsys.readouterr().err
-        )
-    assert main(["doctor"]) == 1
-    assert "which is not mind's own" in capsys.readouterr().out
     event = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": str(Path.cwd())}
-    for argv in (["hook", "claude-code"], ["mcp"]):
-        subprocess.run(
-            [sys.executable, "-m", "mimo", *argv], input=json.dumps(event).encode(), check=True
-        )
+    for words in (["hook", "claude-code"], ["mcp"]):
+        argv = [sys.executable, "-m", "mimo", *words]
+        subprocess.run(argv, input=json.dumps(event).encode(), check=True)
 
-    assert sorted(var.rglob("*")) == before
-    assert {oct(stat.S_IMODE(path.stat().st_mode)) for path in (var, *before)} == {"0o755"}
-
-
-def test_doctor_closes_only_what_is_minds_own(run: Run, home: Path) -> None:
-    (home / "lib").mkdir(mode=0o755)
-    (home / "cache").mkdir(mode=0o755, exist_ok=True)
-    for name in ("lib", "cache"):
-        (home / name).chmod(0o755)
-
-    run("doctor", "--fix")
-
-    assert exposed(home) == {str(home / "lib"): "0o755"}
-
-
-@pytest.mark.parametrize("names", [(), ("lost+found",), ("config.toml", "notes")])
-def test_a_prepared_folder_becomes_a_home(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
-) -> None:
-    new = tmp_path / "prepared"
-    new.mkdir(mode=0o755)
-    for name in names:
-        (new / name).touch()
-    monkeypatch.setenv("MIND_HOME", str(new))
-
-    run("add", "The staging database is reset")
-    run("search", "staging")
-
-    assert stat.S_IMODE(new.stat().st_mode) == 0o700
+    assert sorted(var.rglob("*")) == [var / "lib", var / "lib/x"]
+    assert stat.S_IMODE(var.stat().st_mode) == 0o755
 
 
 def test_no_file_is_open_for_a_moment_before_it_is_closed(

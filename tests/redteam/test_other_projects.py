@@ -1,21 +1,16 @@
 """Other projects of the user: what a search of all of them may read, and who learns of it."""
 
 import json
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
 from mimo.call import Call, Caller, Surface
 from mimo.call.spec import to_json
 from mimo.call.table import all_commands
-from mimo.cli.main import main
 from mimo.errors import Denied
 from mimo.features import audit
 from mimo.mind import Mind
@@ -26,6 +21,7 @@ from mimo.project.init import init
 from mimo.project.memories import MemoryStore
 from mimo.project.walk import Walk
 from tests.conftest import NOW
+from tests.kit import over_pipe, run
 
 TOOLS = all_commands().tools()
 AGENT = Caller(surface=Surface.MCP, name="claude-code")
@@ -62,79 +58,21 @@ def events(call: Call) -> list[dict[str, Any]]:
 
 
 @pytest.mark.attack(PRIVATE)
-def test_no_id_of_a_private_memory_of_another_project_is_named(call: Call, other: Call) -> None:
-    first = call_tool(
-        other,
-        "save/decision",
-        PERSON,
-        topic="launch",
-        decision="Launch code on paper",
-        reasoning="x",
-    )
-    call_tool(
-        other,
-        "save/decision",
-        PERSON,
-        topic="launch",
-        decision=f"Launch: {SECRET}",
-        reasoning="x",
-        private=True,
-    )
-    for folder, name in (("decisions", "paper"), ("private/decisions", "4711-hidden")):
-        path = other.mind.folder / folder / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        header = "type: decision\ntopic: code\ncreated: 2026-11-01T08:00:00Z"
-        path.write_text(f"---\n{header}\n---\nLaunch code on {name}\n", encoding="utf-8")
-
-    own = call_tool(other, "mind_search", query="launch code", threshold=0.0, limit=50)["results"]
-    rows = {row["id"]: row for row in own}
-    private = [row["id"] for row in own if row.get("private")]
-    matches = everywhere(call, threshold=0.0, limit=50)
-    shown = everywhere(call, PERSON, threshold=0.0, limit=50)
-
-    assert rows[first["id"]]["superseded_by"] in private
-    assert rows["paper"]["competing"] == ["4711-hidden"]
-    for answer in (matches, shown):
-        assert {first["id"], "paper"} <= {row["id"] for row in answer["results"]}
-        assert not [id for id in private if id in json.dumps(answer)]
-
-
-@pytest.mark.attack(PRIVATE)
 def test_an_agent_with_a_shell_is_not_taken_for_a_person(
     call: Call,
     other: Call,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     record_property: Callable[[str, object], None],
 ) -> None:
     words = ["search", "--scope", "all", "--private", "launch", "code"]
-    assert main(words, open=lambda _: call.mind) == 0
-    assert SECRET in capsys.readouterr().out
+    assert SECRET in run(call, *words).out
 
     for mark in (NAMED, *MARKS):
         monkeypatch.setenv(mark, "1")
-        assert main(words, open=lambda _: call.mind) == Denied.exit_status
-        out, err = capsys.readouterr()
-        assert SECRET not in out + err
+        assert SECRET not in str(run(call, *words, status=Denied.exit_status))
         monkeypatch.delenv(mark)
     record_property("tried", 1 + len(MARKS))
     assert events(call)[-1]["agent"] == "goose"
-
-
-@pytest.mark.attack(POLICY)
-def test_a_search_of_all_projects_is_in_the_record_of_each(call: Call, other: Call) -> None:
-    before = len(events(other))
-
-    everywhere(call)
-    call_tool(call, "mind_status")
-
-    added = events(other)[before:]
-    assert [(event["tool"], event["status"]) for event in added] == [
-        ("mind_search", "ok"),
-        ("mind_status", "ok"),
-    ]
-    assert {event["session"] for event in added} == {call.mind.guard.session.id}
-    assert "launch" not in json.dumps(added)
 
 
 def test_a_status_looks_at_no_file_of_other_projects(call: Call, other: Call, monkeypatch):
@@ -176,24 +114,13 @@ def test_a_broken_project_is_skipped_and_named(
 
 @pytest.mark.attack(PRIVATE)
 def test_nothing_private_of_another_project_comes_over_the_pipe(call: Call, other: Call) -> None:
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "mimo", "mcp", "--toolsets", "all"],
-        env={
-            **{name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")},
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        cwd=call.mind.project.root,
-    )
+    async def talk(client: Client) -> Any:
+        query = {"query": "launch code", "scope": "all", "threshold": 0.0, "limit": 50}
+        matches = await client.call_tool("mind_search", query)
+        asked = await client.call_tool("mind_search", {**query, "private": True})
+        return matches, asked, await client.call_tool("mind_status", {})
 
-    async def talk() -> Any:
-        async with Client(server) as client:
-            query = {"query": "launch code", "scope": "all", "threshold": 0.0, "limit": 50}
-            matches = await client.call_tool("mind_search", query)
-            asked = await client.call_tool("mind_search", {**query, "private": True})
-            return matches, asked, await client.call_tool("mind_status", {})
-
-    matches, asked, status = anyio.run(talk)
+    matches, asked, status = over_pipe(call.mind.project.root, talk, "--toolsets", "all")
 
     assert [row["project"] for row in matches.structured_content["results"]] == ["diary"]
     assert asked.is_error

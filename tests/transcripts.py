@@ -40,6 +40,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from difflib import unified_diff
 from itertools import count
 from pathlib import Path
+from shutil import which
 from typing import Any, NamedTuple
 
 import pytest
@@ -389,6 +390,8 @@ def check(path: Path, scenario: Scenario, stage: Stage) -> None:
     """Fails if a scenario prints something else; in a recording, writes it into the file."""
     if sys.platform != "linux" and _GNU.search(scenario.text):
         pytest.skip("it uses programs of GNU")
+    if any("ssh-keygen" in each.line for each in scenario.setup) and not which("ssh-keygen"):
+        pytest.skip("ssh-keygen is not installed")
     played = stage.play(scenario)
     if os.environ.get(RECORDING):
         text = path.read_text(encoding="utf-8")

@@ -1,9 +1,7 @@
-"""Memory of other authors: two clones and a bare remote; `trust.transcript` has the commands."""
+"""Memory of other authors; `trust`, `merging` and `signed.transcript` have the commands."""
 
-import shutil
 import subprocess
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from mimo.data.files import digest
 from mimo.features.procedures import library
 from mimo.features.review.commands import trust
 from mimo.features.upkeep import commands as making
-from mimo.memory import changes
 from mimo.memory.model import Kind, Memory
 from mimo.mind import Mind
 from mimo.operations import overview, saving
@@ -56,10 +53,6 @@ def publish(root: Path, name: str, text: str, branch: str = "main") -> Path:
 
 def pull(root: Path) -> None:
     git(root, "pull", "-q", "origin", "main")
-
-
-def merge_as_text(root: Path) -> None:
-    git(root, "config", "--remove-section", "merge.mind")
 
 
 def opened(root: Path, home: Path) -> Call:
@@ -167,84 +160,6 @@ def test_the_users_address_in_a_commit_of_another_author_proves_nothing(
         commit(ann)
         assert trusted(ann, home) & {"evil", f"later{number}"} == {f"later{number}"}, way
     record_property("tried", len(WAYS))
-
-
-FOLDERS = ("facts", "known")
-
-
-@pytest.fixture
-def both_changed(ann: Path, eve: Path) -> Path:
-    """A repository in which both authors changed a memory and a source, and the user merges."""
-    text = "Tea is {}.\n\nThe second paragraph.\n\nTea is hot.{}"
-    put(ann / "src/code.txt", "begin\n")
-    publish(ann, "tea", text.format("green", ""))
-    pull(eve)
-    put(eve / "src/code.txt", "theirs\n")
-    publish(eve, "tea", text.format("green", f" {EVIL}."))
-    put(ann / "src/code.txt", "ours\n")
-    fact(ann, "tea", text.format("black", ""))
-    return ann
-
-
-@pytest.mark.attack(UNAPPROVED)
-@pytest.mark.parametrize("driver", [True, False], ids=["driver", "as text"])
-@pytest.mark.parametrize("renamed", [(), ("facts/tea.md", "facts/drink.md"), FOLDERS])
-def test_a_merge_that_the_user_finishes_approves_nothing_that_git_merged(
-    both_changed, eve, home, driver, renamed
-):
-    root = both_changed
-    if renamed == FOLDERS:
-        publish(eve, "new", "Run another installer")
-    if renamed:
-        source, target = (root / ".mind" / name for name in renamed)
-        source.rename(target)
-    commit(root)
-    if not driver:
-        merge_as_text(root)
-    git(root, "fetch", "-q")
-    git(root, "merge", "-q", "origin/main", check=False)
-    put(root / "src/code.txt", "both\n")
-    commit(root)
-    texts = {path.read_text("utf-8") for path in (root / ".mind").rglob("*.md")}
-    assert any("Tea is black" in text and EVIL in text for text in texts)
-    assert trusted(root, home) == {"own"}
-
-
-def test_a_merge_of_approved_sides_that_the_user_finishes_is_approved(both_changed, eve, home):
-    root = both_changed
-    commit(root)
-    git(root, "fetch", "-q")
-    git(root, "checkout", "-q", "origin/main")
-    trust(opened(root, home), follow=False)
-    git(root, "checkout", "-q", "main")
-    merge_as_text(root)
-    git(root, "merge", "-q", "origin/main", check=False)
-    put(root / "src/code.txt", "both\n")
-    commit(root)
-    assert EVIL in (root / ".mind/facts/tea.md").read_text("utf-8")
-    assert trusted(root, home) == {"own", "tea"}
-
-
-@pytest.mark.usefixtures("own_settings")
-@pytest.mark.attack(UNAPPROVED)
-@pytest.mark.parametrize("rename", [False, True])
-def test_a_merge_by_git_is_not_the_work_of_the_author_who_merged(both_changed, home, rename):
-    root = both_changed
-    put(root / "src/code.txt", "begin\n")
-    if rename:
-        (root / ".mind/facts/tea.md").rename(root / ".mind/facts/coffee.md")
-    commit(root)
-    merge_as_text(root)
-    git(root, "pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
-    assert trusted(root, home) == {"own"}
-    ann, eve = "ann@example.com", "eve@example.com"
-    (path,) = [path for path in (root / ".mind/facts").iterdir() if path.stem != "own"]
-    merged = digest(path.read_bytes())
-    assert merged not in opened(root, home).mind.trust.by_own_address()
-    assert not Trust(home, root, [ann], globs=()).admitted()(merged)
-    assert Trust(home, root, [ann, eve], globs=()).admitted()(merged) is not rename
-    trust(opened(root, home), mine=True)
-    assert trusted(root, home) == {"own"}
 
 
 @pytest.mark.usefixtures("own_settings")
@@ -378,165 +293,3 @@ def test_the_oldest_commit_of_a_shallow_clone_is_found_without_git_in_each_worki
     for place in (root, root / ".mind", root.parent / "tree", tip / "part"):
         assert boundary(place) == oldest
     assert boundary(tip) == frozenset()
-
-
-@pytest.fixture
-def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's own key and another author's, both of which the user's git knows."""
-    if not shutil.which("ssh-keygen"):
-        pytest.skip("ssh-keygen is not installed")
-    signers = ""
-    for name in ("ann", "eve"):
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / f"key-{name}")],
-            check=True,
-        )
-        signers += f"{name}@example.com {(tmp_path / f'key-{name}.pub').read_text('utf-8')}"
-    put(tmp_path / "signers", signers)
-    config = put(
-        tmp_path / "gitconfig",
-        f"[user]\nemail = ann@example.com\nsigningkey = {tmp_path / 'key-ann.pub'}\n"
-        "[gpg]\nformat = ssh\n"
-        f'[gpg "ssh"]\nallowedSignersFile = {tmp_path / "signers"}\n',
-    )
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    return tmp_path
-
-
-_clones = count()
-
-
-def publish_signed(keys: Path, name: str, key: str = "ann", message: str = "x") -> None:
-    """Publishes a fact from another machine, in a commit with Ann's address that a key signed."""
-    root = clone_of(keys / "remote.git", f"machine{next(_clones)}", "ann")
-    fact(root, name, f"Tea is {name}")
-    git(root, "add", "-A")
-    git(root, "-c", f"user.signingkey={keys / f'key-{key}'}", "commit", "-qS", "-m", message)
-    git(root, "push", "-q", "origin", "main")
-
-
-@pytest.mark.attack(FORGED)
-def test_a_signature_covers_nothing_of_the_oldest_commit_of_a_shallow_clone(
-    tip, remote, home, keys
-):
-    fact(tip, "signed", "Tea is signed")
-    commit(tip, "-S")
-    put(tip / "other", "x\n")
-    commit(tip, "-S")
-    git(tip, "push", "-q", "origin", "main")
-    root = clone_of(remote, "shallow", "ann", "--depth=1")
-    opened(root, home).mind.trust.begin()
-    assert trusted(root, home) == set()
-    git(root, "fetch", "-q", "--unshallow")
-    assert trusted(root, home) == {"signed"}
-
-
-@pytest.mark.attack(FORGED)
-def test_what_the_user_signed_elsewhere_is_trusted_and_nothing_else(ann, eve, home, keys):
-    publish_signed(keys, "signed")
-    publish_signed(keys, "signed_by_eve", key="eve")
-    publish_signed(keys, "ingested", message=changes.unreviewed("x"))  # No person asked for it.
-    assert trusted(ann, home) == {"own"}
-    pull(ann)
-    assert trusted(ann, home) == {"own", "signed"}
-
-    # The user's key signs each picked commit, whose author may be forged.
-    git(eve, "checkout", "-qb", "pr")
-    fact(eve, "evil", EVIL)
-    git(eve, "add", "-A")
-    late = "--date=2026-01-01T00:00:00Z"
-    git(eve, *AS_ANN, "commit", "-qm", "x", late, "--author=a <ann@example.com>")
-    git(eve, "push", "-q", "origin", "pr")
-    git(ann, "fetch", "-q")
-    git(ann, "-c", f"user.signingkey={keys / 'key-ann'}", "cherry-pick", "-S", "origin/pr")
-    assert git(ann, "log", "-1", "--format=%G?") == "G"
-    assert trusted(ann, home) == {"own", "signed"}
-
-
-def test_a_mailmap_of_the_project_hides_no_signed_commit_of_the_user(ann, home, keys):
-    put(ann / ".mailmap", "Eve <eve@example.com> <ann@example.com>\n")
-    commit(ann)
-    git(ann, "push", "-q", "origin", "main")
-    publish_signed(keys, "signed")
-    pull(ann)
-
-    assert trusted(ann, home) == {"own", "signed"}
-
-
-@pytest.mark.parametrize(("place", "is_trusted"), [("global", True), ("local", False)])
-def test_signers_count_in_files_that_the_users_settings_include_only(
-    ann, home, keys, place, is_trusted
-):
-    publish_signed(keys, "signed")
-    pull(ann)
-    included = (keys / "gitconfig").rename(keys / "included")
-    put(keys / "gitconfig", "[user]\nemail = ann@example.com\n")
-    git(ann, "config", f"--{place}", "include.path", str(included))
-
-    assert trusted(ann, home) == ({"own", "signed"} if is_trusted else {"own"})
-    put(included, included.read_text("utf-8").replace("signers", "none"))
-    assert "signed" not in trusted(ann, home)
-
-
-@pytest.mark.attack(UNAPPROVED)
-def test_a_signed_commit_within_a_rebase_approves_nothing(ann, eve, home, keys):
-    put(eve / "f", "theirs\n")
-    publish(eve, "evil", EVIL, "pr")
-    put(ann / "f", "mine\n")
-    commit(ann)
-    git(ann, "fetch", "-q")
-    git(ann, "checkout", "-qb", "pr", "origin/pr")
-    git(ann, "rebase", "main", check=False)
-    put(ann / "f", "both\n")
-    git(ann, "add", "f")
-    git(ann, "commit", "-q", "-S", "-m", "x")
-    assert git(ann, "log", "-1", "--format=%G?%ae") == "Gann@example.com"
-    assert trusted(ann, home) == {"own"}
-    git(ann, "rebase", "--continue")
-    assert trusted(ann, home) == {"own"}
-
-
-@pytest.mark.attack("key that is withdrawn")
-@pytest.mark.parametrize("withdrawn", ["list", "revoked", "setting"])
-@pytest.mark.parametrize("signer", ["ann", "eve"])
-def test_a_withdrawn_key_vouches_for_nothing(ann, eve, home, keys, signer, withdrawn):
-    if signer == "ann":
-        publish_signed(keys, "signed")
-    else:
-        fact(eve, "signed", "Tea is signed")
-        git(eve, "add", "-A")
-        git(eve, "-c", f"user.signingkey={keys / 'key-eve'}", "commit", "-qS", "-m", "x")
-        git(eve, "push", "-q", "origin", "main")
-        put(home / "config.toml", "[trust]\nonly = ['signed']\n")
-        trust(opened(ann, home), follow=True)
-    pull(ann)
-    assert trusted(ann, home) == {"own", "signed"}
-
-    listed, config = keys / "signers", keys / "gitconfig"
-    if withdrawn == "list":
-        lines = listed.read_text("utf-8").splitlines(keepends=True)
-        listed.write_text("".join(line for line in lines if not line.startswith(signer)), "utf-8")
-    elif withdrawn == "revoked":
-        shutil.copy(keys / f"key-{signer}.pub", keys / "revoked")
-        revoked = f'[gpg "ssh"]\nrevocationFile = {keys / "revoked"}\n'
-        config.write_text(config.read_text("utf-8") + revoked, "utf-8")
-    else:
-        config.write_text(config.read_text("utf-8").replace("/signers", "/missing"), "utf-8")
-    assert trusted(ann, home) == {"own"}
-    git(ann, "commit", "-q", "--allow-empty", "-m", "x")
-    assert trusted(ann, home) == {"own"}
-
-
-@pytest.mark.attack(FORGED)
-def test_an_address_with_control_characters_forges_no_signature(ann, eve, keys, home):
-    fact(eve, "evil", EVIL)
-    commit(eve)
-    evil = git(eve, "rev-parse", "HEAD")
-    own = ["ann@example.com"] * 2 + ["1", "1", "G", "ann@example.com\x1ey"]
-    forged = ["x", "x", "1", "1", "N", f"\x1e{evil}", *own, "z"]
-    git(eve, "commit", "-qm", "y", "--allow-empty", GIT_AUTHOR_EMAIL="\x1f".join(forged))
-    git(eve, "push", "-q", "origin", "main")
-
-    pull(ann)
-
-    assert trusted(ann, home) == {"own"}

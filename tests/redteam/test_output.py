@@ -15,7 +15,6 @@ import pytest
 from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
-from mimo.cli.main import main
 from mimo.features.pitfalls import checking
 from mimo.features.pitfalls.checking import Hit, annotations
 from mimo.features.upkeep.status import status
@@ -23,10 +22,10 @@ from mimo.guard.logs import Redacting
 from mimo.memory.note import plain
 from mimo.server import completions, resources
 from mimo.server.answers import answer
-from mimo.text.clean import clean, inert
+from mimo.text.clean import HIDDEN, clean, inert
 from tests import privacy_fakes
 from tests.features.pitfalls.examples import edge
-from tests.kit import put
+from tests.kit import fact, put, run
 from tests.privacy_fakes import Draw
 
 TERMINAL = "text that commands a terminal"
@@ -57,18 +56,18 @@ SEQUENCES = (
     "a\U000e0101\U000e01ef",
     "a\ufe00\ufe01\ufe0f",
 )
-_OBEYED = re.compile(r"(?mi)^\s*::\s*[\w-]+[^\n]*::|##(?:vso|teamcity)?\[")
-_HARMFUL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e01ef]"
-    "|[\ufe00-\ufe0f]{2}"
-)
 
 
-def run(call: Call, capfd: pytest.CaptureFixture[str], *words: str) -> str:
-    """Returns all that a command writes to its two pipes."""
-    main(words, open=lambda _: call.mind)
-    out, err = capfd.readouterr()
-    return f"{out}\n{err}"
+OBEYED = re.compile(r"(?mi)^\s*::\s*[\w-]+[^\n]*::|##(?:vso|teamcity)?\[")
+HARMFUL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]|[\ufe00-\ufe0f]{{2}}")
+
+
+def check(*texts: str) -> None:
+    """Fails if a text commands a terminal or a build service, or has the token."""
+    for text in texts:
+        assert not HARMFUL.search(text), (HARMFUL.search(text), text)
+        assert not OBEYED.search(text), (OBEYED.search(text), text)
+        assert TOKEN not in text
 
 
 @pytest.mark.attack(BUILD)
@@ -76,9 +75,9 @@ def test_no_command_of_a_build_service_is_left_in_a_text(
     record_property: Callable[[str, object], None],
 ) -> None:
     for text in COMMANDS:
-        assert _OBEYED.search(text)
-        assert not _OBEYED.search(inert(clean(text)))
-        assert not _OBEYED.search(inert(clean(f"first\n{text}")))
+        assert OBEYED.search(text)
+        assert not OBEYED.search(inert(clean(text)))
+        assert not OBEYED.search(inert(clean(f"first\n{text}")))
     record_property("tried", 2 * len(COMMANDS))
 
 
@@ -108,20 +107,17 @@ def test_emoji_and_joined_letters_are_left_as_they_are(text: str) -> None:
 
 @pytest.mark.attack(TERMINAL)
 def test_settings_of_a_clone_command_nothing(
-    call: Call, capfd: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+    call: Call, record_property: Callable[[str, object], None]
 ) -> None:
     payloads = [*COMMANDS, *SEQUENCES, f"\n{COMMANDS[0]}", TOKEN]
     keys = "\n".join(f"{json.dumps(text)} = 1" for text in payloads)
     values = f"decay.days = {json.dumps(''.join(payloads))}\n"
-    config = call.mind.folder / "config.toml"
 
     for settings in (keys, values, f"x = {SEQUENCES[0]}\n", f"{TOKEN}\r\r= 1"):
-        config.write_text(settings.replace("\x7f", "\\u007f"), encoding="utf-8")
-        for words in (["list"], ["status"], ["doctor"], ["config"], ["list", "--json"]):
-            shown = run(Call(call.mind.reopened()), capfd, *words)
-            assert not _HARMFUL.search(shown), (words, _HARMFUL.search(shown))
-            assert not _OBEYED.search(shown), (words, _OBEYED.search(shown))
-            assert TOKEN not in shown
+        put(call.mind.folder / "config.toml", settings.replace("\x7f", "\\u007f"))
+        for line in ("list", "status", "doctor", "config", "list --json"):
+            ran = run(Call(call.mind.reopened()), *line.split(), status=None)
+            check(ran.out, ran.err)
     record_property("tried", len(payloads) * 5)
 
 
@@ -168,53 +164,35 @@ def hostile(call: Call) -> None:
     (call.mind.folder / "policy.yaml").write_text(policy, encoding="utf-8")
 
 
-EVERY = [
-    *(["list"], ["search", "path"], ["show", "decision_evil"], ["status"], ["doctor"]),
-    *(["review"], ["recall", "path"], ["graph"], ["graph", "--format", "dot"]),
-    *(["graph", "--format", "mermaid"], ["load", "checkpoint"], ["search", "recent"]),
-    *(["load", "context", "decision_evil"], ["edges", "set env"], ["edges", "list"]),
-    *(["context", "show"], ["procedure", "list"], ["procedure", "check"], ["memory", "list"]),
-    *(["value", "list", "agent.x"], ["value", "get", "agent.x", "evil"], ["memory", "stats"]),
-    *(["scan"], ["fading"], ["events"], ["log"], ["policy", "check"], ["policy", "show"]),
-    *(["audit", "show"], ["audit", "export"], ["show", COMMANDS[0] + SEQUENCES[0]]),
-    *([SEQUENCES[0]], ["list", COMMANDS[1]], ["rm", "nothing\n::set-env name=a::b"]),
-    *(["trust", "--list"], ["daemon", "status"]),
-]
+ERRORS = (
+    ["list"], ["status"], ["doctor"], ["policy", "check"], ["policy", "show"], [SEQUENCES[0]],
+    ["show", COMMANDS[0] + SEQUENCES[0]], ["list", COMMANDS[1]],
+    ["rm", "nothing\n::set-env name=a::b"], ["search", "path"], ["audit", "show"],
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("broken", [False, True], ids=["without a policy", "with a broken policy"])
 @pytest.mark.attack(BUILD)
-def test_nothing_that_a_command_prints_into_a_pipe_is_obeyed(
-    call: Call,
-    capfd: pytest.CaptureFixture[str],
-    record_property: Callable[[str, object], None],
-    broken: bool,
+def test_no_error_or_note_is_obeyed(
+    call: Call, record_property: Callable[[str, object], None]
 ) -> None:
+    """The policy is broken. `test_outputs.py` tries every command without one."""
     hostile(call)
-    if not broken:
-        (call.mind.folder / "policy.yaml").unlink()
-    tried = reached = 0
-
-    for words in EVERY:
+    reached = 0
+    for words in ERRORS:
         for more in ([], ["--json"]):
-            shown = run(call, capfd, *words, *more)
-            assert not _HARMFUL.search(shown), (words, more, _HARMFUL.search(shown))
-            assert not _OBEYED.search(shown), (words, more, _OBEYED.search(shown))
-            tried += 1
-            reached += "set-env" in shown
-    assert reached > 25
-    record_property("tried", tried)
+            ran = run(call, *words, *more, status=None)
+            check(ran.out, ran.err)
+            reached += "set-env" in ran.out + ran.err
+    assert reached > 10
+    record_property("tried", 2 * len(ERRORS))
 
 
-def test_a_value_that_looks_like_a_command_is_exact_as_json(
-    call: Call, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_value_that_looks_like_a_command_is_exact_as_json(call: Call) -> None:
     hostile(call)
     (call.mind.folder / "policy.yaml").unlink()
 
-    main(["value", "get", "agent.x", "evil", "--json"], open=lambda _: call.mind)
-
-    assert json.loads(capfd.readouterr().out)["value"].startswith(COMMANDS[0])
+    shown = run(call, "value", "get", "agent.x", "evil", "--json").data
+    assert shown["value"].startswith(COMMANDS[0])
 
 
 @pytest.mark.attack(BUILD)
@@ -241,7 +219,7 @@ def test_json_for_other_programs_commands_nothing_and_reads_the_same(call: Call)
 
     log = checking.sarif([hit], version="1")
 
-    assert not _OBEYED.search(log)
+    check(log)
     assert inert(log) == log
     assert (
         json.loads(log)["runs"][0]["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == text
@@ -255,9 +233,7 @@ def test_a_log_record_stays_one_record() -> None:
 
     shown = Redacting("mind: %(message)s").format(record)
 
-    assert not _HARMFUL.search(shown)
-    assert not _OBEYED.search(shown)
-    assert TOKEN not in shown
+    check(shown)
     assert [line[:2] for line in shown.split("\n")[1:]] == ["  ", "  "]
 
 
@@ -265,10 +241,9 @@ def test_a_log_record_stays_one_record() -> None:
 def test_the_shell_is_offered_no_text_with_a_line_end(call: Call, monkeypatch: Any) -> None:
     hostile(call)
     tags = json.dumps(["fine", "a\n:files", "b\tx", "c\x1b[31m"])
-    text = f"---\ntags: {tags}\n---\nTea\n"
-    (call.mind.folder / "facts" / "tagged.md").write_text(text, encoding="utf-8")
+    fact(call, "tagged", "Tea", f"tags: {tags}\n")
     (call.mind.folder / "policy.yaml").unlink()
-    main(["list"], open=lambda _: call.mind)
+    run(call, "list")
     monkeypatch.chdir(call.mind.project.root)
 
     offered = [word for word, _ in candidates("tag", "", None)]
@@ -283,9 +258,7 @@ def test_an_agent_gets_no_control_character_beside_the_data(call: Call) -> None:
     text = "\n".join(SEQUENCES)
     name = json.dumps("".join(SEQUENCES[:3]))
     header = f"topic: {name}\ntitle: {name}"
-    (call.mind.folder / "facts").mkdir(exist_ok=True)
-    file = f"---\nid: fact_a_20261101_aaaaaa\n{header}\n---\n{SEQUENCES[2]}\n"
-    (call.mind.folder / "facts" / "a.md").write_text(file, encoding="utf-8")
+    fact(call, "fact_a_20261101_aaaaaa", SEQUENCES[2], f"{header}\n")
     tools, caller = all_commands().tools(), Caller(surface=Surface.MCP)
     shown = [
         answer(tools[name], call.by(caller), given).content[0].text  # type: ignore[union-attr]
@@ -302,19 +275,16 @@ def test_an_agent_gets_no_control_character_beside_the_data(call: Call) -> None:
 
     assert len(shown) == 7
     for each in shown:
-        assert not _HARMFUL.search(each)
+        assert not HARMFUL.search(each)
 
 
 @pytest.mark.attack("title that hides what is reviewed")
-def test_a_long_title_does_not_flood_the_review(call: Call, capsys: Any) -> None:
+def test_a_long_title_does_not_flood_the_review(call: Call) -> None:
     call.mind.trust.follow(False)
     for name in ("one", "two"):
-        text = f"---\nid: {name}\ntype: fact\ntitle: {'A' * 50_000}\n---\nTea\n"
-        (call.mind.folder / "facts").mkdir(exist_ok=True)
-        (call.mind.folder / "facts" / f"{name}.md").write_text(text, encoding="utf-8")
-    for line in (["review"], ["trust", "one"]):
-        main(line, open=lambda _: call.mind)
-        assert len(capsys.readouterr().out) < 3_000
+        fact(call, name, "Tea", f"title: {'A' * 50_000}\n")
+    for line in ("review", "trust one"):
+        assert len(run(call, *line.split()).out) < 3_000
 
 
 @pytest.mark.attack(TERMINAL)
@@ -335,8 +305,7 @@ def test_the_merge_driver_reports_a_path_harmlessly(tmp_path: Path) -> None:
 
     assert done.returncode == 0
     assert "conflict of the text" in done.stderr
-    assert not _HARMFUL.search(done.stderr)
-    assert not _OBEYED.search(done.stderr)
+    check(done.stderr)
 
 
 def test_an_entity_in_markdown_hides_nothing_on_a_terminal(
@@ -349,4 +318,4 @@ def test_an_entity_in_markdown_hides_nothing_on_a_terminal(
     screen.finish(pager=False)
 
     shown = re.sub(r"\x1b\[[0-9;]*m", "", capfd.readouterr().out)
-    assert not _HARMFUL.search(shown)
+    assert not HARMFUL.search(shown)

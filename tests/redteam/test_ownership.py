@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
-from mimo.cli.main import main
 from mimo.data import disk, files
 from mimo.errors import Untrusted
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.project import projects
-from mimo.project import projects as place
 from mimo.project.trust import Trust
 from tests.conftest import NOW, make_store
+from tests.kit import put, run
 
 pytestmark = pytest.mark.attack("file planted by another user")
 
@@ -41,31 +40,24 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
 
 @pytest.mark.parametrize("name", [".mind", ".mind/config.toml", ".mind/.local"])
 def test_a_project_of_another_user_is_refused_until_the_user_allows_it(
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    plant: Plant,
-    name: str,
+    project: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, name: str
 ) -> None:
     plant(project / name)
     monkeypatch.chdir(project)
 
-    for argv in (["add", "x"], ["search", "x"], ["--project", str(project), "status"]):
-        assert main(argv) == 5
-        message = capsys.readouterr().err
+    for line in ("add x", "search x", f"--project {project} status"):
+        message = run(None, *line.split(), status=5).err
         assert f"`{project / name}` belongs to another user" in message
         assert f"mind config safe.projects {project}" in message
     assert not list((project / ".mind").rglob("facts"))
-    assert main(["doctor"]) == 0
-    assert "belongs to another user" in capsys.readouterr().out
+    assert "belongs to another user" in run(None, "doctor").out
 
-    assert main(["config", "safe.projects", str(project)]) == 0
-    assert main(["add", "The cache holds an hour"]) == 0
+    run(None, "config", "safe.projects", str(project))
+    run(None, "add", "The cache holds an hour")
 
 
 def test_a_project_cannot_allow_itself(project: Path, home: Path, plant: Plant) -> None:
-    config = project / ".mind" / "config.toml"
-    config.write_text("format = 1\nsafe.projects = ['*']\n", encoding="utf-8")
+    put(project / ".mind" / "config.toml", "format = 1\nsafe.projects = ['*']\n")
     plant(project / ".mind")
 
     with pytest.raises(Untrusted):
@@ -87,10 +79,10 @@ def test_what_is_planted_in_a_parent_is_never_used(
     plant(shared / ".mind")
     monkeypatch.chdir(work)
 
-    assert main(["add", "x"]) == 5
-    assert main(["config"]) == 0  # What needs no project is not stopped.
-    assert main(["init"]) == 0
-    assert main(["add", "x"]) == 0
+    run(None, "add", "x", status=5)
+    run(None, "config")  # What needs no project is not stopped.
+    run(None, "init")
+    run(None, "add", "x")
     assert projects.find(work, home) == projects.Project(root=work, name="work")
 
 
@@ -110,37 +102,29 @@ def test_a_project_further_up_is_used_past_a_planted_one(
 
 
 def test_nothing_is_saved_further_up_than_a_planted_project_in_the_working_directory(
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    plant: Plant,
+    project: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant
 ) -> None:
     vendored = project / "vendor"
     plant(make_store(vendored))
     monkeypatch.chdir(vendored)
 
-    for argv in (["add", "Meant for vendor only"], ["search", "x"], ["--project", ".", "list"]):
-        assert main(argv) == 5
-        error = capsys.readouterr().err
+    for line in ("add Meant-for-vendor", "search x", "--project . list"):
+        error = run(None, *line.split(), status=5).err
         assert f"`{vendored / '.mind'}` belongs to another user" in error
         assert f"mind config safe.projects {vendored}" in error
     assert not list((project / ".mind").rglob("facts"))
-    assert main(["--project", str(project), "add", "Meant for all"]) == 0
+    run(None, "--project", str(project), "add", "Meant for all")
 
 
 def test_a_new_project_past_a_planted_one_is_still_inside_the_one_further_up(
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    plant: Plant,
+    project: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant
 ) -> None:
     new = project / "vendor" / "lib"
     plant(make_store(project / "vendor"))
     new.mkdir()
     monkeypatch.chdir(new)
 
-    assert main(["init"]) == 2
-    assert f"is inside the project `{project}`" in capsys.readouterr().err
+    assert f"is inside the project `{project}`" in run(None, "init", status=2).err
 
 
 def test_hooks_inject_nothing_from_another_users_project(
@@ -157,24 +141,18 @@ def test_hooks_inject_nothing_from_another_users_project(
 
 
 def test_a_home_of_another_user_is_refused(
-    project: Path,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    plant: Plant,
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant
 ) -> None:
     plant(home)
     monkeypatch.chdir(project)
     before = sorted(home.rglob("*"))
 
-    for argv in (["add", "x"], ["config", "commits", "1"], ["init", "."]):
-        assert main(argv) == 5
-        message = capsys.readouterr().err
+    for line in ("add x", "config commits 1", "init ."):
+        message = run(None, *line.split(), status=5).err
         assert f"`{home}` belongs to another user" in message
         assert "MIND_HOME" in message
     assert sorted(home.rglob("*")) == before
-    assert main(["doctor"]) == 1
-    assert f"`{home}` belongs to another user" in capsys.readouterr().out
+    assert f"`{home}` belongs to another user" in run(None, "doctor", status=1).out
 
 
 def test_planted_approvals_approve_nothing(project: Path, home: Path, plant: Plant) -> None:
@@ -190,17 +168,17 @@ def test_planted_approvals_approve_nothing(project: Path, home: Path, plant: Pla
 
 
 def test_a_planted_key_is_not_used(project: Path, home: Path, plant: Plant) -> None:
-    place.index_owner(home, os.urandom)
+    projects.index_owner(home, os.urandom)
     plant(home / "index-owner")
 
-    assert place.known_owner(home) is None
+    assert projects.known_owner(home) is None
 
 
 def test_an_index_of_another_user_is_left_alone(project: Path, home: Path, plant: Plant) -> None:
     (project / ".mind" / ".index").mkdir(exist_ok=True)
     plant(project / ".mind" / ".index")
 
-    assert place.index_folder(project, home).is_relative_to(home / "cache")
+    assert projects.index_folder(project, home).is_relative_to(home / "cache")
 
 
 def test_with_sudo_the_projects_of_the_user_who_ran_it_are_used(

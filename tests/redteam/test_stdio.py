@@ -1,7 +1,6 @@
 """Lines that are no messages, calls that are cancelled, and signals, over a real pipe."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit import environment, put
 from tests.sample_procedures import text
 
 Property = Callable[[str, object], None]
@@ -55,11 +55,6 @@ class Server:
         while messages[-1].get("id") != number:
             messages.append(self.read())
         return messages
-
-
-def environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
-    return kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @contextmanager
@@ -121,28 +116,31 @@ def test_each_line_that_is_not_a_message_is_answered_and_the_server_lives_on(
         assert server.until(20)[-1]["result"]["structuredContent"]["total"] == 0
 
 
+def ingesting(project: Path, server: Server, number: int) -> None:
+    """Asks for an ingest of many files."""
+    for note in range(FILES):
+        put(project / f"note-{note}.txt", f"Note number {note}.\n")
+    call = {"name": "ingest", "arguments": {"path": "note-*.txt"}, "_meta": {"progressToken": "p"}}
+    server.send(request(number, "tools/call", call))
+
+
+def cancelled(number: int) -> str:
+    params = {"requestId": number, "reason": "enough"}
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+    return json.dumps(message)
+
+
 @pytest.mark.req("001-16")
 @pytest.mark.attack("cancelled call that goes on")
 def test_a_cancelled_ingest_stops_is_not_answered_and_leaves_everything_whole(
     project: Path,
 ) -> None:
-    for number in range(FILES):
-        (project / f"note-{number}.txt").write_text(f"Note number {number}.\n", encoding="utf-8")
-    call = {
-        "name": "ingest",
-        "arguments": {"path": "note-*.txt"},
-        "_meta": {"progressToken": "p"},
-    }
-
     with running(project) as server:
-        server.send(request(2, "tools/call", call))
+        ingesting(project, server, 2)
         progress = server.read()["params"]
         while progress["message"] != "Ingesting" or progress["progress"] <= TOGETHER + 1:
             progress = server.read()["params"]
-        cancelled = {"requestId": 2, "reason": "enough"}
-        server.send(
-            json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
-        )
+        server.send(cancelled(2))
         server.send(listing(3))
         messages = server.until(3)
         stored = len(list((project / ".mind/sources").glob("*.md")))
@@ -152,13 +150,9 @@ def test_a_cancelled_ingest_stops_is_not_answered_and_leaves_everything_whole(
     assert [message["id"] for message in messages if "id" in message] == [3, 4]
     assert TOGETHER <= stored < FILES
     assert len(list((project / ".mind/sources").glob("*.md"))) - stored <= TOGETHER
-    subprocess.run(  # the lock is free, and the index can be used
-        [sys.executable, "-m", "mimo", "add", "Tea is at four"],
-        cwd=project,
-        env=environment(),
-        capture_output=True,
-        check=True,
-    )
+    add = [sys.executable, "-m", "mimo", "add", "Tea is at four"]
+    # The lock is free, and the index can be used.
+    subprocess.run(add, cwd=project, env=environment(), capture_output=True, check=True)
 
 
 WAITING = """\
@@ -186,10 +180,7 @@ def test_a_cancelled_procedure_stops_and_is_not_answered(project: Path) -> None:
         assert not server.until(2)[-1]["result"].get("isError")
         server.send(call(3, "run_procedure", name="waiting"))
         assert server.read()["params"]["message"] == "waiting: second"
-        cancelled = {"requestId": 3, "reason": "enough"}
-        server.send(
-            json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
-        )
+        server.send(cancelled(3))
         messages: list[Any] = []
         execution = {"status": "running"}
         numbers = count(4)
@@ -208,14 +199,10 @@ def test_a_cancelled_procedure_stops_and_is_not_answered(project: Path) -> None:
 def test_one_signal_ends_the_server_while_it_waits_and_while_it_works(
     project: Path, number: signal.Signals
 ) -> None:
-    for note in range(FILES):
-        (project / f"note-{note}.txt").write_text(f"Note number {note}.\n", encoding="utf-8")
-    call = {"name": "ingest", "arguments": {"path": "note-*.txt"}, "_meta": {"progressToken": "p"}}
-
     for works in (False, True):
         with running(project) as server:
             if works:
-                server.send(request(2, "tools/call", call))
+                ingesting(project, server, 2)
                 assert server.read()["method"] == "notifications/progress"
             server.process.send_signal(number)
             assert server.process.wait(timeout=60) == 128 + number

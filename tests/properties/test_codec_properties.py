@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.memory.codec import front_matter
@@ -80,7 +80,6 @@ def read(data, path=PATH):
 
 
 @given(MEMORIES)
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_a_rendered_memory_reads_back_as_itself(memory):
     parsed = read(render(memory))
     assert parsed.memory == normal(memory)
@@ -89,7 +88,6 @@ def test_a_rendered_memory_reads_back_as_itself(memory):
 
 
 @given(MEMORIES)
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_content_is_kept_except_for_blank_lines_around_it(memory):
     lines = memory.content.split("\n")
     while lines and not lines[0].strip(" \t\r"):
@@ -100,7 +98,6 @@ def test_content_is_kept_except_for_blank_lines_around_it(memory):
 
 
 @given(MEMORIES)
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_an_edit_of_nothing_changes_no_byte(memory):
     data = render(memory)
     before = read(data).memory
@@ -108,7 +105,6 @@ def test_an_edit_of_nothing_changes_no_byte(memory):
 
 
 @given(MEMORIES, st.data())
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_an_edited_file_reads_as_the_edited_memory(memory, data):
     original = render(memory)
     before = read(original).memory
@@ -157,7 +153,6 @@ def foreign_files(draw):
 
 
 @given(foreign_files(), st.data())
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_an_edit_keeps_every_other_line_of_a_foreign_file(original, data):
     """Design: comments, order, quoting, unknown keys, CRLF, BOM and the last line's end survive."""
     path = "docs/notes/a.md"

@@ -4,7 +4,7 @@ import re
 import sqlite3
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.call import Call
@@ -94,10 +94,7 @@ def bare(text: str) -> str:
 
 
 @given(DATABASES)
-@settings(
-    max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=40)
 def test_every_text_is_in_the_files_and_a_second_import_changes_nothing(call, tmp_path, tables):
     path = tmp_path / "m.db"
     for file in (

@@ -1,5 +1,7 @@
+"""An index that grew by changes gives the answers of one that is made from the last state."""
+
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,28 +18,12 @@ from mimo.index.rows import Change, Request
 from mimo.index.schema import Approves
 from mimo.memory.model import Filter, Kind, Link, Memory, Place, Problem, Record, Sort
 from mimo.memory.note import Note
+from tests.index.conftest import HashEmbedder
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PATHS = ["a.md", "b.md", "c/a.md", "c/d.md", "e.md"]
 IDS = ["a", "b", "d", "e"]
 WORDS = ["green", "tea", "wombat", "sleeps", "Größe", "데이터베이스", "数据", "x1", "\n", "."]
-
-
-class LetterEmbedder:
-    """Counts letters: enough to tell texts apart."""
-
-    model = "letters:1"
-    dims = 16
-
-    def encode(self, text: str) -> bytes:
-        lanes = [0] * self.dims
-        for letter in text:
-            lanes[ord(letter) % self.dims] += letter.isalnum()
-        length = sum(lane * lane for lane in lanes) ** 0.5
-        return bytes(round(127 * lane / length) for lane in lanes) if length else b""
-
-    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
-        return [self.encode(text) for text in texts]
 
 
 links = st.builds(Link, to=st.sampled_from(IDS), type=st.sampled_from(["supersedes", "refines"]))
@@ -151,7 +137,7 @@ def approving(digests: frozenset[str]) -> Callable[[], Approves]:
 def test_ids_follow_approvals_as_in_a_new_index(
     history: list[tuple[list[Change], frozenset[str]]],
 ) -> None:
-    grown = Index.in_memory(LetterEmbedder())
+    grown = Index.in_memory(HashEmbedder())
     final: dict[str, Change] = {}
     for number, (batch, approved) in enumerate(history):
         grown.approvals.checker = approving(approved)
@@ -159,7 +145,7 @@ def test_ids_follow_approvals_as_in_a_new_index(
             grown.apply(batch, now_ns=number)
         grown.resolve_ids()
         final |= {change.path: change for change in batch}
-        rebuilt = Index.in_memory(LetterEmbedder())
+        rebuilt = Index.in_memory(HashEmbedder())
         rebuilt.approvals.checker = grown.approvals.checker
         rebuilt.apply(final.values(), now_ns=number)
 
@@ -210,12 +196,12 @@ def file_of(memory: Memory) -> Change:
 
 def check(history: list[list[Change]]) -> None:
     """Compares an index that grew with one that is made from the last state."""
-    grown = Index.in_memory(LetterEmbedder())
+    grown = Index.in_memory(HashEmbedder())
     for number, batch in enumerate(history):
         grown.apply(batch, now_ns=number)
 
     final = {change.path: (change, n) for n, batch in enumerate(history) for change in batch}
-    rebuilt = Index.in_memory(LetterEmbedder())
+    rebuilt = Index.in_memory(HashEmbedder())
     for path in sorted(final):
         change, number = final[path]
         rebuilt.apply([change], now_ns=number)

@@ -175,7 +175,7 @@ ERRORS = (
 def test_no_error_or_note_is_obeyed(
     call: Call, record_property: Callable[[str, object], None]
 ) -> None:
-    """The policy is broken. `test_outputs.py` tries every command without one."""
+    """The policy is broken; `extensions/test_outputs.py` tries every command without one."""
     hostile(call)
     reached = 0
     for words in ERRORS:

@@ -15,7 +15,7 @@ from mimo.operations import lookup, saving
 from mimo.text.clean import inert
 from tests.conftest import Clock
 from tests.kit import do
-from tests.redteam.test_output import _OBEYED, BUILD, COMMANDS
+from tests.redteam.test_output import BUILD, COMMANDS, OBEYED
 from tests.redteam.test_private_effects import WORD, ids, plant
 from tests.redteam.test_unapproved_links import decided
 
@@ -27,7 +27,7 @@ def test_json_lines_command_no_build_service_and_read_the_same(call: Call) -> No
     memory = saving.store(call, saving.draft(Kind.FACT, "\n".join(COMMANDS))).memory
     line = memory_line(Exported(memory))
 
-    assert not _OBEYED.search(line)
+    assert not OBEYED.search(line)
     assert inert(line) == line
     assert json.loads(line)["content"] == memory.content
 

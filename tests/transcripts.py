@@ -373,9 +373,10 @@ def stage(
 ) -> Stage:
     """A stage in the project, in which git works as Ann, unless a repository names another user.
 
-    A program `mind`, which does nothing, is on the PATH.
+    The program `mind` is on the PATH, as the merge driver needs it.
     """
-    program = script(project.parent / "bin" / "mind", "#!/bin/sh\n")
+    code = f'#!/bin/sh\nexec {sys.executable} -m mimo "$@"\n'
+    program = script(project.parent / "bin" / "mind", code)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     monkeypatch.chdir(project)
     monkeypatch.delenv("COLUMNS", raising=False)

@@ -19,7 +19,7 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import committing, saving, syncing
 from mimo.project import commit, projects
-from tests import kit
+from tests import kit, mama_databases
 from tests.conftest import git, wait_until_forgotten
 from tests.kit import script
 
@@ -73,7 +73,7 @@ def test_many_changes_start_one_process_and_become_one_commit(on, call, reposito
 @pytest.mark.parametrize(
     "words",
     [
-        ("import", "memories", "--from", "obsidian"),
+        ("import", "mama", "--db", "mama.db"),
         ("ingest", "docs"),
         ("value", "put", "agent.ci", "last", "1"),
         ("procedure", "new", "release"),
@@ -85,8 +85,7 @@ def test_every_command_that_writes_shared_files_schedules_a_commit(
     (repository / "docs").mkdir()
     for name in ("one", "two"):
         (repository / "docs" / f"{name}.md").write_text(f"# {name}\n\nEnough words for a chunk.\n")
-    (repository / "memories").mkdir()
-    (repository / "memories" / "tea.md").write_text("# Tea\n\nIt is served at four.\n")
+    mama_databases.example(repository / "mama.db")
     monkeypatch.chdir(repository)
 
     say(call, *words)

@@ -219,7 +219,7 @@ release-check: setup ## Check that a release can be made (TAG=v1.2.3 for an exis
 	$(RUN) scripts/release.py $(if $(TAG),--tag "$$TAG")
 
 transcripts: setup ## Run the commands on the docs pages and in transcripts, and write their output into these
-	MIND_RECORD=1 $(RUN) -m pytest -q tests/docs tests/test_transcripts.py tests/extensions/adapters tests/extensions/exchange -k 'test_transcripts and shows'
+	MIND_RECORD=1 $(RUN) -m pytest -q tests/docs tests/test_transcripts.py tests/extensions -k 'test_transcripts and shows'
 
 screens: setup  ## Take the pictures of the README and of docs/screens.md again, from real runs
 	$(RUN) -m scripts.screens

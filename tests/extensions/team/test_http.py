@@ -580,15 +580,6 @@ def test_a_session_without_a_project_hears_how_to_name_one(server: Served, era: 
     assert "`shop`, `bank`" in text
 
 
-def test_a_project_by_option_is_that_of_clients_that_name_none(projects: Path) -> None:
-    async def talk(client: Client) -> list[str]:
-        await store(client, "The vault opens at nine")
-        return await contents(client)
-
-    with served(projects / "home", "--project", str(projects / "bank")) as server:
-        assert "The vault opens at nine" in server.asked("auto", talk)
-
-
 @pytest.mark.parametrize(
     ("at", "header", "status", "message"),
     [
@@ -700,43 +691,39 @@ def test_a_wrong_tool_is_an_error_of_the_protocol(server: Served, era: Any) -> N
     assert "did you mean mind_search" in server.asked(era, talk, at="/shop")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_open_streams_and_sessions(projects: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_open_streams_and_sessions(projects: Path) -> None:
     with served(projects / "home") as server:
         answer = post(server, "/shop")
         headers = {**server.headers(), "accept": "text/event-stream"}
         headers["mcp-session-id"] = answer.headers["mcp-session-id"]
         with httpx2.stream("GET", f"{server.url}/shop", headers=headers, timeout=30) as stream:
             assert stream.status_code == 200
-            status, log = server.stop(number)
+            status, log = server.stop()
             assert list(stream.iter_lines()) == []
 
-    assert status == (143 if number is signal.SIGTERM else 130)
-    assert log.strip() == "interrupted"
+    assert (status, log.strip()) == (143, "interrupted")
 
 
+@pytest.mark.attack("http")
 def test_a_killed_server_leaves_memories_that_the_next_one_serves(projects: Path) -> None:
+    """The next one has a project for clients that name none, and logs no text and no token."""
+
     async def keep(client: Client) -> str:
-        return await store(client, "The backup runs at midnight")
+        return await store(client, "The launch code is swordfish")
+
+    async def search(client: Client) -> None:
+        await client.call_tool("mind_search", {"query": "swordfish"})
 
     with served(projects / "home") as server:
         server.asked("auto", keep, at="/bank")
         assert server.stop(signal.SIGKILL)[0] == -signal.SIGKILL
-    with served(projects / "home") as server:
-        assert "The backup runs at midnight" in server.asked("auto", contents, at="/bank")
-
-
-@pytest.mark.attack("http")
-def test_the_log_has_no_token_and_no_text_of_memories(projects: Path) -> None:
-    async def talk(client: Client) -> None:
-        await store(client, "The launch code is swordfish")
-        await client.call_tool("mind_search", {"query": "swordfish"})
-
-    with served(projects / "home") as server:
-        server.asked("auto", talk, at="/shop")
+    with served(projects / "home", "--project", str(projects / "bank")) as server:
+        assert "The launch code is swordfish" in server.asked("auto", contents)
+        server.asked("auto", search)
         post(server, "/shop", authorization="Bearer swordfish-of-another")
-        _, log = server.stop()
+        status, log = server.stop(signal.SIGINT)
 
+    assert status == 130
     assert "swordfish" not in log
     assert TOKEN not in log
 

@@ -1,12 +1,13 @@
 """`mind mcp --http --repository` and `--commit`: writes of users become commits."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
+from mcp.client import Client
 
 from mimo.errors import Invalid
 from mimo.extensions.team import tokens
@@ -27,11 +28,15 @@ def show(repository: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    path = tmp_path / "shop.git"
+def made(path: Path) -> Path:
+    """Makes a bare repository, and returns its path."""
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(path)], check=True)
     return path
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    return made(tmp_path / "shop.git")
 
 
 @pytest.fixture
@@ -40,10 +45,43 @@ def users(tmp_path: Path) -> Path:
     return tmp_path / "tokens.toml"
 
 
+class Hosted(NamedTuple):
+    """A bare repository that a server hosts, and the server's working copy."""
+
+    bare: Path
+    copy: Path
+    server: Served
+
+    def asked(self, name: str, talk: Callable[[Client], Awaitable[Any]]) -> Any:
+        """Returns what a user gets from the project of the repository."""
+        return self.server.asked("auto", talk, f"/{self.bare.stem}", headers=bearer(name))
+
+    def stored(self, name: str, text: str) -> Any:
+        """Returns the answer to a user who stores a text."""
+
+        async def talk(client: Client) -> Any:
+            return await called(client, "memory", operation="store", content=text)
+
+        result = self.asked(name, talk)
+        assert not result.is_error, text_of(result)
+        return result
+
+
+@pytest.fixture(scope="module")
+def unused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Hosted]]:
+    """The repositories of a server that no test has used yet: one for each test."""
+    folder = tmp_path_factory.mktemp("repositories")
+    bares = [made(folder / f"shop{number}.git") for number in range(8)]
+    tokens.write(folder / "tokens.toml", USERS)
+    options = [word for bare in bares for word in ("--repository", str(bare))]
+    home = folder / "home"
+    with served(home, "--tokens", str(folder / "tokens.toml"), *options) as server:
+        yield iter([Hosted(bare, home / "served" / bare.stem, server) for bare in bares])
+
+
 @pytest.fixture
-def server(tmp_path: Path, bare: Path, users: Path) -> Iterator[Served]:
-    with served(tmp_path / "home", "--tokens", str(users), "--repository", str(bare)) as running:
-        yield running
+def shop(unused: Iterator[Hosted]) -> Hosted:
+    return next(unused)
 
 
 def committed(tmp_path: Path) -> Path:
@@ -57,52 +95,42 @@ def committed(tmp_path: Path) -> Path:
     return root
 
 
-def stored(server: Served, name: str, text: str, at: str = "/shop") -> Any:
-    async def talk(client: Any) -> Any:
-        return await called(client, "memory", operation="store", content=text)
-
-    result = server.asked("auto", talk, at, headers=bearer(name))
-    assert not result.is_error, text_of(result)
-    return result
-
-
-def titles(server: Served, name: str, at: str = "/shop") -> str:
-    async def talk(client: Any) -> Any:
-        return await called(client, "mind_list", limit=100)
-
-    return text_of(server.asked("auto", talk, at, headers=bearer(name)))
+def cloned(bare: Path, to: Path) -> Path:
+    subprocess.run(["git", "clone", "-q", str(bare), str(to)], check=True)
+    return to
 
 
 def test_a_write_becomes_a_commit_of_its_user_in_the_bare_repository(
-    tmp_path: Path, bare: Path, server: Served
+    tmp_path: Path, shop: Hosted
 ) -> None:
-    result = stored(server, "ana", "Deploys need a signed tag")
+    result = shop.stored("ana", "Deploys need a signed tag")
 
     assert "notice" not in text_of(result)
-    log = show(bare, "log", "-1", "--format=%an|%ae|%cn|%s", "main")
+    log = show(shop.bare, "log", "-1", "--format=%an|%ae|%cn|%s", "main")
     assert log == "ana|ana@example.org|mind|memory: remembered fact: Deploys need a signed tag"
-    trailers = show(bare, "log", "-1", "--format=%(trailers)", "main")
+    trailers = show(shop.bare, "log", "-1", "--format=%(trailers)", "main")
     assert trailers.splitlines()[-1] == "Mind-Reviewed: no"
-    files = show(bare, "show", "--name-only", "--format=", "main").splitlines()
+    files = show(shop.bare, "show", "--name-only", "--format=", "main").splitlines()
     assert [path.split("/")[1] for path in files if path.endswith(".md")].count("facts") == 1
-    copy = tmp_path / "home/served/shop"
+    copy = shop.copy
     assert show(copy, "status", "--porcelain") == ""
-    assert "Deploys need a signed tag" in titles(server, "rita")
+
+    async def titles(client: Any) -> Any:
+        return await called(client, "mind_list", limit=100)
 
     async def reads(client: Any) -> Any:
         return await called(client, "mind_search", query="signed tag")
 
-    answer = server.asked("auto", reads, "/shop", headers=bearer("bob"))
+    assert "Deploys need a signed tag" in text_of(shop.asked("rita", titles))
+    answer = shop.asked("bob", reads)
     assert "untrusted" not in text_of(answer)
-    assert show(bare, "rev-list", "--count", "main") == "2"
+    assert show(shop.bare, "rev-list", "--count", "main") == "2"
 
 
-def test_commits_of_others_are_merged_and_not_trusted(
-    tmp_path: Path, bare: Path, server: Served
-) -> None:
-    stored(server, "ana", "Deploys need a signed tag")
+def test_commits_of_others_are_merged_and_not_trusted(tmp_path: Path, shop: Hosted) -> None:
+    shop.stored("ana", "Deploys need a signed tag")
     other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    cloned(shop.bare, other)
     fact = next((other / ".mind/facts").glob("*.md"))
     text = fact.read_text(encoding="utf-8").replace("deploys_need", "the_cache_holds")
     new = fact.with_name("fact_the_cache_holds_ten_minutes_20261121_aaaaaa.md")
@@ -113,28 +141,28 @@ def test_commits_of_others_are_merged_and_not_trusted(
     git(other, "commit", "-q", "-m", "by hand")
     git(other, "push", "-q")
 
-    stored(server, "bob", "The menu is printed on Mondays")
+    shop.stored("bob", "The menu is printed on Mondays")
 
-    subjects = show(bare, "log", "--format=%s", "main")
+    subjects = show(shop.bare, "log", "--format=%s", "main")
     assert "by hand" in subjects
     assert "The menu is printed" in subjects
 
     async def search(client: Any) -> Any:
         return await called(client, "mind_search", query="cache holds ten minutes")
 
-    assert "untrusted" in text_of(server.asked("auto", search, "/shop", headers=bearer("ana")))
+    assert "untrusted" in text_of(shop.asked("ana", search))
 
 
 def test_two_servers_lose_no_memory_and_keep_both_changes(
-    tmp_path: Path, bare: Path, users: Path, server: Served
+    tmp_path: Path, users: Path, shop: Hosted
 ) -> None:
-    id = stored(server, "ana", "The build takes nine minutes").structured_content["id"]
-    options = ["--tokens", str(users), "--repository", str(bare)]
+    id = shop.stored("ana", "The build takes nine minutes").structured_content["id"]
+    options = ["--tokens", str(users), "--repository", str(shop.bare)]
     (tmp_path / "second").mkdir()
     with served(tmp_path / "second/home", *options) as second:
 
         async def work(running: Served, name: str, tag: str) -> None:
-            async with running.client("auto", "/shop", headers=bearer(name)) as client:
+            async with running.client("auto", f"/{shop.bare.stem}", headers=bearer(name)) as client:
                 for number in range(3):
                     text = f"Fact {number} of {name} is kept"
                     result = await called(client, "memory", operation="store", content=text)
@@ -147,16 +175,16 @@ def test_two_servers_lose_no_memory_and_keep_both_changes(
 
         async def both() -> None:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(work, server, "ana", "left")
-                tasks.start_soon(work, server, "adam", "middle")
+                tasks.start_soon(work, shop.server, "ana", "left")
+                tasks.start_soon(work, shop.server, "adam", "middle")
                 tasks.start_soon(work, second, "bob", "right")
 
         anyio.run(both)
-        stored(server, "ana", "The last one")
-        stored(second, "bob", "The very last one")
+        shop.stored("ana", "The last one")
+        shop._replace(server=second).stored("bob", "The very last one")
 
     clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", str(bare), str(clone)], check=True)
+    cloned(shop.bare, clone)
     texts = "\n".join(path.read_text("utf-8") for path in (clone / ".mind/facts").glob("*.md"))
     for name in ("ana", "adam", "bob"):
         for number in range(3):
@@ -167,27 +195,23 @@ def test_two_servers_lose_no_memory_and_keep_both_changes(
     assert "<<<<" not in texts
 
 
-def test_a_push_that_fails_keeps_the_commit_and_is_repeated(
-    tmp_path: Path, bare: Path, server: Served
-) -> None:
-    hook = script(bare / "hooks/pre-receive", "#!/bin/sh\necho closed >&2\nexit 1\n")
+def test_a_push_that_fails_keeps_the_commit_and_is_repeated(tmp_path: Path, shop: Hosted) -> None:
+    hook = script(shop.bare / "hooks/pre-receive", "#!/bin/sh\necho closed >&2\nexit 1\n")
 
-    result = stored(server, "ana", "Deploys need a signed tag")
+    result = shop.stored("ana", "Deploys need a signed tag")
 
     assert "committed, but not pushed" in text_of(result)
-    copy = tmp_path / "home/served/shop"
+    copy = shop.copy
     assert show(copy, "log", "-1", "--format=%an") == "ana"
     hook.unlink()
-    assert "notice" not in text_of(stored(server, "bob", "The menu is printed on Mondays"))
-    assert show(bare, "log", "-2", "--format=%an", "main").splitlines() == ["bob", "ana"]
+    assert "notice" not in text_of(shop.stored("bob", "The menu is printed on Mondays"))
+    assert show(shop.bare, "log", "-2", "--format=%an", "main").splitlines() == ["bob", "ana"]
 
 
-def test_an_edit_here_survives_a_removal_elsewhere(
-    tmp_path: Path, bare: Path, server: Served
-) -> None:
-    id = stored(server, "ana", "The build takes nine minutes").structured_content["id"]
+def test_an_edit_here_survives_a_removal_elsewhere(tmp_path: Path, shop: Hosted) -> None:
+    id = shop.stored("ana", "The build takes nine minutes").structured_content["id"]
     other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    cloned(shop.bare, other)
     git(other, "rm", "-q", f".mind/facts/{id}.md")
     git(other, "commit", "-q", "-m", "removed")
     git(other, "push", "-q")
@@ -195,11 +219,11 @@ def test_an_edit_here_survives_a_removal_elsewhere(
     async def edit(client: Any) -> Any:
         return await called(client, "mind_edit", id=id, add_tags=["slow"])
 
-    result = server.asked("auto", edit, "/shop", headers=bearer("bob"))
+    result = shop.asked("bob", edit)
 
     if not result.is_error:  # The removal may have been merged before the edit.
-        assert "slow" in show(bare, "show", f"main:.mind/facts/{id}.md")
-    assert "removed" in show(bare, "log", "--format=%s", "main")
+        assert "slow" in show(shop.bare, "show", f"main:.mind/facts/{id}.md")
+    assert "removed" in show(shop.bare, "log", "--format=%s", "main")
 
 
 def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, users: Path) -> None:
@@ -210,11 +234,12 @@ def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, us
     git(root, "add", "code.py")
 
     with served(home, "--tokens", str(users), "--commit") as server:
+        shop = Hosted(root, root, server)
         git(root, "checkout", "-q", "--detach")
-        answer = text_of(stored(server, "ana", "Deploys need two reviews"))
+        answer = text_of(shop.stored("ana", "Deploys need two reviews"))
         assert "stored, but not committed: HEAD is detached" in answer
         git(root, "checkout", "-q", "main")
-        stored(server, "ana", "Deploys need a signed tag")
+        shop.stored("ana", "Deploys need a signed tag")
 
     assert show(root, "log", "-1", "--format=%an <%ae>") == "ana <ana@example.org>"
     names = show(root, "show", "--name-only", "--format=").splitlines()
@@ -226,35 +251,34 @@ def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, us
 def test_a_commit_that_failed_keeps_its_author(tmp_path: Path, users: Path) -> None:
     home, root = tmp_path / "home", committed(tmp_path)
 
-    def stored_detached(server: Served, text: str) -> str:
+    def stored_detached(shop: Hosted, text: str) -> str:
         git(root, "checkout", "-q", "--detach")
-        result = stored(server, "ana", text)
+        result = shop.stored("ana", text)
         git(root, "checkout", "-q", "main")
         assert "stored, but not committed" in text_of(result)
         return str(result.structured_content["id"])
 
     with served(home, "--tokens", str(users), "--commit") as server:
-        id = stored_detached(server, "Deploys need two reviews")
+        shop = Hosted(root, root, server)
+        id = stored_detached(shop, "Deploys need two reviews")
 
         async def edit(client: Any) -> Any:
             return await called(client, "mind_edit", id=id, add_tags=["slow"])
 
-        assert not server.asked("auto", edit, "/shop", headers=bearer("bob")).is_error
+        assert not shop.asked("bob", edit).is_error
         log = show(root, "log", "--format=%an", "--", f".mind/facts/{id}.md").splitlines()
         assert log == ["bob", "ana"]
-        id = stored_detached(server, "The build takes nine minutes")
+        id = stored_detached(shop, "The build takes nine minutes")
 
     with served(home, "--tokens", str(users), "--commit") as server:  # Another process.
-        stored(server, "bob", "The menu is printed on Mondays")
+        Hosted(root, root, server).stored("bob", "The menu is printed on Mondays")
 
     assert show(root, "log", "-1", "--format=%an", "--", f".mind/facts/{id}.md") == "ana"
     assert not show(root, "status", "--porcelain")
 
 
 @pytest.mark.attack("calls that wait")
-def test_a_run_that_waits_holds_up_no_writer_and_commits_for_its_user(
-    bare: Path, server: Served
-) -> None:
+def test_a_run_that_waits_holds_up_no_writer_and_commits_for_its_user(shop: Hosted) -> None:
     states = """\
 initial_state: agree
 states:
@@ -286,25 +310,25 @@ states:
         seen = await called(client, "procedure_status", execution_id="latest")
         return {"question": None, **(seen.structured_content or {})}
 
-    done = server.asked("auto", talk, "/shop", headers=bearer("ana"))
+    done = shop.asked("ana", talk)
 
     assert done.structured_content["status"] == "completed"
     assert "notice" not in text_of(done)
-    log = show(bare, "log", "-2", "--format=%an|%s", "main").splitlines()
+    log = show(shop.bare, "log", "-2", "--format=%an|%s", "main").splitlines()
     assert log == [
         "ana|memory: remembered fact: Tea is at four",
         "ana|memory: remembered fact: Deploys need a signed tag",
     ]
 
 
-def test_the_answer_to_an_async_run_states_that_it_is_not_committed(server: Served) -> None:
+def test_the_answer_to_an_async_run_states_that_it_is_not_committed(shop: Hosted) -> None:
     states = "initial_state: a\nstates:\n  a: {}\n"
 
     async def talk(client: Any) -> Any:
         await called(client, "register_procedure", text=text("later", states))
         return await called(client, "run_procedure", name="later", **{"async": True})
 
-    done = server.asked("auto", talk, "/shop", headers=bearer("ana"))
+    done = shop.asked("ana", talk)
     assert "notice: what this run writes is not committed" in text_of(done)
 
 
@@ -338,7 +362,7 @@ def test_a_project_that_a_commit_took_away_returns_with_the_next_commit(
 ) -> None:
     home, other = tmp_path / "home", tmp_path / "other"
     root = working_copy(home, bare, now=NOW)
-    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    cloned(bare, other)
     git(other, "rm", "-q", ".mind/config.toml")
     git(other, "commit", "-q", "-m", "removed")
     git(other, "push", "-q")
@@ -370,15 +394,15 @@ def test_a_project_that_a_commit_took_away_returns_with_the_next_commit(
 
 
 def test_documents_are_ingested_and_changes_undone_in_a_served_repository(
-    tmp_path: Path, bare: Path, server: Served
+    tmp_path: Path, shop: Hosted
 ) -> None:
     other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    cloned(shop.bare, other)
     (other / "README.md").write_text("# Readme\n\nThe frobnicator is blue.\n", encoding="utf-8")
     git(other, "add", ".")
     git(other, "commit", "-q", "-m", "by hand")
     git(other, "push", "-q")
-    id = stored(server, "ana", "Deploys need a signed tag").structured_content["id"]
+    id = shop.stored("ana", "Deploys need a signed tag").structured_content["id"]
 
     async def work(client: Any) -> list[Any]:
         return [
@@ -387,8 +411,8 @@ def test_documents_are_ingested_and_changes_undone_in_a_served_repository(
             await called(client, "mind_undo"),
         ]
 
-    results = server.asked("auto", work, "/shop", headers=bearer("bob"))
+    results = shop.asked("bob", work)
 
     assert [text_of(result) for result in results if result.is_error] == []
-    assert "frobnicator" in show(bare, "grep", "frobnicator", "main", "--", ".mind/sources")
-    assert "signed tag" in show(bare, "show", f"main:.mind/facts/{id}.md")
+    assert "frobnicator" in show(shop.bare, "grep", "frobnicator", "main", "--", ".mind/sources")
+    assert "signed tag" in show(shop.bare, "show", f"main:.mind/facts/{id}.md")

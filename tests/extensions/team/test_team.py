@@ -463,8 +463,9 @@ def test_a_batch_with_a_writing_call_is_refused(server: Served) -> None:
 @pytest.mark.attack("http")
 def test_a_revoked_token_ends_open_sessions_and_streams(team: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokens.toml"
-    tokens.write(file, USERS)
     with served(team / "home", "--tokens", str(file)) as server:
+        assert post(server, "ana", "/shop").status_code == 401
+        tokens.write(file, USERS)  # The first token is added while the server runs.
         session = post(server, "ana", "/shop").headers["mcp-session-id"]
         ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
         assert post(server, "ana", "/shop", ping, mcp_session_id=session).status_code == 200
@@ -514,23 +515,18 @@ def test_the_two_kinds_of_tokens_exclude_each_other(team: Path) -> None:
         pass
 
 
-def test_the_first_token_is_added_while_the_server_runs(team: Path, tmp_path: Path) -> None:
-    file = tmp_path / "tokens.toml"
-    with served(team / "home", "--tokens", str(file)) as running:
-        assert post(running, "ana", "/shop").status_code == 401
-        tokens.write(file, USERS)
-        assert post(running, "ana", "/shop").status_code == 200
-
-
 # The state of the server.
 
 
-def test_the_server_is_ready_and_says_so_without_a_token(team: Path, tmp_path: Path) -> None:
+def test_the_server_is_ready_and_shows_open_metrics_without_a_token(
+    team: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "tokens.toml"
     tokens.write(file, USERS)
-    options = ["--tokens", str(file), "--index-url", "postgresql://nobody@127.0.0.1:9/none"]
-    with served(team / "home", *options) as running:
+    options = ["--index-url", "postgresql://nobody@127.0.0.1:9/none", "--metrics-open"]
+    with served(team / "home", "--tokens", str(file), *options) as running:
         answer = httpx2.get(f"{running.base}/readyz", timeout=30)
+        assert httpx2.get(f"{running.base}/metrics").status_code == 200
         assert httpx2.get(f"{running.base}/healthz").json() == {"status": "ok"}
 
     assert (answer.status_code, answer.json()) == (200, {"status": "ready", "failed": ["index"]})
@@ -572,12 +568,6 @@ def test_the_metrics_are_for_administrators_and_name_no_one(server: Served) -> N
     assert families["mind_projects_open"].samples[0].value >= 1
     for word in ("ana", "rita", "example.org", "swordfish", "bank", "shop"):
         assert word not in text
-
-
-def test_open_metrics_need_no_token(team: Path) -> None:
-    options = ["--tokens", str(team / "tokens.toml"), "--metrics-open"]
-    with served(team / "home", *options) as running:
-        assert httpx2.get(f"{running.base}/metrics").status_code == 200
 
 
 def test_a_password_on_the_command_line_is_refused(team: Path) -> None:

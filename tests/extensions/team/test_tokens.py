@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from mimo.call import Call
 from mimo.data.disk import Stamp
 from mimo.errors import Invalid
 from mimo.extensions.team import tokens
 from mimo.extensions.team.tokens import Member, Scope, Tokens, digest_of
 from mimo.frozen import replace
 from mimo.project.projects import Registered
+from tests.kit import ask
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -50,6 +52,13 @@ def test_every_field_survives_the_file(path: Path) -> None:
 
 def _fields(value: Member) -> dict[str, Any]:
     return {name: getattr(value, name) for name in Member.__annotations__}
+
+
+def test_the_file_has_the_digest_of_a_new_token(call: Call, home: Path) -> None:
+    _, added = ask(call, "token", "add", "ana", "--email", "ana@example.org")
+
+    assert tokens.read(home / "tokens.toml")["ana"].digest == digest_of(added["token"])
+    assert added["token"] not in (home / "tokens.toml").read_text(encoding="utf-8")
 
 
 def test_a_token_is_found_until_it_expires(path: Path) -> None:

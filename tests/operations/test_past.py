@@ -47,51 +47,6 @@ def test_a_second_search_at_a_revision_reads_nothing(story, call, monkeypatch):
     assert search(Call(again), "login", at="v1").total == 1
 
 
-def test_a_date_means_the_state_of_this_branch_before_a_merge(project, call):
-    repository(project)
-    saving.store(call, saving.draft(Kind.FACT, "Base"))
-    committed(project, "base", at="2026-11-01T08:00:00Z")
-    git(project, "branch", "side")
-    saving.store(call, saving.draft(Kind.FACT, "The limit is 100"))
-    limit = committed(project, "limit", at="2026-11-05T08:00:00Z")
-    git(project, "checkout", "-q", "side")
-    saving.store(call, saving.draft(Kind.FACT, "Side"))
-    committed(project, "side", at="2026-11-06T08:00:00Z")
-    git(project, "checkout", "-q", "main")
-    git(project, "merge", "-q", "--no-ff", "-m", "merge", "side", at="2026-11-15T08:00:00Z")
-
-    titles = {row.title for row in list_(call, at="2026-11-10").memories}
-
-    assert titles == {"Base", "The limit is 100"}
-    day = datetime(2026, 11, 10, tzinfo=UTC)
-    before = revisions.commits_before(project, [day])[day]
-    assert before is not None
-    assert before.id == limit
-
-
-@pytest.mark.parametrize("first", ["one", "two", "three"])
-def test_a_memory_without_a_date_has_that_of_the_last_change(project, call, first):
-    repository(project)
-    file = project / ".mind" / "facts" / "staging.md"
-    file.parent.mkdir(parents=True)
-    for day, name in (("01", "one"), ("02", "two"), ("03", "three")):
-        if name == "three":
-            file.unlink()
-            committed(project, "removed", at="2026-11-03T06:00:00Z")
-        if name != "two":
-            file.write_text("Staging is reset on Mondays.\n", encoding="utf-8")
-        (project / "code").write_text(name, encoding="utf-8")
-        committed(project, name, at=f"2026-11-{day}T08:00:00Z")
-        git(project, "tag", name)
-    list_(call, at=first)
-
-    days = {
-        name: list_(call, at=name).memories[0].created_at.day for name in ("one", "two", "three")
-    }
-
-    assert days == {"one": 1, "two": 1, "three": 3}
-
-
 def test_only_the_last_indexes_of_revisions_are_kept(project, call):
     repository(project)
     for number in range(10):

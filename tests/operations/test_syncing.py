@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from mimo.call import Call
-from mimo.cli.main import main
 from mimo.data import disk
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.history.commands import sync
@@ -134,52 +133,6 @@ def test_a_commit_below_the_top_of_the_repository_that_fails_changes_no_index(re
     assert staged(repository) == before
 
 
-@pytest.mark.parametrize(
-    ("marker", "command"),
-    [
-        ("MERGE_HEAD", "merge"),
-        ("rebase-merge", "rebase"),
-        ("rebase-apply", "rebase"),
-        ("CHERRY_PICK_HEAD", "cherry-pick"),
-        ("REVERT_HEAD", "revert"),
-    ],
-)
-def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, call, marker, command):
-    remember(call)
-    (repository / ".git" / marker).write_text(git(repository, "rev-parse", "HEAD"))
-    with pytest.raises(Conflict, match=f"`git {command}` is in progress") as raised:
-        sync(call)
-    assert f"`git {command} --continue`" in raised.value.hint
-    assert f"`git {command} --abort`" in raised.value.hint
-
-
-@pytest.mark.parametrize("command", ["cherry-pick", "revert"])
-def test_it_refuses_between_the_commits_of_a_cherry_pick_or_revert(repository, call, command):
-    sync(call)
-    for number in range(2, 5):
-        (repository / "app.py").write_text(f"x = {number}\n", encoding="utf-8")
-        git(repository, "commit", "-qam", f"{number}")
-    if command == "cherry-pick":
-        git(repository, "switch", "-qc", "other", "main~3")
-        (repository / "app.py").write_text("x = 9\n", encoding="utf-8")
-        git(repository, "commit", "-qam", "9")
-        picked = ("main~1", "main")
-    else:
-        picked = ("HEAD~2", "HEAD~1")
-    before = git(repository, "rev-parse", "HEAD")
-    git(repository, command, *picked, check=False)
-    (repository / "app.py").write_text("x = 8\n", encoding="utf-8")
-    git(repository, "commit", "-qam", "resolved")
-    remember(call)
-
-    with pytest.raises(Conflict, match=f"a `git {command}` is in progress"):
-        sync(call)
-
-    assert before == git(repository, "rev-parse", "HEAD~1")
-    git(repository, command, "--quit")
-    assert sync(call).commit
-
-
 def test_it_refuses_during_a_bisect(repository, call, home):
     sync(call)
     git(repository, "bisect", "start", "HEAD", "HEAD~1")
@@ -191,20 +144,6 @@ def test_it_refuses_during_a_bisect(repository, call, home):
     assert "`git bisect` is in progress" in (syncing.failure_of_commit(call) or "")
     git(repository, "bisect", "reset")
     assert sync(call).commit
-
-
-@pytest.mark.parametrize("place", [".gitignore", ".git/info/exclude", ".mind/.gitignore"])
-def test_memories_that_git_ignores_are_named_with_the_rule(repository, call, place):
-    with (repository / place).open("a", encoding="utf-8") as file:
-        file.write("\n*.bak\ndecisions/\n")
-    path = remember(call).place.path
-    saving.store(call, saving.draft(Kind.FACT, "Not shared"), private=True)
-    (repository / ".mind/notes.bak").write_text("", encoding="utf-8")
-    for warning in (syncing.ignored(repository) or "", sync(call).notice or ""):
-        assert f"so they are not shared: `{path}` (line " in warning
-        assert f" of {place})" in warning
-    (repository / place).write_text("*.bak\n", encoding="utf-8")
-    assert syncing.ignored(repository) is None
 
 
 KEY = "AKIA" + "QW7RT2PL5ZX6NB4K"
@@ -232,24 +171,6 @@ def test_what_a_scan_reports_is_not_committed(repository, call, monkeypatch, nam
     for history in (False, True):
         (row,) = scan(call, history=history).found
         assert row.kind in ("password", "aws_access_key")
-
-
-def test_it_works_in_a_shallow_clone_and_inside_a_hook(
-    repository, call, home, tmp_path, monkeypatch
-):
-    sync(call)
-    shallow = tmp_path / "shallow"
-    git(tmp_path, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow))
-    other = opened(shallow, home)
-    remember(other)
-    monkeypatch.setenv("GIT_DIR", str(repository / ".git"))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "nothing"))
-
-    assert sync(other).commit
-
-    monkeypatch.delenv("GIT_DIR")
-    monkeypatch.delenv("GIT_INDEX_FILE")
-    assert git(shallow, "log", "-1", "--format=%s").startswith("memory: remembered decision")
 
 
 @pytest.mark.parametrize(
@@ -296,19 +217,6 @@ def bob(repository, call, home, tmp_path):
     return opened(tmp_path / "bob", home)
 
 
-@pytest.mark.parametrize("key", ["pull.rebase", "branch.main.rebase"])
-def test_a_pull_rebases_if_git_is_set_so(bob, call, repository, key):
-    remember(bob, "Bob's")
-    sync(bob, push=True)
-    remember(call, "Ann's")
-    git(repository, "config", key, "true")
-
-    sync(call, pull=True)
-
-    assert git(repository, "log", "--merges", "--format=%h") == ""
-    assert git(repository, "log", "--format=%h", "HEAD..@{upstream}") == ""
-
-
 def conflicting(bob, call, repository, names):
     """Ann and Bob commit different texts of the same files; Bob has pushed his."""
     for user, root in (("Bob", bob.mind.project.root), ("Ann", repository)):
@@ -317,29 +225,6 @@ def conflicting(bob, call, repository, names):
         git(root, "add", *names)
         git(root, "commit", "-qm", user)
     git(bob.mind.project.root, "push", "-q")
-
-
-@pytest.mark.parametrize(("rebases", "command"), [("false", "merge"), ("true", "rebase")])
-def test_a_pull_with_conflicts_names_the_files_and_the_next_step(
-    bob, call, repository, capsys, rebases, command
-):
-    names = ["größe.txt", "a b.txt", "c.txt", "d.txt"]
-    conflicting(bob, call, repository, names)
-    git(repository, "config", "pull.rebase", rebases)
-    remember(call, "Ann's")
-
-    with pytest.raises(Conflict) as raised:
-        sync(call, pull=True)
-
-    shown = "`a b.txt`, `c.txt`, `d.txt` and 1 more"
-    assert raised.value.message == f"the pulled commits conflict in {shown}"
-    assert raised.value.details["files"] == sorted(names)
-    for word in ("--continue", "--abort"):
-        assert f"`git {command} {word}`" in raised.value.hint
-    assert main(["sync"], open=lambda _: call.mind) != 0
-    assert f"cancel it with `git {command} --abort`" in capsys.readouterr().err
-    git(repository, command, "--abort")
-    assert sync(call).commit is None
 
 
 def test_a_merge_of_the_program_that_conflicts_names_the_files(bob, call, repository):
@@ -542,31 +427,6 @@ def test_a_failed_pull_or_push_names_the_commit_and_what_it_approves(
     )
     assert raised.value.details["commit"] == last
     assert raised.value.details["approved"] == 1
-
-
-@pytest.mark.parametrize(
-    ("hook", "expected"),
-    [
-        ("echo more >> $f; git add $f", ""),
-        ("echo more >> $f; git add $f; echo other >> $f", " M $f"),
-        ("echo more >> $f", " M $f"),
-        ("git rm -q --cached -f $f; rm $f", ""),
-    ],
-)
-def test_git_has_staged_what_a_hook_staged(repository, call, hook, expected):
-    sync(call)
-    path = remember(call, "Use maps").place.path
-    (repository / ".git/hooks").mkdir(exist_ok=True)
-    script = repository / ".git/hooks/pre-commit"
-    script.write_text(f"#!/bin/sh\nf={path}\n{hook}\n", encoding="utf-8")
-    script.chmod(0o755)
-
-    assert sync(call).commit
-
-    assert git(repository, "diff", "--cached", "--name-only") == ""
-    assert git(repository, "status", "--short", ".mind").strip() == expected.strip().replace(
-        "$f", path
-    )
 
 
 @pytest.mark.parametrize("stages", [False, True])

@@ -56,7 +56,7 @@ def stored(rows: int) -> Any:
     """Returns stored JSON that is deep, wide and long."""
     deep: Any = 10**4000
     for _ in range(100):
-        deep = [deep, {"k" * 500: HOSTILE * 20}]
+        deep = [deep, {"k" * 100: HOSTILE * 5}]
     return {"deep": deep, "wide": {str(number): HOSTILE for number in range(rows)}, "": [[]] * rows}
 
 

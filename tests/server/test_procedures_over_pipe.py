@@ -91,7 +91,8 @@ def test_a_procedure_is_registered_and_run_in_one_call(call: Call) -> None:
 @pytest.mark.req("000-15")
 @pytest.mark.req("000-16")
 @pytest.mark.req("000-25")
-def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
+@pytest.mark.req("000-28")
+def test_an_async_run_is_polled_to_its_end_or_cancelled(project: Path) -> None:
     """Trap (e): upstream crashed on its own answer."""
 
     async def talk(client: Client) -> Any:
@@ -101,9 +102,13 @@ def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
         waits = await until(client, id_, lambda run: "question" in run)
         await told(client, "send_event", execution_id=id_, event="yes")
         done = await until(client, id_, lambda run: run["status"] != "running")
-        return begun, waits, done
+        await add(client, "slow", SLOW)
+        slow = (await told(client, "run_procedure", name="slow", **{"async": True}))["execution_id"]
+        await until(client, slow, lambda run: run["current_state"] == "second")
+        stopped = await told(client, "cancel_procedure", execution_id=slow, reason="enough")
+        return begun, waits, done, stopped
 
-    begun, waits, done = kit.over_pipe(project, talk)
+    begun, waits, done, stopped = kit.over_pipe(project, talk)
 
     assert begun == {
         "execution_id": begun["execution_id"],
@@ -115,6 +120,7 @@ def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
     assert (waits["question"], waits["waits_for"]) == ("Go on?", ["yes", "no"])
     assert (done["status"], done["current_state"], done["context"]) == ("completed", "done", {})
     assert isinstance(done["elapsed_ms"], int)
+    assert (stopped["status"], stopped["error"]) == ("interrupted", "cancelled: enough")
 
 
 @pytest.mark.req("000-08")
@@ -182,20 +188,6 @@ def test_a_run_whose_process_is_ended_is_interrupted_and_can_be_resumed(
     assert (killed["status"], killed["error"]) == ("interrupted", why)
     assert again["status"] == "running"
     assert (done["status"], done["current_state"]) == ("completed", "done")
-
-
-@pytest.mark.req("000-28")
-def test_a_run_is_cancelled_by_another_call(project: Path) -> None:
-    async def talk(client: Client) -> Any:
-        await add(client, "slow", SLOW)
-        begun = await told(client, "run_procedure", name="slow", **{"async": True})
-        id_ = begun["execution_id"]
-        await until(client, id_, lambda run: run["current_state"] == "second")
-        return await told(client, "cancel_procedure", execution_id=id_, reason="enough")
-
-    stopped = kit.over_pipe(project, talk)
-
-    assert (stopped["status"], stopped["error"]) == ("interrupted", "cancelled: enough")
 
 
 @pytest.mark.req("000-28")

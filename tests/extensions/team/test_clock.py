@@ -100,10 +100,10 @@ class Running:
         return first
 
     def idle(self) -> float:
-        """Returns the processor time that all processes take in a second without requests."""
-        before = sum(cost(each.pid).cpu_seconds for each in self.processes)
-        time.sleep(1)
-        return sum(cost(each.pid).cpu_seconds for each in self.processes) - before
+        """Returns the share of a processor that all processes take without requests."""
+        before, seconds = sum(cost(each.pid).cpu_seconds for each in self.processes), 0.4
+        time.sleep(seconds)
+        return (sum(cost(each.pid).cpu_seconds for each in self.processes) - before) / seconds
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -467,7 +467,14 @@ def setting(key: str) -> Setting:
     """Returns the setting with that key. Raises `Invalid`."""
     by_key = {declared.key: declared for declared in SETTINGS}
     if key not in by_key:
-        raise Invalid(f"`{key}` is not a setting", hint=f"settings are {', '.join(by_key)}")
+        from difflib import get_close_matches
+
+        near = " or ".join(f"`{name}`" for name in get_close_matches(key, by_key))
+        question = f"did you mean {near}? " if near else ""
+        raise Invalid(
+            f"`{key}` is not a setting",
+            hint=Hint(question, Command("config", all=True), " lists them all"),
+        )
     return by_key[key]
 
 

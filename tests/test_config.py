@@ -194,11 +194,17 @@ def test_a_settings_file_has_truth_values_of_toml_only(tmp_path):
     assert "must be true or false, not `yes`" in config.warnings[0]
 
 
-def test_an_unknown_setting_is_refused_with_the_known_ones():
-    with pytest.raises(Invalid) as caught:
-        setting("colour")
-
-    assert "decay.rate" in caught.value.hint
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("colour", "`mind config --all` lists them all"),
+        ("hook.edge", "did you mean `hook.edges`? `mind config --all` lists them all"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_similar_ones(key: str, hint: str) -> None:
+    with pytest.raises(Invalid, match=f"`{key}` is not a setting") as raised:
+        setting(key)
+    assert raised.value.hint == hint
 
 
 def test_every_setting_has_a_default_of_its_own_type():

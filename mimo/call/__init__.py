@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mimo.errors import Cancelled, join_texts
+from mimo.errors import Cancelled, Denied, join_texts
 from mimo.frozen import frozen
 
 if TYPE_CHECKING:
@@ -49,11 +49,8 @@ class Permissions(Protocol):
     def reference(self) -> str | None:
         """The place from which another process reads the rights again; None if it can't."""
 
-    def permits(self, spec: Spec) -> bool:
-        """Returns whether the user may call a command."""
-
-    def check(self, spec: Spec) -> None:
-        """Raises `Denied` unless the user may call a command."""
+    def refusal(self, spec: Spec) -> Denied | None:
+        """Returns the error for a command that the user may not call; None for any other."""
 
     def may_open(self, root: Path, registered: Iterable[Registered]) -> bool:
         """Returns whether the user may use a project, by its folder and all registered ones."""

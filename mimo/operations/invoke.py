@@ -56,8 +56,9 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
         ending, started = Ending(), call.mind.timer.monotonic()
         try:
             with span("memory.tool", _attributes(request)) as tracing:
-                if caller.permissions is not None:
-                    caller.permissions.check(spec)
+                refusal = caller.permissions.refusal(spec) if caller.permissions else None
+                if refusal is not None:
+                    raise refusal  # noqa: TRY301 - it is recorded below
                 values = decode(spec, arguments, caller.surface)
                 if spec.has_budget:
                     values.pop(BUDGET.attribute, None)  # The server applies it to the result.

@@ -238,7 +238,7 @@ class App:
         permissions, tools = self.permissions_of(ctx), self._listed
         if permissions is not None:
             specs = [spec for name in self._names for spec in self._tools[name]]
-            permitted = frozenset(spec.key for spec in specs if permissions.permits(spec))
+            permitted = frozenset(spec.key for spec in specs if permissions.refusal(spec) is None)
             if permitted not in self._permitted:
                 self._permitted[permitted] = self._described(lambda spec: spec.key in permitted)
             tools = self._permitted[permitted]

@@ -85,15 +85,11 @@ class Member:
         """The path of the file with the token."""
         return None if self.file is None else str(self.file)
 
-    def permits(self, spec: Spec) -> bool:
-        """Returns whether the token permits a command."""
+    def refusal(self, spec: Spec) -> Denied | None:
+        """Returns the error for a command that the token does not permit; None for any other."""
         reads = spec.effect is Effect.READ and spec.needs.operation is Operation.READ
-        return spec.name not in _OF_SERVER and (reads or self.scope is not Scope.READ)
-
-    def check(self, spec: Spec) -> None:
-        """Raises `Denied` unless the token permits a command."""
-        if self.permits(spec):
-            return
+        if spec.name not in _OF_SERVER and (reads or self.scope is not Scope.READ):
+            return None
         error = Denied(
             f"Access denied to tool '{spec.name}'",
             hint=_OF_SERVER.get(
@@ -102,7 +98,7 @@ class Member:
             details={"scope": self.scope.value},
         )
         error.reason = "scope"
-        raise error
+        return error
 
     def is_valid(self, now: datetime) -> bool:
         """Returns whether the token has not expired."""

@@ -84,7 +84,7 @@ class SearchResult(Facts):
     date: datetime
     scope: Annotated[
         Omitted[str],
-        Out("`user`: of the user's own memory; or that of an extension"),
+        Out("`user`: of the user's own memory"),
     ] = None
 
 
@@ -126,7 +126,7 @@ def search(
     scope: Annotated[
         str,
         Arg(
-            "This project or all registered ones; extensions add others",
+            "This project or all registered ones",
             agents="",
             scopes=tuple(Scope),
         ),

@@ -263,7 +263,7 @@ def test_a_damaged_file_is_made_again_and_never_mapped(opened: Opened, tmp_path:
     opened().put(stored)
     assert_right(opened(), stored)
     data = files(tmp_path)[0].read_bytes()
-    for damaged, _ in zip(damages(data, draw), range(300), strict=False):
+    for damaged, _ in zip(damages(data, draw), range(100), strict=False):
         (path,) = files(tmp_path)
         status = path.stat()
         path.unlink()

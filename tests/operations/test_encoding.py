@@ -9,19 +9,20 @@ import pytest
 
 from mimo.call import Call
 from mimo.data.locks import holding
-from mimo.features.notes.commands import add
 from mimo.features.upkeep.indexing import index
 from mimo.index.meanings import Meanings
-from mimo.operations import encoding, finding
+from mimo.operations import encoding, finding, refresh
 from mimo.operations.encoding import Encoding
+from tests.kit import fact
 
 TEXTS = [f"Service number {number} keeps its settings in folder {number}" for number in range(20)]
 
 
 @pytest.fixture
 def filled(call: Call) -> Call:
-    for text in TEXTS:
-        add(call, text)
+    for number, text in enumerate(TEXTS):
+        fact(call, f"service{number}", text)
+    refresh.refresh(call)
     return call
 
 

@@ -4,15 +4,16 @@ import errno
 import gc
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Semaphore
 from typing import Any, cast
 
 import pytest
 
 from mimo.call import Call
+from mimo.data import locks
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.memory.model import Filter
@@ -211,20 +212,26 @@ def test_a_closed_memory_can_be_watched_again(memory: Memory) -> None:
     assert mind.index.totals().memories == 1
 
 
-def test_a_listener_that_waits_for_another_server_can_be_closed(home: Path, call: Call) -> None:
-    root = call.mind.project.root
+def test_a_listener_that_waits_for_another_server_can_be_closed(
+    home: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, tried, hold = call.mind.project.root, Semaphore(0), locks.hold
+
+    def counted(*given: Any, **named: Any) -> Any:
+        held = hold(*given, **named)
+        tried.release()
+        return held
+
     with served(home, root), ExitStack() as closing:
         gc.collect()
         files, threads = descriptors(), threading.active_count()
+        monkeypatch.setattr(locks, "hold", counted)
         for _ in range(4):
             memory = Memory(lambda: Mind.open(root, project=root))
             listener = Listener(home, memory, lambda *_: None)
             listener.start()
             closing.callback(listener.close)
-        # A collection of garbage may close others meanwhile, so this is not waited for without end.
-        deadline = time.monotonic() + 5
-        while descriptors() < files + 4 and time.monotonic() < deadline:
-            threading.Event().wait(0.01)
+        assert all(tried.acquire(timeout=30) for _ in range(4))
         closing.close()
         assert descriptors() <= files
         assert threading.active_count() <= threads

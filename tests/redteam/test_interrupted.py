@@ -19,7 +19,6 @@ from mimo.data.files import digest
 from mimo.data.sqlite import Database
 from mimo.errors import MindError, StorageFailed
 from mimo.memory.model import Kind
-from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.project.accesses import Accesses
 from tests.kit import do
@@ -73,27 +72,6 @@ def test_a_text_is_approved_before_it_appears(
         assert [call.mind.reopened().trust.trusted(made) for made in new.values()] == [True], path
         tried += 1
     record_property("tried", tried)
-
-
-@pytest.mark.attack("home that can't be written")
-def test_what_only_creates_files_goes_on_without_a_home(
-    call: Call, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
-) -> None:
-    kept = do(call, "add", content="Tea is served at four")
-    blocked = call.mind.project.root.parent / "a-file"
-    blocked.write_text("", "utf-8")
-    for home in (Path("/dev/null/home"), blocked):
-        view = Call(Mind(home=home, project=call.mind.project, environ={}))
-        made = do(view, "add", content=f"The kettle of {home.name} holds two litres")
-        assert (call.mind.project.root / made.file).exists()
-        assert "can't undo this" in (view.notice or made.notice)
-        # What removes or replaces text needs the trash.
-        with pytest.raises(StorageFailed):
-            do(view, "rm", id=kept.id)
-        with pytest.raises(MindError):
-            do(view, "edit", id=kept.id, importance=0.9)
-        assert (call.mind.project.root / kept.file).exists()
-    record_property("tried", 6)
 
 
 @pytest.mark.attack("lock held for ever")

@@ -12,7 +12,7 @@ from mimo.errors import Invalid, StorageFailed
 from mimo.features.history.commands import sync
 from mimo.features.upkeep.checks import Check, doctor
 from mimo.features.upkeep.status import status
-from mimo.memory.model import Kind, Link, Section
+from mimo.memory.model import Kind, Section
 from mimo.operations import committing, overview, refresh, saving
 from mimo.project import commit
 from tests import kit
@@ -158,19 +158,6 @@ LINKED = "private memory named in a shared file"
 def shared_text(call: Call) -> str:
     every = (call.mind.project.root / ".mind").glob("[a-oq-z]*/*.md")
     return "".join(path.read_text(encoding="utf-8") for path in every)
-
-
-@pytest.mark.attack(LINKED)
-def test_no_link_of_a_shared_memory_leads_to_a_private_one(call: Call) -> None:
-    hidden = saving.store(call, saving.draft(Kind.FACT, "A party at four"), private=True)
-    links = (Link(to=hidden.memory.id, type="relates_to"),)
-    with pytest.raises(Invalid, match="is private"):
-        saving.store(call, saving.draft(Kind.FACT, "Tea", links=links))
-    tea = saving.store(call, saving.draft(Kind.FACT, "Tea"))
-    with pytest.raises(Invalid, match="is private"):
-        saving.edit(call, tea, links=links)
-    assert hidden.memory.id not in shared_text(call)
-    saving.store(call, saving.draft(Kind.FACT, "Tea for two", links=links), private=True)
 
 
 @pytest.mark.attack(LINKED)

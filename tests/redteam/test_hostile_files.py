@@ -22,6 +22,7 @@ from mimo.index import vectors
 from mimo.index.schema import SCHEMA
 from mimo.memory import codec, log, sources
 from mimo.project.projects import known_owner
+from tests import kit
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES
 
@@ -299,46 +300,33 @@ def test_a_named_pipe_in_the_place_of_a_file_does_not_hang(
 
 
 @pytest.mark.attack("special file hangs a command")
-def test_an_index_whose_place_a_pipe_has_taken_is_made_beside_it(
-    world: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_whose_place_a_pipe_has_taken_is_made_beside_it(world: Path) -> None:
     for schema in CACHES:
         path = schema.path(world / "shop" / ".mind" / ".index", owner(world))
         for file in files_of(path):
             file.unlink(missing_ok=True)
         os.mkfifo(path)
-    capsys.readouterr()
 
-    assert main(["search", "limit"]) == 0
+    ran = kit.run(None, "search", "limit")
 
-    out, err = capsys.readouterr()
-    assert "50 a second" in out
-    assert err == ""
+    assert "50 a second" in ran.out
+    assert ran.err == ""
 
 
 @pytest.mark.attack("file from the far future stops commands")
 @pytest.mark.parametrize("seconds", [10**12, 2**34, -(10**12)])
-def test_a_file_with_an_odd_time_is_read(
-    world: Path, faults: list[str], capsys: pytest.CaptureFixture[str], seconds: int
-) -> None:
+def test_a_file_with_an_odd_time_is_read(world: Path, faults: list[str], seconds: int) -> None:
     for name in ("facts/x.md", "edges/x.md"):
-        path = world / "shop/.mind" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("The kettle is odd\n")
-        os.utime(path, (seconds, seconds))
-    os.chdir(world / "shop")
+        os.utime(kit.write(world / "shop", name, "The kettle is odd\n"), (seconds, seconds))
     for _ in range(2):
-        assert main(["search", "odd kettle"]) == 0
-        assert "The kettle is odd" in capsys.readouterr().out
+        assert "The kettle is odd" in kit.run(None, "search", "odd kettle").out
     for command in ("list", "pitfalls list", "review", "status"):
         run(*command.split())
     assert faults == []
 
 
 @pytest.mark.attack("deep folder stops commands")
-def test_a_folder_of_1500_levels_is_walked(
-    world: Path, faults: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_1500_levels_is_walked(world: Path, faults: list[str]) -> None:
     top = world / "shop" / ".mind" / "facts" / "d"
     try:
         os.chdir(top.parent)
@@ -347,10 +335,8 @@ def test_a_folder_of_1500_levels_is_walked(
             os.chdir("d")
         Path("deep.md").write_text("The limit is a deep one\n")
         os.chdir(world / "shop")
-        capsys.readouterr()
 
-        assert main(["search", "deep limit"]) == 0
-        assert "a deep one" in capsys.readouterr().out
+        assert "a deep one" in kit.run(None, "search", "deep limit").out
         for command in ("status", "doctor", "scan"):
             run(*command.split())
         assert faults == []

@@ -13,14 +13,13 @@ import pytest
 from mimo.call import Call, Caller, Surface
 from mimo.call.spec import Effect, Param, Spec, to_json
 from mimo.call.table import all_commands
-from mimo.cli.main import main
 from mimo.errors import MindError
 from mimo.memory.ids import handle_of
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project import projects
 from tests.conftest import Clock, git
-from tests.kit import put, repository
+from tests.kit import put, repository, run
 
 AGENT = Caller(surface=Surface.MCP, name="claude-code")
 PERSON = Caller(surface=Surface.CLI)
@@ -312,16 +311,12 @@ def test_an_agent_gets_the_reason_of_an_approved_file(planted: Planted, clone: C
 
 
 def test_a_command_in_the_shell_of_an_agent_quotes_no_setting(
-    planted: Planted,
-    clone: Call,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    planted: Planted, clone: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (planted.store / "policy.yaml").unlink()
     monkeypatch.setenv("CLAUDECODE", "1")
 
-    main(["status"], open=lambda _: clone.mind)
-    notes = capfd.readouterr().err
+    notes = run(clone, "status").err
     assert "config.toml: problems that only people see: " in notes
     assert not _WORD.search(notes)
 
@@ -330,21 +325,18 @@ def test_a_command_in_the_shell_of_an_agent_quotes_no_setting(
     "line", ["policy check", "policy explain putMemory", "procedure check FILE"]
 )
 def test_nor_a_fault_of_an_unapproved_file(
-    planted: Planted,
-    clone: Call,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    line: str,
+    planted: Planted, clone: Call, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     if line.endswith("FILE"):
         (planted.store / "policy.yaml").unlink()
-    words = line.replace("FILE", f"{planted.store / 'procedures' / 'p1.md'}").split()
+    procedure = planted.store / "procedures" / "p1.md"
 
-    assert main(words, open=lambda _: clone.mind) != 0
-    captured = capfd.readouterr()
-    assert "line" in captured.out + captured.err or ":1" in captured.out + captured.err
-    assert not _WORD.search(captured.out + captured.err)
+    ran = run(clone, *line.replace("FILE", f"{procedure}").split(), status=None)
+    shown = ran.out + ran.err
+    assert ran.status
+    assert "line" in shown or ":1" in shown
+    assert not _WORD.search(shown)
 
 
 def test_an_error_names_unapproved_memories_by_their_handles(planted: Planted, clone: Call) -> None:

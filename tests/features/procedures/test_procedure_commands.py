@@ -50,16 +50,6 @@ def test_add_refuses_a_file_with_a_secret(run: Any, call: Call) -> None:
     assert run("procedure", "add", "log.md", "--allow-secret")[0] == 0
 
 
-def test_resume_continues_from_the_last_state(run: Any, call: Call) -> None:
-    put(call, "greet", GREET)
-    begun(call, "greet", who="Ada")
-    status, output = run("procedure", "resume", "latest")
-
-    assert (status, output.splitlines()[2]) == (0, "completed in done  0.00 s")
-    status, output = run("procedure", "resume", "latest")
-    assert (status, "is completed already" in output) == (1, True)
-
-
 def test_send_and_cancel_reach_a_running_run(run: Any, call: Call) -> None:
     put(call, "wait", WAIT)
     execution = begun(call, "wait")
@@ -77,31 +67,11 @@ def test_send_and_cancel_reach_a_running_run(run: Any, call: Call) -> None:
     assert "the run is not running; nothing was cancelled" in output
 
 
-def test_an_agent_in_a_shell_gets_the_question_at_once(
-    run: Any, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(call, "wait", WAIT)
-    monkeypatch.setenv("AI_AGENT", "claude-code")
-    status, output = run("procedure", "run", "wait", "--json")
-    asks = json.loads(output)
-    assert (status, asks["status"], asks["question"]) == (1, "interrupted", "Go on?")
-    assert run("procedure", "send", "latest", "yes")[0] == 0
-    assert run("procedure", "resume", "latest")[0] == 0
-
-
 @pytest.mark.attack("a context that claims to be the run")
 def test_a_context_cannot_stand_for_the_run(call: Call) -> None:
     put(call, "wait", WAIT.replace("Go on?", "Is {{run.id}} right?"))
     asks = start(acting_as(call, "claude-code"), "wait", context={"run.id": "another run"})
     assert asks.question == f"Is {asks.execution_id} right?"
-
-
-@pytest.mark.parametrize("name", ["123", "true", "null", "1e5"])
-def test_a_new_procedure_may_have_a_name_that_is_a_number_or_a_word_of_yaml(
-    run: Any, name: str
-) -> None:
-    assert run("procedure", "new", name)[0] == 0
-    assert run("procedure", "run", name)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -147,26 +117,6 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(
     assert (status, "Ctrl-C" in output) == (0, True)
     answering(lambda question, seconds: "yes")
     assert run("procedure", "resume", "latest")[0] == 0
-
-
-def test_a_procedure_run_by_the_user_does_not_sign_its_memories(run: Any, call: Call) -> None:
-    save = """\
-initial_state: save
-states:
-  save:
-    action:
-      module: mind
-      function: save/decision
-      args: [{topic: tea, decision: "Green, {{n}}", reasoning: Because}]
-      result: saved
-    transitions: [{event: success, target: done}]
-  done: {}
-"""
-    put(call, "save", save)
-    assert run("procedure", "run", "save", "--context", '{"n": 3}')[0] == 0
-    (path,) = (call.mind.folder / "decisions").glob("*.md")
-    assert "Green, 3" in path.read_text(encoding="utf-8")
-    assert "by:" not in path.read_text(encoding="utf-8")
 
 
 def test_names_and_ids_are_completed(run: Any, call: Call) -> None:

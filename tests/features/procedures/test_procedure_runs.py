@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
-from mimo.data import files
 from mimo.errors import (
     Conflict,
     FileTooLarge,
@@ -129,13 +128,6 @@ def test_permanent_errors_are_not_retried(call: Call, error: Exception) -> None:
     put(call, "call", CALL)
 
     assert ran(call, "call", Commands(error), n=1).status is Status.FAILED
-
-
-def test_a_missing_value_fails_the_run_with_its_name(call: Call) -> None:
-    put(call, "call", CALL)
-    done = ran(call, "call", Commands())
-
-    assert (done.status, done.run.error) == (Status.FAILED, "`{{n}}` is not in the context")
 
 
 LOOP = """\
@@ -266,19 +258,6 @@ states:
 """
 
 
-@pytest.mark.req("000-09")
-@pytest.mark.req("000-11")
-def test_the_action_of_a_final_state_runs_and_its_transition_is_recorded(call: Call) -> None:
-    """Traps (c) and (d): the last action was not run, and the state reported was the first."""
-    put(call, "last", LAST)
-    done = ran(call, "last", n=[1])
-
-    assert done.run.log == ["info: first", "info: at z n=[1]"]
-    assert (done.status, done.run.state) == (Status.COMPLETED, "z")
-    assert [sorted(row) for row in done.run.history] == [["event", "from", "timestamp", "to"]]
-    assert path_of(done) == [("a", "success", "z")]
-
-
 def test_a_failing_action_of_a_final_state_fails_the_run(call: Call) -> None:
     broken = "{rules: {n: {required: true}}}"
     put(call, "last", LAST.replace('log, args: [{message: "at', f"validate, args: [{broken}]}}\n#"))
@@ -349,17 +328,6 @@ def test_a_run_is_interrupted_after_the_time_that_its_caller_waits(call: Call) -
     assert stopped.run.error == "timed out after 500 ms, while it waited for yes or no"
 
 
-@pytest.mark.parametrize(("event", "end"), [("yes", "done"), ("no", "stopped")])
-def test_a_sent_event_selects_the_next_state(call: Call, event: str, end: str) -> None:
-    put(call, "wait", WAIT)
-    execution = begun(call, "wait")
-    executing.carry_out(call, execution, waits=False)
-    executing.send(call, execution, event)
-    done = executing.carry_out(call, execution)
-
-    assert (done.status, done.run.state) == (Status.COMPLETED, end)
-
-
 TWO = """\
 initial_state: stage
 states:
@@ -389,24 +357,6 @@ states:
   signed: {}
   stopped: {}
 """
-
-
-@pytest.mark.parametrize("again", ["yes", "no"])
-def test_a_second_answer_to_a_question_is_refused(call: Call, again: str) -> None:
-    """A client that repeats its answer must not answer the next question, which was not asked."""
-    put(call, "two", TWO)
-    execution = begun(call, "two")
-    executing.carry_out(call, execution, waits=False)
-    executing.send(call, execution, "yes")
-    with pytest.raises(Conflict, match="`yes` was already sent to `stage`") as refused:
-        executing.send(call, execution, again)
-    assert "mind procedure resume" in refused.value.hint
-
-    asks = executing.carry_out(call, execution, waits=False)
-    assert (asks.status, asks.run.state) == (Status.INTERRUPTED, "delete")
-    assert asks.run.question == "Delete the old database?"
-    executing.send(call, execution, "yes")
-    assert executing.carry_out(call, execution).run.state == "deleted"
 
 
 def test_concurrent_answers_to_a_question_do_not_answer_the_next_one(call: Call) -> None:
@@ -549,14 +499,6 @@ def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(call: Call, 
     assert time.seconds == pytest.approx(1, abs=0.1)
 
 
-def test_an_ended_run_is_not_run_again(call: Call) -> None:
-    put(call, "greet", GREET)
-    done = ran(call, "greet", who="Ada")
-
-    with pytest.raises(Conflict, match="is completed already"):
-        executing.carry_out(call, executing.executions(call).find(done.id))
-
-
 def test_a_run_has_one_process(call: Call) -> None:
     put(call, "greet", GREET)
     execution = begun(call, "greet", who="Ada")
@@ -603,48 +545,6 @@ def test_events_record_the_start_and_the_end(call: Call) -> None:
     }
 
 
-def test_a_context_that_violates_the_schema_is_a_warning(call: Call) -> None:
-    put(call, "greet", GREET, context_schema="{required: [who], properties: {n: {type: integer}}}")
-    done = ran(call, "greet", who="Ada", n="x")
-
-    assert (done.status, done.warnings) == (Status.COMPLETED, ("`n` must be of type integer",))
-    assert "mimo.procedure.warning" in names(call)
-
-
-@pytest.mark.req("000-04")
-@pytest.mark.req("000-23")
-def test_the_latest_version_is_the_highest_number(call: Call) -> None:
-    for version in ("1.9", "1.10", "0.99"):
-        put(call, "greet", GREET, version)
-    put(call, "greet", GREET, "2.0", active=False)
-
-    assert ran(call, "greet", who="Ada").run.procedure.version == "1.10"
-    with pytest.raises(NotFound) as refused:
-        executing.begin(call, "greet", "3.0", {}, asynchronous=False)
-    assert refused.value.hint == "versions of `greet` are 1.10, 1.9, 0.99"
-    with pytest.raises(NotFound, match=r"no version 2\.0"):
-        executing.begin(call, "greet", "2.0", {}, asynchronous=False)
-
-
-def test_a_changed_text_does_not_run(call: Call) -> None:
-    put(call, "greet", GREET)
-    call.mind.trust.follow(True)
-    path = call.mind.folder / "procedures" / "greet@1.0.md"
-    files.replace(path, path.read_bytes() + b"\n")
-
-    with pytest.raises(Untrusted, match="not approved on this machine"):
-        begun(call, "greet", who="Ada")
-
-
-def test_a_run_keeps_the_text_that_it_began_with(call: Call) -> None:
-    put(call, "greet", GREET)
-    execution = begun(call, "greet", who="Ada")
-    path = call.mind.folder / "procedures" / "greet@1.0.md"
-    files.replace(path, path.read_bytes().replace(b"Hello", b"Goodbye"))
-
-    assert executing.carry_out(call, execution).run.log == ["info: Hello, Ada"]
-
-
 def test_a_run_that_came_with_a_clone_does_not_run(call: Call) -> None:
     put(call, "greet", GREET)
     journal = call.mind.folder / ".local" / "executions" / begun(call, "greet").id / "journal.jsonl"
@@ -674,15 +574,6 @@ def test_a_run_that_came_with_a_clone_is_neither_shown_nor_answered(call: Call) 
     ):
         with pytest.raises(Untrusted):
             attempt()
-
-
-def test_a_run_whose_text_lost_its_approval_is_not_resumed(call: Call) -> None:
-    put(call, "greet", GREET)
-    execution = begun(call, "greet", who="Ada")
-    call.mind.trust.forget()
-
-    with pytest.raises(Untrusted):
-        executing.carry_out(call, execution)
 
 
 def test_the_user_can_approve_a_text_on_the_terminal(call: Call) -> None:

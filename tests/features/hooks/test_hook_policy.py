@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -124,62 +123,6 @@ def test_a_denied_moment_is_recorded_and_logged(claude: Client, call: Call, edge
     assert "`hook/prompt`: its operations are none" in log_path(call.mind.home).read_text("utf-8")
 
 
-def test_a_denied_start_is_explained_to_the_user_once_for_each_policy(
-    claude: Client, call: Call
-) -> None:
-    def notice() -> str:
-        answer = claude.send("SessionStart", source="startup") or {}
-        assert "hookSpecificOutput" not in answer
-        return str(answer.get("systemMessage", ""))
-
-    for text in ('{"*": {operations: []}}', "{mind_context: {operations: [write]}}"):
-        policy(call, f"tool_permissions: {text}")
-        assert "mind policy explain hook/start" in notice()
-        assert notice() == ""
-    policy(call, "tool_permissions: {mind_serach: {}}")
-    for _attempt in range(2):
-        assert f"{FILE}:1: there is no tool `mind_serach`" in notice()
-
-
-def test_the_faults_of_an_unapproved_policy_are_not_quoted(claude: Client, call: Call) -> None:
-    policy(call, "tool_permissions: {run_rm_rf: {}}", approved=False)
-    answer = claude.send("SessionStart", source="startup") or {}
-    assert f"{FILE}:1" in answer["systemMessage"]
-    assert "rm_rf" not in json.dumps(answer)
-
-
-def test_limits_count_the_moments_of_hooks(claude: Client, call: Call) -> None:
-    policy(call, "rate_limits: {tools: {mind_search: {burst: 1, sustained: 0.02}}}")
-    assert claude.prompt(QUESTION, session_id="a")
-    assert claude.prompt(QUESTION, session_id="b") == ""
-    assert claude.start(session_id="c")
-    assert records(call) == [
-        ("hook/prompt", "read", "ok"),
-        ("hook/prompt", "read", "denied"),
-        ("hook/start", "read", "ok"),
-    ]
-
-
-def test_a_summary_is_replaced_only_with_the_permission_to_edit(claude: Client, call: Call) -> None:
-    claude.send("PostCompact", compact_summary=SUMMARY)
-    policy(call, "tool_permissions: {mind_edit: {operations: [read]}}")
-    claude.send("PostCompact", compact_summary="Another text.")
-    assert summaries(call) == [SUMMARY]
-    claude.send("PostCompact", compact_summary="Another text.", session_id="s2")
-    assert sorted(summaries(call)) == ["Another text.", SUMMARY]
-
-
-def test_a_message_is_not_remembered_for_a_summary_that_is_denied(
-    claude: Client, call: Call
-) -> None:
-    policy(call, "tool_permissions: {mind_add: {operations: [read]}}")
-    claude.send("Stop", last_assistant_message=f"{SUMMARY} " * 9)
-    texts = [file.read_text("utf-8") for file in (call.mind.folder / ".local").rglob("*.json")]
-    assert not any("Rust" in text for text in texts)
-    claude.send("SessionEnd", reason="exit")
-    assert summaries(call) == []
-
-
 @pytest.mark.parametrize(
     ("rules", "is_asked"),
     [
@@ -201,31 +144,8 @@ def test_the_request_needs_the_permission_to_list_and_to_save(
     assert (("hook/stop", "read", "ok") in records(call)) is is_asked
 
 
-def test_explain_names_the_rule_for_each_moment(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_policy_knows_each_moment() -> None:
     assert {(name, HOOKS[name][0]) for name in HOOKS} == set(CALLS.values())
-    for name in HOOKS:
-        assert main(["policy", "explain", name], open=lambda _: call.mind) == 0
-    policy(call, 'tool_permissions:\n  "*": {operations: [read]}\n  mind_search: {operations: []}')
-    statuses = {name: main(["policy", "explain", name], open=lambda _: call.mind) for name in HOOKS}
-    shown = capsys.readouterr().out
-    denied = {"hook/prompt", "hook/stop", "hook/summary"}
-    assert {name for name, status in statuses.items() if status == 5} == denied
-    assert f"denied  hook/summary write\n  its operations are read ({FILE}:2)" in shown
-
-
-def test_outside_of_projects_the_record_is_kept_at_home(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    user = call.user(make=True)
-    assert user is not None
-    remember(user, Kind.FACT, "Always use pnpm", importance=0.9)
-    assert "pnpm" in Client(call, cwd=str(tmp_path)).start()
-    log = (call.mind.home / "audit" / "audit.jsonl").read_text("utf-8")
-    assert '"tool":"hook/start"' in log
-    assert records(call) == []
 
 
 def test_a_moment_without_an_answer_does_not_load_the_guard(claude: Client, call: Call) -> None:
@@ -242,12 +162,3 @@ def test_a_moment_without_an_answer_does_not_load_the_guard(claude: Client, call
         check=True,
     )
     assert (done.stdout, done.stderr.strip()) == (b"", b"[]")
-
-
-def test_a_record_that_can_not_be_written_does_not_stop_the_notes(
-    claude: Client, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (call.mind.folder / ".local" / "audit.jsonl").mkdir(parents=True)
-    assert claude.start()
-    policy(call, 'tool_permissions: {"*": {operations: []}}')
-    assert claude.prompt(QUESTION) == ""

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mimo.cli.main import main
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import StorageFailed
 from mimo.features import modules
 from mimo.features.modules import MANIFEST, MODULES, PACKAGED, find, install, packaged
 
@@ -87,39 +86,6 @@ def test_a_second_installation_writes_nothing(tmp_path):
     assert second.written == ()
     assert set(second.unchanged) == set(first.written)
     assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / OURS).rglob("*")}
-
-
-def test_a_changed_file_is_overwritten_only_by_force(tmp_path):
-    install(tmp_path)
-    folder = tmp_path / OURS
-    (folder / "docs" / "usage.md").write_text("mine", encoding="utf-8")
-    (folder / "memory_module.py").unlink()
-
-    with pytest.raises(Conflict, match=r"docs/usage\.md") as refused:
-        install(tmp_path)
-
-    assert "--force" in refused.value.hint
-    assert not (folder / "memory_module.py").exists()
-    assert (folder / "docs" / "usage.md").read_text("utf-8") == "mine"
-    assert install(tmp_path, force=True).written == ("docs/usage.md", "memory_module.py")
-    assert (folder / "docs" / "usage.md").read_bytes() == (PACKAGED / "docs/usage.md").read_bytes()
-
-
-@pytest.mark.attack("symbolic link")
-def test_nothing_is_written_through_a_link(tmp_path):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (tmp_path / ".mcp").symlink_to(elsewhere)
-
-    with pytest.raises(StorageFailed, match="symbolic link"):
-        install(tmp_path)
-
-    assert not list(elsewhere.iterdir())
-
-
-def test_a_target_that_is_not_a_folder_is_refused(tmp_path):
-    with pytest.raises(Invalid, match="nowhere"):
-        install(tmp_path / "nowhere")
 
 
 @pytest.mark.req("001-19")
@@ -215,44 +181,3 @@ def test_a_damaged_installation_is_reported(tmp_path, monkeypatch):
 
     with pytest.raises(StorageFailed):
         packaged()
-
-
-def test_the_command_line_writes_and_lists(project, monkeypatch, capsys):
-    monkeypatch.chdir(project)
-    folder = project / OURS
-
-    assert main(["module", "list"]) == 0
-    assert "mind module install" in capsys.readouterr().out
-    assert main(["module", "install"]) == 0
-    assert capsys.readouterr().out == (
-        f"✓ com.modelweave.memory is in place  {folder}\n"
-        "  wrote docs/usage.md\n"
-        "  wrote memory-tool.module.json\n"
-        "  wrote memory_module.py\n"
-        "  wrote samples/test_invocation.json\n"
-        f"try it: python {folder}/memory_module.py {folder}/samples/test_invocation.json\n"
-    )
-    put(project, "com.acme", manifest(id="com.acme", entrypoint="acme:run"))
-    assert main(["module", "list"]) == 0
-    assert capsys.readouterr().out == (
-        "✓ com.modelweave.memory  1.0.0  recall_memory\n"
-        f"  {OURS}/{MANIFEST}\n"
-        "✗ com.acme  1.0.0  recall_memory\n"
-        f"  {MODULES}/com.acme/{MANIFEST}\n"
-        "  its entry point `acme:run` is other code, which is not allowed here\n"
-    )
-
-
-def test_the_target_can_be_named_and_needs_no_project(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "other").mkdir()
-
-    assert main(["module", "install", "--target", "other"]) == 0
-    assert main(["module", "install"]) == 0
-    capsys.readouterr()
-    assert main(["module", "list", "--target", "other", "--json"]) == 0
-
-    assert (tmp_path / "other" / OURS / MANIFEST).is_file()
-    assert (tmp_path / OURS / MANIFEST).is_file()
-    data = json.loads(capsys.readouterr().out)
-    assert [row["runs"] for row in data["modules"]] == [True]

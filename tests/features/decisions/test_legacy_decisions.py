@@ -24,20 +24,19 @@ def answer(call: Call, name: str, **arguments: Any) -> Any:
 
 @pytest.mark.req("004-67")
 @pytest.mark.parametrize(
-    ("word", "stored"),
+    ("by", "word", "stored"),
     [
-        ("SUCCESS", "SUCCESS"),
-        ("success", "SUCCESS"),
-        ("Failure", "FAILED"),
-        ("FAILED", "FAILED"),
-        ("partial", "PARTIAL"),
-        ("pending", None),
-        ("superseded", None),
+        ("id", "SUCCESS", "SUCCESS"),
+        ("decisionId", "success", "SUCCESS"),
+        ("topic", "Failure", "FAILED"),
+        ("id", "FAILED", "FAILED"),
+        ("id", "partial", "PARTIAL"),
+        ("id", "pending", None),
+        ("id", "superseded", None),
     ],
 )
-@pytest.mark.parametrize("by", ["decisionId", "topic", "id"])
 def test_an_outcome_is_accepted_in_both_vocabularies_by_id_or_by_topic(
-    call: Call, word: str, stored: str | None, by: str
+    call: Call, by: str, word: str, stored: str | None
 ) -> None:
     saved = decision(call, "auth", "Use JWT", WHY)
     name = {by: "auth" if by == "topic" else saved.id}

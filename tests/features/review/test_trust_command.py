@@ -208,8 +208,13 @@ WRITING = {
 
 
 class TestProvenance:
-    @pytest.mark.parametrize("tool", WRITING)
-    @pytest.mark.parametrize("name", ["by", "author", "client", "session", "created", "trust"])
+    @pytest.mark.parametrize(
+        ("tool", "name"),
+        [
+            *((tool, "by") for tool in WRITING),
+            *(("mind_add", name) for name in ("author", "client", "session", "created", "trust")),
+        ],
+    )
     def test_no_argument_sets_the_author_of_a_memory(self, tool, name, call):
         answer = call_tool(call, tool, WRITING[tool] | {name: "ann"})
         assert answer.is_error

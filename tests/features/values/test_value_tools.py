@@ -90,20 +90,19 @@ def test_the_input_schemas_are_the_documented_ones() -> None:
     assert (ttl["type"], ttl["minimum"]) == ("integer", 0)
 
 
-@pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("namespace", ["agent.a", "session.a"])
 @pytest.mark.req("002-20", "002-22", "002-25", "002-60", "002-62")
-def test_any_value_round_trips_over_mcp(call: Call, namespace: str, value: Any) -> None:
+def test_any_value_round_trips_over_mcp(call: Call, namespace: str) -> None:
     place = {"namespace": namespace, "key": "k"}
 
-    async def talk(client: Client) -> Any:
-        put = await client.call_tool("putMemory", {**place, "value": value})
-        got = await client.call_tool("getMemory", place)
-        return put.structured_content, got.structured_content
+    async def talk(client: Client) -> None:
+        for value in ODD:
+            put = await client.call_tool("putMemory", {**place, "value": value})
+            got = await client.call_tool("getMemory", place)
+            assert (put.structured_content or {})["success"] is True
+            assert json.dumps((got.structured_content or {})["value"]) == json.dumps(value)
 
-    put, got = kit.client(call, talk, ["values"])
-    assert put["success"] is True
-    assert json.dumps(got["value"]) == json.dumps(value)
+    kit.client(call, talk, ["values"])
 
 
 @pytest.mark.req("002-23")

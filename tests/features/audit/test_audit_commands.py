@@ -59,30 +59,6 @@ def work(call: Call) -> None:
     assert tried(call, "mind_search") == "VALIDATION_ERROR"
 
 
-@pytest.mark.req("002-38", "002-39", "002-56", "002-67")
-def test_every_call_is_recorded_however_it_ends(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    work(call)
-    main(["add", "Tea is drunk at four"], open=lambda _: call.mind)
-    capsys.readouterr()
-
-    rows = [
-        (item["tool"], item["operation"], item.get("namespace"), item["status"], item.get("reason"))
-        for item in events(call)
-    ]
-    assert rows == [
-        ("putMemory", "write", "agent.build", "ok", None),
-        ("getMemory", "read", "agent.build", "ok", None),
-        ("putMemory", "write", "public.x", "denied", "namespace"),
-        ("getMemory", "read", "agent.build", "failed", None),
-        ("mind_search", "read", None, "ok", None),
-        ("mind_search", "read", None, "failed", None),
-        ("mind_add", "write", None, "ok", None),
-    ]
-    assert [item.get("agent") for item in events(call)] == ["tester"] * 6 + [None]
-
-
 @pytest.mark.req("002-38", "002-43")
 def test_the_record_contains_no_arguments(call: Call) -> None:
     address = "jo.doe@corp.io"
@@ -133,12 +109,6 @@ def test_planted_times_are_listed(
         for words in (["audit", "show"], ["audit", "show", "--when", "today"], ["events"]):
             assert main([*words, *options], open=lambda _: call.mind) == 0
         assert time[3:10] in capsys.readouterr().out
-
-
-def test_export_writes_the_stored_lines(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    work(call)
-    assert main(["audit", "export"], open=lambda _: call.mind) == 0
-    assert capsys.readouterr().out.encode() == log_of(call).read_bytes()
 
 
 @pytest.mark.req("002-50", "002-51", "002-52", "002-53")
@@ -209,6 +179,8 @@ def test_spans_show_the_call_and_its_checks(call: Call, spans: InMemorySpanExpor
 
 
 def test_a_call_continues_the_trace_of_a_request() -> None:
+    import opentelemetry.propagate  # noqa: F401 - as a server of MCP does; the guard only looks
+
     from mimo.guard.guard import continued
 
     trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"

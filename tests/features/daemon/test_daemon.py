@@ -608,15 +608,3 @@ def test_a_second_daemon_refuses_to_start(running: Call) -> None:
     )
     assert done.returncode == 1
     assert f"process {current.pid}" in done.stderr
-
-
-@pytest.mark.req("003-41", "003-44")
-def test_without_a_daemon_its_commands_report_that(
-    call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = commands.status(call)
-    assert (report.running, report.exit_status) == (False, 4)
-    with pytest.raises(DaemonNotRunning) as caught:
-        commands.stop(call)
-    assert (caught.value.code, caught.value.exit_status) == ("DAEMON_NOT_RUNNING", 4)
-    assert commands.logs(call).lines == ()

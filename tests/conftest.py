@@ -180,7 +180,8 @@ class _SameDay(datetime):
         return cls.fromtimestamp(NOW.timestamp(), tz)
 
 
-_CHANCE = _Chance()
+CHANCE = _Chance()
+"""In place of `os.urandom`."""
 
 
 def _exclude_chance() -> None:
@@ -188,10 +189,10 @@ def _exclude_chance() -> None:
 
     Tests look for short words in texts that contain them. Times of files are real.
     """
-    os.urandom = _CHANCE
+    os.urandom = CHANCE
     disk.datetime = _SameDay  # type: ignore[attr-defined]
     defaults: dict[str, Any] = Mind.__init__.__kwdefaults__ or {}
-    defaults["randomness"] = _CHANCE
+    defaults["randomness"] = CHANCE
 
 
 _exclude_chance()
@@ -200,12 +201,12 @@ _exclude_chance()
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begins the bytes of fixtures that the tests of a module share."""
-    _CHANCE.begin(item.nodeid.partition("::")[0])
+    CHANCE.begin(item.nodeid.partition("::")[0])
 
 
 @pytest.fixture(autouse=True)
 def _no_chance(request: pytest.FixtureRequest) -> None:
-    _CHANCE.begin(request.node.nodeid)
+    CHANCE.begin(request.node.nodeid)
 
 
 class Clock:
@@ -288,7 +289,7 @@ def _initialised() -> tuple[str, Tree]:
         root, home = folder / "shop", folder / "home"
         root.mkdir()
         with patch.dict(disk._homes, {f"{home}/": None}):
-            _CHANCE.begin("project")
+            CHANCE.begin("project")
             init(root, home, now=NOW)
             Trust(home, root).follow(True)
         return str(folder), read_tree(folder)
@@ -303,7 +304,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Path:
     projects_file.write_text(
         projects_file.read_text("utf-8").replace(folder, str(tmp_path)), "utf-8"
     )
-    _CHANCE.begin(request.node.nodeid)
+    CHANCE.begin(request.node.nodeid)
     return tmp_path / "shop"
 
 

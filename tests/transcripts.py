@@ -58,7 +58,7 @@ from mimo.operations.invoke import invoke
 from mimo.rendering.terminal import TerminalScreen
 from mimo.surroundings import Timer
 from mimo.text.tool_names import folded
-from tests.conftest import NOW, Clock
+from tests.conftest import CHANCE, NOW, Clock
 from tests.kit import script
 
 RECORDING = "MIND_RECORD"
@@ -196,6 +196,7 @@ class Stage:
 
     def play(self, scenario: Scenario) -> str:
         """Returns the scenario with the output of its commands."""
+        CHANCE.begin(scenario.title)
         for command in scenario.setup:
             status, printed = self.run(command)
             assert status == 0, printed

@@ -155,9 +155,7 @@ def scopes() -> dict[str, str]:
     """Returns the scopes of searches that installed extensions add, with their functions."""
     added: dict[str, str] = {}
     for extension in extensions().values():
-        added |= {
-            name: function for name, function in extension.scopes.items() if name not in added
-        }
+        added = {**added, **extension.scopes, **added}
     return added
 
 

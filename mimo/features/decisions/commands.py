@@ -463,7 +463,7 @@ def outcome(
             "Reason for the outcome; required for a failure",
             agents="Required for FAILED",
             short="r",
-            alias=("failure_reason", "limitation"),
+            alias=("because", "failure_reason", "limitation"),
             named=True,
         ),
     ] = None,

@@ -338,7 +338,7 @@ def _counts(project: ProjectStatus) -> str:
     kinds = (
         (stats.decisions, "decision"),
         (stats.issues_open, "open issue"),
-        (stats.learnings, "learning"),
+        (stats.learnings, "insight"),
         (stats.edges, "pitfall"),
     )
     memories = count(project.memories, "memory", "memories")

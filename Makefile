@@ -11,7 +11,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-long test-root test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-area test-core test-long test-root test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
         picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent stopped histories fuzz dependencies mutants bench bench-asks bench-retrieval bench-scale bench-soak bench-limits model \
         dist sbom audit mcpb release-check clean
 
@@ -31,6 +31,9 @@ test: setup     ## Install what the tests need, then run every gate
 # The pages and the fuzzer are about extensions, too.
 test-core: setup ## Run the tests of the core alone, which pass without the folder of extensions
 	$(RUN) -m pytest -q -n auto --dist worksteal tests --ignore=tests/extensions --ignore=tests/docs
+
+test-area: setup ## Run the tests of one area, with its transcripts (AREA=features/pitfalls)
+	$(RUN) -m pytest -q -n auto tests/$(AREA) tests/test_transcripts.py -k $(notdir $(AREA))
 
 test-long: setup ## Run what takes long: other examples of property tests, the fuzzer's corpus, the labels of the measurements
 	$(RUN) -m pytest -q -n auto --dist worksteal tests/properties tests/index fuzz bench --hypothesis-profile=random --randomly-seed=$(or $(SEED),2)
@@ -218,8 +221,8 @@ mcpb: dist      ## Build dist/mind-VERSION.mcpb, check it with the real tool (np
 release-check: setup ## Check that a release can be made (TAG=v1.2.3 for an existing tag); see docs/releasing.md
 	$(RUN) scripts/release.py $(if $(TAG),--tag "$$TAG")
 
-transcripts: setup ## Run the commands on the docs pages and in transcripts, and write their output into these
-	MIND_RECORD=1 $(RUN) -m pytest -q tests/docs tests/test_transcripts.py tests/extensions -k 'test_transcripts and shows'
+transcripts: setup ## Run the commands on the docs pages and in transcripts, and write their output into these (ONLY=NAME for those with a name in their path)
+	MIND_RECORD=1 $(RUN) -m pytest -q tests/docs tests/test_transcripts.py tests/extensions -k 'test_transcripts and shows$(if $(ONLY), and $(ONLY))'
 
 screens: setup  ## Take the pictures of the README and of docs/screens.md again, from real runs
 	$(RUN) -m scripts.screens

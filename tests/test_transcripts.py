@@ -34,3 +34,16 @@ def test_another_output_status_or_input_is_noticed(stage: Stage) -> None:
     (failing,) = scenarios("One\n  $ false\n  [1]")
     assert stage.play(failing) == failing.text
     assert stage.play(failing._replace(commands=())) != failing.text
+
+
+def test_a_failure_shows_how_to_record_and_a_scenario_has_commands(
+    stage: Stage, tmp_path: Path
+) -> None:
+    path = tmp_path / "tea" / "green.transcript"
+    (wrong,) = scenarios("One\n  $ mind list\n  oolong")
+    with pytest.raises(
+        pytest.fail.Exception, match=r"-  oolong(?s:.)*make transcripts ONLY=tea/green"
+    ):
+        check(path, wrong, stage)
+    with pytest.raises(AssertionError, match="`req: 001` has no line"):
+        check(path, next(iter(scenarios("req: 001\n $ mind list"))), stage)

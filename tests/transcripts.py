@@ -394,6 +394,7 @@ def check(path: Path, scenario: Scenario, stage: Stage) -> None:
         pytest.skip("it uses programs of GNU")
     if any("ssh-keygen" in each.line for each in scenario.setup) and not which("ssh-keygen"):
         pytest.skip("ssh-keygen is not installed")
+    assert scenario.commands, f"`{scenario.title}` has no line that begins with `  $ `"
     played = stage.play(scenario)
     if os.environ.get(RECORDING):
         text = path.read_text(encoding="utf-8")
@@ -401,4 +402,5 @@ def check(path: Path, scenario: Scenario, stage: Stage) -> None:
     elif played != scenario.text:
         before, now = scenario.text.splitlines(), played.splitlines()
         shown = unified_diff(before, now, str(path), "now", lineterm="")
-        pytest.fail("\n".join(shown), pytrace=False)
+        advice = f"If that is intended: make transcripts ONLY={path.parent.name}/{path.stem}"
+        pytest.fail("\n".join((*shown, advice)), pytrace=False)

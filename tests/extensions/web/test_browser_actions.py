@@ -37,6 +37,10 @@ def grow(page: Page, rows: int) -> None:
 
 
 SEND = "return ask(url, options)"
+UNANSWERED = (
+    "await new Promise((_, fail) => "
+    "options.signal.addEventListener('abort', () => fail(options.signal.reason)))"
+)
 NO_ANSWER = "throw new TypeError('Failed to fetch')"
 
 REQUESTS = """
@@ -126,8 +130,8 @@ def test_a_change_keeps_the_length_of_a_list_and_the_focus(large: Page) -> None:
 
 def test_a_change_does_not_undo_a_click_on_show_more(large: Page) -> None:
     large.show("?tag=cache")
-    slow = f"await new Promise((go) => setTimeout(go, 700)); {SEND}"
-    with requests(large, slow, to="/api/list"):
+    late = f"if (url.includes('offset%22%3A50')) {UNANSWERED}; {SEND}"
+    with requests(large, late, to="/api/list"):
         large.run("document.querySelector('main .more').click()")
         add(large, "fact_meanwhile", tags=["cache"])
         large.wait(lambda: len(large.run(KEYS)) == 100 and "fact_meanwhile" in large.run(KEYS))
@@ -142,15 +146,17 @@ def test_a_failed_page_of_a_list_is_reported_and_can_be_asked_for_again(large: P
     grow(large, 100)
 
 
-def test_a_change_that_can_not_be_read_leaves_the_page_as_it_is(page: Page) -> None:
-    keys = page.run(KEYS)
+def test_a_change_that_can_not_be_read_leaves_the_page_as_it_is(large: Page) -> None:
+    large.show("?tag=cache")
+    keys = large.run(KEYS)
     error = 'return new Response(\'{"error": {"message": "too fast"}}\', {status: 429})'
-    with requests(page, error, to="/api/list"):
-        add(page, "fact_unread")
-        page.wait(lambda: "Something changed" in page.all("#state")[0].text)
-        assert page.run(KEYS) == keys
-    page.wait(lambda: clicked(page.all("#state button")))
-    page.wait(lambda: "fact_unread" in page.run(KEYS))
+    with requests(large, error, to="/api/list"):
+        add(large, "fact_unread", tags=["cache"])
+        large.wait(lambda: "Something changed" in large.all("#state")[0].text)
+        assert large.run(KEYS) == keys
+    grow(large, 100)
+    large.wait(lambda: clicked(large.all("#state button")))
+    large.wait(lambda: "fact_unread" in large.run(KEYS))
 
 
 def test_a_fault_of_the_page_is_not_taken_for_a_silent_server(page: Page) -> None:
@@ -209,6 +215,18 @@ def test_two_clicks_decide_once(page: Page, button: str, message: str) -> None:
             clicked_twice(page, "#messages button")
             page.wait(lambda: page.all(shown))
             assert page.run("return window.sent.length") == 2
+
+
+def test_an_undo_waits_for_the_decision_before_it(page: Page) -> None:
+    add(page, "fact_taken_back", "Read me.")
+    shown = "[data-key^='untrusted fact_taken_back ']"
+    page.show("review", shown)
+    read(page, "fact_taken_back")
+    slow = f"await new Promise((go) => setTimeout(go, 700)); {SEND}"
+    with requests(page, slow, to="/api/review"):
+        page.run("document.querySelector(arguments[0]).click()", f"{shown} .danger")
+        page.wait(lambda: clicked(page.all("#messages button")))
+        page.wait(lambda: "It is back." in page.all("#messages")[0].text)
 
 
 def test_a_text_that_was_opened_stays_open_while_another_is_decided(page: Page) -> None:

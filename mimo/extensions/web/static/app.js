@@ -71,7 +71,7 @@ class Page {
 
   /** Shows the view of the address; an answer that comes after the next one is dropped. */
   async show({ keep = false, unasked = false } = {}) {
-    this.#loading.abort();
+    if (this.#loading !== this.#shown) this.#loading.abort(); // What is shown may stay.
     const loading = (this.#loading = new AbortController());
     const { signal } = loading;
     const { name, argument, parameters } = address();
@@ -246,6 +246,7 @@ class Page {
   #message(text, undo) {
     const remove = () => (shown.matches(":hover, :focus-within") ? setTimeout(remove, MESSAGE_MS) : shown.remove());
     const click = () => {
+      if (!shown.isConnected) return; // The second of two clicks.
       shown.remove();
       undo();
     };

@@ -35,8 +35,9 @@ export async function pagedList({ size, field, read, draw, state, signal, messag
       if (next.total === total) items = [...items, ...next[field]];
       else ({ items, total } = await readFirst(read, field, shown + size));
     } catch (error) {
+      if (signal.aborted) return; // The view was read again, with the new length.
       state.length = shown;
-      if (!signal.aborted) message(sentence(error));
+      message(sentence(error));
     }
     isReading = false;
     show();

@@ -30,21 +30,23 @@ export async function reviewView({ source, state, signal, announce, reload, mess
   const total = count(review.total, "item");
   announce(total);
   state.texts ??= new Map(); // What the user has read stays open if the list is drawn again.
-  let isDeciding = false;
   // One after the other, each on items that are shown after the one before.
-  const decide = async (decision, done) => {
-    if (isDeciding) return;
-    isDeciding = true;
+  const decide = (decision, done) =>
+    (state.deciding ??= carryOut(decision, done).finally(() => (state.deciding = null)));
+  const carryOut = async (decision, done) => {
     state.compares = decision.kind === SLOW;
     state.texts.delete(decision.id);
     try {
       const { undo } = await source.decide(decision);
-      message(done, undo && (() => decide({ action: "undo", id: undo }, "It is back.")));
+      message(done, undo && (() => takeBack(undo)));
     } catch (error) {
       message(sentence(error));
     }
     await reload();
-    isDeciding = false;
+  };
+  const takeBack = async (id) => {
+    while (state.deciding) await state.deciding; // Its button is gone: the click counts.
+    decide({ action: "undo", id }, "It is back.");
   };
   const view = { source, state, signal, decide, reload };
   const cut =

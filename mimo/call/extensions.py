@@ -8,15 +8,18 @@ the same way, so a folder of them can be left out.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from mimo.errors import Command, Hint, Internal, MindError
 from mimo.frozen import field, frozen
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "mimo.extensions"
 """The group of entry points."""
@@ -76,12 +79,13 @@ def broken() -> dict[str, str]:
 
 @cache
 def _found() -> tuple[dict[str, Extension], dict[str, str]]:
-    from importlib.metadata import entry_points
-
     usable: dict[str, Extension] = {}
-    problems: dict[str, str] = {}
     # Those of mind are first: no other package replaces them.
-    for entry in sorted(entry_points(group=GROUP), key=lambda e: (not e.value.startswith(_OWN), e)):
+    entries, error = attempted(
+        lambda: sorted(_entries(), key=lambda e: (not e.value.startswith(_OWN), e))
+    )
+    problems = {"(all)": problem(error)} if error else {}
+    for entry in entries or ():
         if entry.name in usable or entry.name in problems:
             continue
         value, reason = attempted(entry.load)
@@ -100,6 +104,13 @@ def _found() -> tuple[dict[str, Extension], dict[str, str]]:
         else:
             usable[entry.name] = value
     return usable, problems
+
+
+def _entries() -> Iterable[EntryPoint]:
+    """Returns the entry points of all packages. Raises any error if a package has damaged ones."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
 
 
 def _flaw(extension: Extension) -> str:
@@ -180,12 +191,12 @@ def unusable(part: str, reason: str) -> Internal:
 
 def culprit(error: BaseException) -> str:
     """Returns the extension of another package in whose code an error arose; empty for mind's."""
-    from importlib.metadata import entry_points
     from traceback import walk_tb
 
     names = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
-    packages = {name.partition(".")[0] for name in names} - {"mimo"}
-    for entry in entry_points(group=GROUP):
-        if entry.module.partition(".")[0] in packages:
+    packages = {str(name).partition(".")[0] for name in names} - {"mimo"}
+    for entry in attempted(_entries)[0] or ():
+        is_valid = entry.pattern.match(entry.value)  # Else its `module` raises an error.
+        if is_valid and entry.module.partition(".")[0] in packages:
             return f"{entry.name} {entry.dist.version}" if entry.dist else entry.name
     return ""

@@ -281,7 +281,8 @@ def _checked(specs: tuple[Spec, ...]) -> tuple[Spec, ...]:
     for spec in specs:
         if _is_own(spec):
             continue
-        if not folded(spec.name).isidentifier() or spec.toolset not in TOOLSETS:
+        is_name = spec.name.isascii() and folded(spec.name).isidentifier() and len(spec.name) <= 64
+        if not is_name or spec.toolset not in TOOLSETS:
             raise ValueError(f"`{spec.name}` or its toolset `{spec.toolset}` is not a valid name")
         if folded(spec.name).lower() in taken:
             raise ValueError(f"mind itself has a tool `{spec.name}`")

@@ -124,7 +124,9 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -
                 _typed(spec, error.hint, arguments),
             )
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and not culprit(error):
+            raise
         failed = fault(error)
         privacy.redact_error(failed, personal=spec.is_of_values, key=named)
         raise failed from error
@@ -352,7 +354,7 @@ def _storage_failed(error: OSError) -> MindError:
     return failure("use", Path(str(error.filename or "a file")), error)
 
 
-def fault(error: Exception) -> MindError:
+def fault(error: BaseException) -> MindError:
     """Returns the error for an unexpected one, whose own text may contain a memory.
 
     It names the extension of another package in whose code the error arose.

@@ -182,6 +182,8 @@ BROKEN = {
 }
 """Manifests that are not valid, each with the reason."""
 
+LONG = "s" * 65
+
 REFUSED = {
     "untyped": ('about: Annotated[str, Arg("A word in the titles")]', "about", "KeyError: 'about'"),
     "unhelpful": (
@@ -193,6 +195,8 @@ REFUSED = {
     "replacing": ('"replacing"', '"mind_search"', "mind itself has a tool `mind_search`"),
     "doubled": ('"doubled"', '"standup"', "another extension has a tool `standup`"),
     "shouting": ('"shouting"', '"stand up!"', "`stand up!` or its toolset `extra` is not a valid"),
+    "sharp": ('"sharp"', '"standüp"', "`standüp` or its toolset `extra` is not a valid name"),
+    "endlessly": ('"endlessly"', f'"{LONG}"', f"`{LONG}` or its toolset `extra` is not a"),
     "unlisted": ('"extra"', '"mine"', "`unlisted` or its toolset `mine` is not a valid name"),
 }
 """Changes of commands that no surface can offer then, each with the reason."""
@@ -207,7 +211,7 @@ REQUESTS = """\
 
 def test_broken_packages_are_named_by_doctor_alone(with_memory: Path, tmp_path: Path) -> None:
     packages = install(tmp_path / "packages")
-    entries = ["standup = standup", "nothing = standup:nothing"]
+    entries = ["standup = standup", "nothing = standup:nothing", "formless = stand up"]
     for name, (manifest, _) in BROKEN.items():
         (packages / f"{name}.py").write_text(manifest)
         entries.append(f"{name} = {name}")
@@ -228,6 +232,7 @@ def test_broken_packages_are_named_by_doctor_alone(with_memory: Path, tmp_path: 
     printed = " ".join(mind("doctor", path=packages, cwd=with_memory).stdout.split())
     reasons = {name: reason for name, (*_, reason) in (BROKEN | REFUSED).items()}
     reasons["nothing"] = "AttributeError: module 'standup' has no attribute 'nothing'"
+    reasons["formless"] = "AttributeError: 'NoneType' object has no attribute 'group'"
     for name, reason in reasons.items():
         of_it = rf"extension `({name}|gone|standup)` can't be used: (\w+: )?{re.escape(reason)}"
         assert re.search(of_it, printed), name
@@ -260,6 +265,43 @@ def test_an_error_in_a_foreign_package_names_it(
     assert (done.stdout, done.returncode) == ("", 1)
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_damaged_entry_points_and_a_tool_that_exits_end_nothing(
+    with_memory: Path, tmp_path: Path
+) -> None:
+    packages = install(tmp_path / "packages")
+    commands = packages / "standup" / "commands.py"
+    commands.write_text(COMMANDS.replace("    rows =", "    raise SystemExit(3)\n    rows ="))
+    entries = packages / "standup-1.0.dist-info" / "entry_points.txt"
+    entries.write_text("[mimo.extensions]\nformless = stand up\nstandup = standup\n")
+
+    called = '{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "standup"}}\n'
+    done = mind("mcp", "--toolsets", "all", path=packages, cwd=with_memory, input=REQUESTS + called)
+    assert done.returncode == 0
+    assert "unexpected error in the extension `standup 1.0` (SystemExit)" in done.stdout
+
+    entries.write_bytes(b"[mimo.extensions]\n\xff = standup\n")
+    assert mind("help", "--all", path=packages, cwd=with_memory).returncode == 0
+    printed = " ".join(mind("doctor", path=packages, cwd=with_memory).stdout.split())
+    assert "extension `(all)` can't be used: UnicodeDecodeError" in printed
+
+
+def test_a_recogniser_that_answers_with_other_words_recognises_nothing(
+    project: Path, tmp_path: Path
+) -> None:
+    packages = install(tmp_path / "packages")
+    (project / "friday.txt").write_text("standup\nUse PKCE in the login\n", "utf-8")
+    for answer, expected in (
+        ('"standup"', "the format of"),
+        ("None", "the format of"),
+        ('["mama"]', "the format of"),
+        ('["standup", "standup"]', "1 memory would be imported"),
+    ):
+        notes = NOTES.replace('["standup"] if is_ours else []', answer)
+        (packages / "standup" / "notes.py").write_text(notes)
+        done = mind("import", "friday.txt", "--dry-run", path=packages, cwd=project)
+        assert expected in done.stdout + done.stderr, answer
 
 
 def test_a_policy_may_name_a_tool_of_a_foreign_package(with_memory: Path, tmp_path: Path) -> None:

@@ -32,12 +32,14 @@ def recognised(source: Source) -> str:
         raise Invalid(f"`{source.path}` has no files that can be read", hint="check the path")
     recognisers = filter(None, (each.recogniser for each in extensions().values()))
     try:
-        candidates = [str(format) for name in recognisers for format in loaded(name)(source)]
+        found = [str(format) for name in recognisers for format in loaded(name)(source) or ()]
     except Unreadable as error:
         where = f", line {error.line}" if error.line else ""
         raise Invalid(
             f"`{source.path}`{where}: {error.reason}", hint="correct it, or export it again"
         ) from None
+    known = formats()
+    candidates = [format for format in dict.fromkeys(found) if format in known]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:

@@ -318,6 +318,7 @@ def test_a_policy_may_name_a_tool_of_a_foreign_package(with_memory: Path, tmp_pa
 
     without = mind("policy", "check", path=tmp_path, cwd=with_memory)
     assert "there is no tool `standup` in this version of mind" in without.stdout
+    assert mind("search", "JWT", path=tmp_path, cwd=with_memory).returncode == 5
     policy.write_text("tool_permissions:\n  standupp:\n    operations: []\n")
     misspelled = mind("policy", "check", path=packages, cwd=with_memory)
     assert "there is no tool `standupp`; did you mean `standup`?" in misspelled.stdout

@@ -463,19 +463,19 @@ The user may have restricted something, so these permit and remove as little as 
 """
 
 
+_BY_KEY = {declared.key: declared for declared in SETTINGS}
+
+
 def setting(key: str) -> Setting:
     """Returns the setting with that key. Raises `Invalid`."""
-    by_key = {declared.key: declared for declared in SETTINGS}
-    if key not in by_key:
+    if key not in _BY_KEY:
         from difflib import get_close_matches
 
-        near = " or ".join(f"`{name}`" for name in get_close_matches(key, by_key))
+        near = " or ".join(f"`{name}`" for name in get_close_matches(key, _BY_KEY))
         question = f"did you mean {near}? " if near else ""
-        raise Invalid(
-            f"`{key}` is not a setting",
-            hint=Hint(question, Command("config", all=True), " lists them all"),
-        )
-    return by_key[key]
+        hint = Hint(question, Command("config", all=True), " lists them all")
+        raise Invalid(f"`{key}` is not a setting", hint=hint)
+    return _BY_KEY[key]
 
 
 @frozen
@@ -550,7 +550,9 @@ def _take(
         if scope is Scope.PROJECT:
             values["format"] = value
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
-    declared = setting(key)
+    if key not in _BY_KEY:
+        raise Invalid(f"`{key}` is not a setting")  # A cloned file may have very many.
+    declared = _BY_KEY[key]
     if declared.scope not in (Scope.ANY, scope):
         return f"`{key}` is read from the {declared.scope}'s config only"
     values[key] = declared.check(value)

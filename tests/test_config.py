@@ -207,6 +207,15 @@ def test_an_unknown_setting_is_refused_with_similar_ones(key: str, hint: str) ->
     assert raised.value.hint == hint
 
 
+def test_unknown_settings_of_a_file_are_not_compared_with_known_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("difflib.get_close_matches", None)  # It takes 0.1 ms for each.
+    project = write(tmp_path / "p.toml", "hook.edge = 'off'\n")
+
+    assert load(user=None, project=project).warnings == (
+        f"{project}: `hook.edge` is not a setting",
+    )
+
+
 def test_every_setting_has_a_default_of_its_own_type():
     for declared in SETTINGS:
         assert declared.check(declared.default) == declared.default

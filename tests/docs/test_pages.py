@@ -270,14 +270,16 @@ def test_the_policy_on_the_page_is_the_default() -> None:
     assert shown.on_write is DEFAULT.on_write
 
 
-def test_the_example_of_an_extension_is_a_command(tmp_path: Path) -> None:
+def test_the_examples_of_an_extension_work(tmp_path: Path) -> None:
     """The blocks of the page, installed as a package, run in a process of their own."""
-    toml, manifest, commands = re.findall(
+    toml, _, commands, manifest, notes = re.findall(
         r"^```(?:toml|python)\n(.*?)^```$", PAGES["extensions"], re.DOTALL | re.MULTILINE
     )
     (tmp_path / "standup").mkdir()
     (tmp_path / "standup" / "__init__.py").write_text(manifest)
     (tmp_path / "standup" / "commands.py").write_text(commands)
+    (tmp_path / "standup" / "notes.py").write_text(notes)
+    (tmp_path / "friday.standup").write_text("Ann: away until Monday\nBen: reviews\n")
     (tmp_path / "standup-1.0.dist-info").mkdir()
     entry = toml.replace('[project.entry-points."mimo.extensions"]', "[mimo.extensions]")
     (tmp_path / "standup-1.0.dist-info" / "entry_points.txt").write_text(entry.replace('"', ""))
@@ -296,3 +298,7 @@ def test_the_example_of_an_extension_is_a_command(tmp_path: Path) -> None:
     mind("init", ".")
     mind("add", "Use JWT for the API")
     assert mind("standup", "JWT") == "Use JWT for the API\n"
+    assert "2 memories imported" in mind("import", "friday.standup")
+    mind("add", "Who is away is in the calendar")
+    answer = mind("search", "--scope", "standup", "who is away")
+    assert ("away until Monday" in answer, "calendar" in answer) == (True, False)

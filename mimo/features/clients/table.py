@@ -34,7 +34,7 @@ Places = tuple[str, ...]
 
 @frozen
 class Hooks:
-    """The hooks of a client: their files, and the item for the list of each event."""
+    """The hooks of a client: their files in both scopes, and the item of each event."""
 
     files: Mapping[Scope, Places]
     events: Mapping[str, Mapping[str, Any]]

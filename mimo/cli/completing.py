@@ -234,7 +234,8 @@ def candidates(
             # zsh lists words with the same help in one line.
             return ids + [(word, f"topic: {help}") for word, help in topics]
         if kind in WORDS:
-            return _from_index(WORDS[kind], start, project)
+            mind = _permitted(project)
+            return _indexed(mind.index_folder, mind.home, WORDS[kind], start)
         if kind == "revisions":
             return _two_revisions(start, project)
         items = [item for item in SOURCES[kind](project) if item[0].startswith(start)]
@@ -354,11 +355,6 @@ def _ids(query: str, start: str, project: str | None, *, of_user: bool) -> list[
             for word, help in _indexed(folder, mind.home, query, start):
                 items.setdefault(word, help)
     return list(items.items())[:MOST]
-
-
-def _from_index(query: str, start: str, project: str | None) -> list[Item]:
-    mind = _permitted(project)
-    return _indexed(mind.index_folder, mind.home, query, start)
 
 
 def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:

@@ -249,12 +249,11 @@ def read(path: Path, *, limit: int = STATE_BYTES, follow: bool = False) -> bytes
     return data
 
 
-def write_at(descriptor: int, data: bytes, place: int) -> None:
-    """Writes all of some bytes at a place of an open file. Raises `OSError`."""
-    tail = memoryview(data)
-    while tail:
-        written = os.pwrite(descriptor, tail, place)
-        tail, place = tail[written:], place + written
+def overwrite(descriptor: int, data: bytes) -> None:
+    """Writes all of some bytes at the start of an open file. Raises `OSError`."""
+    place = 0
+    while place < len(data):
+        place += os.pwrite(descriptor, memoryview(data)[place:], place)
 
 
 def start(path: Path, size: int) -> bytes:

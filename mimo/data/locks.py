@@ -27,7 +27,7 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
         # The process id is for error messages only, so a full disk does not matter. It is padded,
         # since truncating the file would take longer than everything else here.
         with suppress(OSError):
-            disk.write_at(descriptor, f"{os.getpid():<20}\n".encode(), 0)
+            disk.overwrite(descriptor, f"{os.getpid():<20}\n".encode())
         yield
     finally:
         os.close(descriptor)

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 FORMAT = 17
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
-_EARLIER = r"index(?:-[0-9]+)?\.db(?:-wal|-shm|-journal|-sums)?|draft-.*"
+_EARLIER = (
+    r"(?:index|vectors|meanings)(?:-[0-9]+)?\.db(?:-wal|-shm|-journal|-sums)?"
+    r"|(?:vectors|meanings)-[0-9a-f]+\.rows|draft-.*"
+)
 """The names of the files of versions up to 1.1."""
 
 Approves = Callable[[str], bool]

@@ -81,11 +81,6 @@ CREATE TABLE kinds (
 _FILE = r"units-[0-9a-f]{16}\.usearch"
 """The names of usearch files."""
 
-_FORMER = (
-    r"(vectors|meanings)(-[1-9]\d*)?\.db(-journal|-wal|-shm)?|(vectors|meanings)-[\da-f]+\.rows"
-)
-"""The names of the files in which versions up to 1.1 had vectors."""
-
 
 class State(NamedTuple):
     """The counts of the vectors of one kind, and the record of their usearch file."""
@@ -258,8 +253,6 @@ class Vectors:
 
     def _replace_model(self, sql: Connection) -> None:
         stored = _stored(sql, self._kind)
-        if stored is None and self.folder:
-            _remove_former(self.folder)
         if stored is None or stored.model != self.model:
             sql.execute(f"DELETE FROM {self._kind}")
             _record(sql, self._kind, State(self.model))
@@ -553,16 +546,6 @@ def _write_file(path: Path, data: memoryview) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _remove_former(folder: Path) -> None:
-    """Removes the vectors of earlier versions of mind, as far as possible."""
-    former = compiled(_FORMER)
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if former.fullmatch(entry.name):
-                with suppress(OSError):
-                    Path(entry.path).unlink()
 
 
 class Sources(NamedTuple):

@@ -57,7 +57,7 @@ def registered(home: Path, kind: Kind, root: Path | None, now: datetime) -> Iter
         descriptor = locks.hold(path, wait=0)
         if descriptor is not None:
             os.ftruncate(descriptor, 0)  # A process that was killed may have had the same id.
-            disk.write_at(descriptor, json.dumps(state).encode(), 0)
+            disk.overwrite(descriptor, json.dumps(state).encode())
     try:
         yield
     finally:

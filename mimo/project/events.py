@@ -108,7 +108,7 @@ class EventLog:
         with lock(paths[0].with_name("events.lock"), wait=_WAIT_SECONDS):
             for path in filter(Path.exists, paths):
                 with _held(path) as descriptor:
-                    disk.write_at(descriptor, disk.read(path).replace(original, after), 0)
+                    disk.overwrite(descriptor, disk.read(path).replace(original, after))
 
     def read(self) -> tuple[list[Event], Place]:
         """Returns all events, oldest first, and the position after them."""

@@ -39,6 +39,7 @@ def test_files_of_earlier_versions_are_removed_once_the_index_is_complete(
 ) -> None:
     folder.mkdir()
     earlier = ["index.db", "index.db-wal", "index-3.db", "index-3.db-sums", "draft-1-2-0.db"]
+    earlier += ["vectors.db", "vectors-3.db-wal", "meanings.db", "meanings-0a1b.rows"]
     others = ["index-v999-0123456789abcdef.db", "words.txt"]
     for name in (*earlier, "index-v2.db", *others):
         (folder / name).touch()

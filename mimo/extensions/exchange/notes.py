@@ -121,7 +121,7 @@ def all_notes(source: Source, *, leave: Sequence[str] = ()) -> Iterator[Note]:
 def is_private(source: Source, note: Note) -> bool:
     """Returns whether the memory of a note must stay on this machine, by its header or folder."""
     # What its owner marked so, in any tool, must not be committed.
-    marked = is_marked(note.header) if note.header else is_marked_text(note.body)
+    marked = is_marked(note.header) if note.header else _UNREAD.match(note.body) is not None
     # An index by mind has the titles of the memories in its folder `private/`.
     is_index = note.name.rpartition("/")[2].lower() == _INDEX
     paths = [note.name, *(linked(note.name, note.body) if is_index else ())]
@@ -546,11 +546,6 @@ def is_marked(values: Mapping[str, Any]) -> bool:
 def _under(name: str, values: Mapping[str, Any]) -> Iterator[Any]:
     """Yields the values under a name, whose case has no meaning."""
     return (value for key, value in values.items() if str(key).strip().casefold() == name)
-
-
-def is_marked_text(text: str) -> bool:
-    """Returns whether a text without a header begins with what was meant as a mark in one."""
-    return _UNREAD.match(text) is not None
 
 
 def _is_no(value: object) -> bool:

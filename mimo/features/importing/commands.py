@@ -40,7 +40,7 @@ class GroupCounts:
     """The numbers of a source's memories of one kind; `total` is the sum of the others."""
 
     group: Annotated[str, Out("The other tool's word for them")]
-    type: Annotated[Omitted[Kind], Out("The type that rows of this table become", omit=True)]
+    type: Annotated[Omitted[Kind], Out("The type that rows of this table become")]
     total: int
     new: int
     replaced: Annotated[int, Out("Changed in the source since an earlier import")]
@@ -73,12 +73,12 @@ class Import:
     done: Done
     source: Annotated[str, Out("What was imported, which is never changed")]
     verified: Annotated[bool, Out("Whether each memory was read back from its file")]
-    format: Annotated[Omitted[str], Out("Its format", omit=True)] = None
+    format: Annotated[Omitted[str], Out("Its format")] = None
     groups: tuple[GroupCounts, ...] = ()
     first: Annotated[tuple[ImportedRow, ...], Out("The first of the new memories")] = ()
     links: int = 0
     statements: Annotated[
-        Omitted[LinkCounts], Out("How MAMA's statements about links became these", omit=True)
+        Omitted[LinkCounts], Out("How MAMA's statements about links became these")
     ] = None
     skipped: tuple[Skipped, ...] = ()
     approved: Annotated[bool, Out("Whether the user approved the imported texts")] = False
@@ -87,8 +87,8 @@ class Import:
     removed: Annotated[int, Out("Files that were rolled back")] = 0
     missing: Annotated[int, Out("Files that were missing already")] = 0
     kept: Annotated[tuple[str, ...], Out("Files that stay because they were changed")] = ()
-    backup: Annotated[Omitted[str], Out("The copy of a MAMA database", omit=True)] = None
-    manifest: Annotated[Omitted[str], Out("The list of what was written", omit=True)] = None
+    backup: Annotated[Omitted[str], Out("The copy of a MAMA database")] = None
+    manifest: Annotated[Omitted[str], Out("The list of what was written")] = None
     notes: tuple[str, ...] = ()
     notice: Omitted[str] = None
 

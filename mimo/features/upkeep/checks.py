@@ -50,8 +50,8 @@ class Check:
     verdict: Verdict
     message: str
     hint: Omitted[str] = None
-    file: Annotated[Omitted[str], Out("The file that it is about", omit=True)] = None
-    line: Annotated[Omitted[int], Out("The line in it, from 1", omit=True)] = None
+    file: Annotated[Omitted[str], Out("The file that it is about")] = None
+    line: Annotated[Omitted[int], Out("The line in it, from 1")] = None
 
 
 def _check(

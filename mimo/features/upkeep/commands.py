@@ -38,7 +38,7 @@ class Initialised:
     ]
     notices: tuple[str, ...]
     arrived: Annotated[
-        FirstLook | None, Out("A summary of unapproved files in an existing store", omit=True)
+        Omitted[FirstLook], Out("A summary of unapproved files in an existing store")
     ] = None
 
 

@@ -25,7 +25,7 @@ class Indexed:
     encoded: Annotated[int, Out("Memories that can now be compared in context")]
     unreadable: Annotated[int, Out("Files that could not be read; `mind doctor` lists them")]
     notice: Omitted[str] = None
-    shared: Annotated[Omitted[Shared], Out("What was pushed to the shared index", omit=True)] = None
+    shared: Annotated[Omitted[Shared], Out("What was pushed to the shared index")] = None
 
 
 @command(

@@ -32,7 +32,7 @@ class ProjectRows:
     """The registered projects."""
 
     projects: Annotated[tuple[ProjectRow, ...], Out("Oldest first")]
-    notice: Annotated[Omitted[str], Out("Projects that can't be read", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("Projects that can't be read")] = None
 
 
 @frozen

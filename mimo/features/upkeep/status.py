@@ -37,9 +37,7 @@ class DaemonStatus:
     uptime_seconds: int | None
     projects_watching: int
     last_index: Annotated[datetime | None, Out("When the index of this project last changed")]
-    start: Annotated[
-        Omitted[str], Out("The command that starts it if it is not running", omit=True)
-    ] = None
+    start: Annotated[Omitted[str], Out("The command that starts it if it is not running")] = None
 
 
 @frozen
@@ -89,7 +87,7 @@ class ProjectStatus:
     waiting: Annotated[dict[str, int], Out("Number of items to review, by kind")]
     unreadable: tuple[Unreadable, ...]
     shared: Annotated[
-        Omitted[SharedState], Out("Its state in the shared index, if it was pushed", omit=True)
+        Omitted[SharedState], Out("Its state in the shared index, if it was pushed")
     ] = None
 
 
@@ -127,9 +125,7 @@ class Status:
     current_project: ProjectStatus | None
     global_stats: GlobalStats
     warnings: tuple[str, ...]
-    user_memory: Annotated[
-        UserMemory | None, Out("The user's memory for all projects", omit=True)
-    ] = None
+    user_memory: Annotated[Omitted[UserMemory], Out("The user's memory for all projects")] = None
     running: Annotated[
         tuple[RunningProcess, ...],
         Out("The daemon, MCP servers and viewers that run for this project", omit=True),

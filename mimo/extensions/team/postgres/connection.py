@@ -117,7 +117,7 @@ class Server:
         """
         with self._connection() as sql:
             sql.limit = QUERY_SECONDS + MORE_SECONDS
-            sql.execute(_begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", role))
+            sql.execute(_begin(role))
             yield sql
             sql.execute("ROLLBACK")
 
@@ -286,11 +286,12 @@ _PLANNING: LiteralString = (
 and compiles queries for longer than they run: a million passages took twice as long to search."""
 
 
-def _begin(mode: LiteralString, role: str | None) -> Any:
+def _begin(role: str | None) -> Any:
     from psycopg import sql
 
     patience = sql.SQL("SET LOCAL statement_timeout = {}").format(QUERY_SECONDS * 1000)
-    parts: list[sql.Composable] = [sql.SQL("BEGIN " + mode), sql.SQL(_PLANNING), patience]
+    begin = sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    parts: list[sql.Composable] = [begin, sql.SQL(_PLANNING), patience]
     if role is not None:
         parts.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(role)))
     return sql.SQL("; ").join(parts)

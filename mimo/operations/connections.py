@@ -24,10 +24,8 @@ MOST = 1_000
 
 def most() -> int:
     """Returns the number of connections that a server takes: at most half of the open files."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return MOST
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else max(2, min(MOST, soft // 2))
 

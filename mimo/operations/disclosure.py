@@ -7,7 +7,7 @@
 | private    | label         | label                   | left out        | left out            |
 | superseded | its successor | its successor           | its successor   | its successor       |
 
-The labels come from `commands.common.facts`. Mind's own sentences, such as hints, notices and
+The labels come from `operations.rows.facts`. Mind's own sentences, such as hints, notices and
 reasons, quote the words of an author (ids, titles, parts of a file) only if `may_quote`: an agent
 reads them as mind's words. A private memory that is left out changes nothing in the answer either.
 An unapproved memory does not supersede an approved one: its claim is named by its short id.

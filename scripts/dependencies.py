@@ -32,6 +32,7 @@ REASONS = {
     "rich": ("Tables and colours on a terminal", "write to the terminal"),
     "starlette": ("Routes of `mind mcp --http` and `mind web`", "answer requests"),
     "tomlkit": ("Edits of TOML that keep comments", "compute"),
+    "tzdata": ("Time zones on Windows", "be read"),
     "usearch": ("The nearest of many vectors", "read the index"),
     "uvicorn": ("The HTTP server of `mind mcp --http` and `mind web`", "listen on a port"),
     "watchfiles": ("Changes of files, for servers and the daemon", "watch folders"),

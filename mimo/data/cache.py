@@ -446,7 +446,7 @@ def _locked(folder: Path) -> Iterator[None]:
     """Lets one process at a time replace caches in a folder. Raises `BlockingIOError`."""
     import fcntl
 
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(folder, os.O_RDONLY | disk.CLOSE_ON_EXEC)
     try:
         for is_last in disk.attempts():
             try:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 STATE_BYTES = 64_000_000
 """Maximum size of a state file that is read whole."""
 
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+CLOSE_ON_EXEC: int = getattr(os, "O_CLOEXEC", 0)
+NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
+"""Flags of `os.open`; 0 if the system does not have them."""
+
 FOLDER_MODE = 0o700
 _DISK_FAILED = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 FILE_MODE = 0o600
@@ -151,11 +156,11 @@ def expanded(path: str | Path) -> Path:
 
 def _listed_folder() -> Path:
     """Returns the user's folder in the system's list of users; `/` for an unlisted user."""
-    import pwd
-
     try:
+        import pwd
+
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
+    except (ImportError, KeyError):
         return Path("/")
 
 
@@ -191,7 +196,7 @@ def opened(
     Raises `OSError` if it is not a regular file, or if it is in $MIND_HOME, with its keys and
     approvals, and belongs to another user.
     """
-    flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    flags |= NO_WAIT | CLOSE_ON_EXEC | (0 if follow else NO_FOLLOW)
     descriptor = os.open(path, flags, mode)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -365,6 +370,8 @@ def make_folder(folder: Path) -> None:
 
 def flush_folder(folder: Path) -> None:
     """Flushes the names in a folder to the disk. Raises `OSError` if the disk fails or is full."""
+    if os.name != "posix":
+        return
     try:
         flush(folder)
     except OSError as error:
@@ -375,7 +382,7 @@ def flush_folder(folder: Path) -> None:
 
 def flush(path: Path) -> None:
     """Flushes a file to the disk. Raises `OSError`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | NO_WAIT | CLOSE_ON_EXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -489,6 +496,8 @@ def own_users() -> frozenset[int]:
 
     They are the effective user and, if that is root, the user who ran sudo, as in git.
     """
+    if not hasattr(os, "geteuid"):
+        return frozenset((0,))
     user = os.geteuid()
     sudo = os.environ.get("SUDO_UID", "") if user == 0 else ""
     return frozenset((user, int(sudo)) if sudo.isascii() and sudo.isdigit() else (user,))
@@ -501,11 +510,11 @@ def is_foreign(status: os.stat_result) -> bool:
 
 def refusal(path: Path, status: os.stat_result, *, hint: str) -> Untrusted:
     """Returns the error for a file or folder of another user."""
-    import pwd
-
     try:
+        import pwd
+
         owner = pwd.getpwuid(status.st_uid).pw_name
-    except KeyError:
+    except (ImportError, KeyError):
         owner = str(status.st_uid)
     return Untrusted(
         f"`{path}` belongs to another user (`{owner}`), so it is not used",

@@ -420,7 +420,7 @@ def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Ite
 def _opened(path: Path, mode: int) -> Iterator[tuple[BinaryIO, Path]]:
     """Gives a new open file beside `path` and its name, which is removed afterwards."""
     temporary = disk.temporary_name(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.NO_FOLLOW | disk.CLOSE_ON_EXEC
     try:
         with os.fdopen(os.open(temporary, flags, disk.mode_for(path, mode)), "wb") as file:
             yield file, temporary

@@ -538,7 +538,7 @@ def _stamp(path: Path) -> str:
 
 def _write_file(path: Path, data: memoryview) -> None:
     """Writes a new file. It is flushed, so that its stamp is that of its content after a crash."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.CLOSE_ON_EXEC
     descriptor = os.open(path, flags, disk.mode_for(path, disk.FILE_MODE))
     try:
         while data:

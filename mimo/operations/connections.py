@@ -24,8 +24,10 @@ MOST = 1_000
 
 def most() -> int:
     """Returns the number of connections that a server takes: at most half of the open files."""
-    import resource
-
+    try:
+        import resource
+    except ImportError:  # Windows
+        return MOST
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else max(2, min(MOST, soft // 2))
 

@@ -57,7 +57,7 @@ MOST_RUNNING = 32
 _CANCEL_SECONDS = 5.0
 _AGAIN = "run the procedure again: it asks on a terminal"
 _LARGEST_JOURNAL = 64 * 1024 * 1024
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = [n for name in ("SIGTERM", "SIGHUP") if (n := getattr(signal, name, None))]
 
 
 @frozen

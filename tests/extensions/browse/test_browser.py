@@ -262,7 +262,7 @@ def test_an_error_of_a_command_is_shown_and_the_browser_goes_on(call, three):
     async def play(screen):
         await screen.until("1/3")
         await screen.press("slash", *"milk")
-        await screen.until("error: unexpected error in mind")
+        await screen.until("error: can't use")
         await screen.press("escape", "escape")
         await screen.until("1/3")
 

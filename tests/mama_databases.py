@@ -1,8 +1,10 @@
 """Databases as MAMA v1.0 and its successors make them, for tests and benchmarks."""
 
+import json
 import random
 import sqlite3
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,31 @@ def insert(sql: sqlite3.Connection, table: str, rows: Rows) -> None:
     for row in rows:
         names, marks = ", ".join(row), ", ".join("?" for _ in row)
         sql.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
+
+
+def fill(table: str, given: str | None) -> tuple[int, str]:
+    """The command `mama TABLE` of transcripts: each line of its input is a row as a JSON object.
+
+    The database is `mama.db` beside the project, made if it is missing. Lists and objects become
+    text, and a table gets the columns that it does not have. Returns status 0 and no output.
+    """
+    path = Path("../mama.db")
+    if not path.exists():
+        make(path)
+    with closing(sqlite3.connect(path)) as sql, sql:
+        for row in map(json.loads, (given or "").splitlines()):
+            cells = {
+                name: json.dumps(value) if isinstance(value, list | dict) else value
+                for name, value in row.items()
+            }
+            if table == "decisions":
+                cells = decision(cells.pop("id", None), **cells)
+            columns = {name for _, name, *_ in sql.execute(f"PRAGMA table_info({table})")}
+            for name in cells:
+                if name not in columns:
+                    sql.execute(f"ALTER TABLE {table} ADD COLUMN {name}")
+            insert(sql, table, [cells])
+    return 0, ""
 
 
 def _plant_vectors(sql: sqlite3.Connection) -> None:

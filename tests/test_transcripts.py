@@ -1,10 +1,14 @@
-"""The transcripts beside other tests: each scenario prints what its file shows."""
+"""The transcripts beside other tests: each scenario prints what its file shows.
+
+They have one command more: `mama TABLE` adds rows to a database of MAMA, `../mama.db`.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests import mama_databases
 from tests.transcripts import Scenario, Stage, attempts, below, check, marks_of, scenarios, stage
 
 __all__ = ["stage"]
@@ -17,6 +21,7 @@ CORE = [path for path in sorted(HERE.iterdir()) if path.is_dir() and path.name !
 def test_a_scenario_prints_what_its_file_shows(
     path: Path, scenario: Scenario, stage: Stage, record_property: Callable[[str, object], None]
 ) -> None:
+    stage.builtins["mama"] = mama_databases.fill
     record_property("tried", attempts(scenario))
     check(path, scenario, stage)
 

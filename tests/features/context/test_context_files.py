@@ -124,16 +124,6 @@ def test_a_setting_stops_the_daemon_from_writing(
     assert not (call.mind.project.root / "CLAUDE.md").exists()
 
 
-@pytest.mark.req("003-45")
-def test_without_a_daemon_the_block_stays_as_it_was(call: Call, clock) -> None:
-    remember(call)
-    write(call)
-    before = (call.mind.project.root / "CLAUDE.md").read_bytes()
-    clock.forward(days=30)
-    remember(call, "Use Postgres for orders")
-    assert (call.mind.project.root / "CLAUDE.md").read_bytes() == before
-
-
 def test_two_machines_write_the_same(call: Call, tmp_path: Path, clock) -> None:
     remember(call)
     clock.forward(hours=2)

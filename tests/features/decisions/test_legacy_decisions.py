@@ -8,40 +8,9 @@ from mcp.client import Client
 
 from mimo.call import Call
 from mimo.call.table import all_commands
-from mimo.features.decisions.commands import decision
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 from tests import kit
-
-WHY = "No session store is needed"
-
-
-def answer(call: Call, name: str, **arguments: Any) -> Any:
-    result = kit.call_tool(call, name, arguments, toolsets=[])
-    assert not result.is_error, result.content
-    return result.structured_content
-
-
-@pytest.mark.req("004-67")
-@pytest.mark.parametrize(
-    ("by", "word", "stored"),
-    [
-        ("id", "SUCCESS", "SUCCESS"),
-        ("decisionId", "success", "SUCCESS"),
-        ("topic", "Failure", "FAILED"),
-        ("id", "FAILED", "FAILED"),
-        ("id", "partial", "PARTIAL"),
-        ("id", "pending", None),
-        ("id", "superseded", None),
-    ],
-)
-def test_an_outcome_is_accepted_in_both_vocabularies_by_id_or_by_topic(
-    call: Call, by: str, word: str, stored: str | None
-) -> None:
-    saved = decision(call, "auth", "Use JWT", WHY)
-    name = {by: "auth" if by == "topic" else saved.id}
-    evolved = answer(call, "update_outcome", **name, outcome=word, failure_reason="Slow")
-    assert evolved["evolved"]["outcome"] == stored
 
 
 @pytest.mark.req("004-68")

@@ -78,16 +78,6 @@ def test_the_manifest_has_the_one_command_word_for_word(tmp_path):
     ]
 
 
-def test_a_second_installation_writes_nothing(tmp_path):
-    first = install(tmp_path)
-    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / OURS).rglob("*")}
-    second = install(tmp_path)
-
-    assert second.written == ()
-    assert set(second.unchanged) == set(first.written)
-    assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / OURS).rglob("*")}
-
-
 @pytest.mark.req("001-19")
 def test_the_installed_module_is_found_and_runs(tmp_path):
     install(tmp_path)
@@ -95,20 +85,6 @@ def test_the_installed_module_is_found_and_runs(tmp_path):
     (module,) = find(tmp_path)
 
     assert (module.file, module.manifest, module.reason) == (f"{OURS}/{MANIFEST}", packaged(), None)
-
-
-@pytest.mark.req("001-19")
-def test_other_manifests_are_found_after_ours(tmp_path):
-    install(tmp_path)
-    put(tmp_path, "com.chatweave.memory", manifest(id="com.chatweave.memory"), "chat.module.json")
-    put(tmp_path, "com.other", "{}", "manifest.json")
-
-    module = find(tmp_path)
-
-    assert [module.file for module in module] == [
-        f"{OURS}/{MANIFEST}",
-        f"{MODULES}/com.chatweave.memory/chat.module.json",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -52,15 +52,6 @@ class TestStale:
         os.utime(code, (DAY * 10_002, DAY * 10_002))
         assert len(listed(call, Waiting.STALE)) == 1
 
-    def test_paths_are_relative_to_a_project_below_the_repository(self, tmp_path, call):
-        git(tmp_path, "init", "-q", "-b", "main")
-        code = call.mind.project.root / "auth.py"
-        code.write_text(CODE, "utf-8")
-        stored(call, "see auth.py:1-2")
-        commit(call.mind.project.root)
-        code.write_text("", "utf-8")
-        assert len(listed(call, Waiting.STALE)) == 1
-
 
 TWO = (
     "---\nid: d1\ntype: decision\noutcome: FAILED\ncreated: 2026-11-01T08:00:00Z\n---\n"

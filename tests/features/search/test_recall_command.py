@@ -7,9 +7,7 @@ from mcp.client import Client
 
 from mimo.call import Call
 from mimo.features.notes.commands import add
-from mimo.features.search.commands import search
 from mimo.features.search.recall import recall_memory
-from mimo.memory.model import Kind
 from mimo.operations import finding
 from tests import kit
 from tests.kit import put
@@ -44,36 +42,6 @@ def write(call: Call, text: str, folder: str = "decisions") -> None:
     put(call.mind.folder / folder / f"{identity}.md", text)
 
 
-def test_a_sure_match_precedes_the_newest_memories(call):
-    memory = add(call, "Sessions live in Redis for a day", type="decision")
-    for text in ("The nightly build uses ninja", "Invoices are rounded", "Logs stay a week"):
-        add(call, text)
-
-    assert recall_memory(call, "our session").source_refs == (f"mind://memory/{memory.id}",)
-    assert len(recall_memory(call, "our status").source_refs) == 3
-
-
-@pytest.mark.req("001-11")
-def test_the_better_match_has_the_higher_confidence(call):
-    add(call, "The staging database is reset every night at two")
-
-    sure = recall_memory(call, "staging database reset every night").confidence
-    vague = recall_memory(call, "when does the database get its backup each week").confidence
-
-    assert sure is not None
-    assert vague is None or vague < sure
-
-
-@pytest.mark.req("001-11")
-def test_the_confidence_is_the_score_of_the_first_match(call):
-    add(call, "The staging database is reset every night at two")
-    query = "when is the staging database reset"
-
-    (row,) = search(call, query).results
-
-    assert recall_memory(call, query).confidence == round(row.relevance, 2)
-
-
 @pytest.mark.req("001-12")
 def test_every_source_is_a_resource_of_the_server(call):
     write(call, FAILED)
@@ -97,30 +65,6 @@ def test_every_source_is_a_resource_of_the_server(call):
         assert line.partition("“")[2].partition("”")[0] in text
 
 
-@pytest.mark.req("001-24")
-@pytest.mark.parametrize("kind", [Kind.CHECKPOINT, Kind.CONTEXT, Kind.OBSERVATION])
-def test_what_was_done_in_earlier_sessions_is_recalled(call, kind):
-    add(call, "The user asked for a dark theme; half of the colours are done", type=kind.value)
-
-    assert "half of the colours" in recall_memory(call, "dark theme colours").summary
-
-
-@pytest.mark.req("001-24")
-@pytest.mark.parametrize("query", ["what did we do yesterday?", "어제 뭐 했지"])
-def test_a_question_for_a_time_is_answered_by_its_notes(call, clock, query):
-    clock.forward(days=-1)
-    notes = [add(call, f"Yesterday's note number {number}") for number in range(6)]
-    clock.forward(days=1)
-    add(call, "Lunch is served at noon")
-
-    answer = recall_memory(call, query)
-
-    assert set(answer.source_refs) < {f"mind://memory/{note.id}" for note in notes}
-    assert "5 of 6 notes" in answer.summary
-    assert "(19 Nov, UTC)" in answer.summary
-    assert answer.confidence is None
-
-
 def test_a_summary_of_weak_matches_says_so(call, monkeypatch):
     monkeypatch.setattr(finding, "THRESHOLD", 0.999)
     for number in range(5):
@@ -130,16 +74,6 @@ def test_a_summary_of_weak_matches_says_so(call, monkeypatch):
 
     assert answer.source_refs
     assert "(weak)" in answer.summary.splitlines()[0]
-
-
-def test_a_summary_has_at_most_three_memories_within_a_budget(call):
-    for number in range(6):
-        add(call, f"Deploy step {number}. " + "It is long and dull. " * 200)
-
-    answer = recall_memory(call, "deploy step")
-
-    assert len(answer.source_refs) == 3
-    assert len(answer.summary) < 2_200
 
 
 @pytest.mark.req("001-13", "001-23")
@@ -173,14 +107,3 @@ def test_the_tool_is_listed_as_the_manifest_describes_it(call):
     types = {name: field["type"] for name, field in command.response["properties"].items()}
     assert types.pop("confidence") == ["number", "null"]  # The list has only what is never null.
     assert fields == types
-
-
-def test_the_newest_memories_in_place_of_those_of_a_time_are_labelled_weak(call):
-    for number in range(21):
-        add(call, f"Note {number}")
-
-    instead = recall_memory(call, "what happened in 2024").summary
-    listed = recall_memory(call, "what happened today").summary
-
-    assert "5 of 20 or more notes (weak) of earlier work" in instead
-    assert "5 of 20 or more notes of earlier work" in listed

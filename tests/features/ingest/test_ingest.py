@@ -374,30 +374,6 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(call, project):
         lookup.source(call, "sou", surely=True)
 
 
-class TestAgents:
-    """An agent reads the project alone, and approves nothing that others wrote."""
-
-    @pytest.fixture
-    def agent(self, call):
-        return acting_as(call, "claude-code")
-
-    def test_names_begin_at_the_project(self, agent, project, tmp_path, monkeypatch):
-        put(project, "docs/guide.md")
-        monkeypatch.chdir(tmp_path)
-        assert one(agent, "docs/guide.md").path == "docs/guide.md"
-
-    def test_a_file_that_an_agent_ingests_is_not_approved(self, call, agent, project):
-        put(project, "guide.md")
-        call.mind.trust.follow(False)
-        taken = one(agent, "guide.md")
-        record = lookup.one(call, taken.ids[0])
-        assert not call.mind.trust.trusted(record.place.digest)
-        assert record.memory.by == "claude-code"
-        one(call, "guide.md", force=True)
-        record = lookup.one(call, taken.ids[0])
-        assert call.mind.trust.trusted(record.place.digest)
-
-
 @pytest.mark.parametrize(
     ("wish", "field"),
     [

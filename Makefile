@@ -278,7 +278,7 @@ bench-asks: setup ## Measure finding, the score and speaking unasked on stores s
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
 	$(RUN) -m bench.retrieval --bench $(BENCH)
 
-mutants: setup  ## Change the code in 40 ways, and list those that no test notices
+mutants: setup  ## Change the code in 60 ways, and list those that no test notices
 	$(RUN) -m bench.mutants
 
 bench-scale: setup ## Measure the local index and PostgreSQL by size and clients (SIZES=1000,100000,1000000)

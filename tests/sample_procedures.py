@@ -31,6 +31,18 @@ states:
   stopped: {}
 """
 
+SLOW = """\
+initial_state: first
+states:
+  first:
+    action: {module: step, function: log, args: [{message: begun}]}
+    transitions: [{event: success, target: second}]
+  second:
+    action: {module: step, function: delay, args: [{ms: 60000}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
 BOOM = """\
 initial_state: a
 states:

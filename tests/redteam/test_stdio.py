@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.kit import environment, put
-from tests.sample_procedures import text
+from tests.sample_procedures import SLOW, text
 
 Property = Callable[[str, object], None]
 INITIALIZE = {
@@ -155,19 +155,6 @@ def test_a_cancelled_ingest_stops_is_not_answered_and_leaves_everything_whole(
     subprocess.run(add, cwd=project, env=environment(), capture_output=True, check=True)
 
 
-WAITING = """\
-initial_state: first
-states:
-  first:
-    action: {module: step, function: log, args: [{message: begun}]}
-    transitions: [{event: success, target: second}]
-  second:
-    action: {module: step, function: delay, args: [{ms: 60000}]}
-    transitions: [{event: success, target: done}]
-  done: {}
-"""
-
-
 @pytest.mark.req("000-28")
 @pytest.mark.attack("cancelled call that goes on")
 def test_a_cancelled_procedure_stops_and_is_not_answered(project: Path) -> None:
@@ -176,7 +163,7 @@ def test_a_cancelled_procedure_stops_and_is_not_answered(project: Path) -> None:
         return request(number, "tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
 
     with running(project) as server:
-        server.send(call(2, "register_procedure", text=text("waiting", WAITING, description="Try")))
+        server.send(call(2, "register_procedure", text=text("waiting", SLOW, description="Try")))
         assert not server.until(2)[-1]["result"].get("isError")
         server.send(call(3, "run_procedure", name="waiting"))
         assert server.read()["params"]["message"] == "waiting: second"

@@ -14,20 +14,9 @@ from mcp.client import Client
 from mimo.call import Call
 from mimo.features.procedures.commands import PROGRAM_WAITS_MS
 from tests import kit
-from tests.sample_procedures import GREET, WAIT, text
+from tests.sample_procedures import GREET, SLOW, WAIT, text
 
 LOG = "{module: step, function: log, args: [{message: begun}]}"
-SLOW = """\
-initial_state: first
-states:
-  first:
-    action: {module: step, function: log, args: [{message: begun}]}
-    transitions: [{event: success, target: second}]
-  second:
-    action: {module: step, function: delay, args: [{ms: 60000}]}
-    transitions: [{event: success, target: done}]
-  done: {}
-"""
 
 
 async def told(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:

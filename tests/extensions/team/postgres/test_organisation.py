@@ -456,12 +456,18 @@ def test_a_withdrawn_project_is_shared_again_by_a_person_only(opened: Open) -> N
     assert len(rows(search(billing, "kafka", scope=ORG))) == 1
 
 
-def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
-    opened: Open, postgres: Postgres
-) -> None:
+def database_of_ana(postgres: Postgres) -> str:
+    """Returns the name of a database in which she may make the tables."""
     name = postgres.database()
     with psycopg.connect(postgres.url(), autocommit=True) as sql:
         sql.execute(f"GRANT CREATE ON DATABASE {name} TO ana".encode())
+    return name
+
+
+def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
+    opened: Open, postgres: Postgres
+) -> None:
+    name = database_of_ana(postgres)
     shop = opened("ana", "shop", at=postgres.url(name, "ana"))
     index(shop, push=True)
     billing = opened("ben", "billing", at=postgres.url(name, "ben"))
@@ -476,9 +482,7 @@ def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
 def test_the_owner_of_the_tables_removes_a_project_of_others_as_the_page_says(
     opened: Open, postgres: Postgres
 ) -> None:
-    name = postgres.database()
-    with psycopg.connect(postgres.url(), autocommit=True) as sql:
-        sql.execute(f"GRANT CREATE ON DATABASE {name} TO ana".encode())
+    name = database_of_ana(postgres)
     index(opened("ana", "shop", at=postgres.url(name, "ana")), push=True)
     billing = opened("ben", "billing", at=postgres.url(name, "ben"))
     add(billing, "Invoices are numbered without gaps")

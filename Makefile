@@ -90,7 +90,7 @@ coverage: setup ## Run the tests, and list the lines and branches that none reac
 LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.py \
 	cli/test_command_line.py cli/test_help.py cli/test_asking.py \
 	$(addprefix cli/test_guided_review.py::test_, \
-		each_version_is_chosen_by_one_key editing_opens_the_editor quitting_changes_nothing) \
+		each_version_is_chosen_by_one_key quitting_changes_nothing) \
 	extensions/browse/test_screen.py features/clients/test_clients.py \
 	features/clients/test_client_formats.py features/pitfalls/test_matching.py extensions/web/test_gate.py \
 	index/test_cosine.py index/test_embedding_languages.py index/test_embedding_encoder.py \
@@ -112,7 +112,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 		malformed_input_leaves_the_server_working_and_stdout_clean) \
 	$(addprefix extensions/team/test_team.py::test_, \
 		a_revoked_token_ends_open_sessions_and_streams \
-		the_server_is_ready_and_says_so_without_a_token) \
+		the_server_is_ready_and_shows_open_metrics_without_a_token) \
 	project/test_log_memories.py project/test_watch.py \
 	text/test_patterns.py text/test_tokens.py) \
 	-k 'not (linear or long_to_cut or too_large or thousands or killed_server or no_client_out or signal)'

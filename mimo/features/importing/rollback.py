@@ -82,7 +82,7 @@ def _imported(call: Call, named: str | None, format: str | None) -> str:
     listed = [manifest for path in matches or paths if (manifest := read_manifest(root, path))]
     is_mama = format == "mama"
     options = (f"--db {m.source}" if is_mama else f"`{m.source}`" for m in listed)
-    hint = f"name one: {', '.join(options)}"
+    hint = f"name one: {', '.join(sorted(options))}"
     if len(matches) > 1 and named:
         formats = map(format_of, matches)
         raise Invalid(

@@ -236,6 +236,8 @@ class Stage:
         for path, written in self._times().items():
             if written != before.get(path) and written > self.began:
                 os.utime(path, (self.clock().timestamp(),) * 2)
+                # The system's own time of a folder may be that of a change some milliseconds ago.
+                os.utime(path.parent, ns=(time.time_ns(),) * 2)
 
     def _times(self) -> dict[Path, float]:
         """Returns when each file was written."""

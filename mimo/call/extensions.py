@@ -166,7 +166,8 @@ def scopes() -> dict[str, str]:
     """Returns the scopes of searches that installed extensions add, with their functions."""
     added: dict[str, str] = {}
     for extension in extensions().values():
-        added = {**added, **extension.scopes, **added}
+        for name, function in extension.scopes.items():
+            added.setdefault(name, function)
     return added
 
 
@@ -189,7 +190,7 @@ def unusable(part: str, reason: str) -> Internal:
     )
 
 
-def culprit(error: BaseException) -> str:
+def extension_of(error: BaseException) -> str:
     """Returns the extension of another package in whose code an error arose; empty for mind's."""
     from traceback import walk_tb
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mimo import installation
 from mimo.call import Surface
 from mimo.call.arguments import decode
-from mimo.call.extensions import culprit
+from mimo.call.extensions import extension_of
 from mimo.call.spec import BUDGET, EVERYWHERE, Effect, Spec
 from mimo.data import disk
 from mimo.errors import (
@@ -125,7 +125,7 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -
             )
         raise
     except (Exception, SystemExit) as error:
-        if isinstance(error, SystemExit) and not culprit(error):
+        if isinstance(error, SystemExit) and not extension_of(error):
             raise
         failed = fault(error)
         privacy.redact_error(failed, personal=spec.is_of_values, key=named)
@@ -359,7 +359,7 @@ def fault(error: BaseException) -> MindError:
 
     It names the extension of another package in whose code the error arose.
     """
-    if extension := culprit(error):
+    if extension := extension_of(error):
         return Internal(
             f"unexpected error in the extension `{extension}` ({type(error).__name__})",
             hint="set MIND_DEBUG=1 to see the traceback, and report it to the extension's author",

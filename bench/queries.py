@@ -95,7 +95,7 @@ def narrowed(size: int) -> Iterator[Figure]:
 
         def median(asked: Filter, index: Index = index) -> float:
             return _median(
-                lambda query: index.search(Request(query, asked, 10, 0.3, NOW, nearest=3)),
+                lambda query: index.search(Request(query, asked, 10, NOW)),
                 QUERIES * _ROUNDS,
             )
 

@@ -158,9 +158,7 @@ class Engine:
 
         def find(text: str, limit: int) -> list[tuple[int, float]]:
             asked = getattr(text, "asked", None) or newest + timedelta(days=1)
-            found = index.search(
-                Request(str(text), filter=Filter(), limit=limit, threshold=0.0, now=asked)
-            )
+            found = index.search(Request(str(text), filter=Filter(), limit=limit, now=asked))
             return [(int(hit.record.memory.id), hit.score) for hit in found.hits]
 
         return find

@@ -91,7 +91,7 @@ def worker(kind: str, place: str, seed: int, queries: int, start: float) -> None
 
     def once(number: int) -> float | None:
         begun = time.perf_counter()
-        asked = Request(question(seed * 1000 + number), Filter(), 10, 0.3, NOW, 3)
+        asked = Request(question(seed * 1000 + number), Filter(), 10, NOW)
         if server:
             try:
                 with source.opened(

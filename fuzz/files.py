@@ -33,7 +33,7 @@ from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
-from mimo.operations import finding
+from mimo.operations import finding, searching
 from mimo.text.clean import clean
 from mimo.text.tokens import excerpt, matching_words, query_terms, tokenize
 from tests.mama_databases import example
@@ -286,12 +286,12 @@ def query(data: bytes) -> None:
     assert all(tokenize(word) for word in matching_words(text, text) if word.isascii())
     assert len(excerpt(text, text, 80)) <= 83
     options = finding.Options(limit=3)
-    hits = finding.search(_searched(), text, options, counted=False).hits
+    hits = searching.search(_searched(), text, options, counted=False).hits
     ids = [hit.record.memory.id for hit in hits]
     assert len(set(ids)) == len(ids) <= 3
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
-    assert hits == finding.search(_searched(), text, options, counted=False).hits
+    assert hits == searching.search(_searched(), text, options, counted=False).hits
 
 
 def shared_row(data: bytes) -> None:

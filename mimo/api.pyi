@@ -150,6 +150,7 @@ from mimo.operations import removing as removing
 from mimo.operations import rows as rows
 from mimo.operations import running as running
 from mimo.operations import saving as saving
+from mimo.operations import searching as searching
 from mimo.operations import sharing as sharing
 from mimo.operations import syncing as syncing
 from mimo.operations import undoing as undoing

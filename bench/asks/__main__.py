@@ -32,7 +32,8 @@ from mimo.mind import Mind
 from mimo.operations import asking
 from mimo.operations.invoke import invoke
 from mimo.operations.listening import Listener, Memory
-from mimo.project.init import init
+from mimo.project.init import init, make_users
+from mimo.project.projects import user_root
 from mimo.project.trust import Trust
 from mimo.when.question import named_time
 
@@ -82,10 +83,16 @@ class Store:
             self._name(memory, number, memory["type"], memory["days"])
         for number, edge in enumerate(data.get("edge", ())):
             self._name(edge, 500 + number, "edge", 30)
+        home = user_root(self.home)
+        if any("home" in row for row in data.get("memory", ())):
+            make_users(self.home)
         for memory in data.get("memory", ()):
-            self._write(memory, f".mind/{kind_of(memory['type']).folder}", _of_memory)
+            folder = f".mind/{kind_of(memory['type']).folder}"
+            self._write(memory, folder, _of_memory, home if memory.get("home") else None)
         for edge in data.get("edge", ()):
-            self._write(edge, "" if edge.get("foreign") else ".mind/edges", _of_edge)
+            is_foreign = edge.get("foreign")
+            folder = "edges" if is_foreign else ".mind/edges"
+            self._write(edge, folder, _of_edge, self.home if is_foreign else None)
         if "folder" in data:
             shutil.copytree(FOLDER / data["folder"], self.root / "docs")
             for path in (self.root / "docs").rglob("*.md"):
@@ -97,6 +104,14 @@ class Store:
         self.mind = Mind.open(self.root, environ=environ)
         self.tools = all_commands().tools()
         self.ask("mind_index")
+        for document in data.get("document", ()):
+            path = self.root / document["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(document["text"], "utf-8")
+            answer = self.ask("ingest", path=str(path))
+            self.names |= dict.fromkeys(answer["ids"], document["key"])
+        if user := self.mind.user():
+            invoke(self.tools["mind_index"][0], Call(user), {})
 
     def _name(self, row: Data, number: int, type: str, days: int) -> None:
         title = row.get("title") or row["content"].strip().split("\n")[0]
@@ -105,9 +120,11 @@ class Store:
         self.names[id] = row["key"]
         self.headings[row["key"]] = title
 
-    def _write(self, row: Data, folder: str, text: Callable[[Data, str, Store], str]) -> None:
+    def _write(
+        self, row: Data, folder: str, text: Callable[[Data, str, Store], str], root: Path | None
+    ) -> None:
         id = self.id_of(row["key"])
-        path = (self.root / folder if folder else self.home / "edges") / f"{id}.md"
+        path = (root or self.root) / folder / f"{id}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text(row, id, self), encoding="utf-8")
 
@@ -200,7 +217,8 @@ def remembered(store: Store) -> list[Asked]:
     """Returns the answers of `memory search` to every question."""
     asked = []
     for question in questions(store.data):
-        rows = store.ask("memory", operation="search", query=question["ask"])["results"]
+        answer = store.ask("memory", operation="search", query=question["ask"])
+        rows = [*answer["results"], *answer.get("nearest", ())]
         scores = tuple(row["score"] for row in rows)
         is_sure = bool(rows) and not rows[0].get("weak")
         asked.append(Asked(right_of(question), store.named(rows), scores, is_sure))

@@ -84,7 +84,7 @@ def answers_of(name: str) -> list[First]:
         ]
         for question in (*questions(data), *data.get("long", ())):
             now = datetime.now(UTC)  # noqa: TID251 - spans such as `last month` are relative to it
-            index.search(Request(question["ask"], filter=Filter(), limit=1, threshold=0.0, now=now))
+            index.search(Request(question["ask"], filter=Filter(), limit=1, now=now))
             right = {keys[answer] for answer in right_of(question) if answer in keys}
             kind = question.get("kind", "near") if not right else "real"
             answers.append(first_answer(set(), right, kind))

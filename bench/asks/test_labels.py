@@ -13,6 +13,7 @@ FOLDER = Path(__file__).parent
 TEAMS = ("data", "embedded", "infra", "korean", "mobile", "web")
 DOCUMENTS = ("ferry", "quill")
 LANGUAGES = ("crossing",)
+MONTHS = ("kiosk", "meter")
 
 
 def read(name: str) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def read(name: str) -> dict[str, Any]:
 
 def test_every_store_is_listed_here() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.toml")) == sorted(
-        TEAMS + DOCUMENTS + LANGUAGES
+        TEAMS + DOCUMENTS + LANGUAGES + MONTHS
     )
 
 
@@ -78,3 +79,23 @@ def test_the_questions_cross_languages_both_ways(name: str) -> None:
 
 def is_korean(text: str) -> bool:
     return any("가" <= letter <= "힣" for letter in text.replace("한글", ""))
+
+
+@pytest.mark.parametrize("name", MONTHS)
+def test_the_labels_of_a_month_name_its_rows(name: str) -> None:
+    data = read(name)
+    memories = {row["key"] for row in (*data["memory"], *data["document"])}
+    edges = {edge["key"] for edge in data["edge"]}
+
+    assert [len(data[kind]) for kind in ("memory", "document", "edge")] == [60, 2, 12]
+    assert [len(data[kind]) for kind in ("question", "unanswerable")] == [80, 15]
+    assert all(set(item["answers"]) <= memories and item["answers"] for item in data["question"])
+    assert Counter(item["kind"] for item in data["prompt"]) == {
+        "right": 15,
+        "near": 12,
+        "plain": 15,
+    }
+    assert all(set(item["speak"]) <= memories for item in data["prompt"])
+    assert all(bool(item["speak"]) == (item["kind"] == "right") for item in data["prompt"])
+    assert all(set(item["edges"]) <= edges for item in data["intent"])
+    assert sum(bool(row.get("home")) for row in data["memory"]) == 2

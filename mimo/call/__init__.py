@@ -7,11 +7,11 @@ share the project and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mimo.errors import Cancelled, Denied, join_texts
+from mimo.errors import Cancelled, Denied, MindError, join_texts
 from mimo.frozen import frozen
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mimo.call.spec import Spec
     from mimo.guard.audit import Session
     from mimo.index.index import Index, Reader, Snapshot
+    from mimo.memory.model import Record
     from mimo.mind import Mind
     from mimo.project.projects import Registered, Registry
     from mimo.surroundings import Ask, Progress
@@ -220,6 +221,16 @@ class Call:
         projects = registry.projects
         permitted = tuple(entry for entry in projects if self.may_open(entry.path, projects))
         return registry._replace(projects=permitted)
+
+    def count_uses(self, records: Iterable[Record]) -> None:
+        """Counts a use of each memory: a search matches it, or it was shown or loaded.
+
+        An answer never fails because its uses can't be counted.
+        """
+        if not self.caller.counts_uses:
+            return
+        with suppress(MindError, OSError):
+            self.mind.accesses.note([record.memory.id for record in records], self.mind.now())
 
     # The index.
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, TypeVar
 
+    from mimo.ranking import Candidate, Cosines, RankingQuery, Statistics
+
     K = TypeVar("K")
 
 
@@ -93,6 +95,10 @@ class Hit:
     """The other current decisions on its topic."""
     project: int = 0
     """The number of its project in an index of several."""
+    key: int | None = None
+    """The number of the memory in its index; None without a match of its own."""
+    is_literal: bool = False
+    """True if it holds all words of a short query."""
 
 
 @frozen
@@ -124,6 +130,16 @@ def least(memories: int) -> float:
     return max(NEAR, SURE / (memories + 1))
 
 
+class Evidence(NamedTuple):
+    """The knowledge of one index about a query and its best candidates."""
+
+    query: RankingQuery
+    statistics: Statistics
+    candidates: Mapping[int, Candidate]
+    """By key, also the parts around candidates."""
+    cosines: Cosines
+
+
 @frozen
 class Found:
     """The answer to a query."""
@@ -133,8 +149,10 @@ class Found:
     """The number of memories that passed the filter."""
     notice: str | None = None
     """Reports an incomplete search."""
-    listed: bool = False
-    """True for a list, newest first: the query names no subject."""
+    literal: int = 0
+    """The number of memories that hold all words of a short query."""
+    evidence: Evidence | None = None
+    """The evidence by which its matches are scored beside those of other indexes."""
 
 
 class Request(NamedTuple):
@@ -143,13 +161,12 @@ class Request(NamedTuple):
     text: str
     filter: Filter
     limit: int
-    threshold: float
     now: datetime | None
     """None if neither age nor a time in the query counts."""
-    nearest: int = 0
-    """The number of memories to return if none reaches the threshold."""
-    by_meaning: bool = False
-    """True if meaning counts, too, where words suffice for the first matches."""
+    by_meaning: bool | None = None
+    """True if meaning counts; None if it does unless words suffice."""
+    folded: bool = False
+    """True if an ingested file has one place: that of its best chunk."""
 
 
 @frozen

@@ -11,10 +11,10 @@ from typing import Protocol
 
 from mimo.data.cache import CacheDamaged
 from mimo.errors import Command, Hint
-from mimo.frozen import NamedTuple
+from mimo.frozen import NamedTuple, replace
 from mimo.index import rows
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.rows import Found, Hit, Newer, Request
+from mimo.index.rows import Evidence, Found, Hit, Newer, Request
 from mimo.index.schema import Totals, to_time
 from mimo.index.selection import pruned
 from mimo.memory.model import Filter, Record
@@ -28,6 +28,7 @@ from mimo.ranking import (
     understand,
     words_suffice,
 )
+from mimo.text.clean import compiled
 from mimo.text.tokens import tokenize
 
 _FEW = 5
@@ -143,17 +144,95 @@ def search(source: Source, request: Request) -> Found:
     terms = pruned(query.content, statistics.frequencies, statistics.units)
     matches = sum(statistics.frequencies[term] for term in terms)
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
-    ranker = Ranker(query, statistics, request.threshold, request.nearest)
+    ranker = Ranker(query, statistics)
     candidates = Candidates(source, keys, request.filter)
     ranked = ranker.rank(candidates.listed, candidates.around)
-    notice: str | None = None
-    if request.by_meaning or not words_suffice(ranked):
+    cosines, notice = Cosines({}), None
+    if request.by_meaning or (request.by_meaning is None and not words_suffice(ranked)):
         candidates, cosines, notice = _compared(source, request, candidates, ranked)
         ranked = ranker.rank(candidates.listed, candidates.around, cosines)
-    related = [match for match in ranked if match.score >= request.threshold]
-    limit = request.limit if related else request.nearest
-    hits = _hits(source, related or ranked[: request.nearest], candidates, limit)
-    return Found(hits=hits, considered=considered, notice=notice)
+    if request.folded:
+        ranked = candidates.folded(ranked)
+    return Found(
+        hits=_hits(source, ranked[: request.limit], candidates),
+        considered=considered,
+        notice=notice,
+        literal=sum(match.is_literal for match in ranked),
+        evidence=Evidence(query, statistics, candidates.by_key, cosines),
+    )
+
+
+def pooled(text: str, answers: Sequence[Found]) -> list[tuple[int, Hit]]:
+    """Returns the matches of one or several indexes, best first, each with its answer's number.
+
+    They are scored as those of one index would be: by the frequencies of words in all of them, and
+    by their distance to the next ones in any.
+    """
+    parts = [(number, answer.evidence) for number, answer in enumerate(answers) if answer.evidence]
+    if len(parts) < 2:
+        only = [(number, hit) for number, answer in enumerate(answers) for hit in answer.hits]
+        return _exact_first(text, only) if len(only) > 1 and only[1][1].is_literal else only
+    several = len(answers)
+    hits: dict[int, tuple[int, Hit]] = {}
+    around: dict[int, Candidate] = {}
+    vectors: dict[bytes, float] = {}
+    for number, evidence in parts:
+        own = {key * several + number: item for key, item in evidence.candidates.items()}
+        for key, item in own.items():
+            beside = tuple(near * several + number for near in item.beside)
+            around[key] = item._replace(key=key, beside=beside)
+        for hit in answers[number].hits:
+            if hit.key is not None:
+                hits[hit.key * several + number] = number, hit
+        vectors |= evidence.cosines.of
+    listed = [around.pop(key) for key in hits]
+    neighbours = {near for item in listed for near in item.beside}
+    guessed = [evidence.cosines.is_guessed for _, evidence in parts]
+    ranker = Ranker(parts[0][1].query, _joined_statistics([item.statistics for _, item in parts]))
+    ranked = ranker.rank(
+        listed,
+        [item for key, item in around.items() if key in neighbours],
+        Cosines(vectors, is_guessed=2 * sum(guessed) > len(guessed)),
+    )
+    matches = ((*hits[match.key], match.score) for match in ranked)
+    return _exact_first(text, [(n, replace(hit, score=score)) for n, hit, score in matches])
+
+
+def _joined_statistics(parts: Sequence[Statistics]) -> Statistics:
+    units = sum(part.units for part in parts)
+    memories = sum(part.memories for part in parts)
+    frequencies = Counter[str]()
+    for part in parts:
+        frequencies.update(part.frequencies)
+    return Statistics(
+        units=units,
+        frequencies=frequencies,
+        passage_tokens=sum(part.passage_tokens * part.units for part in parts) / max(units, 1),
+        document_tokens=sum(part.document_tokens * part.memories for part in parts)
+        / max(memories, 1),
+        memories=memories,
+    )
+
+
+def _exact_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]]:
+    """Returns matches with those that hold the words as they are written before other inflections.
+
+    Only the literal ones, which come first, are compared.
+    """
+    literal = [match for match in hits if match[1].is_literal]
+    if len(literal) < 2:
+        return hits
+    asked = _words(text)
+
+    def missing(match: tuple[int, Hit]) -> int:
+        memory = match[1].record.memory
+        return len(asked - _words(f"{memory.heading}\n{memory.text}"))
+
+    return [*sorted(literal, key=missing), *(match for match in hits if not match[1].is_literal)]
+
+
+def _words(text: str) -> set[str]:
+    return set(compiled(r"\w+").findall(text.casefold()))
 
 
 def _compared(
@@ -179,9 +258,7 @@ def _compared(
     except FAILURES as error:
         notice = f"searched without the encoder: {_reason(error)}"
     try:
-        if source.embedder is None:
-            raise LookupError("there is no model")
-        if vector := source.embedder.encode(request.text):
+        if source.embedder and (vector := source.embedder.encode(request.text)):
             coverage = max([match.coverage for match in ranked], default=0.0)
             is_little = len(candidates.listed) <= _FEW or coverage < _LITTLE
             if cosines.is_guessed and is_little:
@@ -223,22 +300,13 @@ def _reason(error: BaseException) -> object:
     return getattr(error, "message", None) or error
 
 
-def _hits(
-    source: Source, ranked: Sequence[Ranked], candidates: Candidates, limit: int
-) -> tuple[Hit, ...]:
-    """Returns the first `limit` matches, superseded ones below their successors."""
-    names = {candidates.name_of(match.key): match.key for match in ranked}
-    newer = source.newer({key: id for (_, id), key in names.items()})
-    successors = {
-        key: {names[project, new] for new in newer[key].superseded_by if (project, new) in names}
-        for (project, _), key in names.items()
-        if newer[key].superseded_by
-    }
-    best = _below_successors(ranked, successors)[:limit]
-    records = source.records([match.key for match in best])
+def _hits(source: Source, ranked: Sequence[Ranked], candidates: Candidates) -> tuple[Hit, ...]:
+    """Returns matches with all that is shown of them."""
+    newer = source.newer({match.key: candidates.name_of(match.key)[1] for match in ranked})
+    records = source.records([match.key for match in ranked])
     competing = source.competing({key: record.memory.id for key, record in records.items()})
     hits = []
-    for match in best:
+    for match in ranked:
         record, unit = records[match.key], candidates.unit(match.key, match.unit)
         text = record.memory.text[unit.start : unit.start + unit.length]
         hits.append(
@@ -250,45 +318,11 @@ def _hits(
                 newer=newer[match.key],
                 competing=competing.get(match.key, ()),
                 project=candidates.name_of(match.key)[0],
+                key=match.key,
+                is_literal=match.is_literal,
             )
         )
     return tuple(hits)
-
-
-def _below_successors(
-    ranked: Sequence[Ranked], successors: Mapping[int, Collection[int]]
-) -> list[Ranked]:
-    """Returns `ranked` with the successors of every superseded memory moved right above it.
-
-    `successors` has the keys of the memories that supersede a memory. They answer what it answers,
-    so each has at least its score. Successors that are not in the list are ignored, and so is a
-    circle; the rest keeps its order.
-    """
-    listed = {memory.key: memory for memory in ranked}
-    order: dict[int, Ranked] = {}
-
-    def place(memory: Ranked, score: float) -> None:
-        score = max(score, memory.score)
-        keys = successors.get(memory.key, ())
-        for new in ranked if keys else ():
-            is_above = new.key in keys and new.key not in order
-            if is_above and memory.key not in _reached(new.key, successors):
-                place(new, score)
-        order[memory.key] = memory._replace(score=score)
-
-    for memory in listed.values():
-        if memory.key not in order:
-            place(memory, memory.score)
-    return list(order.values())
-
-
-def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
-    """Returns `key` and its direct and indirect successors."""
-    reached, ahead = {key}, [key]
-    while ahead:
-        ahead = [new for old in ahead for new in successors.get(old, ()) if new not in reached]
-        reached.update(ahead)
-    return reached
 
 
 class CandidateRow(NamedTuple):
@@ -377,6 +411,7 @@ class Candidates:
             parent, is_chat = parents.get(key, ("", False))
             shape = Shape.TURN if is_chat else of[key].shape
             of[key] = of[key]._replace(beside=places, parent=parent, shape=shape)
+        self.by_key: Mapping[int, Candidate] = of
         self.listed = [of[key] for key in listed]
         """The candidates in their order, and the parts beside them that pass the filter."""
         self.around = [candidate for key, candidate in of.items() if key not in listed]
@@ -394,6 +429,15 @@ class Candidates:
             if len(all_keys) == len(self._keys)
             else Candidates(self._source, list(all_keys), self._filter)
         )
+
+    def folded(self, ranked: Iterable[Ranked]) -> list[Ranked]:
+        """Returns matches with the best chunk alone of each ingested file."""
+        first: dict[object, Ranked] = {}
+        for match in ranked:
+            memory = self._stored[match.key].memory
+            source = memory.key if memory.parent is None else (memory.project, memory.parent)
+            first.setdefault(source, match)
+        return list(first.values())
 
     def vector_names(self) -> set[bytes]:
         """Returns the names of the vectors of the candidates' units."""

@@ -25,21 +25,9 @@ from mimo.errors import (
 )
 from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
-from mimo.index.rows import Hit
 from mimo.operations.disclosure import hides_private
-from mimo.operations.finding import (
-    Answer,
-    Options,
-    answer_of,
-    approved,
-    best_first,
-    check_length,
-    is_of_other_time,
-    is_weak,
-    note_sure,
-    sure_or_nearest,
-    with_room,
-)
+from mimo.operations.finding import Options
+from mimo.operations.searching import Answer, Asked, add_users, answered, ask, check_length
 from mimo.project import git
 from mimo.project.projects import Registered, Registry
 
@@ -49,93 +37,30 @@ _STAY_OPEN = 16
 """The number of other projects that stay open: each takes several open files and 0.4 MB."""
 
 
-def search_projects(
-    call: Call, text: str, options: Options, *, private: bool
-) -> tuple[list[tuple[Call, Hit]], str | None]:
-    """Returns the best matches of all registered projects with their projects, best first.
+def search_projects(call: Call, text: str, options: Options, *, private: bool) -> Answer:
+    """Returns the matches of all registered projects and of the user's memory, as one pool.
 
     Each other project is searched through its own guard, and its private memories are neither
     matched nor named unless a person asks for `private` ones. The notice names the projects that
-    could not be searched, with the reason. A memory with the same file in several projects, such as
-    worktrees, is one match. Otherwise as `search`.
+    could not be searched, with the reason. Otherwise as `searching.search`.
     """
-    limit, options = options.limit, with_room(options)
-    shared = replace(options, filter=replace(options.filter, shared=True))
-
-    def search_one(target: Call, here: bool) -> Answer:
-        if not hides_private(call, is_here=here, is_asked=private):
-            return answer_of(target, text, options)
-        answer = answer_of(target, text, shared)
-        ids = [hit.record.memory.id for hit in answer.result.hits]
-        newer = target.index.newer(ids, shared=True)
-        competing = target.index.competing(ids, shared=True)
-        hits = tuple(
-            replace(hit, newer=newer[id], competing=competing.get(id, ()))
-            for id, hit in zip(ids, answer.result.hits, strict=True)
-        )
-        return answer._replace(result=replace(answer.result, hits=hits))
+    from mimo.when.question import understood
 
     check_length(text)
-    answers, skipped = ask_each(call, "mind_search", search_one)
-    if user := call.user():
-        try:
-            user_answer = answer_of(user, text, approved(options))
-            if not (user_answer.result.listed and answers):  # A list is about the projects.
-                answers.append((user.mind.project.name, user, user_answer))
-        except (SearchFailed, StorageFailed) as error:
-            skipped.append(f"{user.mind.project.name}: {error.message}")
-    # The matches of one project are better than a list of another one.
-    is_listed = all(answer.result.listed for _, _, answer in answers)
-    answers = [answer for answer in answers if answer[2].result.listed == is_listed]
-    incomplete = [
-        f"{name}: {problem}"
-        for name, project, answer in answers
-        if (problem := join_texts(project.notice, answer.result.notice))
-    ]
-    notice = join_texts(*skipped, *incomplete)
-    if is_listed:
-        matches, remark = _one_list([(project, answer) for _, project, answer in answers], limit)
-        return matches, join_texts(notice, remark)
-    matches = _distinct((project, answer) for _, project, answer in answers)
-    notice = join_texts(notice, *dict.fromkeys(answer.remark for _, _, answer in answers))
-    matches, remark = sure_or_nearest(best_first(matches), options, lambda match: is_weak(match[1]))
-    matches = matches[:limit]
-    for project in {project for project, _ in matches}:
-        note_sure(project, [hit for owner, hit in matches if owner is project])
-    return matches, join_texts(notice, remark)
+    asking = understood(text, call.mind.local_now())
 
+    def ask_one(target: Call, here: bool) -> Asked:
+        hides = hides_private(call, is_here=here, is_asked=private)
+        shared = replace(options, filter=replace(options.filter, shared=True))
+        return ask(target, text, asking, shared if hides else options, by_meaning=True)
 
-def _one_list(
-    answers: list[tuple[Call, Answer]], limit: int
-) -> tuple[list[tuple[Call, Hit]], str | None]:
-    """Returns the lists of several projects as one, newest first, and the remark on it.
-
-    The memories of a time in one project are better than the newest ones of another, and are above
-    those that only name it.
-    """
-    sure = [answer for answer in answers if not all(map(is_weak, answer[1].result.hits))]
-    answers = sure or answers
-    matches = _distinct(answers)
-    matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
-    matches.sort(key=lambda match: is_of_other_time(match[1]))
-    matches = matches[:limit]
-    owners = [project for project, hit in matches if not is_of_other_time(hit)]
-    answers = [answer for answer in answers if answer[0] in owners] or answers
-    hits = [hit for _, hit in matches]
-    return matches, join_texts(*dict.fromkeys(answer.remark_on(hits) for _, answer in answers))
-
-
-def _distinct(answers: Iterable[tuple[Call, Answer]]) -> list[tuple[Call, Hit]]:
-    """Returns the matches of several projects, each memory once: that of the last project.
-
-    Worktrees and clones of a repository have the same files. The open project's answer is last.
-    """
-    matches = {}
-    for project, answer in answers:
-        for hit in answer.result.hits:
-            record = hit.record
-            matches[record.memory.id, record.place.digest] = (project, hit)
-    return list(matches.values())
+    answers, skipped = ask_each(call, "mind_search", ask_one)
+    pool = [asked for _, _, asked in reversed(answers)]
+    if (user := call.user()) and (problem := add_users(pool, user, text, asking, options)):
+        skipped.append(problem)
+    answer = answered(text, asking, pool, options)
+    incomplete = [f"{name}: {call.notice}" for name, call, _ in answers if call.notice]
+    return replace(answer, notice=join_texts(*skipped, *incomplete, answer.notice))
 
 
 def root_in_git(call: Call) -> Path:

@@ -439,7 +439,7 @@ def facts_of(
 
 def matched(hit: "Hit", text: str, limit: int) -> dict[str, object]:
     """Returns the fields of a match: its content, or the best passage of a longer one."""
-    from mimo.operations.finding import is_weak
+    from mimo.operations.searching import is_weak
 
     is_long = len(text) > limit
     is_whole = hit.passage.strip() == text.strip()

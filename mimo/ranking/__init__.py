@@ -24,7 +24,7 @@ from mimo.text.calendar import in_zone
 WORDS, PLAIN_WORDS = 0.2, 0.2
 """The weight of the cube of words, and that of words themselves if most cosines are estimates."""
 
-NOTE = 0.075
+NOTE = 0.1
 """The lead of a note over a document, one of whose many units may be near by chance."""
 
 LONG = 0.2
@@ -49,8 +49,18 @@ _NEXT, _MISSING, _UNRELATED, _GUESSED = 5, 0.27, 0.2, 0.1
 lacks, the least one, and how much more both are with estimated cosines: otherwise some memory
 would be far ahead in a store that has nothing to do with the query."""
 
-SUFFICIENT_COVERAGE, SUFFICIENT_LEAD = 0.7, 0.15
-"""No vectors are compared if the first candidate covers this much and leads by this much."""
+RARE = 0.06
+"""The weight of a query's rare words."""
+
+SUFFICIENT_LEAD = 0.15
+"""No vectors are compared if the first candidate holds all words of a short query and leads by
+this much."""
+
+FAR = 0.2
+"""The cosine of the nearest unit below which a query is about something else than the store."""
+
+LITERAL = 0.3
+"""The least score of a memory that holds all words of a short query."""
 
 
 class Ranked(NamedTuple):
@@ -65,6 +75,8 @@ class Ranked(NamedTuple):
     """The number of its best unit, from 0."""
     coverage: float
     """The share of the query, in idf, that its best unit contains."""
+    is_literal: bool = False
+    """True if it holds all words of a short query."""
 
 
 class Cosines(NamedTuple):
@@ -79,15 +91,9 @@ class Cosines(NamedTuple):
 class Ranker:
     """Ranks the candidates of one query; each is read once, however often it is ranked."""
 
-    def __init__(
-        self, query: RankingQuery, statistics: Statistics, threshold: float = 0.0, least: int = 0
-    ) -> None:
-        """Takes the query, and the frequencies of its words in the store.
-
-        Candidates below the score `threshold` are left out, except the best two and `least`.
-        """
+    def __init__(self, query: RankingQuery, statistics: Statistics) -> None:
+        """Takes the query, and the frequencies of its words in the store."""
         self._query = query
-        self._threshold, self._least = threshold, max(2, least)
         self._reader = Reader(query, statistics)
 
     def rank(
@@ -106,19 +112,24 @@ class Ranker:
         is_plain = is_guessed or (self._query.is_foreign and self._query.is_spaced)
         orders = self._orders(candidates, near, PLAIN_WORDS if is_plain else 0.0)
         ahead = self.ahead(orders, is_guessed)
-        if not of:  # Any text may be the first by words, so a lead does not count.
+        nearest = max((cosine for cosines in near for cosine in cosines), default=0.0)
+        if nearest < FAR:  # Some text is always the first, so its lead does not count.
             ahead = [-inf] * len(orders)
         ranked: list[Ranked] = []
         lowest = 1.0
-        for place in sorted(range(len(orders)), key=lambda place: -orders[place]):
+        literal = [self._reader[item.key].is_literal for item in candidates]
+        places = sorted(range(len(orders)), key=lambda place: (not literal[place], -orders[place]))
+        for place in places:
             key = candidates[place].key
             # A match is not surer than one that is above it.
             lowest = min(lowest, self._reader.score(key, ahead[place]))
-            if lowest < self._threshold and len(ranked) >= self._least:
-                break
+            if literal[place]:
+                lowest = max(lowest, LITERAL)
             reading = self._reader[key]
             unit = _best_unit(reading.coverages, near[place])
-            ranked.append(Ranked(key, orders[place], lowest, unit, reading.coverage))
+            ranked.append(
+                Ranked(key, orders[place], lowest, unit, reading.coverage, reading.is_literal)
+            )
         return ranked
 
     def ahead(self, orders: Sequence[float], is_guessed: bool) -> list[float]:
@@ -157,6 +168,7 @@ class Ranker:
                 order += long * bm25 + NOTE * (candidate.shape is Shape.NOTE)
             else:
                 order = order_of_chat(place)
+            order += RARE * reading.rare
             order += IDENTIFIER * reading.identifiers + IMPORTANCE * (candidate.importance - 0.5)
             orders.append(order + self._by_time(candidate.created))
         return orders
@@ -173,7 +185,7 @@ class Ranker:
 
 def words_suffice(ranked: Sequence[Ranked]) -> bool:
     """Returns whether the order by words is clear enough to do without vectors."""
-    if not ranked or ranked[0].coverage < SUFFICIENT_COVERAGE:
+    if not ranked or not ranked[0].is_literal:
         return False
     return len(ranked) == 1 or ranked[0].order - ranked[1].order >= SUFFICIENT_LEAD
 

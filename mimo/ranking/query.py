@@ -7,12 +7,18 @@ from math import exp
 
 from mimo.frozen import frozen
 from mimo.text.clean import compiled
-from mimo.text.tokens import UNSPACED, identifiers, query_terms
+from mimo.text.tokens import UNSPACED, identifiers, query_terms, tokenize
 
 _WHEN = (
     r"(?i)\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
     r"(?:date|day|week|month|year|time))\b"
 )
+
+_QUOTED = (
+    r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u201e\u00ab\u00bb]{2,200})[\"\u201d\u201c\u00bb]"
+)
+_FEW = 3
+"""The number of content words up to which a memory with all of them answers literally."""
 
 _SHORT, _LONG, _PAIR = 12, 16, 0.4
 """The number of content words up to which a query is short, and from which it is long, and the
@@ -35,6 +41,9 @@ class RankingQuery:
     """The first and the last day of the time that it names."""
     asks_when: bool = False
     """True if it asks for a time."""
+    literal: tuple[str, ...] = ()
+    """All that a literal answer holds: the words of a short query, or quoted phrases as tokens
+    joined by spaces; empty for a longer query."""
     is_foreign: bool = False
     is_spaced: bool = True
     """False if its language puts no spaces between words."""
@@ -49,6 +58,9 @@ class RankingQuery:
 def understand(text: str, asked: datetime | None = None) -> RankingQuery:
     """Returns the query for `text`, asked at `asked`; without that, it names no days."""
     terms = query_terms(text)
+    quoted = (" ".join(tokenize(phrase)) for phrase in compiled(_QUOTED).findall(text))
+    phrases, held = tuple(filter(None, quoted)), {*terms.content}
+    words = sum(not held.isdisjoint(tokenize(word)) for word in text.split())
     return RankingQuery(
         full=terms.full,
         content=terms.content,
@@ -56,6 +68,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         asked=asked,
         days=_days(text, asked) if asked else None,
         asks_when=compiled(_WHEN).match(text) is not None,
+        literal=phrases or (terms.content if words <= _FEW else ()),
         is_foreign=terms.is_foreign,
         is_spaced=not compiled(f"[{UNSPACED}]").search(text),
     )

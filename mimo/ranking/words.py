@@ -16,6 +16,9 @@ from mimo.text.background import rarity
 _K1, _B = 1.2, 0.75
 """BM25's constants, as FTS5 has them (S. Robertson, H. Zaragoza, 2009)."""
 
+_RARE_SHARE, _RARE_RARITY = 20, 8.0
+"""A rare word is in one of so many memories at most, and as rare in texts at large (nats)."""
+
 _NONE: dict[str, int] = {}
 _BETWEEN = "  "  # No word ends one stretch and begins the next.
 
@@ -87,6 +90,10 @@ class Reading(NamedTuple):
     """Words in the heading."""
     identifiers: float
     """The share of the query's identifiers that the text contains as they are written."""
+    rare: float
+    """The share of the query's rare words that it holds."""
+    is_literal: bool
+    """True if it holds all that a literal answer holds."""
 
     @property
     def coverage(self) -> float:
@@ -111,6 +118,12 @@ class Reader:
         self._worth = {
             term: worth(rarity(term), frequencies.get(term, 0), units) for term in query.content
         }
+        most = max(1, statistics.memories // _RARE_SHARE)
+        self._rare = [
+            term
+            for term in query.content
+            if 0 < frequencies.get(term, 0) <= most and rarity(term) >= _RARE_RARITY
+        ]
         self._readings: dict[int, Reading] = {}
 
     def __getitem__(self, key: int) -> Reading:
@@ -122,7 +135,8 @@ class Reader:
         new = [item for item in candidates if item.key not in self._readings]
         stretches = [part for item in new for part in (item.heading, *item.units)]
         counts = occurrences(stretches, self.full)
-        written = occurrences(stretches, self.query.identifiers)
+        asked = {*self.query.identifiers}, {*self.query.literal}
+        written = occurrences(stretches, asked[0] | asked[1])
         end = 0
         for item in new:
             start, end = end, end + 1 + len(item.units)
@@ -139,7 +153,9 @@ class Reader:
                 units=units,
                 coverages=[self.coverage(unit) if unit else 0.0 for unit in units],
                 named=len(heading.keys() & self.content.keys()),
-                identifiers=len(names) / max(1, len(self.query.identifiers)),
+                identifiers=len(names & asked[0]) / max(1, len(asked[0])),
+                rare=sum(term in totals for term in self._rare) / max(1, len(self._rare)),
+                is_literal=bool(asked[1]) and asked[1] <= names,
             )
 
     def bm25(self, key: int, weights: Mapping[str, float]) -> float:

@@ -29,6 +29,7 @@ from mimo.memory.model import Kind, Outcome
 from mimo.memory.outcomes import FAILED_BEFORE
 from mimo.operations.rows import TrustLabel
 from mimo.rendering import (
+    LEAST_OF_A_TITLE,
     Part,
     PlainScreen,
     Screen,
@@ -299,6 +300,13 @@ def row_labels(row: object, *, brief: bool = False) -> list[Part]:
         closed = closed_as(getattr(row, "type", Kind.ISSUE), status)
     fields = {n: getattr(row, n) for n in names if hasattr(row, n)}
     return labels(closed=closed, brief=brief, **fields)
+
+
+def write_weak(row: object, title: str, created: datetime, screen: Screen, place: str = "") -> None:
+    """Writes a match that is only near, on one line: the sure ones stand out."""
+    when = dim("  ".join(("", age(created, screen), "weak", *filter(None, (place,)))))
+    text = fitted(dim(title), LEAST_OF_A_TITLE)
+    screen.line(ident(getattr(row, "id", "")), "  ", text, when, *row_labels(row, brief=True))
 
 
 def row_warnings(row: object, *warnings: str | None) -> Iterator[str]:

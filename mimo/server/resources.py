@@ -172,7 +172,7 @@ def read_memory(call: Call, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     """Return the Markdown file of a memory"""
     _check(uri)
     record = lookup.one(call, unquote(uri.removeprefix(MEMORY_URI)))
-    finding.note(call, [record])
+    call.count_uses([record])
     stale = freshness.stale(call, [record]).get(record.memory.id)
     text, trust = _text_of(call, record), trust_of(call, record)
     return ResourceText(text=text, trust=trust, stale=stale)

@@ -48,7 +48,7 @@ COMMANDS = '''
 from typing import Annotated
 
 from mimo.api import Arg, Call, Effect, Out, Screen, all_commands, command, frozen, invoke, render
-from mimo.api import finding, rows_of
+from mimo.api import rows_of, searching
 
 
 @frozen
@@ -69,7 +69,7 @@ def standup(call: Call, about: Annotated[str, Arg("A word in the titles")] = "")
 
 
 def search_wiki(call, query, options, types):
-    matches, _ = finding.search_with_user(call, query, options)
+    matches = searching.search(call, query, options, with_user=True).matches
     return rows_of(matches, types)[:1], "from the wiki"
 
 
@@ -242,7 +242,7 @@ def test_broken_packages_are_named_by_doctor_alone(with_memory: Path, tmp_path: 
     ("line", "old", "message"),
     [
         ("standup", "    rows = invoke", "unexpected error in the extension `standup 1.0` (Zero"),
-        ("search --scope wiki JWT", "    matches, _ =", "in the extension `standup 1.0` (Zero"),
+        ("search --scope wiki JWT", "    matches =", "in the extension `standup 1.0` (Zero"),
         ("import friday.txt", "    for line", "in the extension `standup 1.0` (Zero"),
         ("import friday.txt", "    is_ours =", "in the extension `standup 1.0` (Zero"),
         (

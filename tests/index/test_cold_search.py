@@ -19,7 +19,7 @@ from mimo.memory.model import Filter
 index = Index.open(Path(sys.argv[1]), open_embedder())
 index.stamps()
 now = datetime(2026, 11, 20, tzinfo=UTC)
-found = index.search(Request(sys.argv[2], filter=Filter(), limit=5, threshold=0.0, now=now))
+found = index.search(Request(sys.argv[2], filter=Filter(), limit=5, now=now))
 print(*[hit.record.memory.id for hit in found.hits])
 print(*[name for name in sys.argv[3:] if name in sys.modules])
 index.close()

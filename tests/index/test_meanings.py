@@ -55,9 +55,7 @@ def write(index, facts):
 
 
 def best(index, question, **filter):
-    matches = index.search(
-        Request(question, filter=Filter(**filter), limit=5, threshold=0.0, now=NOW)
-    )
+    matches = index.search(Request(question, filter=Filter(**filter), limit=5, now=NOW))
     return [hit.record.memory.id for hit in matches.hits]
 
 
@@ -76,7 +74,7 @@ def test_the_first_search_of_a_short_store_makes_all_vectors(tmp_path):
     write(store, FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(60)})
 
     answer = store.search(
-        Request("how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
+        Request("how do people stay signed in?", filter=Filter(), limit=5, now=NOW)
     )
 
     assert answer.notice is None
@@ -89,7 +87,7 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     write(store, FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(400)})
 
     answer = store.search(
-        Request("how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
+        Request("how do people stay signed in?", filter=Filter(), limit=5, now=NOW)
     )
 
     assert answer.notice == (
@@ -111,7 +109,6 @@ def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_pa
             "is a kettle near the printer, or upstairs?",
             filter=Filter(),
             limit=5,
-            threshold=0.0,
             now=NOW,
         )
     )
@@ -182,9 +179,7 @@ def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
     plain.encoder = Broken
     write(plain, FACTS)
 
-    answer = plain.search(
-        Request("which photos get smaller?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
-    )
+    answer = plain.search(Request("which photos get smaller?", filter=Filter(), limit=5, now=NOW))
 
     assert answer.hits[0].record.memory.id == "images"
     assert answer.notice == "searched without the encoder: no weights"
@@ -213,7 +208,7 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
     other.execute("BEGIN IMMEDIATE")
 
     answer = index.search(
-        Request("how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW)
+        Request("how do people stay signed in?", filter=Filter(), limit=5, now=NOW)
     )
 
     assert answer.hits[0].record.memory.id == "sessions"
@@ -254,9 +249,7 @@ def test_a_memory_in_another_script_hides_no_other(tmp_path, added):
         store.make_meanings(lambda done, of: None)
         asked = ["user login", "log in with google", "where do logs go", *QUESTIONS]
         answered = {
-            question: store.search(
-                Request(question, filter=Filter(), limit=9, threshold=0.0, now=NOW)
-            ).hits
+            question: store.search(Request(question, filter=Filter(), limit=9, now=NOW)).hits
             for question in asked
         }
         answers.append(
@@ -281,7 +274,7 @@ def test_a_question_finds_a_memory_in_another_script(tmp_path, added):
     store.make_meanings(lambda done, of: None)
 
     answer = store.search(
-        Request("how long are server logs kept?", filter=Filter(), limit=5, threshold=0.3, now=NOW)
+        Request("how long are server logs kept?", filter=Filter(), limit=5, now=NOW)
     )
 
     assert added in [hit.record.memory.id for hit in answer.hits]
@@ -309,7 +302,7 @@ def test_a_question_in_another_language_is_ranked_by_its_subject(tmp_path, quest
     write(store, FACTS | others)
     store.make_meanings(lambda done, of: None)
 
-    answer = store.search(Request(question, filter=Filter(), limit=5, threshold=0.0, now=NOW))
+    answer = store.search(Request(question, filter=Filter(), limit=5, now=NOW))
 
     assert answer.hits[0].record.memory.id == first
     store.close()

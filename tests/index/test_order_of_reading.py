@@ -51,9 +51,7 @@ FILTERS = {
 @pytest.mark.parametrize("filter", FILTERS.values(), ids=FILTERS)
 def test_search(pair: tuple[Index, Index], filter: Filter) -> None:
     def found(index: Index) -> list[tuple[str, float]]:
-        hits = index.search(
-            Request("lantern", filter=filter, limit=50, threshold=0.0, now=NOW)
-        ).hits
+        hits = index.search(Request("lantern", filter=filter, limit=50, now=NOW)).hits
         return [(hit.record.memory.id, hit.score) for hit in hits]
 
     first, second = pair

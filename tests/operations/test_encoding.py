@@ -11,7 +11,7 @@ from mimo.call import Call
 from mimo.data.locks import holding
 from mimo.features.upkeep.indexing import index
 from mimo.index.meanings import Meanings
-from mimo.operations import encoding, finding, refresh
+from mimo.operations import encoding, finding, refresh, searching
 from mimo.operations.encoding import Encoding
 from tests.kit import fact
 
@@ -86,12 +86,12 @@ def test_a_search_reads_a_limited_amount_of_text_and_states_the_rest(
     filled: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", sum(map(len, TEXTS[:5])))
-    answer = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+    answer = searching.search(filled, "where are preferences kept?", finding.Options(limit=3))
     assert made(filled) == 5
     assert "15 of 20 memories are not yet read for their meaning" in (answer.notice or "")
 
     for _ in range(3):
-        answer = finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+        answer = searching.search(filled, "where are preferences kept?", finding.Options(limit=3))
     assert made(filled) == len(TEXTS)
     assert answer.notice is None or "not yet read" not in answer.notice
 

@@ -18,7 +18,7 @@ from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import finding, refresh, searching
 from mimo.operations.listening import Listener, Memory
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, descriptors_left
@@ -40,7 +40,7 @@ def use(memory: Memory) -> Mind:
     user = mind.user()
     assert user
     for each in (mind, user):
-        finding.search(Call(each), "tea", finding.Options())
+        searching.search(Call(each), "tea", finding.Options())
     return mind
 
 
@@ -85,7 +85,7 @@ def visit(memory: Memory) -> Mind:
     server = memory.mind()
     with server.visited(server.environ) as view:
         call = Call(view)
-        assert finding.search(call, "tea", finding.Options(limit=3)).hits
+        assert searching.search(call, "tea", finding.Options(limit=3)).hits
         assert ("index could not be used" in (call.notice or "")) is not is_on_disk(view)
     return server
 
@@ -153,7 +153,7 @@ def test_a_change_of_settings_leaves_no_files_of_other_memories_open(call: Call)
         change_settings(call.mind.home, 10 + number)
         user = call.user()
         assert user
-        finding.search(user, "tea", finding.Options())
+        searching.search(user, "tea", finding.Options())
         opened.append(descriptors_left())
 
     assert max(opened[2:]) <= opened[1]
@@ -164,14 +164,14 @@ def test_a_call_goes_on_while_the_settings_change(memory: Memory, call: Call) ->
     index = view.index
     change_settings(call.mind.folder, 10)
     other = use(memory)
-    finding.search(Call(other), "tea", finding.Options())  # Opens the files.
+    searching.search(Call(other), "tea", finding.Options())  # Opens the files.
 
     assert other.index is not index
     assert index.totals().memories == 1
     (call.mind.folder / "facts" / "coffee.md").write_text("Coffee comes at six\n", encoding="utf-8")
     refresh.refresh(Call(view))
     for each in (view, other):
-        assert finding.search(Call(each), "coffee", finding.Options()).hits
+        assert searching.search(Call(each), "coffee", finding.Options()).hits
     # SQLite keeps descriptors of closed connections while others have locks on the file, and uses
     # them again.
     opened = []
@@ -179,7 +179,7 @@ def test_a_call_goes_on_while_the_settings_change(memory: Memory, call: Call) ->
         view.close()
         change_settings(call.mind.folder, limit)
         view, other = other, use(memory)
-        finding.search(Call(other), "tea", finding.Options())
+        searching.search(Call(other), "tea", finding.Options())
         opened.append(descriptors_left())
     assert max(opened[3:]) <= max(opened[:3])
 

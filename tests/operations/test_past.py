@@ -11,7 +11,7 @@ from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
 from mimo.index.index import Index
 from mimo.memory.model import Kind
-from mimo.operations import finding, past, refresh, removing, saving
+from mimo.operations import finding, past, refresh, removing, saving, searching
 from mimo.project import revisions
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, git
@@ -44,7 +44,7 @@ def test_a_second_search_at_a_revision_reads_nothing(story, call, monkeypatch):
     again = call.mind.reopened()
     monkeypatch.setattr("mimo.project.revisions.blobs", lambda *_: pytest.fail("read again"))
 
-    assert search(Call(again), "login", at="v1").total == 1
+    assert search(Call(again), "login", at="v1").results[0].title == "Use JWT tokens for login"
 
 
 def test_only_the_last_indexes_of_revisions_are_kept(project, call):
@@ -100,12 +100,12 @@ def test_few_revisions_stay_open(commits, call):
 
 def test_a_revision_that_is_closed_meanwhile_still_answers(commits, call):
     earlier = past.at(call, commits[2])
-    finding.search(earlier.call, "fact", finding.Options())
+    searching.search(earlier.call, "fact", finding.Options())
     for commit in commits[3:7]:
         search(call, "fact", at=commit)
     opened, current = descriptors(), call.mind.index.totals()
 
-    result = finding.search(earlier.call, "fact number 2", finding.Options())
+    result = searching.search(earlier.call, "fact number 2", finding.Options())
     assert (result.considered, result.hits[0].record.memory.content) == (3, "Fact number 2")
     assert call.mind.index.totals() == current
     assert descriptors() <= opened + 1  # The file, until it is used no more.

@@ -13,7 +13,7 @@ from mimo.features.search.commands import search
 from mimo.features.upkeep.indexing import index
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, saving
+from mimo.operations import finding, refresh, saving, searching
 from mimo.project import projects
 from tests.kit import with_console, write
 
@@ -119,7 +119,7 @@ def test_a_memory_that_is_closed_keeps_no_file_open_until_a_collection(project, 
     try:
         call = Call(Mind(home=home, project=projects.explicit(project, home), environ={}))
         saving.store(call, saving.draft(Kind.FACT, "Tea is drunk at four"))
-        assert finding.search(call, "when is tea", finding.Options(limit=3, threshold=0)).hits
+        assert searching.search(call, "when is tea", finding.Options(limit=3, threshold=0)).hits
         held: list[weakref.ref[object]] = [weakref.ref(call), weakref.ref(call.mind.index)]
         call.mind.close()
         del call

@@ -18,9 +18,8 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.features.review.actions import keys_of
-from mimo.index.rows import Found, Hit, Newer
 from mimo.mind import Mind
-from mimo.operations import across, finding, lookup
+from mimo.operations import across, finding, searching
 from mimo.operations.rows import TrustLabel
 from mimo.project import projects
 from mimo.project.init import init
@@ -106,61 +105,35 @@ class TestSearch:
         scopes = [scope for _, scope in whole]
         assert whole.index(("This project uses npm", None)) < scopes.index("user")
 
-    def test_it_does_not_change_the_order_of_the_project(self, call, monkeypatch):
-        """Weak matches of a named time are first in an answer, although others are nearer."""
-        rows = [do(call, "add", content=text).id for text in ("The cache", "The registry")]
-        add(call, "Always use pnpm")
-        record = {id: lookup.one(call, id) for id in rows}
-        hits = tuple(
-            Hit(record=record[id], score=score, passage="", line=1, newer=Newer())
-            for id, score in zip(rows, (0.1, 0.2), strict=True)
-        )
+    def test_it_is_scored_together_with_the_project(self, call):
+        """In a store of its own, one of two notes would be far ahead of the other."""
+        add(call, "I like tests in tables")
+        add(call, "Slow lunches help me think")
+        for text in (
+            "The test suite takes nine minutes since the encoder is loaded in each test",
+            "Tests of the server wait for a port, which makes them slow on the laptop",
+            "The slow tests run at night, behind the marker `slow`",
+            "Integration tests share one database and can't run at once",
+            "Fixtures of the tests copy a repository, a second for each",
+        ):
+            do(call, "add", content=text)
 
-        def answer(owner: Call, *_: Any) -> finding.Answer:
-            return finding.Answer(Found(hits=() if owner.mind.is_users else hits, considered=2))
+        rows = do(call, "search", query="tests are slow").results
 
-        monkeypatch.setattr(finding, "answer_of", answer)
-
-        matches, _ = finding.search_with_user(call, "x", finding.Options(limit=5))
-
-        assert [hit.record.memory.id for _, hit in matches] == rows
-
-    def test_a_weak_match_of_a_project_does_not_make_a_sure_one_weak(self, call, monkeypatch):
-        project, user = (
-            Hit(record=lookup.one(call, row.id), score=score, passage="", line=1, newer=Newer())
-            for row, score in (
-                (do(call, "add", content="The cache"), finding.THRESHOLD - 0.01),
-                (do(call, "add", content="The registry"), finding.THRESHOLD + 0.01),
-            )
-        )
-
-        def answer(owner: Call, *_: Any) -> finding.Answer:
-            return finding.Answer(
-                Found(hits=(user if owner.mind.is_users else project,), considered=2)
-            )
-
-        add(call, "Always use pnpm")
-        for module in (finding, across):
-            monkeypatch.setattr(module, "answer_of", answer)
-
-        beside, answer_beside = finding.search_with_user(call, "x", finding.Options(limit=5))
-        of_all, notice = across.search_projects(call, "x", finding.Options(limit=5), private=False)
-
-        assert [hit for _, hit in beside] == [hit for _, hit in of_all] == [user]
-        assert (answer_beside.notice, notice) == (None, None)
+        assert [row.scope for row in rows if not row.weak].count("user") == 0
 
     @pytest.mark.parametrize("error", [IndexNotReady("busy"), SearchFailed("no disk")])
     def test_the_project_answers_alone_if_it_fails(self, call, monkeypatch, error):
         do(call, "add", content="Tea is green here")
         add(call, "Green tea is good")
-        answer_of = finding.answer_of
+        ask = searching.ask
 
-        def failing(asked, *words):
+        def failing(asked, *words, **options):
             if asked.mind.is_users:
                 raise error
-            return answer_of(asked, *words)
+            return ask(asked, *words, **options)
 
-        monkeypatch.setattr(finding, "answer_of", failing)
+        monkeypatch.setattr(searching, "ask", failing)
 
         answer = do(call, "search", query="green tea")
 
@@ -201,8 +174,9 @@ class TestAllProjectsFromOutside:
         }
 
         results = do(outside, "search", caller, query="postgres", scope="all").results
-        assert {(row.title, row.scope) for row in results} == every
-        assert {(row.private, row.trust, row.project) for row in results} == {
+        sure = [row for row in results if not row.weak]
+        assert {(row.title, row.scope) for row in sure} == every
+        assert {(row.private, row.trust, row.project) for row in sure} == {
             (None, TrustLabel.TRUSTED, "shop")
         }
         rows = do(outside, "list", caller, all_projects=True).memories
@@ -313,7 +287,7 @@ def test_a_project_asks_once_whether_there_is_one(call, monkeypatch):
         return real(path, *args, **named)
 
     monkeypatch.setattr(os, "stat", counting)
-    finding.search_with_user(call, "tea", finding.Options(limit=3))
+    searching.search(call, "tea", finding.Options(limit=3), with_user=True)
 
     assert len(looked) <= 1
 

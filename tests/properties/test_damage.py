@@ -131,12 +131,14 @@ def records(call: Call) -> dict[str, Record]:
 
 def shown(call: Call) -> Iterator[Record]:
     """Yields the memories that the answers of a process show."""
-    from mimo.operations import finding
+    from mimo.operations import finding, searching
 
     call = Call(call.mind.reopened())
     try:
         for query in QUERIES:
-            yield from (hit.record for hit in finding.search(call, query, finding.EVERYTHING).hits)
+            yield from (
+                hit.record for hit in searching.search(call, query, finding.EVERYTHING).hits
+            )
         yield from finding.listing(call).records
     finally:
         call.mind.close()

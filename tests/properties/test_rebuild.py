@@ -117,9 +117,7 @@ def answers(index: Index) -> dict[str, Any]:
         "alike": [index.much_like(record.memory) for record in index.records(Filter())],
         "related": [index.ask(related, query) for query in queries],
         "found": [
-            index.search(Request(q, filter=f, limit=20, threshold=0.0, now=NOW))
-            for q in queries
-            for f in filters
+            index.search(Request(q, filter=f, limit=20, now=NOW)) for q in queries for f in filters
         ],
     }
 

@@ -31,7 +31,6 @@ from mimo.api import (
     declared,
     disk,
     files,
-    finding,
     front_matter,
     frozen,
     ids,
@@ -95,7 +94,7 @@ def view(
     if place == walk.LOG:
         return FileAnswer(text=_log(call, path, span))
     record = _record(call, path, missing_text(path))
-    finding.note(call, [record])
+    call.count_uses([record])
     content = call.mind.store.raw(record).decode("utf-8", "replace").removeprefix("\ufeff")
     text = memory_files.numbered(path, _with_lf(content), span)
     return FileAnswer(text=_marked(call, record, text))

@@ -35,6 +35,7 @@ from mimo.api import (
     removing,
     replace,
     saving,
+    searching,
     undoing,
 )
 from mimo.extensions.adapters.items import TAG, Item, fields_of, item_of, matches, place_of
@@ -234,7 +235,7 @@ def get(call: Call, namespace: Namespace, key: Key) -> ItemRows:
     if not copies:
         return ItemRows(items=())
     item, record = max(copies, key=lambda copy: copy[0].updated)
-    finding.note(call, [record])
+    call.count_uses([record])
     return ItemRows(items=(_row(item),))
 
 
@@ -297,11 +298,11 @@ def _ranked(call: Call, query: str, items: dict[str, Item]) -> list[ItemRow]:
     Those that neither words nor meaning bring near have the score 0. The query is compared as it
     is: it asks for no time and no list.
     """
-    finding.check_length(query)
+    searching.check_length(query)
     items = {id: item for id, item in items.items() if item.is_searched}
     among = replace(_FILTER, ids=frozenset(islice(items, _MOST_RANKED)))
     index = refresh.up_to_date(call)
-    asked = Request(query, among, len(items), threshold=0.0, now=None, by_meaning=True)
+    asked = Request(query, among, len(items), now=None, by_meaning=True)
     hits = index.search(asked).hits
     refresh.note_vectors(call)
     if refresh.reread(call, [hit.record for hit in hits]):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mimo.api import (
@@ -19,14 +18,15 @@ from mimo.api import (
     enumerated,
     finding,
     join_texts,
-    least,
     names_of,
     plain,
     policy,
     question,
+    replace,
     row_of,
     rows,
     rows_of,
+    searching,
 )
 from mimo.api import (
     search as index_search,
@@ -50,27 +50,26 @@ SCOPE = "org"
 """The scope of such a search, and of its rows from other projects."""
 
 
-class SharedMatch(NamedTuple):
-    """A memory of another project that matches."""
+class Others(NamedTuple):
+    """The answer of the other projects in the shared index."""
 
-    hit: Hit
-    project: str
-    """The name of its project."""
-    approved: bool
-    """True if the project's own user has approved its text."""
+    asked: searching.Asked
+    names: Mapping[int, str]
+    """The names of these projects."""
+    approved: Collection[tuple[int, str]]
+    """The project and the id of each match whose text the project's own user has approved."""
+    notice: str | None
 
 
-def search_others(
-    call: Call, text: str, options: finding.Options
-) -> tuple[list[SharedMatch], int, str | None]:
-    """Returns the best matches of the other projects in the shared index, best first.
+def search_others(call: Call, text: str, options: finding.Options) -> Others:
+    """Returns the answer of the other projects in the shared index.
 
-    The second value is the number of these projects. Each project's policy binds, and the notice
-    names the projects that it excludes. Raises `StorageFailed` if the server can't be used.
+    Each project's policy binds, and the notice names the projects that it excludes. Raises
+    `StorageFailed` if the server can't be used.
     """
     from mimo.extensions.team.postgres import source
 
-    finding.check_length(text)
+    searching.check_length(text)
     server = server_of(call)
     project = (identity(call) or "") if call.mind.has_project and not call.mind.is_users else ""
     skipped: dict[str, list[str]] = {}
@@ -87,23 +86,17 @@ def search_others(
     models = call.mind.embedder, lambda: call.mind.encoder
     user = user_of(call)
     with source.opened(server, choose, *models, user.role if user else None) as opened:
-        answer = index_search.search(opened, finding.request(call, text, options))
-        views = {view.project: view for view in opened.views}
-        approved = opened.approved(answer.hits)
-    hits = answer.hits
-    best = hits[0].score if hits else 0.0
-    if options.threshold is None and best < least(answer.considered):
-        hits = ()
-    matches = [
-        SharedMatch(
-            hit,
-            _name(views[hit.project]),
-            (hit.project, hit.record.memory.id) in approved,
-        )
-        for hit in hits
-    ]
+        asked = searching.request(call, text, options)._replace(by_meaning=True)
+        result = index_search.search(opened, asked)
+        names = {view.project: _name(view) for view in opened.views}
+        approved = opened.approved(result.hits)
     remarks = [_skipped(names, reason) for reason, names in skipped.items()]
-    return matches, len(views), join_texts(*remarks, answer.notice)
+    return Others(
+        searching.Asked(None, options.filter, (result,)),
+        names,
+        approved,
+        join_texts(*remarks, result.notice),
+    )
 
 
 def _reason_to_skip(call: Call, view: View) -> str | None:
@@ -150,49 +143,50 @@ def search_organisation(
             hint="search this project, or all that are permitted with `scope` all",
         )
     server_of(call)
-    if (
-        call.mind.has_project
-        and question.understood(query, call.mind.local_now()).way is not question.Way.SEARCH
-    ):
-        hits, answer = finding.search_with_user(call, query, options)
-        return rows_of(hits, types), join_texts(answer.notice, _ONLY_HERE)
+    asking = question.understood(query, call.mind.local_now())
+    if call.mind.has_project and asking.way is not question.Way.SEARCH:
+        answer = searching.search(call, query, options, with_user=True)
+        return rows_of(answer.matches, types), join_texts(answer.notice, _ONLY_HERE)
     try:
-        shared_hits, projects, notice = search_others(call, query, options)
+        others = search_others(call, query, options)
     except StorageFailed as error:
-        matches, notice = across.search_projects(call, query, options, private=False)
+        answer = across.search_projects(call, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
-        return rows_of(matches, types), join_texts(instead, notice)
-    hits = []
+        return rows_of(answer.matches, types), join_texts(instead, answer.notice)
+    pool: list[searching.Asked] = []
+    problem = None
     if call.mind.has_project:
-        hits, answer = finding.search_with_user(call, query, options)
-        if answer.listed and all(finding.is_weak(match.hit) for match in shared_hits):
-            return rows_of(hits, types), join_texts(answer.notice, notice)
-        hits = [] if answer.listed else hits
-    ids = {hit.record.memory.id for _, hit in hits}  # A shallow clone does not know its project.
-    shared_hits = [match for match in shared_hits if match.hit.record.memory.id not in ids]
-    scored = list(zip(finding.places(hits), rows_of(hits, types), strict=True))
+        pool.append(searching.ask(call, query, asking, options, by_meaning=True))
+        if own := call.user():
+            problem = searching.add_users(pool, own, query, asking, options)
+    (result,) = others.asked.tries
+    here = {hit.record.memory.id for asked in pool for hit in asked.tries[-1].hits}
+    # A shallow clone does not know its project.
+    hits = tuple(hit for hit in result.hits if hit.record.memory.id not in here)
+    pool.append(others.asked._replace(tries=(replace(result, hits=hits),)))
+    matches = searching.ordered(query, pool, -1)
+    considered = sum(asked.tries[-1].considered for asked in pool)
+    count = searching.shown([hit for _, hit in matches], considered, options)
     names = names_of(types)
-    scored += [((match.hit.score, True), _row(match, names)) for match in shared_hits]
-    scored.sort(key=itemgetter(0), reverse=True)
-    rows, remark = finding.sure_or_nearest(
-        [row for _, row in scored], options, lambda row: row.weak
-    )
-    notice = join_texts(notice, remark)
-    if not projects:
-        notice = join_texts(notice, "no other project in the shared index can be read by you")
-    return rows[: options.limit], join_texts(call.notice, notice)
+    rows = [
+        rows_of([(asked.call, hit)], types)[0] if asked.call else _row(others, hit, names)
+        for asked, hit in matches[:count]
+    ]
+    is_weak = bool(rows and rows[0].weak and options.threshold is None)
+    missing = None if others.names else "no other project in the shared index can be read by you"
+    remark = searching.WEAK if is_weak else None
+    return rows, join_texts(call.notice, others.notice, problem, remark, missing)
 
 
-def _row(match: SharedMatch, names: Mapping[Kind, str]) -> SearchResult:
+def _row(others: Others, hit: Hit, names: Mapping[Kind, str]) -> SearchResult:
     """Returns the row of a memory of another project, which may not be on this machine."""
-    hit = match.hit
     memory = rows.facts_of(
         hit.record,
         hit.newer,
         hit.competing,
-        is_approved=match.approved,
+        is_approved=(hit.project, hit.record.memory.id) in others.approved,
         is_private=False,
         file=hit.record.place.path,
         scope=SCOPE,
     )
-    return row_of(memory, hit, match.project, names)
+    return row_of(memory, hit, others.names[hit.project], names)

@@ -44,6 +44,7 @@ from mimo.api import (
     refresh,
     replace,
     rows,
+    searching,
     sources,
     survey,
     topic_key,
@@ -253,8 +254,9 @@ def search(
 ) -> Matches:
     """Return the memories that match a query, best first"""
     conditions = _narrowed(call, trust, **filters)
-    options = finding.Options(filter=conditions, limit=limit)
-    hits, answer = finding.search_with_user(call, query, options, counted=False)
+    options = finding.Options(filter=conditions, limit=limit, weak=searching.OF_PEOPLE)
+    answer = searching.search(call, query, options, counted=False, with_user=True)
+    hits = answer.matches
     by_id = {
         (owner, row.id): row
         for owner in {owner for owner, _ in hits}
@@ -265,7 +267,7 @@ def search(
             memory=by_id[owner, hit.record.memory.id],
             passage=hit.passage[:_PASSAGE],
             relevance=round(hit.score, 4),
-            weak=finding.is_weak(hit),
+            weak=searching.is_weak(hit),
         )
         for owner, hit in hits
     )

@@ -29,6 +29,7 @@ from mimo.api import (
     loopback,
     refresh,
     running,
+    searching,
     status_of,
 )
 from mimo.extensions.web.app import Changes, Viewer
@@ -117,7 +118,8 @@ def leading_to(url: str) -> Iterator[str]:
 def _warm(memory: listening.Memory) -> None:
     """Loads what the first search needs, which takes a second, before the user has typed it."""
     with suppress(MindError, OSError):
-        finding.search(Call(memory.mind()), "memory", finding.Options(limit=1), counted=False)
+        options = finding.Options(limit=1)
+        searching.search(Call(memory.mind()), "memory", options, counted=False)
 
 
 def _folders(mind: Mind) -> list[Path]:

@@ -34,7 +34,7 @@ from mimo.memory.model import (
 )
 from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
-from mimo.operations import finding
+from mimo.operations import finding, searching
 from mimo.operations.disclosure import may_quote
 from mimo.operations.rows import (
     Competing,
@@ -165,7 +165,7 @@ def checkpoint(call: Call) -> Checkpoint:
             recent=_recent(call, None),
             notice=notice,
         )
-    finding.note(call, [resumed.record])
+    call.count_uses([resumed.record])
     memory = resumed.record.memory
     steps = phrases.steps_of(memory.sections.get(Section.NEXT_STEPS, ""))
     age = calendar.age(memory.created, call.mind.now())
@@ -232,7 +232,7 @@ def context(
     If several decisions compete on a topic, the newest is shown, with the ids of the others.
     """
     record = _newest_work(call) if id is None else decisions.newest(call, id)
-    finding.note(call, [record])
+    call.count_uses([record])
     around = finding.linked(call, [record.memory.id], depth=CONTEXT_DEPTH, limit=MOST_RELATED + 1)
     (row,) = remembered(call, [record], limit=MAX_CONTENT_BYTES)
     return Context(
@@ -338,7 +338,7 @@ def recall_decision(
     ids = [record.memory.id for record in on_topic]
     chain = finding.linked(call, ids, depth=MAX_DEPTH, types=(SUPERSEDES,))
     records = chain.newest_first()
-    finding.note(call, records)
+    call.count_uses(records)
     message = f"{len(records)} on `{topic}`" if records else f"no decision on `{topic}`"
     return History(history=remembered(call, records), message=message)
 
@@ -368,7 +368,7 @@ def suggest_decision(
 ) -> Suggestions:
     """Find the decisions that are relevant to a question"""
     conditions = Filter(types=frozenset({Kind.DECISION}))
-    matches = finding.search(call, question, finding.Options(filter=conditions, limit=limit))
+    matches = searching.search(call, question, finding.Options(filter=conditions, limit=limit))
     rows = remembered(call, [hit.record for hit in matches.hits])
     message = f"{len(rows)} relevant to the question"
     return Suggestions(suggestions=rows, message=join_texts(message, matches.notice) or "")

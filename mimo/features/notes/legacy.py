@@ -15,7 +15,7 @@ from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.notes.memory_tool import store as memory_store
 from mimo.frozen import frozen
 from mimo.memory.model import Category, Kind
-from mimo.operations import finding
+from mimo.operations import finding, searching
 from mimo.operations.rows import (
     Facts,
     Importance,
@@ -240,13 +240,13 @@ def _recalled(call: Call, query: str, part: Store, *, limit: int) -> tuple[Recal
     if not limit or not kinds:
         return ()
     options = finding.Options(filter=narrowed(call, types=kinds), limit=limit)
-    hits = finding.search(call, query, options).hits
+    hits = searching.search(call, query, options).hits
     return tuple(
         memory.row(
             Recalled,
             content=hit.record.memory.text,
             score=round(hit.score, 4),
-            weak=finding.is_weak(hit),
+            weak=searching.is_weak(hit),
         )
         for hit, memory in zip(hits, facts_of_hits([(call, hit) for hit in hits]), strict=True)
     )

@@ -9,7 +9,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageF
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Record, Sort
-from mimo.operations import finding, lookup, overview, removing, saving
+from mimo.operations import finding, lookup, overview, removing, saving, searching
 from mimo.operations.rows import (
     MEMORY,
     Again,
@@ -55,6 +55,7 @@ from mimo.rendering.results import (
     row_labels,
     tagged,
     trailing,
+    write_weak,
 )
 
 _BEGINNING = 2_000
@@ -108,6 +109,10 @@ class MemorySearch:
 
     results: tuple[FoundMemory, ...]
     total_searched: Annotated[int, Out("Number of memories that passed the filters")]
+    nearest: Annotated[
+        Omitted[tuple[FoundMemory, ...]],
+        Out("Weak matches below the threshold, if none was given"),
+    ] = None
     notice: Omitted[str] = None
 
 
@@ -201,21 +206,29 @@ def search(
     **filters: Unpack[_Filters],
 ) -> MemorySearch:
     """Find the memories that best match a query"""
-    options = finding.Options(filter=narrowed(call, **filters), limit=limit, threshold=threshold)
-    hits, matches = finding.search_with_user(call, query, options)
+    options = finding.Options(
+        filter=narrowed(call, **filters),
+        limit=limit,
+        threshold=threshold,
+        weak=searching.most_weak(call),
+    )
+    answer = searching.search(call, query, options, with_user=True)
+    rows = [
+        memory.row(
+            FoundMemory,
+            **matched(hit, hit.record.memory.text, MAX_CONTENT_BYTES),
+            category=memory.type.category,
+            score=round(hit.score, 4),
+            line=hit.line,
+        )
+        for hit, memory in zip(answer.hits, facts_of_hits(answer.matches), strict=True)
+    ]
+    results, nearest = searching.apart(rows, answer, options)
     return MemorySearch(
-        results=tuple(
-            memory.row(
-                FoundMemory,
-                **matched(hit, hit.record.memory.text, MAX_CONTENT_BYTES),
-                category=memory.type.category,
-                score=round(hit.score, 4),
-                line=hit.line,
-            )
-            for (_, hit), memory in zip(hits, facts_of_hits(hits), strict=True)
-        ),
-        total_searched=matches.considered,
-        notice=matches.notice,
+        results=results,
+        nearest=nearest,
+        total_searched=answer.considered,
+        notice=answer.notice,
     )
 
 
@@ -304,10 +317,9 @@ def _(result: MemorySearch, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for row in result.results:
-        weak = (dim("  weak"),) if row.weak else ()
         head, _, tail = row.content.strip().partition("\n")
         when = dim(f"  {age(row.created_at, screen)}")
-        screen.line(ident(row.id), "  ", strong(head), when, *weak, *row_labels(row))
+        screen.line(ident(row.id), "  ", strong(head), when, *row_labels(row))
         if screen.setting.details:
             facts = f"{row.score:.2f}  {row.category}  {tagged(row.tags)}"
             screen.line(fitted(dim(facts)), indent=BELOW)
@@ -316,6 +328,9 @@ def _(result: MemorySearch, screen: Screen) -> None:
             screen.line(bad(with_handles(warning)), indent=BELOW)
         if tail.strip():
             screen.text(first_lines(tail.strip()), indent=BELOW)
+    for row in result.nearest or ():
+        head = row.content.strip().partition("\n")[0]
+        write_weak(row, head, row.created_at, screen)
     searched = count(result.total_searched, "memory", "memories")
     screen.line(dim(f"{count(len(result.results), 'result')} in {searched}"))
 

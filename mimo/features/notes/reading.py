@@ -139,13 +139,13 @@ def show(
     The id of an ingested file shows an outline of its chunks. If no id matches, or only the
     beginning of one, the newest current decision on that topic is shown.
     """
-    from mimo.operations import finding, lookup, past
+    from mimo.operations import lookup, past
 
     call = past.at(call, at).call if at is not None else call
     if parts := lookup.source(call, id, topics=True):
         return _outline(call, parts)
     record = lookup.meant(call, id)
-    finding.note(call, [record])
+    call.count_uses([record])
     memory, digest = record.memory, _to_approve(call, record)
     return facts(call, [record], MemoryDetails)[0].row(
         MemoryDetails,

@@ -11,7 +11,7 @@ from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import SUPERSEDES, Filter, Record
 from mimo.memory.relations import MAX_DEPTH
-from mimo.operations import finding, lookup, refresh
+from mimo.operations import finding, lookup, refresh, searching
 from mimo.operations.rows import (
     NONE_PASSES,
     Limit,
@@ -34,6 +34,7 @@ from mimo.rendering.results import (
     row_warnings,
     trailing,
     type_mark,
+    write_weak,
 )
 
 TOPIC_DEPTH = 3
@@ -70,6 +71,10 @@ class InContext:
     total: int
     results: tuple[Relevant, ...]
     related: Annotated[tuple[LinkedMemory, ...], Out("Memories linked with the results")]
+    nearest: Annotated[
+        Omitted[tuple[Relevant, ...]],
+        Out("Weak matches below the threshold, if none was given"),
+    ] = None
     notice: Omitted[str] = None
 
 
@@ -102,7 +107,7 @@ def by_topic(
     ids = [record.memory.id for record in on_topic]
     chain = finding.linked(call, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
     records = chain.newest_first()
-    finding.note(call, records)
+    call.count_uses(records)
     current = refresh.up_to_date(call).current(topic)
     notice = call.notice
     if not records:
@@ -139,20 +144,25 @@ def by_context(
 ) -> InContext:
     """Find memories about a question, and those linked to them"""
     conditions = narrowed(call, **times)
-    options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    matches = finding.search(call, query, options)
-    records = [hit.record for hit in matches.hits]
-    ids = [record.memory.id for record in records]
+    options = finding.Options(
+        filter=conditions, limit=limit, threshold=threshold, weak=searching.most_weak(call)
+    )
+    answer = searching.search(call, query, options)
+    records = [hit.record for hit in answer.hits]
+    rows = [
+        Relevant(score=round(hit.score, 4), memory=row, weak=searching.is_weak(hit))
+        for hit, row in zip(answer.hits, remembered(call, records), strict=True)
+    ]
+    results, nearest = searching.apart(rows, answer, options)
+    ids = [row.memory.id for row in results]
     around = finding.linked(call, ids, depth=MAX_DEPTH, limit=len(ids) + MOST_RELATED)
     return InContext(
         query=query,
-        total=len(records),
-        results=tuple(
-            Relevant(score=round(hit.score, 4), memory=row, weak=finding.is_weak(hit))
-            for hit, row in zip(matches.hits, remembered(call, records), strict=True)
-        ),
+        total=len(results),
+        results=results,
+        nearest=nearest,
         related=linked_memories(call, [node for node in around.nodes if node.depth]),
-        notice=matches.notice,
+        notice=answer.notice,
     )
 
 
@@ -219,12 +229,14 @@ def _(result: Evolution, screen: Screen) -> None:
 def _(result: InContext, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    if not result.results:
+    if not (result.results or result.nearest):
         screen.line(f"nothing found for “{result.query}”")
         screen.note("`mind search` also finds by words; other words may help")
         return
     for match in result.results:
-        show(match.memory, screen, weak=bool(match.weak))
+        show(match.memory, screen)
+    for match in result.nearest or ():
+        write_weak(match.memory, match.memory.title, match.memory.created_at, screen)
     if result.related:
         screen.line(strong("Linked with these"))
     for neighbour in result.related:

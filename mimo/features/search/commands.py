@@ -9,11 +9,11 @@ from mimo.call import Call, Surface
 from mimo.call.extensions import loaded, scopes
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed, join_texts
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
-from mimo.memory.ids import source_of, with_handles
+from mimo.memory.ids import with_handles
 from mimo.memory.model import KIND_ALIASES, Filter, Kind, Section
-from mimo.operations import finding
+from mimo.operations import finding, searching
 from mimo.operations.rows import (
     NONE_PASSES,
     At,
@@ -37,6 +37,7 @@ from mimo.rendering.results import (
     row_labels,
     row_warnings,
     tagged,
+    write_weak,
 )
 from mimo.text.tokens import excerpt, matching_words
 
@@ -51,7 +52,7 @@ _PASSAGE = 240
 Threshold = Annotated[
     float | None,
     Arg(
-        "Minimum relevance (default 0.3, else the three nearest as weak)",
+        "Minimum relevance (default 0.3, and some weak ones below)",
         listed=False,
         ge=0,
         le=1,
@@ -97,6 +98,7 @@ class SearchResults:
     results: tuple[SearchResult, ...]
     notice: Omitted[str] = None
     limited: Annotated[Omitted[bool], Out("True if more may match than `limit` permits")] = None
+    more: Annotated[Omitted[int], Out("Number of sure results beyond `limit`, or more")] = None
 
 
 @command(
@@ -152,21 +154,23 @@ def search(
     _check(call, scope, at, private=private, everywhere=everywhere)
     call, revision = _at(call, at)
     conditions, types = narrowed(call, **filters), filters.get("types", ())
-    options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
+    weak = searching.most_weak(call)
+    options = finding.Options(filter=conditions, limit=limit, threshold=threshold, weak=weak)
     call.mind.prepare()
     if scope not in tuple(Scope):
         rows, notice = loaded(scopes()[scope])(call, query, options, types)
+        more = None
     else:
         if scope == Scope.ALL:
             from mimo.operations import across
 
-            matches, notice = across.search_projects(call, query, options, private=private)
+            answer = across.search_projects(call, query, options, private=private)
         else:
-            matches, answer = finding.search_with_user(call, query, options, alone=at is not None)
-            notice = answer.notice
+            answer = searching.search(call, query, options, with_user=at is None)
             if not answer.considered:
-                notice = join_texts(notice, _EMPTY if conditions == Filter() else NONE_PASSES)
-        rows = rows_of(matches, types)
+                reason = _EMPTY if conditions == Filter() else NONE_PASSES
+                answer = replace(answer, notice=join_texts(answer.notice, reason))
+        rows, notice, more = rows_of(answer.matches, types), answer.notice, answer.more
     notice = join_texts(revision, notice, _edges_notice(call, options.filter.types))
     return SearchResults(
         query=query,
@@ -174,6 +178,7 @@ def search(
         results=tuple(rows),
         notice=notice,
         limited=len(rows) == limit or None,
+        more=more or None,
     )
 
 
@@ -251,55 +256,47 @@ def _(result: SearchResults, screen: Screen) -> None:
             screen.note("try other words or fewer filters; `mind list` lists all memories")
         return
     several = len({row.project for row in result.results if not row.scope}) > 1
-    for (_, source), rows in _grouped(result.results).items():
-        indent = 0
-        if len(rows) > 1:
-            file = rows[0].source or rows[0].source_file
-            screen.line(ident(source), "  ", fitted(strong(file.rpartition(":")[0] or file), 12))
-            indent = BELOW
-        for row in rows:
-            _write(row, screen, result.query, project=several, indent=indent)
-    summary = count(result.total, "result")
-    if result.limited:
-        summary = "the first result" if result.total == 1 else f"the first {summary}"
+    sure = [row for row in result.results if not row.weak]
+    if result.notice and not sure:
+        screen.note(result.notice)
+    for row in result.results:
+        if row.weak and not screen.setting.details:
+            write_weak(row, row.title, row.date, screen, row.project if several else "")
+        else:
+            _write(row, screen, result.query, project=several)
+    summary = f"{len(sure):,} of {len(sure) + result.more:,} results" if result.more else ""
+    summary = summary or count(len(sure), "result")
+    if weak := result.total - len(sure):
+        summary = f"{summary}, {weak} weak" if sure else count(weak, "weak result")
     screen.line(dim(summary))
-    if result.notice:
+    if result.notice and sure:
         screen.note(result.notice)
 
 
-def _grouped(results: Sequence[SearchResult]) -> dict[tuple[str, str], list[SearchResult]]:
-    """Returns the results by project and memory, the chunks of a file together, best first."""
-    groups: dict[tuple[str, str], list[SearchResult]] = {}
-    for row in results:
-        groups.setdefault((row.project, source_of(row.id) or row.id), []).append(row)
-    return groups
-
-
-def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, indent: int) -> None:
+def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> None:
     weak = (dim("  weak"),) if row.weak else ()
     named = project if row.scope is None else row.scope != "user"
     place = dim(f"  {row.project}" if named else "")
     when = dim(f"  {age(row.date, screen)}")
-    screen.line(
-        ident(row.id), "  ", strong(row.title), when, *weak, *row_labels(row), place, indent=indent
-    )
-    below = 2 if indent else BELOW
+    screen.line(ident(row.id), "  ", strong(row.title), when, *weak, *row_labels(row), place)
     if screen.setting.details:
         facts = (f"{row.relevance:.2f}", row.type, day(row.date), tagged(row.tags))
-        screen.line(fitted(dim("  ".join(filter(None, facts)))), indent=indent + below)
-        screen.line(path(f"{row.source_file}:{row.source_line}"), indent=indent + below)
+        screen.line(fitted(dim("  ".join(filter(None, facts)))), indent=BELOW)
+        screen.line(path(f"{row.source_file}:{row.source_line}"), indent=BELOW)
         if row.source:
-            screen.line(dim("from "), path(row.source), indent=indent + below)
+            screen.line(dim("from "), path(row.source), indent=BELOW)
     for warning in row_warnings(row, row.stale if screen.setting.details else None):
-        screen.line(bad(with_handles(warning)), indent=indent + below)
+        screen.line(bad(with_handles(warning)), indent=BELOW)
     text = row.passage or row.content
     if row.warning:  # It states the outcome already.
         text = text.partition(f"## {Section.OUTCOME}\n")[0].rstrip()
     body = after_title(text, row.title)
     because = row.reasoning.strip().splitlines()[0] if row.reasoning else ""
-    if because and because not in body and (screen.setting.details or not body):
+    if because and body.startswith(because):
+        body = f"because {body}"
+    elif because and because not in body and (screen.setting.details or not body):
         body = f"{body}\nbecause {because}".strip()
     if body:
         limit = MOST_CONTENT if screen.setting.details else _PASSAGE
         passage = first_lines(excerpt(body, query, limit))
-        screen.text(passage, terms=matching_words(passage, query), indent=indent + below)
+        screen.text(passage, terms=matching_words(passage, query), indent=BELOW)

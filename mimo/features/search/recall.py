@@ -13,7 +13,7 @@ from mimo.memory.ids import MEMORY_URI, handle_of, uri_of, with_handles
 from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.note import closed_as
 from mimo.memory.outcomes import reason, warning
-from mimo.operations import finding, freshness
+from mimo.operations import finding, freshness, searching
 from mimo.operations.rows import Query
 from mimo.rendering import Screen, dim, ident
 from mimo.rendering.results import after_same, render, without_title
@@ -101,10 +101,8 @@ def summarise(call: Call, query: str) -> Recollection:
             return Recollection(summary="The query is empty: name what to recall.")
         is_latest = asking.way in (Way.LATEST, Way.NEWEST)
         if asking.otherwise is Way.LATEST:  # Unless a memory is clearly about the words.
-            _, matches = finding.search_with_user(
-                call, query, finding.Options(limit=1), counted=False
-            )
-            is_latest = matches.listed
+            first = finding.Options(limit=1)
+            is_latest = searching.search(call, query, first, counted=False, with_user=True).listed
         if is_latest and not asking.decisions:
             return _newest(call)
         return _best(call, query)
@@ -122,12 +120,14 @@ def unable(error: MindError) -> Recollection:
 
 def _best(call: Call, query: str) -> Recollection:
     options = finding.Options(limit=MOST_CANDIDATES)
-    all_hits, matches = finding.search_with_user(call, query, options, counted=False)
+    matches = searching.search(call, query, options, counted=False, with_user=True)
+    all_hits = matches.matches
     hits = [(owner, hit) for owner, hit in all_hits if _is_trusted(owner, hit.record)]
     if len(hits) < min(MOST_NOTES, len(all_hits)):
         # Any number of unapproved memories must not displace approved ones.
         approved = replace(options, filter=Filter(approved=True))
-        hits, _ = finding.search_with_user(call, query, approved, counted=False)
+        answer = searching.search(call, query, approved, counted=False, with_user=True)
+        hits = list(answer.matches)
     untrusted = sum(not _is_trusted(owner, hit.record) for owner, hit in all_hits)
     remark = f"({matches.notice[0].upper()}{matches.notice[1:]}.)" if matches.notice else ""
     notes = (_left_out(untrusted), remark)
@@ -136,9 +136,9 @@ def _best(call: Call, query: str) -> Recollection:
         return Recollection(summary=_lines(message, *notes))
     best = hits[: MOST_LISTED if matches.listed else MOST_NOTES]
     records = [(owner, hit.record) for owner, hit in best]
-    is_weak = finding.is_weak(best[0][1])
+    is_weak = searching.is_weak(best[0][1])
     for owner, record in records if not is_weak else ():
-        finding.note(owner, [record])
+        owner.count_uses([record])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     if matches.listed and len(hits) > len(best):
         more = " or more" if len(all_hits) == MOST_CANDIDATES else ""

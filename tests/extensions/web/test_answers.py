@@ -80,7 +80,7 @@ def test_search_finds_an_unapproved_memory_behind_many_approved_ones(
     for number in range(5):
         saving.store(call, saving.draft(Kind.FACT, f"The token refresh {number}"))
     untrusted = strange.ask("search", query="token refresh", trust="untrusted", limit=2)
-    assert [match["memory"]["trust"] for match in untrusted["matches"]] == ["untrusted"]
+    assert {match["memory"]["trust"] for match in untrusted["matches"]} == {"untrusted"}
     assert len(strange.ask("search", query="token refresh", limit=2)["matches"]) == 2
 
 

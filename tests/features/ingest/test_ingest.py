@@ -21,7 +21,7 @@ from mimo.features import ingest
 from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind
-from mimo.operations import finding, freshness, lookup, overview, refresh, removing
+from mimo.operations import finding, freshness, lookup, overview, refresh, removing, searching
 from mimo.project.sandbox import Sandbox
 from tests import privacy_fakes
 from tests.kit import acting_as, with_console
@@ -106,7 +106,7 @@ def test_a_chunk_is_ranked_with_its_neighbours(call, project):
     put(project, "a.txt", "The zeppelin hangar of Tegel.\n\nIts door is forty metres wide.\n")
     put(project, "b.txt", "A garden shed in Spandau.\n\nIts door is forty metres wide.\n")
     chunk_of_a, chunk_of_b = (one(call, name).ids[1] for name in ("a.txt", "b.txt"))
-    matches = finding.search(call, "zeppelin door metres", finding.Options(limit=4, threshold=0))
+    matches = searching.search(call, "zeppelin door metres", finding.Options(limit=4, threshold=0))
     order = [hit.record.memory.id for hit in matches.hits]
     assert order.index(chunk_of_a) < order.index(chunk_of_b)
 

@@ -8,7 +8,7 @@ from mimo.call.spec import to_json
 from mimo.call.table import all_commands
 from mimo.errors import Invalid
 from mimo.features.notes.memory_tool import store
-from mimo.operations import finding
+from mimo.operations import searching
 from mimo.operations.invoke import invoke
 
 
@@ -40,15 +40,16 @@ class TestStore:
 
 
 class TestSearch:
-    def test_weak_matches_are_shown_and_labelled_if_none_is_sure(self, call, monkeypatch):
-        monkeypatch.setattr(finding, "THRESHOLD", 0.999)
+    def test_weak_matches_have_a_field_of_their_own(self, call, monkeypatch):
+        monkeypatch.setattr(searching, "SURE", 0.999)
         for number in range(5):
             store(call, f"Lunch number {number} is served at noon")
         query = "why is lunch number four late in winter"
 
         answer = call_tool(call, "search", query=query)
 
-        assert len(answer["results"]) == 3
-        assert all(row["weak"] for row in answer["results"])
+        assert answer["results"] == []
+        assert [row["weak"] for row in answer["nearest"]] == [True, True, True]
         assert "weak" in answer["notice"]
-        assert call_tool(call, "search", query=query, threshold=0.999)["results"] == []
+        above = call_tool(call, "search", query=query, threshold=0.999)
+        assert (above["results"], "nearest" in above) == ([], False)

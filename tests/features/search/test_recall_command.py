@@ -8,7 +8,7 @@ from mcp.client import Client
 from mimo.call import Call
 from mimo.features.notes.commands import add
 from mimo.features.search.recall import recall_memory
-from mimo.operations import finding
+from mimo.operations import searching
 from tests import kit
 from tests.kit import put
 
@@ -66,7 +66,7 @@ def test_every_source_is_a_resource_of_the_server(call):
 
 
 def test_a_summary_of_weak_matches_says_so(call, monkeypatch):
-    monkeypatch.setattr(finding, "THRESHOLD", 0.999)
+    monkeypatch.setattr(searching, "SURE", 0.999)
     for number in range(5):
         add(call, f"Lunch number {number} is served at noon")
 

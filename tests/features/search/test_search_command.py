@@ -10,14 +10,14 @@ from mimo.errors import Invalid
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, search
 from mimo.mind import Mind
-from mimo.operations import finding
+from mimo.operations import searching
 from mimo.project import projects
 from mimo.rendering.terminal import TerminalScreen
 from tests.conftest import git
 
 
 def test_without_a_sure_match_the_nearest_are_returned_as_weak(call, monkeypatch):
-    monkeypatch.setattr(finding, "THRESHOLD", 0.999)
+    monkeypatch.setattr(searching, "SURE", 0.999)
     for number in range(5):
         add(call, f"Lunch number {number} is served at noon")
 

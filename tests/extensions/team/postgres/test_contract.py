@@ -176,8 +176,8 @@ def pushed(server: Server, index: Index, copy: WorkingCopy = COPY) -> Any:
         return push(server, copy, sources)
 
 
-def request(text: str, filter: Filter, threshold: float = 0.0) -> Request:
-    return Request(text, filter, limit=10, threshold=threshold, nearest=3, now=NOW)
+def request(text: str, filter: Filter) -> Request:
+    return Request(text, filter, limit=10, now=NOW)
 
 
 def remote(server: Server, asked: Sequence[Request], name: str = "here") -> list[Found]:
@@ -195,7 +195,6 @@ def rows_of(answer: Found) -> list[Any]:
 def test_both_indexes_give_the_same_answers_in_the_same_order(server: Server, local: Index) -> None:
     pushed(server, local)
     asked = [request(text, filter) for filter, texts in QUERIES_OF for text in texts]
-    asked += [request(text, Filter(), threshold=0.3) for text in QUERIES]
     for each, answer in zip(asked, remote(server, asked), strict=True):
         expected = local.search(each)
         assert rows_of(answer) == rows_of(expected), (each.text, each.filter)

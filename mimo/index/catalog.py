@@ -20,6 +20,7 @@ from mimo.index.schema import (
     Approvals,
     Approves,
     checksum,
+    frequency,
     from_digest,
     from_sql,
     marks,
@@ -29,6 +30,7 @@ from mimo.index.schema import (
     to_number,
     to_sql,
     to_time,
+    totals,
     unpacked,
 )
 
@@ -45,6 +47,8 @@ _USABLE = f"m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}"
 _IMPORTANT = 0.8
 _MOST_READ = 500
 """The number of approved rows of a kind that are read."""
+_SAMPLE = 64
+"""The number of units with a word of which the approved ones are counted."""
 _PROTECTED = (
     "m.key IN (SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
     " SELECT key FROM (SELECT key FROM memories m INDEXED BY memories_important"
@@ -179,12 +183,41 @@ class Catalog:
         ).fetchone()
         return int(count)
 
+    def sizes(self) -> tuple[int, int]:
+        """Returns the numbers of units and of memories: of approved ones if approved texts are few.
+
+        Otherwise they are those of all, as asking for each approval would take too long.
+        """
+        if not self._of_few:
+            sums = totals(self.sql)
+            return sums.units, sums.visible
+        units, memories = self.sql.execute(
+            "SELECT count(*), count(DISTINCT u.memory) FROM units u"
+            f" JOIN memories m ON m.key = u.memory WHERE {self._approved}"
+        ).fetchone()
+        return int(units), int(memories)
+
+    def frequency(self, term: str) -> int:
+        """Returns the number of units of approved memories with a token, estimated if it is large.
+
+        Others don't count: many unapproved texts would make a word of an approved one common.
+        """
+        read, approved = self.sql.execute(
+            f"SELECT count(*), coalesce(sum({self._approved}), 0) FROM (SELECT rowid FROM words"
+            f" WHERE words MATCH ? {self._of_few} LIMIT ?) w JOIN units u ON u.key = w.rowid"
+            " JOIN memories m ON m.key = u.memory",
+            (f'"{term}"', -1 if self._of_few else _SAMPLE),
+        ).fetchone()
+        if read < _SAMPLE or self._of_few:
+            return int(approved)
+        return frequency(self.sql, term) * int(approved) // int(read)
+
     def passages(self, terms: Iterable[str], limit: int, margin: int) -> list[Sequence[Any]]:
         """Returns the best units of approved memories for any of some words, best first.
 
-        Each begins with the id of its memory, its tokens, and those of the memory's title, topic
-        and tags. Unapproved units never displace approved ones: `margin` more are read for them, or
-        all.
+        Each has the id of its memory, its tokens, those of the memory's title, topic and tags, and
+        the memory's type and path. Unapproved units never displace approved ones: `margin` more are
+        read for them, or all.
         """
         match = " OR ".join(f'"{term}"' for term in terms)
         row_limit = limit + margin
@@ -204,7 +237,8 @@ class Catalog:
                 some = complete[start : start + limit]
                 rows = {}
                 for unit, *row in self.sql.execute(
-                    "SELECT u.key, m.id, u.tokens, m.title_tokens || ' ' || m.topic_tokens"
+                    "SELECT u.key, m.id, u.tokens, m.title_tokens || ' ' || m.topic_tokens,"
+                    " m.type, CAST(m.path AS TEXT)"
                     " FROM units u CROSS JOIN memories m ON m.key = u.memory"
                     f" WHERE u.key IN ({marks(some)}) AND {self._approved}",
                     some,

@@ -10,8 +10,9 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from heapq import nlargest
 from pathlib import Path
 from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, socket
 from threading import BoundedSemaphore, Event, Lock, Thread
@@ -22,6 +23,8 @@ from mimo.call import Answers, Call, Caller, Console, Surface
 from mimo.data import disk, locks
 from mimo.data.loads import loads
 from mimo.errors import MindError
+from mimo.index.cosine import cosines
+from mimo.index.embedding import ENCODED_LENGTH, Embedder
 from mimo.mind import Mind
 from mimo.operations import asking, refresh
 from mimo.operations.encoding import Encoding
@@ -33,8 +36,14 @@ MOST_CONNECTIONS = 16
 SECONDS = 2.0
 """The time for a request to arrive, and for a reply to be read."""
 
-MOST_NEAR = 10
-"""The number of memories nearest to a prompt."""
+MOST_NEAR = 20
+"""The number of memories nearest to a prompt, of the project and of the user's own."""
+
+_EXAMPLES = Path(__file__).parents[1] / "model" / "work.txt"
+"""Each line has `+` or `-`, and an example of work of consequence, or of routine work."""
+
+_LIKE = 3
+"""The number of examples of each kind that count: the most similar ones."""
 
 _PAUSE_SECONDS = 5.0
 """The time between two attempts to find a project, or to take a lock that is held."""
@@ -229,5 +238,44 @@ def replied(mind: Mind, request: Mapping[str, Any], answers: Answers) -> Mapping
         caller = Caller(surface=Surface.CLI, agent=request.get("agent"))
         call = Call(view, caller, Console(halted=lambda: time.monotonic() > deadline))
         if request["ask"] == "near":
-            return {"near": refresh.up_to_date(call).nearest(request["prompt"], MOST_NEAR)}
+            return _near(call, request["prompt"])
         return answers(call, request)
+
+
+def _near(call: Call, prompt: str) -> Mapping[str, Any]:
+    """Returns the memories nearest to a prompt with their cosines, and its kind of work."""
+    reply: dict[str, Any] = {"near": refresh.up_to_date(call).nearest(prompt, MOST_NEAR)}
+    if reply["near"] and (encoder := call.mind.encoder):
+        reply["work"] = consequence(encoder, prompt)
+        with suppress(MindError):  # The notes of the project are given without them.
+            if of_user := call.mind.user():
+                index = refresh.up_to_date(Call(of_user, call.caller))
+                reply["near_of_user"] = index.nearest(prompt, MOST_NEAR)
+    return reply
+
+
+def consequence(encoder: Embedder, text: str) -> float:
+    """Returns how much more a prompt is like work of consequence than like routine work, -1..1.
+
+    Most prompts ask for routine work, which a memory does not change even if it is about the same
+    things. It is a difference of two means of cosines, 0 for a text that the encoder can't read.
+    """
+    query = encoder.encode(text)
+    consequential, routine = (
+        sum(nlargest(_LIKE, cosines(query, vectors, ENCODED_LENGTH))) / _LIKE
+        for vectors in _examples(encoder)
+    )
+    return consequential - routine
+
+
+_vectors: dict[str, Sequence[Sequence[bytes]]] = {}
+"""The vectors of the examples by each encoder: of consequence, and routine."""
+
+
+def _examples(encoder: Embedder) -> Sequence[Sequence[bytes]]:
+    """Returns the vectors of the examples; to make them takes half a second, once in a process."""
+    if encoder.model not in _vectors:
+        lines = _EXAMPLES.read_text(encoding="utf-8").splitlines()
+        texts = ([line[2:] for line in lines if line[0] == kind] for kind in "+-")
+        _vectors[encoder.model] = list(map(encoder.encode_many, texts))
+    return _vectors[encoder.model]

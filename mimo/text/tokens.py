@@ -63,6 +63,16 @@ REQUEST_WORDS = frozenset(
 )
 """Words that shape most questions, and are the subject of one that has no other."""
 
+LOOKS = frozenset(
+    "align alignment banner bigger bold breadcrumb caption captions centre changelog color"
+    " colors colour colours describe docstring docstrings emoji favicon font fonts"
+    " footer headline headlines heading headings hover icon icons italic larger logo"
+    " narrower padding paginate pagination pixel pixels placeholder readme rephrase reword"
+    " screenshot screenshots sidebar spinner summarise summarize tooltip tooltips translate typo"
+    " typos uppercase wider wording".split()
+)
+"""Words of tasks that change the looks of a program, or texts about it, and nothing else."""
+
 # Words that are not English follow (codespell:ignore-begin).
 _OTHER_WORDS = """
 wann warum was wem wen wer weshalb wie wieso wieviel wieviele wo wofur woher wohin

@@ -18,11 +18,11 @@ from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, searching
+from mimo.operations import asking, finding, refresh, searching
 from mimo.operations.listening import Listener, Memory
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, descriptors_left
-from tests.kit import put, served
+from tests.kit import do, put, served
 
 
 @pytest.fixture
@@ -235,3 +235,34 @@ def test_a_listener_that_waits_for_another_server_can_be_closed(
         closing.close()
         assert descriptors() <= files
         assert threading.active_count() <= threads
+
+
+def test_a_server_compares_a_prompt_with_both_memories_and_tells_its_kind_of_work(
+    home: Path, call: Call
+) -> None:
+    root = call.mind.project.root
+    do(call, "add", content="Orders are kept in PostgreSQL, since MySQL lost some")
+    do(call, "add", content="Ask me before any data is deleted", user=True)
+    user = call.mind.user()
+    assert user
+    for mind in (call.mind, user):
+        refresh.refresh(Call(mind))
+        mind.index.make_meanings(lambda *_: None)
+
+    same = {"ask": "near", "folder": str(root)}
+    same |= asking.surroundings(Mind(home=home, project=None).environ)
+
+    def near(prompt: str) -> dict[str, Any]:
+        return asking.ask(str(home), str(root), {**same, "prompt": prompt}, seconds=20) or {}
+
+    with served(home, root):
+        replies = near("move all orders to another database"), near("fix the typo in the heading")
+        nothing = near("")
+
+    assert [list(reply) for reply in replies] == [["near", "work", "near_of_user"]] * 2
+    assert replies[0]["work"] > 0.1
+    assert replies[1]["work"] < -0.1
+    assert nothing == {"near": []}
+    for reply in replies:
+        assert len(reply["near"]) == len(reply["near_of_user"]) == 1
+    assert replies[0]["near"][0][1] > 0.3 > replies[1]["near"][0][1]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.data.disk import Stamp
-from mimo.features.hooks.related import related as related_to
+from mimo.features.hooks.related import matches
 from mimo.index import doubles
 from mimo.index.catalog import Catalog
 from mimo.index.index import Index
@@ -86,7 +86,7 @@ approvals = st.frozensets(st.sampled_from(DIGESTS))
 
 
 def related(sql: sqlite3.Connection, prompt: str) -> list[Note]:
-    return related_to(Catalog(sql), prompt, 3)
+    return list(matches(Catalog(sql), prompt, limit=3).by_words)
 
 
 def answers(index: Index) -> dict[str, Any]:

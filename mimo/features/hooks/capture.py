@@ -13,7 +13,7 @@ from datetime import datetime
 from mimo.data import disk, files
 from mimo.errors import Conflict
 from mimo.features.hooks.events import REQUEST, fenced
-from mimo.features.hooks.related import related
+from mimo.features.hooks.related import matches
 from mimo.features.hooks.scene import Scene, Session, Work, remove_old
 from mimo.index.catalog import Catalog
 from mimo.memory.note import Note, plain
@@ -62,7 +62,9 @@ def request(scene: Scene, session: Session) -> str:
         message = (scene.event.text or session.last)[:_READ]
         closest = _closest(catalog, message) if catalog else []
     if message:
-        closest += scene.of_user(lambda catalog: related(catalog, message, MAX_OF_USER))
+        closest += scene.of_user(
+            lambda catalog: [*matches(catalog, message, limit=MAX_OF_USER).by_words]
+        )
     return worded(scene.allowed.naming, listed([*saved, *closest]))
 
 
@@ -93,8 +95,8 @@ def _is_record(note: Note) -> bool:
 
 def _closest(catalog: Catalog, message: str) -> list[Note]:
     """Returns the memories closest to the agent's last message, else the newest decisions."""
-    notes = related(catalog, message, MAX_CLOSEST) if message else []
-    return notes or catalog.decisions(MAX_CLOSEST, private=True)
+    notes = matches(catalog, message, limit=MAX_CLOSEST).by_words if message else ()
+    return list(notes) or catalog.decisions(MAX_CLOSEST, private=True)
 
 
 def listed(notes: Iterable[Note]) -> str:

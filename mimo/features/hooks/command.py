@@ -83,7 +83,7 @@ def _in_session(scene: Scene) -> Say:
     moment = scene.event.moment
     resuming = moment is Moment.PROMPT and moments.expose(scene)
     # A server is asked before other hooks have to wait.
-    near = moments.near(scene) if moment is Moment.PROMPT else ()
+    near = moments.near(scene) if moment is Moment.PROMPT else None
     try:
         with scene.locked_sessions():
             session = scene.load_session(scene.event.session)

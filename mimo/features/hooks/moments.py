@@ -25,6 +25,7 @@ from mimo.features.hooks.events import (
     without_fenced,
 )
 from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session
+from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
 from mimo.index.schema import totals
 from mimo.memory.note import Note, plain
@@ -41,13 +42,19 @@ PROMPT_BUDGET = 2_000
 """Maximum number of characters of the notes with a prompt."""
 
 MAX_RELATED = 4
-"""Maximum number of the project's memories with a prompt."""
+"""Maximum number of memories with a prompt, failed decisions that it names included."""
 
-MAX_OF_USER = 2
-"""Maximum number of the user's memories for all projects with a prompt."""
 
-Near = tuple[tuple[str, float], ...]
-"""Ids of memories and their cosines with a prompt, nearest first."""
+class Near(NamedTuple):
+    """The comparison of a prompt by meaning, which a server makes."""
+
+    project: tuple[tuple[str, float], ...] = ()
+    """The ids of the nearest memories, and their cosines with the prompt."""
+    user: tuple[tuple[str, float], ...] = ()
+    """The same of the user's memories for all projects."""
+    work: float = 0.0
+    """The likeness of the prompt with work of consequence, less that with routine work."""
+
 
 _MAX_PROMPT = 4_000
 _ANSWER_SECONDS = 1.0
@@ -83,7 +90,7 @@ _NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
 
 
 def reaction(
-    scene: Scene, session: Session, *, resuming: bool, near: Near = ()
+    scene: Scene, session: Session, *, resuming: bool, near: Near | None = None
 ) -> tuple[Say, Session]:
     """Returns the answer to an event, and the changed session.
 
@@ -97,7 +104,7 @@ def reaction(
         say, session = _at_start(scene, session)
         return _with_problems(scene, say), session
     if event.moment is Moment.PROMPT:
-        return _with_prompt(scene, session, resuming=resuming, near=near)
+        return _with_prompt(scene, session, resuming=resuming, near=near or Near())
     if event.moment is Moment.TOOL:
         return _before_tool(scene, session)
     if event.moment is Moment.STOPPED:
@@ -291,7 +298,7 @@ def near(scene: Scene) -> Near:
     A hook itself compares words only, because loading the encoder takes too long.
     """
     if not (scene.allowed.context and takes_context(scene.event) and scene.permits()):
-        return ()
+        return Near()
     request = {
         "ask": "near",
         "folder": str(scene.root),
@@ -300,9 +307,13 @@ def near(scene: Scene) -> Near:
     }
     reply = asking.ask(str(scene.home), str(scene.root), request, _ANSWER_SECONDS) or {}
     try:
-        return tuple((str(id), float(cosine)) for id, cosine in reply.get("near", ()))
+        project, user = (
+            tuple((str(id), float(cosine)) for id, cosine in reply.get(name, ()))
+            for name in ("near", "near_of_user")
+        )
+        return Near(project, user, float(reply.get("work", 0.0)))
     except (TypeError, ValueError):
-        return ()
+        return Near()
 
 
 def _with_prompt(
@@ -311,30 +322,29 @@ def _with_prompt(
     """Returns the notes that certainly concern a prompt, and the checkpoint to resume."""
     if not (scene.allowed.context and takes_context(scene.event) and scene.permits()):
         return Say(), session
-    resumed, notes = None, []
+    from mimo.features.hooks.related import Matches, chosen, matches
+
+    prompt, resumed, named, of_project = scene.event.prompt, None, [], Matches()
     resuming = resuming and scene.allows("load/checkpoint")
     with scene.index() as catalog:
         if catalog is not None:
             resumed = _own_checkpoint(scene, catalog) if resuming else None
-            seen = {*session.shown, resumed.mark} if resumed else session.shown
-            notes = [
-                note
-                for note in _related(catalog, scene.event.prompt, near)
-                if note.mark not in seen and _is_current(scene, note)
-            ]
-    from mimo.features.hooks.related import related
-
-    prompt = scene.event.prompt
-    more = scene.of_user(lambda catalog: related(catalog, prompt, MAX_OF_USER))
-    of_user = [note for note in more if note.mark not in session.shown]
+            named = _named_failures(catalog, prompt)
+            of_project = matches(catalog, prompt, near.project)
+    of_user = scene.of_user(lambda catalog: [matches(catalog, prompt, near.user)])
+    notes, users = chosen(prompt, of_project, *of_user, work=near.work)
+    notes = [*named, *(note for note in notes if note not in named)][:MAX_RELATED]
+    seen = {*session.shown, resumed.mark} if resumed else session.shown
+    notes = [note for note in notes if note.mark not in seen and _is_current(scene, note)]
+    users = [note for note in users if note.mark not in session.shown]
     if resumed and resumed.mark in session.shown:
         resumed = None
-    if not (resumed or notes or of_user):
+    if not (resumed or notes or users):
         return Say(), session
     from mimo.features import context
 
     lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, notes)]
-    lines += map(context.line_of_user, of_user)
+    lines += map(context.line_of_user, users)
     in_files = _lines_in_files(scene.root, scene.event.dialect)
     texts, marks, budget = [], [], PROMPT_BUDGET
     for line in lines:
@@ -347,10 +357,8 @@ def _with_prompt(
     return Say(context=fenced("\n".join(texts)) if texts else ""), session.and_shown(marks)
 
 
-def _related(catalog: Catalog, prompt: str, near: Near) -> list[Note]:
-    """Returns the memories for a prompt, after the failed decisions that it names."""
-    from mimo.features.hooks.related import related
-
+def _named_failures(catalog: Catalog, prompt: str) -> list[Note]:
+    """Returns the failed decisions that a prompt names."""
     named = []
     if failed := catalog.failed(_MAX_CHECKED, private=True):
         from mimo.features.pitfalls.failures import names_of, naming
@@ -360,9 +368,7 @@ def _related(catalog: Catalog, prompt: str, near: Near) -> list[Note]:
             names = tuple(names_of(note.heading, note.superseded_by, catalog.holding, text))
             if names and naming(names).search(prompt):
                 named.append(note)
-    ids = {note.id for note in named}
-    matches = [note for note in related(catalog, prompt, MAX_RELATED, near) if note.id not in ids]
-    return [*named, *matches][:MAX_RELATED]
+    return named
 
 
 def _is_current(scene: Scene, note: Note) -> bool:

@@ -1,8 +1,9 @@
 """The memories that are related to a prompt so clearly that an agent gets them unasked.
 
 It compares words, in natural logarithms: a word that occurs in one of a thousand stretches of text
-is worth 6.9. If a server has compared the prompt by meaning, that counts as well. See
-docs/lab/retrieval.md for the origin of the constants.
+is worth 6.9. If a server has compared the prompt by meaning, that counts as well. An account of
+what was done, a plan or a document needs more evidence than a decision. See docs/lab/retrieval.md
+for the origin of the constants.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 
+from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
-from mimo.index.schema import frequency, totals
 from mimo.memory.note import Note
 from mimo.text.background import rarity
 from mimo.text.clean import compiled
-from mimo.text.tokens import QUESTION_WORDS, UNSPACED, query_terms, tokenize
+from mimo.text.tokens import LOOKS, QUESTION_WORDS, UNSPACED, query_terms, tokenize
 
 _READ = 4_000
 """The number of characters of a prompt that are read for words."""
@@ -26,8 +27,20 @@ _READ = 4_000
 _UNITS, _MARGIN = 40, 20
 """The number of approved units that are weighed, and of those read beyond them, as for a search."""
 
+MAX_NOTES = 2
+"""The number of memories that a prompt gets, at most."""
+
 _BESIDE = 1.0
 """Memories are given beside the best one if their evidence is weaker by this at most."""
+
+_ACCOUNTS = frozenset(("action", "checkpoint", "context", "observation", "plan"))
+_STATEMENTS = frozenset(("fact", "edge"))
+_REMOTE_EVIDENCE, _REMOTE_COSINE = 2.5, 0.2
+"""The distance of an account, or of a part of a document, to a decision; of a statement, a quarter.
+
+Of the memories that should be given with the labelled prompts, 1 in 20 accounts is one, 1 in 5
+statements, and every other decision or failure.
+"""
 
 _BELIEF = 2_000
 """The background list weighs as much as this number of the store's units."""
@@ -38,17 +51,23 @@ _FEWEST_MEMORIES = 10
 _LONGEST_WORD = 7.5
 """The most that neighbouring pairs of characters are worth as one word."""
 
-_UNCERTAIN = -7.6
+_UNCERTAIN = -7.1
 _RAREST, _COVERAGE, _HEADING, _SHARED, _MEMORIES = 1.0, 5.1, 0.14, 0.11, -0.5
 _MOST_HEADING, _MOST_SHARED = 15.0, 25.0
-_ROUTINE, _ASKING = -4.2, 1.5
+_CHORE, _ASKING = -4.2, 1.5
 """The weights of the evidence: logistic regression on prompts with labels, rounded."""
 
-_BY_COSINE, _BY_WORDS, _OF_CHORE = 13.0, 0.25, -3.5
-_LEAST_MEANING, _LEAST_WORDS = 4.0, -9.0
-"""The weights and the least sum with the encoder's cosine: a second regression on those prompts."""
+_LEAST_MEANING = 0.47
+_OF_WORK, _OF_CHORE = 1.5, -0.6
+"""The least sum of the best cosine and its lead, with the weights of the kind of work beside them.
 
-_BESIDE_NEAREST = 0.08
+A second regression on those prompts, divided by the weight of the cosine.
+"""
+
+_FOLLOWERS = 5
+"""The best cosine leads by its distance to the mean of so many next ones."""
+
+_BESIDE_NEAREST = 0.03
 """Memories are given beside the nearest one if their cosines are lower by this at most."""
 
 _SHORT = 2.0
@@ -79,11 +98,12 @@ _ENDINGS = (
 """Pairs of Hangul in the endings and auxiliaries of Korean words."""
 
 _CHORES = frozenset(
-    "rename reformat typo typos docstring docstrings kdoc javadoc doxygen jsdoc comment comments"
-    " formatter prettier ruff eslint unused commit rebase conflict conflicts undo regex regexp"
-    " thanks translate color colors colour colours icon icons label labels bold padding margin"
-    " diff diagram summarise summarize".split()
+    "rename reformat kdoc javadoc doxygen jsdoc comment comments formatter prettier ruff eslint"
+    " unused commit rebase conflict conflicts undo regex regexp thanks label labels margin diff"
+    " diagram".split()
 )
+_SHOWING = frozenset("align describe display extract highlight list log print show sort".split())
+"""Words that begin a task to show or to move something."""
 _CHORES_BEGIN = ("lint", "alphabetical", "indent")
 _KOREAN_CHORES = "린트 커밋 오타 주석 정규식 고마워 목차 배경색 말줄임 임포트 리베이스".split()
 _CHORE_PHRASES = (
@@ -91,10 +111,13 @@ _CHORE_PHRASES = (
     r"|split (?:this|the|up|\S+\.\w+|\S+ into)|bump \S+ (?:from|to)"
     r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?\w*tests?"
     r"|explain (?:what|this|line|how th)|what (?:does|do) (?:this|that|the)"
-    r"|show me (?:the|an?|all))\b|\bimport 정리|test\S*+(?: \S++)? fail"
+    r"|show me (?:the|an?|all)"
+    r"|(?:in)?to (?:its|their|an?) own (?:function|method|class|module|file|component))\b"
+    r"|\bimport 정리|test\S*+(?: \S++)? fail"
 )
 _OF_PHRASES = (
     "format",
+    "own",
     "test",
     "hint",
     "thank",
@@ -105,7 +128,7 @@ _OF_PHRASES = (
     "what",
     "show",
 )
-"""Tasks that change no behaviour, for which a shared word rarely means that a memory matters.
+"""Tasks that change no behaviour, or only looks: a shared word rarely means that a memory matters.
 
 Each phrase contains one of `_OF_PHRASES`, or `정리`. Compiling a pattern of all words and phrases
 would take longer than all else that is done with a prompt.
@@ -119,32 +142,93 @@ _QUESTIONS = (
 """Questions about what the project decided or knows."""
 
 
-def related(
-    catalog: Catalog, prompt: str, limit: int, near: Sequence[tuple[str, float]] = ()
-) -> list[Note]:
-    """Returns the approved memories that are clearly related to a prompt, best first.
+class Likeness(NamedTuple):
+    """A memory and its cosine with a prompt, less what its type lacks."""
+
+    note: Note
+    cosine: float
+
+
+class Matches(NamedTuple):
+    """The memories of one store that a prompt may concern."""
+
+    by_words: Sequence[Note] = ()
+    """Those that share clearly enough words with it, best first."""
+    by_meaning: Sequence[Likeness] = ()
+    """Those nearest to it; none if it names no subject."""
+
+
+_NONE = Matches()
+
+
+def matches(
+    catalog: Catalog, prompt: str, near: Sequence[tuple[str, float]] = (), limit: int = MAX_NOTES
+) -> Matches:
+    """Returns the approved memories that a prompt may concern, at most `limit` by its words.
 
     `near` has the ids and cosines of the memories nearest to it by meaning, if known.
     """
-    sums = totals(catalog.sql)
-    holding = partial(frequency, catalog.sql)
-    words = Prompt(prompt[:_READ], holding, sums.units, sums.visible)
+    words = Prompt(prompt[:_READ], catalog.frequency, *catalog.sizes())
     if not words.weights:
-        return []
+        return _NONE
     best: dict[str, float] = {}
-    strongest = -math.inf
-    for id, tokens, heading, *_ in catalog.passages(words.weights, _UNITS, _MARGIN):
-        odds = words.evidence(tokens, heading)
-        strongest = max(strongest, odds)
+    for id, tokens, heading, kind, path in catalog.passages(words.weights, _UNITS, _MARGIN):
+        odds = words.evidence(tokens, heading) - _REMOTE_EVIDENCE * _remoteness(kind, path)
         if odds > 0 and (current := catalog.current_id(id)):
             best[current] = max(odds, best.get(current, odds))
     least = max(best.values(), default=0.0) - _BESIDE
     ids = sorted((id for id in best if best[id] >= least), key=best.__getitem__, reverse=True)
-    if near and words.is_meant(strongest, near[0][1]):
-        close = [id for id, cosine in near if cosine >= near[0][1] - _BESIDE_NEAREST]
-        ids = list(dict.fromkeys([*ids, *filter(None, map(catalog.current_id, close))]))
     notes = (note for id in ids for note in catalog.by_id(id))
-    return list(islice(notes, limit))
+    return Matches(list(islice(notes, limit)), _likenesses(catalog, near) if near else ())
+
+
+def chosen(
+    prompt: str, project: Matches, user: Matches = _NONE, *, work: float
+) -> tuple[list[Note], list[Note]]:
+    """Returns the memories to give with a prompt, of the project and of the user, best first.
+
+    `work` is the likeness of the prompt with work of consequence, less that with routine work.
+    """
+    near = [*project.by_meaning, *user.by_meaning]
+    meant = _meant(prompt[:_READ], near, work) if near else []
+    of_user = {note.mark for note in (*user.by_words, *(each.note for each in user.by_meaning))}
+    by_mark = {note.mark: note for note in (*project.by_words, *user.by_words, *meant)}
+    notes = list(islice(by_mark.values(), MAX_NOTES))
+    return (
+        [note for note in notes if note.mark not in of_user],
+        [note for note in notes if note.mark in of_user],
+    )
+
+
+def _likenesses(catalog: Catalog, near: Iterable[tuple[str, float]]) -> list[Likeness]:
+    """Returns the current memories for those nearest to a prompt by meaning."""
+    best: dict[str, float] = {}
+    for id, cosine in near:
+        if current := catalog.current_id(id):
+            best[current] = max(cosine, best.get(current, cosine))
+    return [
+        Likeness(note, cosine - _REMOTE_COSINE * _remoteness(note.kind, note.path))
+        for id, cosine in best.items()
+        for note in catalog.by_id(id)
+    ]
+
+
+def _meant(prompt: str, likenesses: Iterable[Likeness], work: float) -> list[Note]:
+    """Returns the memories that a prompt concerns by meaning, most similar first."""
+    likely = sorted(likenesses, key=lambda each: -each.cosine)
+    best, followers = likely[0].cosine, [each.cosine for each in likely[1 : _FOLLOWERS + 1]]
+    lead = best - sum(followers) / len(followers) if followers else 0.0
+    kind = _OF_WORK * work + _OF_CHORE * _is_chore(prompt.lower())
+    if best + lead + kind <= _LEAST_MEANING:
+        return []
+    return [each.note for each in likely if each.cosine >= best - _BESIDE_NEAREST]
+
+
+def _remoteness(kind: str, path: str) -> float:
+    """Returns how far a memory is from deciding how work is done: 0 for a decision, up to 1."""
+    if kind in _ACCOUNTS or "/sources/" in path:
+        return 1.0
+    return 0.25 if kind in _STATEMENTS else 0.0
 
 
 class Prompt:
@@ -167,9 +251,8 @@ class Prompt:
         runs = [] if text.isascii() else compiled(f"[{UNSPACED}]+").findall(text)
         self._runs = [tokenize(run) for run in runs]
         self._bias = _UNCERTAIN + _MEMORIES * math.log(max(memories, _FEWEST_MEMORIES))
-        self._is_chore = _is_chore(text.lower())
-        if self._is_chore:
-            self._bias += _ROUTINE
+        if _is_chore(text.lower()):
+            self._bias += _CHORE
         elif compiled(f"(?i){_QUESTIONS}").search(text):
             self._bias += _ASKING
 
@@ -191,14 +274,6 @@ class Prompt:
             + _SHARED * min(worth, _MOST_SHARED)
         )
 
-    def is_meant(self, odds: float, cosine: float) -> bool:
-        """Returns whether the nearest memory is related, by its cosine with the prompt.
-
-        `odds` are the largest by words, of any memory.
-        """
-        total = _BY_COSINE * cosine + _BY_WORDS * max(odds, _LEAST_WORDS)
-        return total + (_OF_CHORE if self._is_chore else 0.0) > _LEAST_MEANING
-
     def _sum(self, terms: Iterable[str]) -> float:
         return sum([self.weights[term] for term in terms])
 
@@ -214,9 +289,12 @@ class Prompt:
 
 
 def _is_chore(text: str) -> bool:
-    """Returns whether a prompt in lower case names a task that changes no behaviour."""
+    """Returns whether a prompt in lower case names a task that rarely changes behaviour."""
     words = compiled(r"\w+").findall(text)
-    if not _CHORES.isdisjoint(words) or any(map(text.__contains__, _KOREAN_CHORES)):
+    named = LOOKS.union(_CHORES).intersection(words)
+    if named or _SHOWING.intersection(words[:1]):
+        return True
+    if any(map(text.__contains__, _KOREAN_CHORES)):
         return True
     for word in words:
         if word.startswith(_CHORES_BEGIN) or word.endswith("fmt"):

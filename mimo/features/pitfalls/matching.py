@@ -21,13 +21,13 @@ from mimo.text import patterns
 from mimo.text.background import rarity
 from mimo.text.clean import compiled
 from mimo.text.phrases import SENTENCE_END
-from mimo.text.tokens import UNSPACED, tokenize
+from mimo.text.tokens import LOOKS, UNSPACED, tokenize
 
 ENOUGH = 0.48
 """The strength from which an edge applies."""
 
-NEAR = 0.2
-"""The strength that an edge may lack to the strongest one."""
+NEAR, STRONGEST = 0.1, 0.75
+"""The strength that an edge may lack to the strongest one, and the most that this one counts."""
 
 PER_NAT = 0.0125
 """The strength for each nat of the rarity of shared words."""
@@ -38,8 +38,8 @@ MOST_NATS = 20.0
 KEYWORD = 4.5
 """The rarity from which a keyword in the task suffices, if the meaning does not contradict."""
 
-KEYWORD_COSINE, KEYWORD_NEAR = 0.2, 0.1
-"""The cosine that an edge with such a keyword needs, and its `NEAR`."""
+KEYWORD_COSINE = 0.2
+"""The cosine that an edge with such a keyword needs."""
 
 NATS_ALONE = 12.0
 """The rarity of shared words from which an edge applies if there is no model."""
@@ -126,10 +126,11 @@ def matches(
     evidence = [_evidence(edge, task, words, stack, likeness) for edge in considered]
     strongest = max((e.strength for e in evidence), default=0.0)
     approved = max((e.strength for e in evidence if e.edge.trusted), default=0.0)
+    of_looks = not LOOKS.isdisjoint(compiled(r"\w+").findall(task.intent.lower()))
     result = []
     for each in evidence:
         best = approved if each.edge.trusted else strongest
-        confidence = _confidence(each, best, by_words=likeness is None)
+        confidence = _confidence(each, best, by_words=likeness is None, of_looks=of_looks)
         if not confidence and stack_alone and each.context:
             confidence = OF_STACK
         if confidence:
@@ -142,23 +143,26 @@ def _order(match: Match) -> tuple[float, int, bool, str]:
     return (-match.confidence, edge.severity.rank, not edge.trusted, edge.title)
 
 
-def _confidence(evidence: _Evidence, best: float, *, by_words: bool) -> float:
-    """Returns the probability that an edge applies; 0 if it should not be reported."""
+def _confidence(evidence: _Evidence, best: float, *, by_words: bool, of_looks: bool) -> float:
+    """Returns the probability that an edge applies; 0 if it should not be reported.
+
+    A task that is only about looks or texts runs into no edge by its words.
+    """
     if evidence.names or evidence.code:
         return SURE
-    if evidence.edge.type != "edge":
+    if evidence.edge.type != "edge" or of_looks:
         # A failed decision warns only of being repeated.
         return 0.0
     has_keyword = evidence.rarest >= KEYWORD
     if by_words:
         return SURE if evidence.nats >= NATS_ALONE else LIKELY if has_keyword else 0.0
     strength = evidence.strength
-    confidence = 1 / (1 + math.exp(_SLOPE * (_MIDDLE - strength)))
-    if strength >= ENOUGH and strength >= best - NEAR:
-        return round(confidence, 2)
-    if has_keyword and evidence.cosine >= KEYWORD_COSINE and strength >= best - KEYWORD_NEAR:
-        return max(LIKELY, round(confidence, 2))
-    return 0.0
+    confidence = round(1 / (1 + math.exp(_SLOPE * (_MIDDLE - strength))), 2)
+    if strength < min(best, STRONGEST) - NEAR:
+        return 0.0
+    if strength >= ENOUGH:
+        return confidence
+    return max(LIKELY, confidence) if has_keyword and evidence.cosine >= KEYWORD_COSINE else 0.0
 
 
 def _is_of_stack(edge: Edge, stack: frozenset[str], words: frozenset[str]) -> bool:

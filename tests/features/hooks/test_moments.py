@@ -19,7 +19,7 @@ from mimo.features.hooks.scene import Scene, log_path
 from mimo.features.pitfalls import sources
 from mimo.features.pitfalls.checking import whole
 from mimo.features.pitfalls.edge import Severity
-from mimo.memory.model import Kind, Section
+from mimo.memory.model import Filter, Kind, Section
 from mimo.mind import Mind
 from mimo.operations import asking, refresh, saving
 from mimo.project.init import init
@@ -110,19 +110,20 @@ def test_few_approved_memories_are_read_without_asking_about_the_others(
 
 
 def test_a_note_that_a_prompt_has_no_room_for_is_given_with_a_later_one(
-    claude: Client, call: Call
+    claude: Client, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mimo.features.hooks.moments.PROMPT_BUDGET", 1_800)
     steps = "".join(f"- [ ] step {number} {'x ' * 190}\n" for number in range(9))
     saving.store(
         call, saving.draft(Kind.CHECKPOINT, "Went on", sections={Section.NEXT_STEPS: steps})
     )
-    for number in range(3):
+    for number in range(2):
         remember(call, Kind.FACT, f"Kelpie exporters retry {'slowly ' * 20}{number}")
     first = claude.prompt("continue where we left off. why do kelpie exporters retry?")
     later = claude.prompt("why do kelpie exporters retry?")
     assert "step 0" in first
-    assert first.count("Kelpie") < 3
-    assert first.count("Kelpie") + later.count("Kelpie") == 3
+    assert first.count("Kelpie") < 2
+    assert first.count("Kelpie") + later.count("Kelpie") == 2
     assert claude.prompt("why do kelpie exporters retry?") == ""
 
 
@@ -296,23 +297,89 @@ def test_a_summary_is_kept_without_its_secrets(claude: Client, call: Call) -> No
     assert not any(TOKEN.encode() in file.read_bytes() for file in everything)
 
 
+@pytest.fixture
+def reply(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The reply of a server to each prompt."""
+    fields: dict[str, Any] = {}
+    monkeypatch.setattr(asking, "ask", lambda *_: fields)
+    return fields
+
+
 def test_a_prompt_in_other_words_gets_what_a_server_compares(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    call: Call, reply: dict[str, Any]
 ) -> None:
     """The hook applies its rule to the cosines; what it may not show stays away."""
     kept = remember(call, Kind.FACT, "Refunds go out within two days")
     prompt = "how long until customers have their money back?"
     client = Client(call, session_id="other words")
-    near: list[list[object]] = []
-    monkeypatch.setattr(asking, "ask", lambda *_: {"near": near})
 
-    assert client.prompt(prompt) == ""
-    near.append([kept, 0.3])
-    assert client.prompt(prompt) == ""
-    near[0] = ["missing", 0.9]
-    assert client.prompt(prompt) == ""
-    near[0] = [kept, 0.7]
+    for near in ([], [[kept, 0.3]], [["missing", 0.9]], [[kept, "high"]], [[kept]]):
+        reply["near"] = near
+        assert client.prompt(prompt) == ""
+    reply["near"] = [[kept, 0.7]]
     assert "Refunds go out" in client.prompt(prompt)
+
+
+def test_the_kind_of_work_and_of_memory_decide_which_near_memories_a_prompt_gets(
+    call: Call, reply: dict[str, Any]
+) -> None:
+    texts = {
+        Kind.DECISION: "Kestrels are kept in SQLite",
+        Kind.FACT: "Kestrels have a table of their own",
+        Kind.CHECKPOINT: "Kestrels are half migrated",
+    }
+    ids = {kind: remember(call, kind, text) for kind, text in texts.items()}
+
+    def given(prompt: str, work: float, **cosines: float) -> list[str]:
+        reply["near"] = [[ids[Kind(kind)], cosine] for kind, cosine in cosines.items()]
+        reply["work"] = work
+        session = f"{len(prompt)} {work} {cosines}"
+        notes = Client(call, session_id=session).prompt(prompt)
+        return [kind for kind, text in texts.items() if text in notes]
+
+    task = "put the falcons into another database"
+    assert given(task, 0.1, decision=0.45) == ["decision"]
+    assert given(task, -0.1, decision=0.45) == [], "routine work needs more"
+    assert given("commit the falcons", 0.1, decision=0.45) == []
+    assert given(task, 0.1, checkpoint=0.5, decision=0.4) == ["decision"], "an account comes later"
+    assert given(task, 0.1, decision=0.45, fact=0.45) == ["decision"]
+    assert given(task, 0.2, decision=0.45, fact=0.49) == ["decision", "fact"]
+    assert given(task, 0.1, decision=0.3, fact=0.34) == [], "neither leads"
+
+
+def test_a_memory_of_the_user_competes_with_those_of_the_project(
+    call: Call, reply: dict[str, Any]
+) -> None:
+    of_project = remember(call, Kind.DECISION, "Releases are made by the pipeline")
+    do(call, "add", content="I break things after ten in the evening", type="insight", user=True)
+    user = call.mind.user()
+    assert user is not None
+    (of_user,) = (record.memory.id for record in user.index.records(Filter()))
+    prompt = "it is midnight, quickly send the build out"
+
+    reply.update(near=[[of_project, 0.3]], near_of_user=[[of_user, 0.5]], work=0.1)
+    assert Client(call, session_id="s2").prompt(prompt) == (
+        "- Insight (Nov 20): I break things after ten in the evening (the user's, for all projects)"
+    )
+    reply.update(near=[[of_project, 0.6]])
+    assert "pipeline" in (given := Client(call, session_id="s3").prompt(prompt))
+    assert "evening" not in given
+
+
+def test_unapproved_texts_do_not_make_the_words_of_an_approved_one_common(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither if few texts are approved, nor if each approval is asked for."""
+    remember(call, Kind.ISSUE, "Uploads above 100 MB fail behind the proxy")
+    for number in range(120):
+        text = f"---\nid: fact_{number}\ntype: fact\n---\nUploads {number} fail behind the proxy\n"
+        put(call.mind.folder / "facts" / f"fact_{number}.md", text)
+    untrusted(call, "fact_last", "Uploads behind the proxy fail, too")
+    question = "why do uploads fail behind the proxy?"
+
+    assert "100 MB" in Client(call, session_id="few").prompt(question)
+    monkeypatch.setattr("mimo.features.hooks.scene._FEW", -1)
+    assert "100 MB" in Client(call, session_id="many").prompt(question)
 
 
 def test_the_notes_of_the_project_are_given_if_those_of_the_user_fail(

@@ -3,7 +3,7 @@
 import pytest
 
 from mimo.features.pitfalls.edge import Detection, Severity
-from mimo.features.pitfalls.matching import ENOUGH, NEAR, Task, matches
+from mimo.features.pitfalls.matching import ENOUGH, NEAR, STRONGEST, Task, matches
 from tests.features.pitfalls.examples import edge
 
 CRYPTO = edge(
@@ -117,11 +117,30 @@ def test_only_the_strongest_edges_apply():
     strong = edge(title="Alpha", id="a")
     near = edge(title="Beta", id="b")
     far = edge(title="Gamma", id="c")
-    cosines = like(Alpha=0.9, Beta=0.9 - NEAR + 0.01, Gamma=0.9 - NEAR - 0.01)
 
+    for strength in (STRONGEST - 0.1, STRONGEST):
+        cosines = like(Alpha=strength, Beta=strength - NEAR + 0.01, Gamma=strength - NEAR - 0.01)
+        result = matches([far, near, strong], Task("something else"), cosines)
+        assert [match.edge.title for match in result] == ["Alpha", "Beta"]
+
+    # A strong edge is not hidden by one that repeats the task word for word.
+    cosines = like(Alpha=0.98, Beta=STRONGEST - NEAR + 0.01, Gamma=STRONGEST - NEAR - 0.01)
     result = matches([far, near, strong], Task("something else"), cosines)
-
     assert [match.edge.title for match in result] == ["Alpha", "Beta"]
+
+
+def test_a_task_on_looks_or_texts_runs_into_no_edge_but_by_its_code():
+    reader = edge(
+        title="Card reader is busy", detection=Detection(intent=("reader",), code=("x=",))
+    )
+    near = like(Card=0.7)
+
+    assert one(reader, "cancel a payment on the card reader", cosines=near) is not None
+    assert (
+        one(reader, "describe in the README how a card reader is registered", cosines=near) is None
+    )
+    assert one(reader, "a spinner while the card reader connects", cosines=None) is None
+    assert one(reader, "a new icon for the card reader", code="x=1", cosines=near) is not None
 
 
 def test_an_unapproved_edge_displaces_no_approved_one():

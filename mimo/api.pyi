@@ -114,6 +114,7 @@ from mimo.index.vectors import Vectors as Vectors
 from mimo.memory import changes as changes
 from mimo.memory import codec as codec
 from mimo.memory import ids as ids
+from mimo.memory import naming as naming
 from mimo.memory import note as note
 from mimo.memory import outcomes as outcomes
 from mimo.memory.codec import document as document

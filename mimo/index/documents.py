@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from mimo.data import disk
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
+from mimo.memory import naming
 from mimo.memory.duplicates import statement
 from mimo.memory.model import Memory, Record
 from mimo.text.clean import compiled
@@ -246,9 +247,11 @@ class Document:
     row: tuple[object, ...]
     """The values of `schema.COLUMNS`."""
     title: str
-    """The tokens of the title, joined by spaces, as all tokens here."""
+    """The tokens of the title and of other names, joined by spaces, as all tokens here."""
     topic: str
     """The tokens of the topic and the tags."""
+    names: Mapping[str, int]
+    """The keys of its names, with their ranks."""
     units: tuple[Unit, ...]
     """At least one: a record without words has an empty unit for its title."""
     unit_texts: tuple[str, ...]
@@ -271,12 +274,20 @@ def document(record: Record) -> Document:
     "".join(value for value in row if isinstance(value, str)).encode()
     units, passages = analyse(memory.text)
     units = units or (Unit("", 0, 0, ""),)
-    heading = _headings(memory)
-    unit_texts = tuple(["\n".join((*heading(unit.text), unit.text)) for unit in units])
+    title = list(tokenize(memory.title)) if memory.title else []
+    names: Mapping[str, int] = {}
+    if memory.title:
+        names = {naming.key_of(memory.title): naming.Rank.TITLE}
+    is_plain = record.place.owned and record.place.path.endswith(f"/{memory.id}.md")
+    if record.parent is None and (not is_plain or memory.extra or "::" in memory.content):
+        names, words = naming.of_record(record)
+        title += [token for token in dict.fromkeys(tokenize(words)) if token not in title]
+    unit_texts = tuple(_embedded(memory, units))
     return Document(
         record=record,
         row=row,
-        title=" ".join(tokenize(memory.title)) if memory.title else "",
+        title=" ".join(title),
+        names=names,
         topic=" ".join(tokenize(" ".join(filter(None, [memory.topic, *memory.tags])))),
         units=units,
         unit_texts=unit_texts,
@@ -314,17 +325,15 @@ def statement_of(memory: Memory) -> bytes:
     return name_of(statement(memory))
 
 
-def _headings(memory: Memory) -> Callable[[str], tuple[str, ...]]:
-    """Returns a function that returns the heading of a text of a memory, if it has one.
+def _embedded(memory: Memory, units: Iterable[Unit]) -> Iterator[str]:
+    """Yields the embedded text of each unit of a memory, below its heading.
 
-    It consists of the topic, and of the title unless the text begins with it.
+    That consists of the topic, and of the title unless the text begins with it.
     """
     title = memory.title or ""
     topic = re.sub(r"[\W_]+", " ", memory.topic or "").strip()
-    alone = (f"{topic}: ",) if topic else ()
-    above = (f"{topic}: {title}",) if topic else (title,) if title else ()
-
-    def heading(text: str) -> tuple[str, ...]:
-        return alone if title and text.lstrip("# \n").startswith(title) else above
-
-    return heading
+    alone = f"{topic}: \n" if topic else ""
+    above = f"{topic}: {title}\n" if topic else f"{title}\n" if title else ""
+    for unit in units:
+        is_titled = title and unit.text.lstrip("# \n").startswith(title)
+        yield f"{alone if is_titled else above}{unit.text}"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from _thread import allocate_lock
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from mimo.frozen import NamedTuple, replace
 from mimo.index import rows
-from mimo.index.schema import marks, newest_first, portions, totals
+from mimo.index.schema import from_sql, marks, newest_first, portions, totals
+from mimo.index.targets import Wanted, named_links, resolved
 from mimo.index.tracking import has_changes_since
 from mimo.memory.model import Record
+from mimo.memory.naming import key_of, tail_of
 from mimo.memory.relations import MAX_DEPTH, Edge, Graph, Node
 
 MOST_WALKS = 100
@@ -36,8 +39,8 @@ class _Place(NamedTuple):
     depth: int
     age: int
     id: str
-    title: str | None
     key: int
+    path: str
 
 
 class _Stored(NamedTuple):
@@ -59,13 +62,13 @@ def walk(
     most: int | None = None,
     shared: bool = False,
 ) -> Walked:
-    """Returns the memories at most `depth` links away from `start` (ids or titles).
+    """Returns the memories at most `depth` links away from `start` (ids or names).
 
     Only links of `types` are followed; empty means all. The nearest `most` memories are kept. With
     `shared`, the walk enters no private memory.
     """
     walker = _Walker(sql, sorted(types), shared=shared)
-    frontier = walker.arrive(walker.resolve(start), 0)
+    frontier = walker.arrive(walker.resolve(map(Wanted, start)), 0)
     for step in range(1, depth + 1):
         if not frontier or (most is not None and len(walker.places) > most):
             break
@@ -82,19 +85,18 @@ def newest(
     `shared`, private memories and their links do not matter.
     """
     named = sorted(types)
-    of_types = f" WHERE links.type IN ({marks(named)})" if named else ""
-    held, among = "links", ""
-    if shared:
-        held = "(SELECT l.* FROM links l JOIN memories s ON s.key = l.source AND s.private = 0)"
-        held, among = f"{held} links", "AND private = 0"
+    of_types = f" AND links.type IN ({marks(named)})" if named else ""
+    among, private = ("AND m.private = 0", "AND private = 0") if shared else ("", "")
+    by_name = [link for _, link, _ in named_links(sql, named, shared=shared)]
+    by_keys = {keys[0] for keys in resolved(sql, by_name, shared=shared).values()}
+    held = f"links CROSS JOIN memories m ON m.key = source WHERE 1{of_types} {among}"
     selected = sql.execute(
-        "WITH linked (key) AS ("
-        f"SELECT source FROM {held}{of_types} UNION"
-        f" SELECT key FROM {held} CROSS JOIN memories ON id = target{of_types} UNION"
-        f" SELECT key FROM {held} CROSS JOIN memories ON title = target{of_types})"
-        f" SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0 {among}"
+        f"WITH linked (key) AS (SELECT source FROM {held} UNION SELECT t.key FROM"
+        f" (SELECT target FROM {held}) CROSS JOIN memories t ON t.id = target"
+        " UNION SELECT value FROM json_each(?))"
+        f" SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0 {private}"
         f" ORDER BY {newest_first('memories')} LIMIT ?",
-        (*named, *named, *named, limit + 1),
+        (*named, *named, json.dumps(list(by_keys)), limit + 1),
     )
     ids = [id for (id,) in selected]
     members = dict.fromkeys(ids if len(ids) <= limit else ())
@@ -114,50 +116,31 @@ class _Walker:
     def __init__(self, sql: sqlite3.Connection, types: Sequence[str], *, shared: bool) -> None:
         """Takes the tables, and the types of links to follow."""
         self._sql = sql
-        self._among = " AND private = 0" if shared else ""
+        self._shared = shared
         self._types = types
         self._of_types = f" AND links.type IN ({marks(types)})" if types else ""
         self.places: dict[int, _Place] = {}
         self._held: dict[int, list[_Stored]] = {}
         """The links that each memory holds, as far as they were read."""
-        self._keys: dict[str, int | None] = {}
-        """The memory that each name leads to, as far as it was resolved."""
+        self._keys: dict[Wanted, int | None] = {}
+        """The memory that each link leads to, as far as it was resolved."""
 
-    def resolve(self, names: Iterable[str]) -> set[int]:
-        """Returns the memories that these names lead to: by id, or else by title.
-
-        With `shared`, a name leads to a private memory only if it leads to no other one.
-        """
-        targets = list(dict.fromkeys(names))
-        unknown = [name for name in targets if name not in self._keys]
-        self._keys.update(dict.fromkeys(unknown))
-        for among in dict.fromkeys((self._among, "")):
-            self._look_up([name for name in unknown if self._keys[name] is None], among)
-        return {key for name in targets if (key := self._keys[name]) is not None}
-
-    def _look_up(self, names: Sequence[str], among: str) -> None:
-        """Stores the memories, of those that pass the condition `among`, to which names lead."""
-        query = f"SELECT id, key FROM memories WHERE shadowed = 0 AND id IN ({{}}){among}"
-        self._keys.update(self._select(query, names))
-        titles = [name for name in names if self._keys[name] is None]
-        # Of several memories with one title, the first approved one by id is meant: it sorts last.
-        titled = self._select(
-            "SELECT approved(digest), title, id, key FROM memories"
-            f" WHERE shadowed = 0 AND title IN ({{}}){among}",
-            titles,
-        )
-        titled.sort(key=lambda row: row[2], reverse=True)
-        titled.sort(key=lambda row: bool(row[0]))
-        self._keys.update((title, key) for _, title, _, key in titled)
+    def resolve(self, links: Iterable[Wanted]) -> set[int]:
+        """Returns the memories that these links lead to."""
+        all_links = list(dict.fromkeys(links))
+        unknown = [link for link in all_links if link not in self._keys]
+        keys = resolved(self._sql, unknown, shared=self._shared)
+        self._keys.update({link: keys.get(link, (None,))[0] for link in unknown})
+        return {key for link in all_links if (key := self._keys[link]) is not None}
 
     def arrive(self, keys: Collection[int], depth: int) -> list[_Place]:
         """Adds memories to the walk and returns those that are new to it."""
         new = [key for key in keys if key not in self.places]
+        among = " AND private = 0" if self._shared else ""
         places = [
-            _Place(depth, -created, id, title, key)
-            for created, id, title, key in self._select(
-                f"SELECT created, id, title, key FROM memories WHERE key IN ({{}}){self._among}",
-                new,
+            _Place(depth, -created, id, key, from_sql(path))
+            for created, id, key, path in self._select(
+                f"SELECT created, id, key, path FROM memories WHERE key IN ({{}}){among}", new
             )
         ]
         self.places.update((place.key, place) for place in places)
@@ -166,31 +149,42 @@ class _Walker:
     def neighbours(self, frontier: Sequence[_Place]) -> set[int]:
         """Returns the memories that links of `frontier` lead to or come from."""
         self._read_links([place.key for place in frontier])
-        targets = (link.target for place in frontier for link in self._held[place.key])
-        return self.resolve(targets) | self._pointing_at(frontier)
+        return self.resolve(self._wanted(frontier)) | self._pointing_at(frontier)
+
+    def _wanted(self, places: Iterable[_Place]) -> Iterator[Wanted]:
+        """Yields what the links of these memories want."""
+        for place in places:
+            yield from (Wanted(link.target, place.path) for link in self._held[place.key])
 
     def walked(self, start: Sequence[str], limit: int | None) -> Walked:
         """Returns the graph of the nearest `limit` memories."""
         places = sorted(self.places.values())
         nearest = places if limit is None else places[: max(limit, 0)]
         self._read_links([place.key for place in nearest if place.key not in self._held])
-        links = [link for place in nearest for link in self._held[place.key]]
-        self.resolve(link.target for link in links)
+        links = list(self._wanted(nearest))
+        self.resolve(links)
         records: dict[int, Record] = {}
         for chunk in portions([place.key for place in nearest]):
             records |= rows.by_key(self._sql, chunk)
-        starts = [key for name in start if (key := self._keys[name]) is not None]
-        names = {*start, *(link.target for link in links)}
+        wanted = [*map(Wanted, start), *links]
+        starts = [key for key in map(self._keys.get, wanted[: len(start)]) if key is not None]
+        led = {link.target for link in wanted if self._keys[link] is not None}
+        names = {link.target for link in wanted}
         graph = Graph(
             start=tuple(dict.fromkeys(self.places[k].id for k in starts if k in self.places)),
             nodes=tuple([Node(records[place.key], place.depth) for place in nearest]),
-            edges=self._edges(nearest, links),
-            missing=tuple(sorted(name for name in names if self._keys[name] is None)),
+            edges=self._edges(nearest),
+            missing=tuple(sorted(names - led)),
             cut=len(nearest) < len(places),
         )
+        names.update([tail_of(key_of(name)) for name in names])
         names.update(place.id for place in places)
-        names.update(place.title for place in places if place.title is not None)
+        names.update(tail for tail, _ in self._tails([place.key for place in places]))
         return Walked(graph, frozenset(names))
+
+    def _tails(self, keys: Sequence[int]) -> list[Any]:
+        """Returns the tails of the names of memories, each with its memory."""
+        return self._select("SELECT tail, memory FROM names WHERE memory IN ({})", keys)
 
     def _read_links(self, keys: Sequence[int]) -> None:
         """Reads the links that these memories hold."""
@@ -205,27 +199,34 @@ class _Walker:
     def _pointing_at(self, frontier: Sequence[_Place]) -> set[int]:
         """Returns the memories with a link that leads to one of `frontier`."""
         query = (
-            "SELECT target, source FROM links CROSS JOIN memories ON key = source"
-            f" WHERE target IN ({{}}) AND shadowed = 0{self._of_types}"
+            "SELECT target, source, path FROM links CROSS JOIN memories ON key = source"
+            f" WHERE {{}} IN ({{{{}}}}) AND shadowed = 0{self._of_types}"
         )
+        by_target, by_tail = query.format("target"), query.format("tail")
         ids = [place.id for place in frontier]
-        sources = {source for _, source in self._select(query, ids, self._types)}
-        # A title leads to one memory only, and to none if it is the id of another memory.
-        titles = {place.title for place in frontier if place.title is not None}
-        by_title = self._select(query, [*titles], self._types)
-        self.resolve(title for title, _ in by_title)
+        sources = {source for _, source, _ in self._select(by_target, ids, self._types)}
+        # A name leads to one memory only, and to none if it is the id of another memory.
         reached = {place.key for place in frontier}
-        return sources | {source for title, source in by_title if self._keys[title] in reached}
+        tails = list({tail for tail, _ in self._tails(list(reached))})
+        named = [
+            row for each in (by_target, by_tail) for row in self._select(each, tails, self._types)
+        ]
+        links = {(Wanted(target, from_sql(path)), source) for target, source, path in named}
+        self.resolve(link for link, _ in links)
+        return sources | {source for link, source in links if self._keys[link] in reached}
 
-    def _edges(self, places: Sequence[_Place], links: Sequence[_Stored]) -> tuple[Edge, ...]:
+    def _edges(self, places: Sequence[_Place]) -> tuple[Edge, ...]:
         """Returns the links between the memories; of duplicates, the one that names the id."""
         order = {place.key: number for number, place in enumerate(places)}
-        keys, between = self._keys, []
-        for source, name, kind, label, confidence in links:
-            target = order.get(keys[name] or 0)
-            if target is not None and target != order[source]:
-                is_title = name != places[target].id
-                between.append((order[source], target, kind, is_title, name, label, confidence))
+        between = []
+        for place in places:
+            for _, name, kind, label, confidence in self._held[place.key]:
+                target = order.get(self._keys[Wanted(name, place.path)] or 0)
+                if target is not None and target != order[place.key]:
+                    is_name = name != places[target].id
+                    between.append(
+                        (order[place.key], target, kind, is_name, name, label, confidence)
+                    )
         between.sort()  # A source has one link of a type to a name: the rest is not compared.
         edges = {}
         for source, target, kind, _, _, label, confidence in between:

@@ -8,10 +8,9 @@ from operator import itemgetter
 from os.path import commonprefix
 
 from mimo.frozen import NamedTuple
-from mimo.index import rows
 from mimo.index.schema import from_sql
 from mimo.memory.ids import HANDLE_LENGTH, begins_handle, handle_of
-from mimo.memory.model import Record, topic_key
+from mimo.memory.model import topic_key
 
 _SUGGESTED = 3
 _COMPARED_TOPICS = 200
@@ -67,19 +66,6 @@ def apart(sql: sqlite3.Connection, name: Handle, id: str) -> Handle:
         if not matching(sql, start) and not matching(sql, start, sources=True):
             return Handle(name.text, length)
     return Handle(id, 0)
-
-
-def named(sql: sqlite3.Connection, target: str, *, shared: bool = False) -> Record | None:
-    """Returns the memory that a link leads to: by its id, or else by its title.
-
-    With `shared`, it is a private memory only if the link leads to no other one.
-    """
-    priority = "m.private," if shared else ""
-    clause = (
-        "WHERE +m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
-        f" ORDER BY {priority} m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
-    )
-    return next(iter(rows.select(sql, clause, (target, target, target))), None)
 
 
 def matching(

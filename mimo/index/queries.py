@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from mimo.data.sqlite import Connection
-from mimo.index import names, schema, selection, tracking
+from mimo.index import names, schema, selection, targets, tracking
 from mimo.memory.model import Memory, Record
 
 Answer = TypeVar("Answer")
@@ -46,7 +46,7 @@ class Queries:
     compared = _query(tracking.compared)
     has_below = _query(tracking.has_below)
     get = _query(selection.get)
-    named = _query(names.named)
+    named = _query(targets.named)
     matching = _query(names.matching)
     handle = _query(names.handle)
     apart = _query(names.apart)
@@ -63,7 +63,7 @@ class Queries:
     newer = _query(selection.newer)
     current = _query(selection.current)
     competing = _query(selection.competing)
-    dangling = _query(selection.dangling)
+    loose_links = _query(targets.loose_links)
     totals = _query(schema.totals)
     latest = _query(tracking.latest)
     changes_since = _query(tracking.changes_since)

@@ -2,8 +2,9 @@
 
 `files` holds the state of each file when it was read, `memories` all that answers need without
 opening one, `units` the stretches of text that are searched. `words` (FTS5) finds units,
-`vocabulary` counts the units that hold a word, `totals` holds sums over all memories, `touched` the
-names that changed last, and `changed` the keys of the memories.
+`vocabulary` counts the units that hold a word, `names` has the names by which links mean memories.
+`totals` holds sums over all memories, `touched` the names that changed last, and `changed` the keys
+of the memories.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 17
+FORMAT = 18
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = (
@@ -75,6 +76,7 @@ one, unless an approved text of it did. `Approvals` adds the functions `approved
 CURRENT_IF_SHARED = f"NOT EXISTS ({_SUPERSEDED} AND s.private = 0)"
 """The same among the memories that are not private, for files and answers that others get."""
 
+# A name that equals its tail is empty in `names`.
 # `words` is contentless, since `units` and `memories` hold the same tokens. The `ascii` tokenizer
 # does not change our tokens: unicode61 would cut Hindi and Thai words at vowel signs. The length of
 # a unit is in its key (see `unit_key`): FTS5 looks lengths up in a table, one statement for each
@@ -155,10 +157,17 @@ CREATE TABLE tags (
 
 CREATE TABLE links (
     source INTEGER NOT NULL, target TEXT NOT NULL, type TEXT NOT NULL,
-    given TEXT, confidence REAL,
+    given TEXT, confidence REAL, tail TEXT,
     PRIMARY KEY (source, target, type)
 ) WITHOUT ROWID;
 CREATE INDEX links_target ON links (target, type, source);
+CREATE INDEX links_tail ON links (tail, type, source) WHERE tail IS NOT NULL;
+
+CREATE TABLE names (
+    tail TEXT NOT NULL, memory INTEGER NOT NULL, name TEXT NOT NULL, rank INTEGER NOT NULL,
+    PRIMARY KEY (tail, memory, name)
+) WITHOUT ROWID;
+CREATE INDEX names_memory ON names (memory);
 
 CREATE TABLE touched (
     revision INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (revision, name)
@@ -184,7 +193,6 @@ CREATE INDEX memories_handle ON memories (handle, id);
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
 CREATE INDEX memories_type ON memories (type, shadowed, created);
-CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_statement ON memories (statement);

@@ -296,19 +296,6 @@ def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
     return tuple(sorted(reasons, key=lambda problem: (problem.path, problem.line or 0)))
 
 
-def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str, str], ...]:
-    """Returns each link whose target is not an id or a title here, sorted.
-
-    It has the id of the memory, the target, and the digest of the memory's text.
-    """
-    selected = sql.execute(
-        "SELECT m.id, l.target, m.digest FROM links l CROSS JOIN memories m ON m.key = l.source"
-        " WHERE m.shadowed = 0 AND l.target NOT IN (SELECT id FROM memories)"
-        " AND l.target NOT IN (SELECT title FROM memories WHERE title IS NOT NULL)"
-    )
-    return tuple(sorted({(id, target, from_digest(digest)) for id, target, digest in selected}))
-
-
 # The memories that a query may mean.
 
 UNITS = 200

@@ -17,6 +17,7 @@ from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows, schema
 from mimo.index.schema import HOLDS, from_digest, from_sql, marks, newest_first, portions, to_digest
 from mimo.index.selection import condition
+from mimo.index.targets import named_links, resolved
 from mimo.memory.decay import never_fades
 from mimo.memory.model import Filter, Kind, Record
 
@@ -285,19 +286,22 @@ def shared_links(sql: sqlite3.Connection, ids: Sequence[str]) -> list[tuple[str,
     ).fetchall()
 
 
-def named_by_title(sql: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
-    """Returns the links that should supersede a memory but name its title, which has no effect.
+def superseding_names(sql: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
+    """Returns the links that should supersede a memory but do not name its id, without effect.
 
-    Each has the id of the memory, the title, the id that it should name, and the text's digest.
+    Each has the id of the memory, the name, the id that it should name, and the text's digest.
     """
-    selected = sql.execute(
-        "SELECT s.id, l.target, (SELECT o.id FROM memories o WHERE o.title = l.target"
-        " AND o.shadowed = 0 ORDER BY NOT approved(o.digest), o.id LIMIT 1) AS named, s.digest"
-        " FROM links l CROSS JOIN memories s ON s.key = l.source"
-        " WHERE l.type = 'supersedes' AND s.shadowed = 0 AND named IS NOT NULL"
-        " AND l.target NOT IN (SELECT id FROM memories) ORDER BY s.id, l.target"
-    )
-    return [(id, title, named_id, from_digest(digest)) for id, title, named_id, digest in selected]
+    links = named_links(sql, ["supersedes"])
+    keys = resolved(sql, [link for _, link, _ in links])
+    named = [
+        (source, link.target, keys[link][0], digest)
+        for source, link, digest in links
+        if link in keys
+    ]
+    ids = {
+        key: each.memory.id for key, each in records(sql, [key for _, _, key, _ in named]).items()
+    }
+    return [(source, target, ids[key], digest) for source, target, key, digest in named]
 
 
 def circles(sql: sqlite3.Connection) -> list[tuple[str, ...]]:

@@ -29,7 +29,8 @@ from mimo.index.schema import (
 from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Filter, Memory, Place, Problem, Record, tag_key, topic_key
+from mimo.memory.model import Filter, Link, Memory, Place, Problem, Record, tag_key, topic_key
+from mimo.memory.naming import key_of, tail_of
 
 Batch = tuple[list[Change], list[Document]]
 """Changes, and the documents in them."""
@@ -116,6 +117,7 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
 _MEMORY = f"INSERT INTO memories (key, {COLUMNS}, handle, topic_key, title_tokens, \
 topic_tokens, passages, statement, cites) VALUES ({marks(range(26))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
+_NAME = "INSERT INTO names VALUES (?1, ?2, CASE ?3 WHEN ?1 THEN '' ELSE ?3 END, ?4)"
 _WORDS = "INSERT INTO words (rowid, tokens) VALUES (?, ?)"
 _DELETE_WORDS = "INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)"
 
@@ -218,13 +220,14 @@ class Writer:
         return highest or 0
 
     def _insert(self, documents: Iterable[Document]) -> None:
-        memories, tags, links, units, words = [], [], [], [], []
+        memories, tags, links, names, units, words = [], [], [], [], [], []
         parents: defaultdict[tuple[str | bytes, str], Counter[str]] = defaultdict(Counter)
         for document in documents:
             record, key = document.record, self._next_memory
             self._next_memory += 1
             self._changed.add(key)
             self._ids.add(record.memory.id)
+            self._touched.add(record.memory.id)
             topic = topic_key(record.memory.topic) if record.memory.topic else None
             texts = [unit.tokens for unit in document.units]
             cites = may_cite(document.row[-3], record.memory.title, record.memory.content)
@@ -242,13 +245,8 @@ class Writer:
                 )
             )
             tags += [(key, tag_key(tag)) for tag in record.memory.tags]
-            links_of = [
-                (key, link.to, link.type, link.given, link.confidence)
-                for link in record.memory.links
-            ]
-            links += links_of
-            names = (record.memory.id, record.memory.title, *(link[1] for link in links_of))
-            self._touched.update(name for name in names if name is not None)
+            links += [_link_row(key, link) for link in record.memory.links]
+            names += [(tail_of(name), key, name, rank) for name, rank in document.names.items()]
             heading = document.heading
             for unit, tokens, vector in zip(
                 document.units, texts, document.unit_vectors, strict=True
@@ -265,9 +263,12 @@ class Writer:
                 if record.parent is not None:
                     parents[to_sql(record.place.path), record.parent].update(unit.tokens.split())
             self._count(1, texts, document.passages)
+        linked = (name for link in links for name in (link[1], link[-1]) if name)
+        self._touched.update((*linked, *(row[0] for row in names)))
         self._sql.executemany(_MEMORY, memories)
         self._sql.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", tags)
-        self._sql.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?)", links)
+        self._sql.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?, ?)", links)
+        self._sql.executemany(_NAME, names)
         self._sql.executemany(_UNIT, units)
         self._sql.executemany(_WORDS, words)
         self._sql.executemany(
@@ -306,7 +307,8 @@ class Writer:
             self._counts["words"] -= len(indexed)
             heading = ""
         for table, column in (
-            ("units", "memory"), ("tags", "memory"), ("links", "source"), ("memories", "key"),
+            ("units", "memory"), ("tags", "memory"), ("links", "source"), ("names", "memory"),
+            ("memories", "key"),
         ):  # fmt: skip
             self._sql.execute(f"DELETE FROM {table} WHERE {column} = ?", (key,))
 
@@ -340,14 +342,23 @@ class Writer:
                 self._touched |= self._stored_names(key)
 
     def _stored_names(self, key: int) -> set[str]:
-        """Returns the names in a stored memory: its id, its title and the targets of its links."""
+        """Returns the id of a stored memory, and the tails of its names and of its links."""
         selected = self._sql.execute(
-            "SELECT id FROM memories WHERE key = :key UNION SELECT title FROM memories"
-            " WHERE key = :key AND title IS NOT NULL UNION SELECT target FROM links"
-            " WHERE source = :key",
+            "SELECT id FROM memories WHERE key = :key UNION SELECT tail FROM names"
+            " WHERE memory = :key UNION SELECT target FROM links WHERE source = :key"
+            " UNION SELECT tail FROM links WHERE source = :key AND tail IS NOT NULL",
             {"key": key},
         )
         return {name for (name,) in selected}
+
+
+def _link_row(
+    source: int, link: Link
+) -> tuple[int, str, str, str | None, float | None, str | None]:
+    """Returns the row of `links` for a link, with the tail of its target unless that equals it."""
+    tail = tail_of(key_of(link.to))
+    tail_if_other = tail if tail != link.to else None
+    return source, link.to, link.type, link.given, link.confidence, tail_if_other
 
 
 def purge(sql: sqlite3.Connection) -> None:
@@ -377,7 +388,8 @@ def alike(sql: sqlite3.Connection, memory: Memory) -> Record | None:
 
     Of equally near ones, it is the oldest.
     """
-    draft = document_of(Record(memory=memory, place=Place(path="", line=1, digest="")))
+    place = Place(path=f"/{memory.id}.md", line=1, digest="")
+    draft = document_of(Record(memory=memory, place=place))
     words = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
     condition = f"m.id <> ? AND m.shadowed = 0 AND {CURRENT.format('m')}"
     near = near_duplicates(sql, words, partial(schema.frequency, sql), condition, memory.id)

@@ -236,6 +236,12 @@ class Place:
         return is_elsewhere(self.path)
 
 
+SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
+"""Endings of the names of Markdown files, in lower case."""
+LOG = ".mind/MEMORY.md"
+"""The user's log: many memories, line by line, that mind reads and never writes."""
+
+
 def is_elsewhere(path: str) -> bool:
     """Returns whether a path is that of a document of the project, outside `.mind/`."""
     return not path.startswith(".mind/")

@@ -98,7 +98,7 @@ def store(
     if not private:
         from mimo.memory import codec
 
-        links = dict.fromkeys((*memory.links, *codec.body_links(memory.content, memory.sections)))
+        links = dict.fromkeys((*memory.links, *codec.links_in(memory)))
         check_shared_links(call, links, way="make the new memory private")
     record = _create(call, memory, private=private, path=path, instead=instead)
     report(call, (None, record))
@@ -172,7 +172,7 @@ def store_once(
         with suppress(MindError, UnicodeEncodeError):
             alike = call.index.much_like(normal)
         record = write()
-    if alike is None or any(leads_to(call, link, alike) for link in record.memory.links):
+    if alike is None or any(leads_to(call, record, link, alike) for link in record.memory.links):
         return Stored(record=record)
     name = disclosure.names_of(call, [alike.memory.id])[0]
     notice = f"much like {name}; if they state the same, remove one of them"
@@ -304,7 +304,7 @@ def _edited(call: Call, record: Record, changes: dict[str, Any]) -> Memory:
     if not changes.keys().isdisjoint(("content", "sections", "links")):
         from mimo.memory import codec
 
-        links = (*new.links, *codec.body_links(new.content, new.sections))
+        links = (*new.links, *codec.links_in(new))
         _check_added_links(call, record, links)
     return new
 
@@ -390,7 +390,7 @@ def _faults(call: Call, data: bytes, path: str) -> dict[tuple[str, str], str]:
     elif kind and folder and kind is not folder:
         faults["type", kind] = f"`type` is {kind}, but the folder is that of the type {folder}"
     for link in fields.get("links", ()):
-        if refresh.up_to_date(call).named(link.to) is None:
+        if refresh.up_to_date(call).named(link.to, near=path) is None:
             faults["links", link.to] = f"`links` names `{link.to}`, which is not a memory"
     parsed = parse(data, path=path, modified=_NEVER)
     if not isinstance(parsed, Problem):
@@ -542,11 +542,11 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cleaned))
 
 
-def leads_to(call: Call, link: Link, target: Record) -> bool:
-    """Returns whether a link leads to a memory, by its id or its title."""
+def leads_to(call: Call, source: Record, link: Link, target: Record) -> bool:
+    """Returns whether a link of a memory leads to another one, by its id or a name."""
     if link.to == target.memory.id:
         return True
-    record = call.index.named(link.to)
+    record = call.index.named(link.to, near=source.place.path)
     return record is not None and record.memory.id == target.memory.id
 
 

@@ -16,14 +16,11 @@ from pathlib import Path
 from mimo.data.disk import STORE, Stamp, blake2b
 from mimo.data.files import PRIVATE
 from mimo.frozen import NamedTuple, field, record
+from mimo.memory.model import LOG as LOG
+from mimo.memory.model import SUFFIXES as SUFFIXES
 from mimo.memory.model import Problem
 
-SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
-"""Endings of the names of Markdown files, in lower case."""
-
 _APART = frozenset(("values", "procedures"))
-LOG = ".mind/MEMORY.md"
-"""The user's log: many memories, line by line, that mind reads and never writes."""
 COMMITS = ".git/commits"
 """The path of memories in commit messages, which is not a real file."""
 _CONFIG = ".mind/config.toml"

@@ -302,23 +302,6 @@ def test_problems_have_line_and_reason_until_they_are_fixed(index: Index, change
     assert index.problems() == ()
 
 
-def test_links_are_read_both_ways(index: Index, change_of: Make) -> None:
-    later = JANUARY + timedelta(days=1)
-    index.apply(
-        [
-            change_of("old", title="The old way"),
-            change_of("new", links=(Link(to="old", type="supersedes"), Link(to="nowhere"))),
-            change_of("newer", links=(Link(to="old", type="supersedes"),), created=later),
-            change_of("aside", links=(Link(to="old"), Link(to="The old way"))),
-        ],
-        now_ns=1,
-    )
-
-    assert index.superseded_by(["old", "new"]) == {"old": "newer"}
-    assert [link[:2] for link in index.dangling()] == [("new", "nowhere")]
-    assert index.superseded_by([]) == {}
-
-
 class TestFolding:
     """An ingested file counts as one row of a list."""
 

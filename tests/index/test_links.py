@@ -58,28 +58,6 @@ def test_links_are_followed_both_ways_and_the_nearest_come_first(
     assert not graph.cut
 
 
-@pytest.mark.req("004-53")
-def test_circles_and_links_to_itself_end(index: Index, change_of: Make) -> None:
-    index.apply(
-        [
-            change_of("a", links=(Link(to="b"), Link(to="a"))),
-            change_of("b", links=(Link(to="c"),)),
-            change_of("c", links=(Link(to="a"), Link(to="b"))),
-        ],
-        now_ns=1,
-    )
-
-    graph = walk(index, "a")
-
-    assert placed(graph) == [("a", 0), ("b", 1), ("c", 1)]
-    assert drawn(graph) == [
-        ("a", "relates_to", "b"),
-        ("b", "relates_to", "c"),
-        ("c", "relates_to", "a"),
-        ("c", "relates_to", "b"),
-    ]
-
-
 def test_depth_types_and_number_narrow_what_is_walked(index: Index, change_of: Make) -> None:
     chain = [change_of(f"m{n}", links=(Link(to=f"m{n + 1}", type="follows"),)) for n in range(4)]
     index.apply([*chain, change_of("m4", links=(Link(to="m0", type="refines"),))], now_ns=1)
@@ -107,23 +85,6 @@ def test_missing_targets_are_reported_and_stop_nothing(index: Index, change_of: 
     assert placed(graph) == [("a", 0), ("b", 1)]
     assert graph.missing == ("gone", "unheard of")
     assert walk(index, "unheard of").nodes == ()
-
-
-def test_a_title_leads_where_no_id_does(index: Index, change_of: Make) -> None:
-    index.apply(
-        [
-            change_of("a", title="b"),
-            change_of("b", title="Tea"),
-            change_of("c", title="Tea"),
-            change_of("d", links=(Link(to="Tea"), Link(to="b"), Link(to="b", type="refines"))),
-        ],
-        now_ns=1,
-    )
-
-    assert drawn(walk(index, "d", depth=1)) == [("d", "refines", "b"), ("d", "relates_to", "b")]
-    assert placed(walk(index, "Tea", depth=1)) == [("b", 0), ("d", 1)]
-    assert placed(walk(index, "a")) == [("a", 0)]
-    assert placed(walk(index, "c")) == [("c", 0)]
 
 
 def test_a_memory_that_lost_its_id_to_another_has_no_links(index: Index, change_of: Make) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.index import names
+from mimo.index import names, targets
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.ids import handle_of
@@ -168,9 +168,10 @@ def test_the_target_of_a_link_is_looked_up_not_scanned(three: Index) -> None:
     def plan(sql: sqlite3.Connection) -> list[str]:
         statements: list[str] = []
         sql.set_trace_callback(statements.append)
-        names.named(sql, IDS[0])
+        targets.named(sql, "A name")
         sql.set_trace_callback(None)
-        steps = sql.execute(f"EXPLAIN QUERY PLAN {statements[0]}").fetchall()
-        return [step for *_, step in steps if "USING" in step]
+        plans = [sql.execute(f"EXPLAIN QUERY PLAN {each}").fetchall() for each in statements]
+        return [step for steps in plans for *_, step in steps if "USING" in step]
 
-    assert [step.partition(" (")[2] for step in three.ask(plan)] == ["id=?)", "title=?)"]
+    used = [step.partition(" (")[2] for step in three.ask(plan)]
+    assert used == ["id=? AND shadowed=?)", "tail=?)", "rowid=?)"]

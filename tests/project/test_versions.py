@@ -22,6 +22,7 @@ from mimo.features import ingest, values
 from mimo.features.daemon.process import Loop
 from mimo.features.pitfalls import storage
 from mimo.frozen import NamedTuple
+from mimo.index import schema
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project import projects
@@ -154,7 +155,9 @@ def test_caches_of_a_released_version_are_removed(
     for folder in ("shop/.mind/.index", "home/.mind/memories/.mind/.index"):
         names = {path.name for path in (top / folder).iterdir()} - {".gitignore"}
         names = {name.removesuffix("-wal").removesuffix("-shm") for name in names}
-        assert {KEY.sub("", name) for name in names} == {"index-v17", "vectors-v1"}, folder
+        assert {KEY.sub("", name) for name in names} == {f"index-v{schema.FORMAT}", "vectors-v1"}, (
+            folder
+        )
     assert [path.name for path in cache.glob("edges*")] == [Path(storage.CACHE).name]
 
 

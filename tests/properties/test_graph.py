@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 IDS = ["a", "b", "c", "d", "e", "f"]
 NAMES = [*IDS, "Tea", "Milk", "gone"]
 """What links lead to: ids, titles, and one name that nothing ever has."""
-PATHS = [*(f"{id}.md" for id in IDS), "x/a.md", "x/b.md", "y.md", "z.md"]
+PATHS = [*(f"{id}.py" for id in IDS), "x/a.py", "x/b.py", "y.py", "z.py"]
 TYPES = ["supersedes", "refines"]
 
 memories = st.builds(

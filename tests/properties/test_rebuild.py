@@ -111,7 +111,7 @@ def answers(index: Index) -> dict[str, Any]:
         "lists": [index.records(f, sort=sort) for f in filters for sort in Sort],
         "counts": [index.count(f) for f in filters],
         "ids": [index.get(id) for id in IDS],
-        "links": (index.superseded_by(IDS), index.dangling()),
+        "links": (index.superseded_by(IDS), index.loose_links()),
         "totals": (stats.memories, stats.units, len(index._vectors.known(names)), stats.files),
         "doubles": doubles.near_duplicates(index, 3),
         "alike": [index.much_like(record.memory) for record in index.records(Filter())],

@@ -24,6 +24,7 @@ from mimo.api import (
     document,
     foreign,
     ids,
+    naming,
     read_document,
     replace,
 )
@@ -69,12 +70,7 @@ class Note(NamedTuple):
     @property
     def stem(self) -> str:
         """Returns the name of the file without folders and `.md`."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def path(self) -> str:
-        """Returns the path in the source without `.md`."""
-        return re.sub(r"\.(md|markdown)$", "", self.name, flags=re.I)
+        return naming.stem_of(self.name)
 
 
 def read(source: Source, name: str) -> Note:
@@ -142,8 +138,8 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     if note.problem:
         return Draft(key=key, group=group, skipped=note.problem)
     header = dict(note.header)
-    used = {"title", "tags", "tag", "aliases", "alias", "id", "source", *_CREATED}
-    aliases = foreign.tags(header.get("aliases"), header.get("alias"))
+    used = {"title", "tags", "tag", *naming.ALIASES, "id", "source", *_CREATED}
+    aliases = foreign.tags(naming.aliases(header, note.body))
     created = first_moment(header, _CREATED) or first_moment(header, _CHANGED)
     raw_title = header.get("title")
     is_text = isinstance(raw_title, str | int | float)
@@ -161,15 +157,17 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     if aliases:
         properties["aliases"] = list(aliases)
     extra, prose = foreign.divided(properties, prefix)
+    title = name or document.title(note.body) or naming.words_of(note.name)
     return Draft(
         key=key,
         group=group,
         type=kind,
         content=foreign.joined(fields.pop("content", note.body), *prose),
         created=created,
-        title=name or document.title(note.body) or note.stem,
+        title=title,
         tags=foreign.tags(header.get("tags"), header.get("tag"), list(fields.pop("more_tags", ()))),
-        names=(note.path, note.stem, name or note.stem, *aliases, *fields.pop("names", ())),
+        names=(title, *aliases, *fields.pop("names", ())),
+        path=note.name,
         links=(*fields.pop("links", ()), *file_links(source, note)),
         extra=extra | fields.pop("more", {}),
         private=fields.pop("private", False) or is_private(source, note),

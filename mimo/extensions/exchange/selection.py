@@ -92,14 +92,14 @@ class _Reader:
         self.hidden = selection.hidden
         self.shared = not selection.included.private
         self.chosen = {standing.id for standing in selection.chosen}
-        self._targets: dict[str, tuple[str, Target | None]] = {}
+        self._targets: dict[tuple[str, str], tuple[str, Target | None]] = {}
 
     def read(self, standings: Sequence[survey.Standing]) -> Iterator[Exported]:
         ids = [standing.id for standing in standings]
         records = {record.memory.id: record for record in self.index.among(ids, Filter())}
         newer = self.index.newer(ids, shared=self.shared)
         present = [standing for standing in standings if standing.id in records]
-        pairs = [(self._shown(records[standing.id].memory), standing.path) for standing in present]
+        pairs = [(self._shown(records[standing.id]), standing.path) for standing in present]
         for standing, (memory, path) in zip(present, redacted(pairs).value, strict=True):
             successors = newer[standing.id].superseded_by
             yield Exported(
@@ -109,31 +109,34 @@ class _Reader:
                 path=path,
                 successor=next((id for id in successors if id in self.chosen), None),
                 is_past=bool(successors),
-                targets=self._named(memory.links),
+                targets=self._named(memory.links, path),
             )
 
-    def _shown(self, memory: Memory) -> Memory:
+    def _shown(self, record: Record) -> Memory:
         """Returns a memory without links to memories that the export must not name.
 
         An id contains words of the topic or the title. A link to no memory stays.
         """
+        memory, path = record.memory, record.place.path
         if not self.hidden or not memory.links:
             return memory
-        links = tuple(link for link in memory.links if self._target(link.to)[0] not in self.hidden)
+        links = tuple(
+            link for link in memory.links if self._target(link.to, path)[0] not in self.hidden
+        )
         return replace(memory, links=links)
 
-    def _named(self, links: Sequence[Link]) -> dict[str, Target]:
-        targets = ((link.to, self._target(link.to)[1]) for link in links)
+    def _named(self, links: Sequence[Link], path: str) -> dict[str, Target]:
+        targets = ((link.to, self._target(link.to, path)[1]) for link in links)
         return {to: target for to, target in targets if target is not None}
 
-    def _target(self, to: str) -> tuple[str, Target | None]:
-        """Returns the id of the memory that a link names, and the memory if it is exported."""
-        if to not in self._targets:
-            record: Record | None = self.index.named(to, shared=self.shared)
+    def _target(self, to: str, path: str) -> tuple[str, Target | None]:
+        """Returns the id of the memory that a link in a file names, and it if it is exported."""
+        if (to, path) not in self._targets:
+            record: Record | None = self.index.named(to, near=path, shared=self.shared)
             id = record.memory.id if record else ""
             target = None
             if record and id in self.chosen:
                 title = redacted(record.memory.heading).value
                 target = Target(id, record.memory.type, title)
-            self._targets[to] = id, target
-        return self._targets[to]
+            self._targets[to, path] = id, target
+        return self._targets[to, path]

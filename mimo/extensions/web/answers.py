@@ -23,6 +23,7 @@ from mimo.api import (
     Filter,
     Invalid,
     Kind,
+    Link,
     Needs,
     NotFound,
     Omitted,
@@ -304,7 +305,7 @@ def page(call: Call, id: rows.Id) -> Page:
         for edge in around.edges
         if edge.target == own_id and edge.source != own_id
     ]
-    outgoing = [_outgoing(call, link.to, link.type, by_id) for link in record.memory.links]
+    outgoing = [_outgoing(call, record, link, by_id) for link in record.memory.links]
     return _page(
         memories[0],
         by_id[own_id],
@@ -438,13 +439,13 @@ def _outline(call: Call, parts: Sequence[Record]) -> Page:
 
 
 def _outgoing(
-    call: Call, target: str, type: str, by_id: dict[str, Row], *, shared: bool = False
+    call: Call, source: Record, link: Link, by_id: dict[str, Row], *, shared: bool = False
 ) -> Neighbour:
-    if target in by_id:
-        return Neighbour(id=target, type=type, incoming=False, memory=by_id[target])
-    record = call.index.named(target, shared=shared)
-    row = by_id.get(record.memory.id) if record else None
-    return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
+    row = by_id.get(link.to)
+    if row is None:
+        record = call.index.named(link.to, near=source.place.path, shared=shared)
+        row = by_id.get(record.memory.id) if record else None
+    return Neighbour(id=row.id if row else link.to, type=link.type, incoming=False, memory=row)
 
 
 def _links_within(
@@ -455,8 +456,8 @@ def _links_within(
     An id contains words of the topic or the title. A link to no memory stays.
     """
     for link in record.memory.links:
-        neighbour = _outgoing(call, link.to, link.type, by_id, shared=shared)
-        if neighbour.memory or call.index.named(link.to) is None:
+        neighbour = _outgoing(call, record, link, by_id, shared=shared)
+        if neighbour.memory or call.index.named(link.to, near=record.place.path) is None:
             yield neighbour
 
 

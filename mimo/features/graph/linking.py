@@ -107,7 +107,8 @@ def link(
             )
         source, target, new = second, start, replace(new, to=start.memory.id)
     exists = any(
-        saving.leads_to(call, old, target) and (old.type, old.given) == (new.type, new.given)
+        saving.leads_to(call, source, old, target)
+        and (old.type, old.given) == (new.type, new.given)
         for old in source.memory.links
     )
     if not exists:
@@ -130,7 +131,7 @@ def _unlinked(call: Call, start: Record, second: Record, type: str | None) -> Li
         links = [
             old
             for old in source.memory.links
-            if saving.leads_to(call, old, target) and link_type in (None, old.type)
+            if saving.leads_to(call, source, old, target) and link_type in (None, old.type)
         ]
         if any(old not in header_links(source.memory) for old in links):
             to, of = disclosure.names_of(call, [target.memory.id, source.memory.id])

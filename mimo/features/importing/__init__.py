@@ -420,7 +420,7 @@ def _names(row: Row, hidden: Container[str]) -> bool:
     memory = row.item.memory
     if memory is None:
         return False
-    links = (*memory.links, *codec.body_links(memory.content, memory.sections))
+    links = (*memory.links, *codec.links_in(memory))
     return any(link.to in hidden for link in links)
 
 

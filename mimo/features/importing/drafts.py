@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from itertools import chain, count, takewhile
-from operator import itemgetter
+from itertools import chain, count, repeat, takewhile
 from pathlib import Path
 from typing import Any
 
 from mimo.features.importing import foreign
 from mimo.features.importing.surroundings import Surroundings
 from mimo.frozen import field, frozen, replace
-from mimo.memory import ids
+from mimo.memory import ids, naming
 from mimo.memory.codec.document import MAX_FILE_BYTES, decode, prose_lines, trim
 from mimo.memory.model import Kind, Link, Memory, Section
 from mimo.text.clean import storable
@@ -83,7 +81,9 @@ class Draft:
     sections: Mapping[Section, str] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
     names: tuple[str, ...] = ()
-    """Other names by which links mean it, the surest first: the file's name, title, aliases."""
+    """Other names by which links mean it, the surest first: its title, aliases."""
+    path: str = ""
+    """The path in the source of a file that is a note of that name."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     private: bool = False
     project: str | None = None
@@ -144,13 +144,12 @@ def resolved(
         source: existing[source].id if source in existing else _new_id(draft, source)
         for source, draft in sources.items()
     }
-    names = _names(sources, taken)
     unshared = {
         taken[source]
         for source, draft in sources.items()
         if private or draft.private or taken[source] in hidden
     }
-    shared_names = {name: id for name, id in names.items() if id not in unshared}
+    names, shared_names = _names(sources, taken, ()), _names(sources, taken, unshared)
     used: set[str] = set()
     items, counts = [], Counter[str]()
     for source, draft in sources.items():
@@ -197,27 +196,31 @@ def _has_text(memory: Memory | None, draft: Draft) -> bool:
     return memory is not None and memory.content == trim(draft.content or draft.title or "")
 
 
-def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, str]:
-    """Returns the id for each name that a link may use. A key is surer than any other name."""
-    pairs = [(source, draft) for source, draft in sources.items() if not draft.skipped]
-    keys = [(draft.key, taken[source]) for source, draft in pairs]
-    ranked = [
-        (rank, name, taken[source])
-        for source, draft in pairs
-        for rank, name in enumerate(draft.names)
-    ]
-    aliases = [(name, id) for _, name, id in sorted(ranked, key=itemgetter(0))]
-    names: dict[str, str] = {}
-    for name, id in (*keys, *aliases):
-        names.setdefault(_folded(name), id)
-    return names
+def _names(
+    sources: Mapping[str, Draft], taken: Mapping[str, str], hidden: Container[str]
+) -> naming.Names:
+    """Returns the ids of drafts, without hidden ones, by the names that links may use."""
+    named: list[naming.Named] = []
+    for source, draft in sources.items():
+        id, path = taken[source], draft.path
+        if not draft.skipped and id not in hidden:
+            ranks = chain((naming.Rank.TITLE,), repeat(naming.Rank.ALIAS))
+            names = [(naming.Rank.ID, draft.key), *zip(ranks, draft.names, strict=False)]
+            names += [(naming.Rank.FILE, path)] if path else []
+            named += [naming.Named(rank, naming.key_of(name), id, path) for rank, name in names]
+    return naming.Names(named)
+
+
+def _meant(names: naming.Names, target: str, draft: Draft) -> str | None:
+    """Returns the id that a link of a draft means; None if it means no draft."""
+    return next(iter(names.meant(target, draft.path)), None)
 
 
 def _item(
     source: str,
     draft: Draft,
     id: str,
-    names: Mapping[str, str],
+    names: naming.Names,
     counts: Counter[str],
     now: datetime,
 ) -> Item:
@@ -228,16 +231,16 @@ def _item(
     if draft.whole:
         counts["links"] += len(draft.whole.links)
         return replace(item, memory=draft.whole)
-    content = _with_ids(draft.content, names, counts)
+    content = _with_ids(draft, draft.content, names, counts)
     sections = {
-        name: _with_ids(body, names, counts) for name, body in draft.sections.items() if body
+        name: _with_ids(draft, body, names, counts) for name, body in draft.sections.items() if body
     }
     if not (content.strip() or sections or draft.title):
         return replace(item, skipped="it is empty")
     links: list[Link] = []
     unknown: list[str] = []
     for link in draft.links:
-        to = names.get(_folded(link.to))
+        to = _meant(names, link.to, draft)
         if to is None and f"[[{link.to}" not in draft.content:
             unknown.append(f"{link.type} {link.to}")
         elif to and to != id:
@@ -279,16 +282,19 @@ def _new_id(draft: Draft, source: str) -> str:
     return "_".join(part for part in (draft.type.value, words, digest) if part)
 
 
-def _with_ids(content: str, names: Mapping[str, str], counts: Counter[str]) -> str:
+def _with_ids(draft: Draft, content: str, names: naming.Names, counts: Counter[str]) -> str:
     """Returns Markdown in which `[[Title]]` of another draft names the id of its memory."""
     if "[[" not in content:
         return content
 
     def replaced(match: re.Match[str]) -> str:
         target, anchor, label = match["target"], match["anchor"] or "", match["shown"]
+        if target and label and is_swapped:
+            label, (target, mark, anchor) = target, label.partition("#")
+            target, anchor = naming.without_vault(target), mark + anchor
         if target is None or not target.strip():
             return match[0]
-        id = names.get(_folded(target))
+        id = _meant(names, target, draft)
         if id is None:
             counts["unresolved"] += not match["embed"]
             return match[0]
@@ -296,7 +302,7 @@ def _with_ids(content: str, names: Mapping[str, str], counts: Counter[str]) -> s
         bar = "\\|" if in_table else "|"
         return f"{match['embed']}[[{id}{anchor}{bar}{label or target.strip() + anchor}]]"
 
-    lines = content.split("\n")
+    lines, is_swapped = content.split("\n"), naming.OF_DENDRON.issubset(draft.extra)
     in_table = False
     for number, line in list(prose_lines(lines)):
         following = lines[number + 1] if number + 1 < len(lines) else ""
@@ -314,12 +320,6 @@ _WIKILINK = re.compile(
 _DELIMITERS = re.compile(r"[ \t>]*\|?(?:[ \t]*+:?-++:?[ \t]*+\|?)++\r?")
 """The second line of a table. In its rows, a bar in a link has a backslash before it."""
 _MOST_UNKNOWN = 20
-
-
-def _folded(name: str) -> str:
-    """Returns the form of a name in which links and names are compared."""
-    name = unicodedata.normalize("NFC", " ".join(name.split())).casefold()
-    return name.removeprefix("./").strip("/").removesuffix(".md")
 
 
 def _one_line(content: str) -> str:

@@ -9,7 +9,7 @@ from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
-from mimo.memory.model import Filter, Record, Sort
+from mimo.memory.model import Filter, Link, Record, Sort
 from mimo.operations.rows import (
     NONE_PASSES,
     At,
@@ -150,7 +150,7 @@ def show(
     return facts(call, [record], MemoryDetails)[0].row(
         MemoryDetails,
         status=memory.status,
-        links=tuple(_link(call, link.to, link.type) for link in memory.links),
+        links=tuple(dict.fromkeys(_link(call, link, record.place.path) for link in memory.links)),
         private=record.place.private or call.mind.is_users,
         digest=digest,
         others=(lookup.texts_beside(call, record) or None) if digest else None,
@@ -163,11 +163,13 @@ def _to_approve(call: Call, record: Record) -> str | None:
     return record.place.digest if is_open else None
 
 
-def _link(call: Call, to: str, kind: str) -> LinkRow:
-    record = call.index.named(to)
+def _link(call: Call, link: Link, path: str) -> LinkRow:
+    """Returns a link of the memory in a file, with the memory that it leads to."""
+    record = call.index.named(link.to, near=path)
     if record is None:
-        return LinkRow(to=to, type=kind, title=None)
-    return LinkRow(to=to, type=kind, title=record.memory.heading, trust=untrusted(call, record))
+        return LinkRow(to=link.to, type=link.type, title=None)
+    id, trust = record.memory.id, untrusted(call, record)
+    return LinkRow(to=id, type=link.type, title=record.memory.heading, trust=trust)
 
 
 def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:

@@ -449,7 +449,11 @@ def _contradictions(call: Call) -> Iterator[Item]:
     pairs: dict[frozenset[str], tuple[Record, Record]] = {}
     for record in call.index.ask(survey.contradicting):
         for link in record.memory.links:
-            rival = call.index.named(link.to) if link.type == Relation.CONTRADICTS else None
+            rival = (
+                call.index.named(link.to, near=record.place.path)
+                if link.type == Relation.CONTRADICTS
+                else None
+            )
             if rival and rival.memory.id != record.memory.id:
                 pairs.setdefault(frozenset((record.memory.id, rival.memory.id)), (record, rival))
     newer = call.index.superseded_by(list({id for pair in pairs for id in pair}))
@@ -520,7 +524,9 @@ def _doubles(call: Call) -> Iterator[Item]:
         seen.add(pair)
         ends = ((record, twin), (twin, record))
         if not any(
-            saving.leads_to(call, link, end) for start, end in ends for link in start.memory.links
+            saving.leads_to(call, start, link, end)
+            for start, end in ends
+            for link in start.memory.links
         ):
             yield _between(Waiting.DOUBLE, (record, twin), "the two memories are near-duplicates")
 

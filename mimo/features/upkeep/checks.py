@@ -1,6 +1,7 @@
 """`mind doctor`: the checks of a memory and its settings, and repairs without a decision."""
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
@@ -22,6 +23,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import FILE, Operation
 from mimo.index import survey
 from mimo.index.embedding import open_encoder
+from mimo.index.targets import Loose
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
 from mimo.operations import asking, disclosure, freshness, refresh, sharing, syncing
@@ -31,7 +33,7 @@ from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
 
 _MOST_NAMED = 20
-"""The number of dangling links, and of headers with unusable values, that are listed."""
+"""The number of missing targets, and of headers with unusable values, that are listed."""
 
 
 class Verdict(StrEnum):
@@ -340,22 +342,14 @@ def _sources(call: Call) -> Iterator[Check]:
 
 
 def _links(call: Call) -> Iterator[Check]:
-    dangling = call.index.dangling()
-    if len(dangling) > _MOST_NAMED:
-        message = f"{len(dangling):,} links lead nowhere; the first {_MOST_NAMED} follow"
-        yield _warning("links", message)
-    for source, target, digest in dangling[:_MOST_NAMED]:
-        message = f"{source} links to `{target}`, which is missing"
-        if not disclosure.may_quote(call, digest):
-            message = f"{handle_of(source)} is not approved, and links to a missing memory"
-        hint = "git may still have it: `git log --all -- .mind`"
-        yield _warning("links", message, hint)
-    by_title = call.index.ask(survey.named_by_title)[:_MOST_NAMED]
-    for source, title, target_id, digest in by_title:
-        message = f"{source} supersedes `{title}` by its title, which has no effect"
+    loose = call.index.loose_links()
+    yield from _loose(call, loose)
+    by_name = call.index.ask(survey.superseding_names)[:_MOST_NAMED]
+    for source, name, target_id, digest in by_name:
+        message = f"{source} supersedes `{name}` by its name, which has no effect"
         hint = f"write the id in its file: `to: {target_id}`"
         if not disclosure.may_quote(call, digest):
-            message = f"{handle_of(source)} supersedes a title, which has no effect"
+            message = f"{handle_of(source)} supersedes a name, which has no effect"
             hint = "write an id in its file"
         yield _warning("links", message, hint)
     circles = call.index.ask(survey.circles)[:_MOST_NAMED]
@@ -366,8 +360,33 @@ def _links(call: Call) -> Iterator[Check]:
         message = f"{', '.join(names)} supersede each other, so none of them is current"
         hint = Hint(Command("link", second, start, type="supersedes", remove=True), " ends it")
         yield _warning("links", message, hint)
-    if not (dangling or by_title or circles):
+    if not (loose or by_name or circles):
         yield _ok("links", "every link leads to a memory")
+
+
+def _loose(call: Call, links: Sequence[Loose]) -> Iterator[Check]:
+    """Yields a check for each missing target, and for each that several memories are named."""
+    sources: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for link in links:
+        is_quoted = disclosure.may_quote(call, link.digest)
+        key = (link.target, link.rivals) if is_quoted else ("", ("",) if link.rivals else ())
+        sources[key].append(link.source if is_quoted else handle_of(link.source))
+    if len(sources) > _MOST_NAMED:
+        message = f"{len(sources):,} targets of links are not clear; the first {_MOST_NAMED} follow"
+        yield _warning("links", message)
+    groups = sorted(sources.items(), key=lambda group: (bool(group[0][1]), -len(group[1]), group))
+    for (target, rivals), ids in groups[:_MOST_NAMED]:
+        linking = f"{count(len(ids), 'link')} ({_list_paths(ids)})"
+        hint = "git may still have it: `git log --all -- .mind`"
+        message = f"`{target}` is missing: {linking}"
+        if rivals:
+            hint = "write an id, or more of the path, in the links"
+            names = rivals if call.agent is None else disclosure.names_of(call, rivals)
+            message = f"`{target}` names {_list_paths(names)}: {linking}"
+        if not target:
+            state = "ambiguous" if rivals else "missing"
+            message = f"texts that are not approved have links to {state} memories: {linking}"
+        yield _warning("links", message, hint)
 
 
 def _server(call: Call) -> Iterator[Check]:

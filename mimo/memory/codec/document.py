@@ -10,6 +10,7 @@ from typing import Literal
 
 from mimo.frozen import field, frozen
 from mimo.memory.model import Section, Version
+from mimo.memory.naming import VAULT, properties, without_vault
 
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file that is read as a memory."""
@@ -298,7 +299,8 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]++([^\r]*))?\r?")
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*\r?")
 _REFERENCE = re.compile(
     # In a table, the bar has a backslash before it.
-    r"(?<!!)\[\[([^\s\[\]|#^][^\[\]|#^\r]*?)(?:[#^][^\[\]|]*)?(?:\\?\|[^\[\]]*)?\]\]"
+    r"(?<!!)\[\[([^\s\[\]|#^][^\[\]|#^\r]*?)(?:[#^][^\[\]|]*)?"
+    r"(?:\\?\|([^\[\]#^]*)[^\[\]]*)?\]\]"
 )
 
 
@@ -356,8 +358,11 @@ def without_comments(line: str) -> str:
 def title(content: str) -> str | None:
     """Returns the text of the first heading of level 1, or else of a heading that opens `content`.
 
-    A lower heading after other text is the title of a part, not of the whole.
+    A lower heading after other text is the title of a part, not of the whole. Logseq's property
+    `title::` takes precedence.
     """
+    if "::" in content and (title := properties(content).get("title")):
+        return title
     lines = content.split("\n")
     opening = None
     for position, (number, line) in enumerate(prose_lines(lines)):
@@ -369,15 +374,21 @@ def title(content: str) -> str | None:
     return opening
 
 
-def references(text: str) -> tuple[str, ...]:
-    """Returns the targets of all `[[target]]` and `[[target|alias]]` outside code, each once."""
+def references(text: str, *, is_swapped: bool = False) -> tuple[str, ...]:
+    """Returns the targets of all `[[target]]` and `[[target|label]]` outside code, each once.
+
+    With `is_swapped`, as in Dendron, of all `[[label|target]]`.
+    """
     if "[[" not in text:
         return ()
     targets: dict[str, None] = {}
     for _, line in prose_lines(text.split("\n")):
-        if "[[" in line:
-            hits = _REFERENCE.finditer(_without_code(line))
-            targets.update((hit[1].strip(), None) for hit in hits)
+        for hit in _REFERENCE.finditer(_without_code(line)) if "[[" in line else ():
+            target, label = hit[1].strip(), (hit[2] or "").strip()
+            if label and (is_swapped or label.startswith(VAULT)):
+                target = label
+            targets[without_vault(target)] = None
+    targets.pop("", None)
     return tuple(targets)
 
 

@@ -7,14 +7,14 @@ among the unknown keys, so that nothing is lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen, replace
-from mimo.memory import ids
+from mimo.memory import ids, naming
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     BLANK,
@@ -74,7 +74,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
     if "type" not in understood:
         understood["type"] = ids.folder_kind(path) or Kind.FACT
     if "title" not in understood:
-        understood["title"] = title(content)
+        understood["title"] = title(content) or (None if in_store(path) else file_title(path))
     if "created" not in understood:
         understood["created"] = modified.astimezone(UTC)
     memory = Memory(
@@ -82,7 +82,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
         content=content,
         sections=sections,
         competing=layout.versions,
-        links=tuple(dict.fromkeys([*links, *body_links(content, sections)])),
+        links=tuple(dict.fromkeys([*links, *body_links(content, sections, extra)])),
         extra=extra,
     )
     return Parsed(memory=memory, line=document.body_line + layout.content.start, owned=owned)
@@ -172,7 +172,9 @@ def normal(memory: Memory) -> Memory:
         status=clean_text(memory.status),
         by=clean_text(memory.by),
         created=memory.created.astimezone(UTC),
-        links=tuple(dict.fromkeys([*header_links(memory), *body_links(content, sections)])),
+        links=tuple(
+            dict.fromkeys([*header_links(memory), *body_links(content, sections, memory.extra)])
+        ),
     )
     # A key with a value of no meaning is replaced by the field of the same name.
     fields = written(cleaned, header_links(cleaned))
@@ -182,15 +184,28 @@ def normal(memory: Memory) -> Memory:
 
 def header_links(memory: Memory) -> tuple[Link, ...]:
     """Returns the links that are not in the text."""
-    in_body = set(body_links(memory.content, memory.sections))
+    in_body = set(links_in(memory))
     return tuple(link for link in memory.links if link not in in_body)
 
 
-def body_links(content: str, sections: Mapping[Section, str]) -> tuple[Link, ...]:
-    """Returns the links from `[[target]]` in the text, all of type `relates_to`."""
+def links_in(memory: Memory) -> tuple[Link, ...]:
+    """Returns the links from `[[target]]` in the text of a memory, all of type `relates_to`."""
+    return body_links(memory.content, memory.sections, memory.extra)
+
+
+def body_links(
+    content: str, sections: Mapping[Section, str], header: Collection[str] = ()
+) -> tuple[Link, ...]:
+    """Returns the links in texts below a header with these keys, which may be Dendron's."""
     texts = [content, *(sections[name] for name in Section if name in sections)]
-    targets = dict.fromkeys(target for text in texts for target in references(text))
-    return tuple(Link(to=target) for target in targets)
+    is_swapped = naming.OF_DENDRON.issubset(header)
+    targets = (target for text in texts for target in references(text, is_swapped=is_swapped))
+    return tuple(Link(to=target) for target in dict.fromkeys(targets))
+
+
+def file_title(path: str) -> str | None:
+    """Returns the title of a document outside `.mind/` that has none in its text."""
+    return clean_title(naming.words_of(path))
 
 
 def is_owned(understood: Mapping[str, Any], path: str) -> bool:

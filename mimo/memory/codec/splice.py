@@ -25,11 +25,12 @@ from mimo.memory.codec.document import (
 )
 from mimo.memory.codec.file import (
     KEYS,
-    body_links,
     clean_title,
     encoded,
+    file_title,
     in_store,
     is_owned,
+    links_in,
     normal,
     parse,
     read_document,
@@ -56,7 +57,7 @@ def splice(original: bytes, previous: Memory, after: Memory, *, path: str) -> by
     except Unreadable as error:
         raise Invalid(f"`{path}` can't be read: {error.reason}", hint="repair it by hand") from None
     understood, _ = understand(header)
-    changes = _changes(previous, after, header, understood)
+    changes = _changes(previous, after, header, understood, path)
     owned = is_owned(understood, path)
     body = _body(document, previous, after, owned=owned, competing=in_store(path))
     data = _joined(document, changes, body)
@@ -93,7 +94,11 @@ def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
 
 
 def _changes(
-    previous: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
+    previous: Memory,
+    after: Memory,
+    header: Mapping[str, Any],
+    understood: Mapping[str, Any],
+    path: str,
 ) -> dict[str, Any]:
     """Returns the header keys to set, or to remove for the value `GONE`, in writing order."""
     explicit = understood.get("links", ())
@@ -102,7 +107,9 @@ def _changes(
     new = written(target, _explicit_links(target, explicit))
     old["title"] = understood.get("title", GONE)
     if clean_title(after.title) is None or (
-        old["title"] is GONE and target.title == title(target.content)
+        old["title"] is GONE
+        and target.title
+        == (title(target.content) or (None if in_store(path) else file_title(path)))
     ):
         new["title"] = GONE
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
@@ -120,7 +127,7 @@ def _changes(
 
 def _explicit_links(memory: Memory, explicit: Sequence[Link]) -> Sequence[Link]:
     """Returns the links for the header; existing ones keep their places."""
-    in_body = set(body_links(memory.content, memory.sections))
+    in_body = set(links_in(memory))
     listed, link_set = set(explicit), set(memory.links)
     new_links = [link for link in memory.links if link not in in_body or link in listed]
     joined = [link for link in explicit if link in link_set]

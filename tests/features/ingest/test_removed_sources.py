@@ -37,4 +37,4 @@ def test_no_other_file_changes(call, taken):
     removing.remove_source(call, lookup.source(call, taken.source_id))
 
     assert lookup.one(call, other.memory.id).place.digest == other.place.digest
-    assert [link[:2] for link in call.mind.index.dangling()] == [(other.memory.id, taken.ids[0])]
+    assert [link[:2] for link in call.mind.index.loose_links()] == [(other.memory.id, taken.ids[0])]

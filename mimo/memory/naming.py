@@ -1,0 +1,184 @@
+"""The names of a memory: of its file, its title and its aliases, and which memory a link means.
+
+These rules hold for files that are read in place, for imported files and for links.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from itertools import chain
+
+from mimo.frozen import NamedTuple
+from mimo.memory.model import LOG, SUFFIXES, Record
+from mimo.text.clean import compiled, storable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_ENDING = rf"(?i)(?:{'|'.join(map(re.escape, SUFFIXES))})$"
+
+ALIASES = ("aliases", "alias")
+"""The keys of a header, or of Logseq's properties, with other names of a note."""
+
+VAULT = "dendron://"
+"""The start of a target that names a vault of Dendron."""
+OF_DENDRON = frozenset(("desc", "updated"))
+"""Keys that the header of each note of Dendron has, whose links are `[[label|target]]`."""
+_SEARCHED = ("keywords", "summary", "description", "desc")
+"""The keys whose words are searched as those of a title are."""
+
+_MOST_SEARCHED = 1_000
+"""The number of characters of these values that are searched."""
+
+_PROPERTY = r"(?:- |  )?([A-Za-z][\w-]*)::(?:[ \t]+(.{0,9999}))?"
+
+
+class Rank(IntEnum):
+    """The kinds of a name; a surer one takes precedence."""
+
+    ID = 0
+    FILE = 1
+    TITLE = 2
+    ALIAS = 3
+
+
+class Named(NamedTuple):
+    """A memory by one of its names."""
+
+    rank: int
+    name: str
+    """The key of the name; that of a file is its path."""
+    memory: Any
+    path: str = ""
+    """The path of its file."""
+    is_approved: bool = True
+
+
+class Names:
+    """Memories by their names."""
+
+    def __init__(self, named: Iterable[Named]) -> None:
+        """Takes the names, in the order that decides between equally near memories."""
+        self._by_tail: defaultdict[str, list[Named]] = defaultdict(list)
+        for each in named:
+            self._by_tail[tail_of(each.name)].append(each)
+
+    def meant(self, target: str, near: str = "") -> list[Any]:
+        """Returns the memories that a link in the file `near` means: one, unless several tie.
+
+        Approved ones take precedence, then ids, names of files, titles and aliases; of several with
+        one name, the nearest file.
+        """
+        name = key_of(target)
+        fitting = [
+            (not each.is_approved, each.rank, _steps(near, each.path), each.memory)
+            for each in self._by_tail.get(tail_of(name), ())
+            if each.name == name or (each.rank == Rank.FILE and each.name.endswith(f"/{name}"))
+        ]
+        best = min([order for *order, _ in fitting], default=[])
+        return list(dict.fromkeys(memory for *order, memory in fitting if order == best))
+
+
+def _steps(start: str, end: str) -> int:
+    """Returns the number of steps from the folder of a file to that of another file."""
+    up, down = start.split("/")[:-1], end.split("/")[:-1]
+    while up and down and up[0] == down[0]:
+        del up[0], down[0]
+    return len(up) + len(down)
+
+
+def key_of(name: str) -> str:
+    """Returns the form of a name, a path or a target of a link in which they are compared.
+
+    Logseq writes the slash of a name as `___` or `%2F` in the name of its file.
+    """
+    plain = " ".join(_decoded(name).split())
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFC", plain)
+    plain = plain.casefold()
+    if "." in plain:
+        plain = compiled(_ENDING).sub("", re.sub(r"^(?:\.{1,2}/)+", "", plain))
+    return plain.strip("/")
+
+
+def tail_of(key: str) -> str:
+    """Returns the last part of a key, which all names share that a link with it can mean."""
+    return key.rpartition("/")[2]
+
+
+def without_vault(target: str) -> str:
+    """Returns a target without the vault of Dendron before it, as in `dendron://vault/note`."""
+    return target.removeprefix(VAULT).partition("/")[2] if target.startswith(VAULT) else target
+
+
+def stem_of(path: str) -> str:
+    """Returns the name of a file without folders and `.md`."""
+    return compiled(_ENDING).sub("", path.rpartition("/")[2])
+
+
+def words_of(path: str) -> str:
+    """Returns the words of the name of a file: its title if it has no other."""
+    stem = _decoded(stem_of(path))
+    # A hyphen between digits belongs to a date.
+    return stem if " " in stem else re.sub(r"(?<!\d)[-_]+|[-_]+(?!\d)", " ", stem).strip() or stem
+
+
+def _decoded(name: str) -> str:
+    if "%" in name:
+        from urllib.parse import unquote
+
+        name = unquote(name)
+    return (name if name.isascii() else storable(name)).replace("___", "/")
+
+
+def properties(content: str) -> dict[str, str]:
+    """Returns Logseq's properties of a page: the lines `key:: value` that a text begins with."""
+    values: dict[str, str] = {}
+    if "::" in content:
+        for line in content.split("\n", 40):
+            if not (match := compiled(_PROPERTY).fullmatch(line.rstrip())):
+                break
+            values[match[1].lower()] = match[2] or ""
+    return values
+
+
+def aliases(header: Mapping[str, Any], content: str) -> list[str]:
+    """Returns the other names of a note, in its header or in Logseq's properties."""
+    values = (*map(header.get, ALIASES), *map(properties(content).get, ALIASES))
+    return list(dict.fromkeys(chain.from_iterable(map(_listed, values))))
+
+
+def _listed(value: Any) -> Iterator[str]:
+    """Yields the texts in a list, or in a text with commas."""
+    items = re.split(r"[,\n]", value) if isinstance(value, str) else value
+    for item in items if isinstance(items, list) else [items]:
+        text = str(item) if isinstance(item, str | int | float) else ""
+        if text := re.sub(r"[\[\]{}\"]+", " ", text).strip().lstrip("#@").strip():
+            yield text
+
+
+def of_record(record: Record) -> tuple[dict[str, Rank], str]:
+    """Returns the names by which links mean a memory, besides its id, and its words as a text.
+
+    Of these words, which are searched as those of its title are, the title's are left out.
+    """
+    memory, path = record.memory, record.place.path
+    names: dict[str, Rank] = {}
+    words: list[str] = []
+    is_note = path.lower().endswith(SUFFIXES) and path != LOG and record.parent is None
+    # Mind names a file for the id.
+    if is_note and not (record.place.owned and stem_of(path) == memory.id):
+        names[key_of(path)] = Rank.FILE
+        words.append(words_of(path))
+    alias_names = aliases(memory.extra, memory.content)
+    titles = [(memory.title, Rank.TITLE)] if memory.title else []
+    for name, rank in (*titles, *((alias, Rank.ALIAS) for alias in alias_names)):
+        names.setdefault(key_of(name), rank)
+    values = properties(memory.content) | dict(memory.extra)
+    more = chain.from_iterable(_listed(values.get(key)) for key in _SEARCHED)
+    return names, " ".join((*words, *alias_names, *more))[:_MOST_SEARCHED]

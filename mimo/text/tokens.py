@@ -159,6 +159,9 @@ _ENGLISH_TOO = QUESTION_WORDS | frozenset(
 )
 """Those of them that are also English words, names or abbreviations: they prove no language."""
 
+GERMAN_WORDS = _OTHER_LANGUAGES[0][1]
+"""Function words of German, in lower case and without accents."""
+
 _FUNCTION_WORDS = frozenset[str]().union(*dict(_OTHER_LANGUAGES).values())
 
 AMBIGUOUS_WORDS = _FUNCTION_WORDS & _ENGLISH_TOO - QUESTION_WORDS

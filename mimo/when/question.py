@@ -15,7 +15,7 @@ from unicodedata import normalize
 from mimo.frozen import frozen
 from mimo.text.calendar import MONTHS, WEEKDAYS, in_zone
 from mimo.text.clean import compiled
-from mimo.text.continuity import asks_where_work_stopped, is_framing
+from mimo.text.continuity import About, about
 from mimo.text.tokens import QUESTION_WORDS
 from mimo.when import Interval, in_utc
 
@@ -330,19 +330,20 @@ def understood(text: str, now: datetime) -> Asking:
         return Asking(way=Way.NEWEST)
     time = named_time(text, now)
     remainder = time.rest if time else text
+    subject = about(remainder)
     decisions = compiled(r"\b(?:decid|decision)|결정").search(remainder.lower()) is not None
-    if time and (is_framing(remainder) or not compiled(r"\w").search(remainder)):
-        resuming = asks_where_work_stopped(remainder)
-        return Asking(way=Way.SPAN, time=time, decisions=decisions, resuming=resuming)
+    is_latest = subject in (About.LATEST, About.NEXT)
+    if time and (is_latest or subject is About.NOTHING or not compiled(r"\w").search(remainder)):
+        return Asking(way=Way.SPAN, time=time, decisions=decisions, resuming=is_latest)
     if time and time.is_present:
         time = None
     otherwise = None
-    if asks_where_work_stopped(text):
+    if is_latest:
         if decisions or len(words) > _FEW or not text.isascii():
             return Asking(way=Way.LATEST, decisions=decisions)
         otherwise = Way.LATEST
     elif all(word in QUESTION_WORDS for word in words):
         return Asking(way=Way.NEWEST)
-    elif is_framing(text):
+    elif subject is About.NOTHING:
         otherwise = Way.NEWEST
     return Asking(way=Way.SEARCH, otherwise=otherwise, time=time, decisions=decisions)

@@ -1,4 +1,4 @@
-"""Questions without a subject, in English and Korean."""
+"""Questions without a subject, in English, German and Korean."""
 
 import tomllib
 from pathlib import Path
@@ -8,73 +8,91 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.text.continuity import asks_where_work_stopped, is_framing
+from mimo.text.continuity import About, about
 
 PHRASINGS = tomllib.loads(Path(__file__).with_name("continuity.toml").read_text(encoding="utf-8"))
+SUBJECTS = tomllib.loads(Path(__file__).with_name("subjects.toml").read_text(encoding="utf-8"))
+WORK = (About.LATEST, About.NEXT)
 
 
 @pytest.mark.parametrize("question", [*PHRASINGS["develop"], *PHRASINGS["held"]])
 @pytest.mark.req("001-24")
 def test_a_question_about_nothing_else_asks_where_work_stopped(question):
-    assert asks_where_work_stopped(question)
+    assert about(question) in WORK
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "where did we leave off last time?",
-        "Where did I stop?",
-        "what did we do in the last session",
-        "what have we talked about so far",
-        "What happened recently?",
-        "please recap our previous conversation",
-        "what was I working on",
-        "resume",
-        "How’s it going?",
-        "WHAT'S NEXT???",
-    ],
-)
+@pytest.mark.parametrize("question", PHRASINGS["spelled"])
 @pytest.mark.req("001-24")
 def test_spelling_and_politeness_do_not_matter(question):
-    assert asks_where_work_stopped(question)
+    assert about(question) in WORK
 
 
 @pytest.mark.parametrize("question", PHRASINGS["subject"])
 def test_a_question_with_a_subject_is_about_it(question):
-    assert not asks_where_work_stopped(question)
-    assert not is_framing(question)
+    assert about(question) is About.SUBJECT
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "stop",
-        "what is a session",
-        "what did we decide",
-        "",
-        "?",
-        "¿dónde lo dejamos?",
-        "next.js status",
-        "what is next_steps",
-        "status 500",
-        "제한 상태 알려줘",
-        f"continue {'and so on ' * 30}",
-    ],
-)
+@pytest.mark.parametrize("question", [*PHRASINGS["other"], f"continue {'and so on ' * 30}"])
 def test_a_question_about_something_does_not_ask_where_work_stopped(question):
-    assert not asks_where_work_stopped(question)
+    assert about(question) not in WORK
 
 
 def test_a_decomposed_question_is_the_same():
-    assert asks_where_work_stopped(normalize("NFD", "지난번에 뭐 했지?"))
+    assert about(normalize("NFD", "지난번에 뭐 했지?")) is About.LATEST
 
 
 @pytest.mark.parametrize("question", ["what is new", "What’s new?", "anything new"])
 def test_what_is_new_is_about_no_subject(question):
-    assert is_framing(question)
-    assert not is_framing(f"{question} server")
+    assert about(question) is About.NOTHING
+    assert about(f"{question} server") is About.SUBJECT
 
 
 @given(st.text(alphabet="하했던이어서 제한지난번 what'next-.", max_size=300))
 def test_any_text_is_read(text):
-    assert is_framing(text) or not asks_where_work_stopped(text)
+    assert len(text) <= 200 or about(text) is About.SUBJECT
+
+
+@pytest.mark.parametrize("question", [pair[0] for pair in SUBJECTS["pairs"]])
+def test_a_question_like_one_about_the_latest_work_keeps_its_subject(question):
+    assert about(question) is About.SUBJECT
+
+
+@pytest.mark.parametrize("question", SUBJECTS["framing"]["subject"])
+def test_the_grammar_makes_a_framing_noun_the_subject(question):
+    assert about(question) is About.SUBJECT
+
+
+@pytest.mark.parametrize("question", SUBJECTS["framing"]["other"])
+def test_a_framing_noun_of_this_conversation_is_not_a_subject(question):
+    assert about(question) is not About.SUBJECT
+
+
+def test_questions_for_open_work_are_known():
+    questions = [text for kind in ("blocked", "next", "both") for text in SUBJECTS["open"][kind]]
+
+    assert [text for text in questions if about(text) not in (About.NEXT, About.PROBLEMS)] == [
+        "ok so before we call it done, is there anything we still have to fix or finish"
+    ]
+
+
+@pytest.mark.parametrize("question", SUBJECTS["open"]["subject"])
+def test_a_question_for_the_open_work_on_a_subject_is_about_it(question):
+    assert about(question) is About.SUBJECT
+
+
+@pytest.mark.parametrize(
+    "question", ["what did we leave open", "what was the problem", "what's new", "todo app"]
+)
+def test_earlier_work_is_not_open(question):
+    assert about(question) not in (About.NEXT, About.PROBLEMS)
+
+
+@pytest.mark.parametrize(("kind", "meaning"), [("blocked", About.PROBLEMS), ("next", About.NEXT)])
+def test_problems_are_not_the_next_step(kind, meaning):
+    assert {about(question) for question in SUBJECTS["open"][kind]} == {meaning}
+
+
+def test_a_text_that_only_asks_to_go_on_can_be_left_out():
+    assert about("what's next?") is About.NEXT
+    assert about("what's next?", onward=False) is About.NOTHING
+    assert about("what should we do next, please", onward=False) is About.NEXT

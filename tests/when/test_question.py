@@ -1,6 +1,8 @@
-"""The time that a question names."""
+"""The time that a question names, and the way to answer it."""
 
+import tomllib
 from datetime import timedelta
+from pathlib import Path
 from unicodedata import normalize
 from zoneinfo import ZoneInfo
 
@@ -9,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.when import Interval
-from mimo.when.question import named_time, understood
+from mimo.when.question import Way, named_time, understood
 from tests.conftest import NOW
+
+SUBJECTS = Path(__file__).parents[1] / "text" / "subjects.toml"
+PAIRS = tomllib.loads(SUBJECTS.read_text(encoding="utf-8"))["pairs"]
 
 
 def shown(span: Interval) -> str:
@@ -298,3 +303,21 @@ def test_any_question_is_read(question):
 def test_a_decomposed_question_is_understood_alike(question):
     assert understood(normalize("NFD", question), NOW) == understood(question, NOW)
     assert named_time(normalize("NFD", question), NOW) == named_time(question, NOW)
+
+
+@pytest.mark.parametrize("question", [pair[0] for pair in PAIRS])
+@pytest.mark.req("001-24")
+def test_a_question_with_a_subject_is_searched_for(question):
+    asking = understood(question, NOW)
+
+    assert (asking.way, asking.otherwise) == (Way.SEARCH, None)
+
+
+def test_a_question_about_the_latest_work_is_answered_by_a_list():
+    lists = {question: understood(question, NOW) for _, question in PAIRS}
+
+    assert [
+        question
+        for question, asking in lists.items()
+        if {asking.way, asking.otherwise}.isdisjoint((Way.LATEST, Way.SPAN))
+    ] == ["what's the stage we're at"]

@@ -17,7 +17,7 @@ from mimo.data.files import LOCAL
 from mimo.data.state import StateFile
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
-from mimo.text.continuity import asks_where_work_stopped
+from mimo.text.continuity import About, about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def classify(prompt: str) -> Exposure:
     lower = text.lower()
     intents = [i for i, words in _WORDS.items() if any(map(lower.__contains__, words))]
     is_asked = bool(intents) and _is_asked(intents[0], lower)
-    if not intents and asks_where_work_stopped(text, onward=False):
+    if not intents and about(text, onward=False) in (About.LATEST, About.NEXT):
         intents, is_asked = [Intent.RESUMING], True
     if not intents:
         return Exposure(intent=Intent.OTHER, confidence=1.0, tools=None)

@@ -99,6 +99,8 @@ class Hit:
     """The number of the memory in its index; None without a match of its own."""
     is_literal: bool = False
     """True if it holds all words of a short query."""
+    is_listed: bool = False
+    """True in a list, by time or without a subject: the score is 0 or 1 and states no relevance."""
 
 
 @frozen

@@ -437,6 +437,11 @@ def facts_of(
     )
 
 
+def relevance(hit: "Hit") -> float | None:
+    """Returns the probability that a match answers the query; None for a memory of a list."""
+    return None if hit.is_listed else round(hit.score, 4)
+
+
 def matched(hit: "Hit", text: str, limit: int) -> dict[str, object]:
     """Returns the fields of a match: its content, or the best passage of a longer one."""
     from mimo.operations.searching import is_weak

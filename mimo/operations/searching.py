@@ -15,7 +15,8 @@ from mimo.call import Call
 from mimo.errors import Cancelled, Invalid, MindError, SearchFailed, StorageFailed, join_texts
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
-from mimo.memory.model import Filter, Kind, Record, topic_key
+from mimo.memory.model import Filter, Kind, Record, Section, topic_key
+from mimo.memory.note import closed_as
 from mimo.operations import refresh
 from mimo.operations.finding import Options, newest
 from mimo.text.calendar import MONTHS
@@ -50,8 +51,11 @@ WEAK = "no sure match; these are the nearest, and weak"
 _NEWEST = "the query names no subject; these are the newest memories"
 _DECISIONS = "the question is about no other subject; these are the newest decisions"
 _LATEST = "the question is about the latest work; these are the newest memories"
+_OPEN = "the question is about open work; these are the open issues, next steps and plans"
+_THEN_OPEN = "below the matches are the open issues, next steps and plans"
+_CLOSED = "no issue or plan is open; these are the newest memories"
 _READ = 300
-"""The number of checkpoints that are read if the newest is archived."""
+"""The number of checkpoints, issues or plans that are read to find one that is not closed."""
 _OTHER_TIME = 0.99
 """The highest score of a memory of another time than the one that a question names."""
 _BESIDE = ", then memories of other times that name it"
@@ -272,8 +276,9 @@ def answered(
             remark = f"only from this time: {_resolved(asking.time, span, now)}"
             break
         weak = answer if answer.matches and not weak.matches else weak
-    if asking.otherwise and not answer.sure and options.threshold is None:
-        return _one_list(projects, options)
+    is_about_work = asking.otherwise is Way.OPEN
+    if asking.otherwise and options.threshold is None and (is_about_work or not answer.sure):
+        answer = _below(answer, _one_list(projects, options), options.limit)
     if asking.time and not remark:
         remark = _searched_times(asking.time, now)
         if weak.matches and not answer.sure and options.threshold is None:
@@ -282,12 +287,25 @@ def answered(
             first = {hit.record.memory.id: (owner, hit) for owner, hit in weak.matches}
             most = min(NEAREST, options.limit)
             answer = replace(answer, matches=tuple((first | both).values())[:most])
-    sure = answer.matches[: answer.sure] if counted else ()
+    sure = [match for match in answer.matches[: answer.sure] if counted and not match[1].is_listed]
     for owner in dict.fromkeys(owner for owner, _ in sure):
         owner.count_uses(hit.record for other, hit in sure if other is owner)
-    is_all_weak = options.threshold is None and answer.matches and not answer.sure
+    is_open = options.threshold is None and not answer.listed
+    is_all_weak = is_open and answer.matches and not answer.sure
     notice = join_texts(answer.notice, remark, WEAK if is_all_weak else None)
     return replace(answer, notice=notice)
+
+
+def _below(answer: Answer, listed: Answer, limit: int) -> Answer:
+    """Returns a list, below the sure matches of a short question such as `todo` if it has any."""
+    if not answer.sure:
+        return listed
+    sure = answer.matches[: answer.sure]
+    names = {(owner, hit.record.memory.id) for owner, hit in sure}
+    rest = [match for match in listed.matches if (match[0], match[1].record.memory.id) not in names]
+    matches = (*sure, *rest)[:limit]
+    notice = join_texts(answer.notice, _THEN_OPEN if rest else None)
+    return replace(answer, matches=matches, sure=len(matches), notice=notice)
 
 
 def _searched_times(time: NamedTime, now: datetime) -> str:
@@ -488,6 +506,8 @@ def _list(call: Call, text: str, asking: Asking, options: Options) -> Listed:
 
     if asking.way is Way.SPAN:
         return _of_span(call, text, asking, options)
+    if Way.OPEN in (asking.way, asking.otherwise):
+        return _open_work(call, asking, options)
     is_latest = Way.LATEST in (asking.way, asking.otherwise)
     return _listed(call, asking, options, latest=is_latest)
 
@@ -584,18 +604,66 @@ def _newest(
     if options.threshold is not None and score < options.threshold:
         return ()
     records = newest(call, options.filter, options.limit, documents=documents)
-    if resuming and options.filter.types is None:
-        kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
-        active = (
-            record
-            for limit in (1, _READ)
-            for record in call.index.records(kinds, limit=limit)
-            if (record.memory.status or "").lower() != "archived"
-        )
-        if checkpoint := next(active, None):
-            tail = [record for record in records if record != checkpoint]
-            records = (checkpoint, *tail)[: options.limit]
+    if resuming:
+        checkpoint = _checkpoint(call, options.filter)
+        tail = [record for record in records if record not in checkpoint]
+        records = (*checkpoint, *tail)[: options.limit]
     return _as_hits(call, records, score, options.filter)
+
+
+def _checkpoint(call: Call, filter: Filter) -> tuple[Record, ...]:
+    """Returns the newest checkpoint that is not archived; none if the filter has types."""
+    if filter.types is not None:
+        return ()
+    kinds = replace(filter, types=frozenset({Kind.CHECKPOINT}))
+    for limit in (1, _READ):
+        for record in call.index.records(kinds, limit=limit):
+            if (record.memory.status or "").lower() != "archived":
+                return (record,)
+    return ()
+
+
+def _open_work(call: Call, asking: Asking, options: Options) -> Listed:
+    """Returns the open issues, the newest checkpoint and the open plans of one memory.
+
+    A question for the next step is answered by the checkpoint first. If no issue or plan is open,
+    the answer is the latest work.
+    """
+    issues, plans = (_open(call, kind, options.filter) for kind in (Kind.ISSUE, Kind.PLAN))
+    if not issues and not plans:
+        latest = _newest(call, options, score=1.0, resuming=True)
+        return Listed(latest, _CLOSED if latest else None)
+    checkpoint = _checkpoint(call, options.filter)
+    if asking.resuming:
+        records = (*checkpoint, *plans, *issues)
+    else:  # However many issues are open, the next steps are in the answer.
+        room = max(1, options.limit - len(checkpoint) - min(1, len(plans)))
+        records = (*issues[:room], *checkpoint, *plans, *issues[room:])
+    records = records[: options.limit]
+    hits = _as_hits(call, records, 1.0, options.filter)
+    steps = [hit.record.memory.sections.get(Section.NEXT_STEPS) for hit in hits]
+    return Listed(
+        tuple(
+            replace(hit, passage=text) if text else hit
+            for hit, text in zip(hits, steps, strict=True)
+        ),
+        _OPEN,
+    )
+
+
+def _open(call: Call, kind: Kind, filter: Filter) -> tuple[Record, ...]:
+    """Returns the issues or plans that are neither closed nor superseded, newest first."""
+    if filter.types is not None and kind not in filter.types:
+        return ()
+    kinds = replace(filter, types=frozenset({kind}), whole=True)
+    records = call.index.records(kinds, limit=_READ)
+    newer = call.index.newer([record.memory.id for record in records])
+    return tuple(
+        record
+        for record in records
+        if closed_as(kind, record.memory.status) is None
+        and not newer[record.memory.id].superseded_by
+    )
 
 
 def _as_hits(
@@ -613,6 +681,7 @@ def _as_hits(
             line=record.place.line,
             newer=newer[record.memory.id],
             competing=competing.get(record.memory.id, ()),
+            is_listed=True,
         )
         for record in records
     )

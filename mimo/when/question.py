@@ -303,8 +303,19 @@ class Way(Enum):
     """It names a time and no subject: the memories of that time."""
     LATEST = auto()
     """It asks where work stopped: the checkpoint and the newest memories."""
+    OPEN = auto()
+    """It asks for open work: the open issues and plans, and the newest checkpoint."""
     NEWEST = auto()
     """It names nothing: the newest memories."""
+
+
+_LISTS = {
+    About.NOTHING: Way.NEWEST,
+    About.LATEST: Way.LATEST,
+    About.NEXT: Way.OPEN,
+    About.PROBLEMS: Way.OPEN,
+}
+"""The list that answers a question without a subject."""
 
 
 @frozen
@@ -319,7 +330,7 @@ class Asking:
     decisions: bool = False
     """True if it asks for decisions."""
     resuming: bool = False
-    """True if it asks where work stopped at that time."""
+    """True if it asks where work stopped at that time, or for the next step."""
 
 
 def understood(text: str, now: datetime) -> Asking:
@@ -332,18 +343,21 @@ def understood(text: str, now: datetime) -> Asking:
     remainder = time.rest if time else text
     subject = about(remainder)
     decisions = compiled(r"\b(?:decid|decision)|결정").search(remainder.lower()) is not None
-    is_latest = subject in (About.LATEST, About.NEXT)
-    if time and (is_latest or subject is About.NOTHING or not compiled(r"\w").search(remainder)):
-        return Asking(way=Way.SPAN, time=time, decisions=decisions, resuming=is_latest)
+    resuming = subject in (About.LATEST, About.NEXT)
+    is_open = subject is About.NEXT and (time is None or time.is_present)
+    is_about_nothing = resuming or subject is About.NOTHING
+    if time and not is_open and (is_about_nothing or not compiled(r"\w").search(remainder)):
+        return Asking(way=Way.SPAN, time=time, decisions=decisions, resuming=resuming)
     if time and time.is_present:
         time = None
-    otherwise = None
-    if is_latest:
-        if decisions or len(words) > _FEW or not text.isascii():
-            return Asking(way=Way.LATEST, decisions=decisions)
-        otherwise = Way.LATEST
-    elif all(word in QUESTION_WORDS for word in words):
+    listed = None if time else _LISTS.get(subject)
+    if resuming and decisions:
+        listed = Way.LATEST
+    is_short = len(words) <= _FEW and text.isascii() and not decisions
+    if listed in (Way.LATEST, Way.OPEN) and not is_short:
+        return Asking(way=listed, decisions=decisions, resuming=resuming)
+    if listed is Way.NEWEST and all(word in QUESTION_WORDS for word in words):
         return Asking(way=Way.NEWEST)
-    elif subject is About.NOTHING:
-        otherwise = Way.NEWEST
-    return Asking(way=Way.SEARCH, otherwise=otherwise, time=time, decisions=decisions)
+    return Asking(
+        way=Way.SEARCH, otherwise=listed, time=time, decisions=decisions, resuming=resuming
+    )

@@ -321,3 +321,21 @@ def test_a_question_about_the_latest_work_is_answered_by_a_list():
         for question, asking in lists.items()
         if {asking.way, asking.otherwise}.isdisjoint((Way.LATEST, Way.SPAN))
     ] == ["what's the stage we're at"]
+
+
+@pytest.mark.parametrize(
+    ("question", "way", "otherwise"),
+    [
+        ("what's blocking us?", Way.OPEN, None),
+        ("what is left to do today", Way.OPEN, None),
+        ("남은 작업", Way.OPEN, None),
+        ("todo", Way.SEARCH, Way.OPEN),
+        ("open issues from last week", Way.SEARCH, None),
+        ("what was left last week", Way.SPAN, None),
+        ("which decisions are still open", Way.LATEST, None),
+    ],
+)
+def test_a_question_about_open_work_is_answered_by_a_list(question, way, otherwise):
+    asking = understood(question, NOW)
+
+    assert (asking.way, asking.otherwise) == (way, otherwise)

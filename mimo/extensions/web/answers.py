@@ -90,7 +90,7 @@ class Match:
 
     memory: Row
     passage: str
-    relevance: float
+    relevance: float | None
     weak: rows.Weak = None
 
 
@@ -267,7 +267,7 @@ def search(
         Match(
             memory=by_id[owner, hit.record.memory.id],
             passage=hit.passage[:_PASSAGE],
-            relevance=round(hit.score, 4),
+            relevance=None if hit.is_listed else round(hit.score, 4),
             weak=searching.is_weak(hit),
         )
         for owner, hit in hits

@@ -24,6 +24,7 @@ from mimo.operations.rows import (
     Tags,
     facts_of_hits,
     narrowed,
+    relevance,
     view,
 )
 
@@ -104,7 +105,7 @@ class KnowledgeOperation(StrEnum):
 class Recalled(Facts):
     """A memory that matches a question."""
 
-    score: float
+    score: float | None
 
 
 @frozen
@@ -245,7 +246,7 @@ def _recalled(call: Call, query: str, part: Store, *, limit: int) -> tuple[Recal
         memory.row(
             Recalled,
             content=hit.record.memory.text,
-            score=round(hit.score, 4),
+            score=relevance(hit),
             weak=searching.is_weak(hit),
         )
         for hit, memory in zip(hits, facts_of_hits([(call, hit) for hit in hits]), strict=True)

@@ -31,6 +31,7 @@ from mimo.operations.rows import (
     file_of,
     matched,
     narrowed,
+    relevance,
     view,
 )
 from mimo.rendering import (
@@ -99,7 +100,7 @@ class FoundMemory(Facts):
     """A memory that matches."""
 
     category: Category
-    score: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
+    score: Annotated[float | None, Out("Probability of an answer, 0 to 1; null in a list")]
     line: Annotated[int, Out("Line of the best passage")]
 
 
@@ -218,7 +219,7 @@ def search(
             FoundMemory,
             **matched(hit, hit.record.memory.text, MAX_CONTENT_BYTES),
             category=memory.type.category,
-            score=round(hit.score, 4),
+            score=relevance(hit),
             line=hit.line,
         )
         for hit, memory in zip(answer.hits, facts_of_hits(answer.matches), strict=True)
@@ -321,7 +322,8 @@ def _(result: MemorySearch, screen: Screen) -> None:
         when = dim(f"  {age(row.created_at, screen)}")
         screen.line(ident(row.id), "  ", strong(head), when, *row_labels(row))
         if screen.setting.details:
-            facts = f"{row.score:.2f}  {row.category}  {tagged(row.tags)}"
+            score = "" if row.score is None else f"{row.score:.2f}  "
+            facts = f"{score}{row.category}  {tagged(row.tags)}"
             screen.line(fitted(dim(facts)), indent=BELOW)
             screen.line(path(f"{row.file}:{row.line}"), indent=BELOW)
         for warning in filter(None, (row.warning, row.stale)):

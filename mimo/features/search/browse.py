@@ -22,6 +22,7 @@ from mimo.operations.rows import (
     Weak,
     linked_memories,
     narrowed,
+    relevance,
     remembered,
 )
 from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
@@ -58,7 +59,7 @@ class Evolution:
 class Relevant:
     """A memory that matches."""
 
-    score: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
+    score: Annotated[float | None, Out("Probability of an answer, 0 to 1; null in a list")]
     memory: Remembered
     weak: Weak = None
 
@@ -150,7 +151,7 @@ def by_context(
     answer = searching.search(call, query, options)
     records = [hit.record for hit in answer.hits]
     rows = [
-        Relevant(score=round(hit.score, 4), memory=row, weak=searching.is_weak(hit))
+        Relevant(score=relevance(hit), memory=row, weak=searching.is_weak(hit))
         for hit, row in zip(answer.hits, remembered(call, records), strict=True)
     ]
     results, nearest = searching.apart(rows, answer, options)

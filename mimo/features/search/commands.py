@@ -24,6 +24,7 @@ from mimo.operations.rows import (
     facts_of_hits,
     matched,
     narrowed,
+    relevance,
     view,
 )
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
@@ -81,7 +82,7 @@ class SearchResult(Facts):
     source_file: Annotated[str, Out("Its file, relative to the project")]
     source_line: Annotated[int, Out("Line of the best passage, from 1")]
     confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1")]
-    relevance: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
+    relevance: Annotated[float | None, Out("Probability of an answer, 0 to 1; null in a list")]
     date: datetime
     scope: Annotated[
         Omitted[str],
@@ -241,7 +242,7 @@ def row_of(memory: Facts, hit: Hit, project: str, names: Mapping[Kind, str]) -> 
         source_file=memory.file,
         source_line=hit.line,
         confidence=1.0 if memory.confidence is None else memory.confidence,
-        relevance=round(hit.score, 4),
+        relevance=relevance(hit),
         date=memory.created_at,
     )
 
@@ -280,7 +281,8 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> N
     when = dim(f"  {age(row.date, screen)}")
     screen.line(ident(row.id), "  ", strong(row.title), when, *weak, *row_labels(row), place)
     if screen.setting.details:
-        facts = (f"{row.relevance:.2f}", row.type, day(row.date), tagged(row.tags))
+        score = "" if row.relevance is None else f"{row.relevance:.2f}"
+        facts = (score, row.type, day(row.date), tagged(row.tags))
         screen.line(fitted(dim("  ".join(filter(None, facts)))), indent=BELOW)
         screen.line(path(f"{row.source_file}:{row.source_line}"), indent=BELOW)
         if row.source:

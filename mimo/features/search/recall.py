@@ -82,9 +82,9 @@ def recall_memory(
     """Summarize the memories about a subject in a few sentences
 
     Returns the best passages of up to three memories, with date, outcome and what supersedes them.
-    Asked where work stopped, it returns the last checkpoint and the newest memories; asked for a
-    time, the memories of that time. Unapproved memories are left out. If there is no sure match,
-    the summary states that.
+    Asked where work stopped, it returns the last checkpoint and the newest memories; asked for open
+    work, the open issues, next steps and plans; asked for a time, its memories. Unapproved
+    memories are left out. If there is no sure match, the summary states that.
     """
     return summarise(call, query)
 

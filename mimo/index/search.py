@@ -18,6 +18,7 @@ from mimo.index.rows import Evidence, Found, Hit, Newer, Request
 from mimo.index.schema import Totals, to_time
 from mimo.index.selection import pruned
 from mimo.memory.model import Filter, Record
+from mimo.memory.naming import is_named
 from mimo.ranking import (
     Candidate,
     Cosines,
@@ -171,7 +172,7 @@ def pooled(text: str, answers: Sequence[Found]) -> list[tuple[int, Hit]]:
     parts = [(number, answer.evidence) for number, answer in enumerate(answers) if answer.evidence]
     if len(parts) < 2:
         only = [(number, hit) for number, answer in enumerate(answers) for hit in answer.hits]
-        return _exact_first(text, only) if len(only) > 1 and only[1][1].is_literal else only
+        return _named_first(text, only) if len(only) > 1 else only
     several = len(answers)
     hits: dict[int, tuple[int, Hit]] = {}
     around: dict[int, Candidate] = {}
@@ -195,7 +196,7 @@ def pooled(text: str, answers: Sequence[Found]) -> list[tuple[int, Hit]]:
         Cosines(vectors, is_guessed=2 * sum(guessed) > len(guessed)),
     )
     matches = ((*hits[match.key], match.score) for match in ranked)
-    return _exact_first(text, [(n, replace(hit, score=score)) for n, hit, score in matches])
+    return _named_first(text, [(n, replace(hit, score=score)) for n, hit, score in matches])
 
 
 def _joined_statistics(parts: Sequence[Statistics]) -> Statistics:
@@ -212,6 +213,14 @@ def _joined_statistics(parts: Sequence[Statistics]) -> Statistics:
         / max(memories, 1),
         memories=memories,
     )
+
+
+def _named_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]]:
+    """Returns matches with those first of which the query is a name, as sure as the first one."""
+    hits = _exact_first(text, hits)
+    named = [match for match in hits if is_named(match[1].record, text)]
+    remaining = [match for match in hits if match not in named] if named else hits
+    return [*((n, replace(hit, score=hits[0][1].score)) for n, hit in named), *remaining]
 
 
 def _exact_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]]:

@@ -78,10 +78,15 @@ class Names:
         fitting = [
             (not each.is_approved, each.rank, _steps(near, each.path), each.memory)
             for each in self._by_tail.get(tail_of(name), ())
-            if each.name == name or (each.rank == Rank.FILE and each.name.endswith(f"/{name}"))
+            if _fits(name, each.name, each.rank)
         ]
         best = min([order for *order, _ in fitting], default=[])
         return list(dict.fromkeys(memory for *order, memory in fitting if order == best))
+
+
+def _fits(key: str, name: str, rank: int) -> bool:
+    """Returns whether a name is the one with a key, or a path that ends with it."""
+    return name == key or (rank == Rank.FILE and name.endswith(f"/{key}"))
 
 
 def _steps(start: str, end: str) -> int:
@@ -182,3 +187,9 @@ def of_record(record: Record) -> tuple[dict[str, Rank], str]:
     values = properties(memory.content) | dict(memory.extra)
     more = chain.from_iterable(_listed(values.get(key)) for key in _SEARCHED)
     return names, " ".join((*words, *alias_names, *more))[:_MOST_SEARCHED]
+
+
+def is_named(record: Record, name: str) -> bool:
+    """Returns whether a memory has a name, that of its file, its title or an alias."""
+    key = key_of(name)
+    return bool(key) and any(_fits(key, *each) for each in of_record(record)[0].items())

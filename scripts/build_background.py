@@ -6,7 +6,7 @@ Each FOLDER holds Markdown files. The tokens of each file, without front matter,
 stretches of 50; a stem that occurs in five stretches or more gets a line: the stem, a tab, and
 ten times its rarity, -ln(share of the stretches that contain it), rounded. Lines are sorted, so
 that `mimo.text.background` finds one by bisection. `mimo/model/NOTICE` names the texts that were
-counted. The list holds stems, so it is built again whenever `mimo.text.tokens` changes.
+counted. The list holds stems, so it is built again whenever those of words as written change.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def listed(texts: Iterable[str]) -> list[str]:
 
 def stretches(text: str) -> Iterator[set[str]]:
     """Yields the stems of each stretch of a text that the list may hold."""
-    tokens = tokenize(re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))
+    tokens = tokenize(re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL), as_written=True)
     for start in range(0, len(tokens), STRETCH):
         yield {token for token in tokens[start : start + STRETCH] if _is_word(token)}
 

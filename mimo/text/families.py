@@ -1,14 +1,18 @@
-"""Words of one family, which share a token although Porter's stemmer leaves them apart.
+"""Words that share a token although Porter's stemmer leaves them apart.
 
-Irregular forms (`sent`), nouns of verbs (`payment`), short names (`db`) and British spellings
-become the word that is stemmed. A verb with a particle (`log in`, `rolled it back`) has the token
-of the noun besides (`login`, `rollback`).
+Irregular forms (`sent`, `indices`), nouns of verbs (`payment`), short names (`db`) and British
+spellings become the word that is stemmed. A verb with a particle (`log in`, `rolled it back`) has
+the token of the noun besides (`login`, `rollback`).
+
+A compound is written in one, with a hyphen, or with a capital inside: `email` and `e-mail`,
+`sqlite` and `SQLite`. A name may have Korean letters (엘라스틱서치), and Chinese characters are
+traditional or simplified.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from mimo.text.clean import compiled
@@ -31,14 +35,24 @@ wake woke woken; wear wore worn; withdraw withdrew withdrawn; write wrote writte
 analyze analyse analysis analyses; decide decision; deliver delivery; describe description
 discover discovery; expire expiry; fail failure; fast faster fastest; big bigger biggest
 cheap cheaper cheapest; high higher highest; large larger largest
-long longer longest; low lower lowest; new newer newest; old older oldest; short shorter shortest
-slow slower slowest slowly; small smaller smallest; strict stricter strictly; day daily; week weekly
-month monthly; year yearly; night nightly; hour hourly; quick quickly; recover recovery
+long longer longest; low lower lowest lowered lowering; new newer newest; old older oldest
+short shorter shortest; slow slower slowest slowly; small smaller smallest
+strict stricter strictly; day daily; week weekly; month monthly; year yearly; night nightly
+hour hourly; quick quickly; recover recovery
 retain retention; ship shipment; store storage; subscribe subscription
 administrator admin; authenticate auth; configure config conf; database db; dependency dep
 develop dev; documentation doc; environment env; postgres postgre postgresql pg; prod production
 repository repo; transaction tx; behavior behaviour; catalog catalogue; center centre; color colour
-favorite favourite; gray grey; license licence; login logon; logout logoff
+favorite favourite; gray grey; license licence; login logon; logout logoff; program programme
+alias aliases aliased; bias biases biased; bonus bonuses; bus buses; campus campuses
+canvas canvases; child children; corpus corpora; crisis crises; criterion criteria
+diagnosis diagnoses; exceed exceeded exceeding; experience experienced experiencing
+focus focuses focused focusing; half halves; hypothesis hypotheses; index indices
+interfere interfered interfering; lens lenses
+matrix matrices; mouse mice; parenthesis parentheses; person persons; proceed proceeded proceeding
+quiz quizzes; reference referenced referencing; regex regexp; schema schemata; shelf shelves
+spectrum spectra; status statuses; succeed succeeded succeeding; synthesis syntheses
+vertex vertices; virus viruses
 """
 """Each family's first word, then its other words; a regular plural belongs to the family."""
 
@@ -66,6 +80,33 @@ _DETERMINERS = frozenset("a all an each every its no our the this your".split())
 _PLACES = frozenset("in into on onto".split())
 """They mostly begin a phrase of place: `the log in JSON`, `log an error in`."""
 
+_HYPHEN = "[-\u2010\u2011]"
+_BOUND = r"[a-z](?=.[a-z]{4})|(?:co|de|re|un)(?=.[a-z]{3})|wi(?=.fi)"
+"""First parts that mean little alone, so that the solid spelling of the compound counts."""
+
+_BEGINS, _ENDS = r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][-\u2010\u2011])", r"(?![A-Za-z0-9])"
+BOUND_COMPOUND = rf"(?i){_BEGINS}({_BOUND}){_HYPHEN}([a-z]+){_ENDS}"
+"""Compounds such as `e-mail`, whose solid spelling takes their place in a query."""
+
+_HYPHENED = rf"{_BEGINS}[A-Za-z]+{_HYPHEN}[A-Za-z]+{_ENDS}(?!{_HYPHEN}[A-Za-z0-9])"
+"""Two words with a hyphen between them, which are not part of a longer chain."""
+
+SIGNS = r"[a-z][A-Z]|[A-Z][A-Z][a-z]|[A-Za-z][-\u2010\u2011][A-Za-z]|[\uac00-\ud7a3]"
+"""A part of a text without it has no other spelling: no compound, and no Korean name."""
+
+PARTS = r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
+"""The parts of an identifier in camel case."""
+
+_SHORTEST = 4
+"""Letters of the shortest solid spelling: ranges as `a-z` have none."""
+
+_MODEL = __file__.rpartition("text")[0] + "model/"
+
+_HAN = "[\u3400-\u9fff\uf900-\ufaff]"
+
+_LONG = 4
+"""The syllables from which a name may begin a longer word: 엘라스틱서치로의, but not 스프링클러."""
+
 _REACH = 60
 """Characters before a particle that are read for its verb."""
 
@@ -81,8 +122,10 @@ def root(word: str) -> str:
     roots = _roots()
     if word in roots:
         return roots[word]
-    if word.endswith("s") and word[:-1] in roots:
-        return roots[word[:-1]]
+    if word.endswith("s"):
+        for singular in (word[:-1], f"{word[:-3]}y"):
+            if singular in roots:
+                return roots[singular]
     if "is" in word and (match := compiled(rf"(\w+){_FORMS}").fullmatch(word)):
         return f"{match[1]}iz{match[2]}" if f"{match[1]}ise" in _british() else word
     return word
@@ -103,6 +146,35 @@ def nouns(text: str, *, beside: bool) -> str:
             pieces += [text[done:stop], f" {noun}", "" if beside else between]
             done = match.end()
     return "".join([*pieces, text[done:]]) if pieces else text
+
+
+def hyphened(chunk: str) -> dict[str, str]:
+    """Returns the solid spelling of each compound with a hyphen, by that compound."""
+    first, hyphen, second = chunk.partition("-")
+    if hyphen and first.isalpha() and second.isalpha() and chunk.isascii():  # It is all of it.
+        return {chunk: (first + second).lower()} if len(chunk) > _SHORTEST else {}
+    words = {word: re.sub(_HYPHEN, "", word) for word in compiled(_HYPHENED).findall(chunk)}
+    if chunk.count("-") > len(words):  # A longer chain.
+        matches = compiled(BOUND_COMPOUND).finditer(chunk)
+        words |= {match[0]: match[1] + match[2] for match in matches}
+    return {word: solid.lower() for word, solid in words.items() if len(solid) >= _SHORTEST}
+
+
+def simplified(word: str) -> str:
+    """Returns a word with simplified Chinese characters for traditional ones."""
+    return word.translate(_simplified_characters()) if compiled(_HAN).search(word) else word
+
+
+def name_in_latin(word: str, bare: str) -> str:
+    """Returns the Latin spelling of the name that a Korean word is or begins with, or nothing.
+
+    `bare` is the word without its particle.
+    """
+    names = korean_names()
+    if found := names.get(word) or names.get(bare):
+        return found
+    starts = (word[:end] for end in range(len(word) - 1, _LONG - 1, -1))
+    return next(filter(None, map(names.get, starts)), "")
 
 
 def _verb(context: str, particle: str, *, apart: bool) -> tuple[str, str]:
@@ -194,3 +266,22 @@ def _particle() -> re.Pattern[str]:
 
 def _last_word() -> re.Pattern[str]:
     return compiled(r"[A-Za-z]+\Z")
+
+
+@cache
+def korean_names() -> Mapping[str, str]:
+    """Returns the Latin spelling of each listed name; empty for the first two letters of others."""
+    lines = [line.partition(":") for line in _packaged("korean.names.txt").split("\n")]
+    names = {word: name for name, _, words in lines for word in words.split() if name[0] != "#"}
+    return dict.fromkeys([word[:2] for word in names], "") | names
+
+
+@cache
+def _simplified_characters() -> Mapping[int, int]:
+    return str.maketrans(*_packaged("simplified.txt").split("\n")[:2])
+
+
+def _packaged(name: str) -> str:
+    # Data of the package are as constant as its code, so this floor may read them.
+    with open(_MODEL + name, encoding="utf-8") as file:  # noqa: PTH123 - for files that change
+        return file.read()

@@ -1,6 +1,7 @@
 """The tokens of a text, which the index stores and the ranking compares.
 
 The index keeps them joined by spaces, so that candidates, coverage and phrases use the same words.
+A symbol such as € or ✅ is a word, wherever it is written.
 Stemming is Porter's (M. F. Porter, "An algorithm for suffix stripping", 1980).
 """
 
@@ -8,12 +9,24 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
-from mimo.text.families import kinds, may_have_nouns, nouns, root
+from mimo.text.families import (
+    BOUND_COMPOUND,
+    PARTS,
+    SIGNS,
+    hyphened,
+    kinds,
+    korean_names,
+    may_have_nouns,
+    name_in_latin,
+    nouns,
+    root,
+    simplified,
+)
 from mimo.text.phrases import cut
 
 _DROPPED = (
@@ -33,6 +46,15 @@ UNSPACED = (
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 """Thai, kana, Hangul and Han: scripts whose runs are cut into pairs of characters."""
+
+SYMBOLS = (
+    "\u00a2-\u00a5\u00a7\u00a9\u00ae\u00b6\u2020\u2021\u20a0-\u20cf\u2300-\u237a\u23cd-\u23ff"
+    "\u2600-\u2767\u2776-\u2797\u27b0\u27bf\u2b1b\u2b1c\u2b50\u2b55"
+    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001f7ff\U0001f900-\U0001faff"
+)
+"""Currencies, signs and pictures that are words; lines, arrows, bullets and operators are not."""
+
+_FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
 
 HANGUL = "가-힣ㄱ-ㅎㅏ-ㅣ"
 KANA_HAN = "\u3040-\u30ff\u4e00-\u9fff\u3400-\u4dbf々"
@@ -213,6 +235,11 @@ _KEPT_CHARACTERS = 500_000
 _LONG = 200
 """The length of a text from which asking first whether it may have verbs with particles pays."""
 
+_MOST_PARTS = 3
+"""A longer name in camel case is hardly ever written in lower case."""
+
+_NO_SPELLINGS: Mapping[str, str] = {}
+
 _ASCII_WORD = r"[A-Za-z0-9]+"
 _APOSTROPHE = r"(?<![A-Za-z])[A-Za-z]+['\u2019][A-Za-z]+"
 
@@ -227,9 +254,8 @@ _SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
 _UNSPACED = f"[{UNSPACED}]"
 _OTHER_SCRIPTS = "[\u0370-\u1dff\u3040-\ud7ff]"
 _ACCENTS = f"[{_DROPPED}]"
-_WORDS = rf"[{UNSPACED}]+|(?:{_SPACED})+"
-_PARTS = r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
-"""The parts of an identifier in camel case."""
+# What joins the parts of an emoji is not a word: selectors, skin tones, signs after a joiner.
+_WORDS = rf"[{UNSPACED}]+|(?:{_SPACED})+|(?!(?<=\u200d)[♀♂])[{SYMBOLS}]|{_FLAG}"
 
 
 class QueryTerms(NamedTuple):
@@ -242,15 +268,24 @@ class QueryTerms(NamedTuple):
 
     If there is nothing else, the request words, and if there are none, `full`.
     """
+    spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The tokens of other spellings, each with the tokens in `full` that it stands for.
+
+    A text with `sqlite` holds those of `SQLite`.
+    """
     is_foreign: bool = False
     """True if the query is in another language than English, as far as its words prove one."""
 
 
-def tokenize(text: str) -> list[str]:
+def tokenize(text: str, *, as_written: bool = False) -> list[str]:
     """Returns the tokens of `text` in order, repeated ones included.
 
-    A token holds no space, and of ASCII only lower-case letters and digits.
+    A token holds no space, and of ASCII only lower-case letters and digits. Those of other
+    spellings follow the words that are between the same spaces; `as_written` leaves them out.
     """
+    if as_written:
+        stems, words = _stems(), _split(nouns(text, beside=True))
+        return [stems.of_part(part) for word in words for part in _parts(word)]
     chunks = text.split()
     if len(text) < _LONG or may_have_nouns(kinds(chunks)):
         chunks = nouns(text, beside=True).split()
@@ -268,7 +303,9 @@ def tokens_of_chunks(chunks: Iterable[str]) -> list[str]:
 def query_terms(text: str) -> QueryTerms:
     """Returns the terms of a query."""
     stems = _stems()
-    text = nouns(text, beside=False)
+    text = compiled(BOUND_COMPOUND).sub(
+        lambda match: f"{match[1]}{match[2]}".lower(), nouns(text, beside=False)
+    )
     words = _split(compiled(_APOSTROPHE).sub(_without, text)) or _split(text)
     if foreign := _function_words(words):
         words = [word for word in words if word not in foreign] or words
@@ -277,9 +314,19 @@ def query_terms(text: str) -> QueryTerms:
     stripped = [part for word in words for part in _parts(_without_particle(word))]
     asked = [part for part in stripped if part not in QUESTION_WORDS]
     content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
+    terms = _distinct(stems, full)
+    spellings = {}
+    others = _other_spellings(text, words) if compiled(SIGNS).search(text) else _NO_SPELLINGS
+    for word, spelling in others.items():
+        letters = _split(word.rstrip("0123456789"))
+        tokens = [stems.of_part(part) for each in letters for part in _parts(each)]
+        held = tuple([token for token in tokens if token in terms])
+        if held and (token := stems.of_part(spelling)) not in terms:
+            spellings[token] = held
     return QueryTerms(
-        full=_distinct(stems, full),
+        full=terms,
         content=_distinct(stems, content),
+        spellings=tuple(spellings.items()),
         is_foreign=bool(foreign) or compiled(_OTHER_SCRIPTS).search(text) is not None,
     )
 
@@ -290,20 +337,24 @@ def identifiers(text: str) -> tuple[str, ...]:
     A path is one, and the name at its end another: a text may have the name alone.
     """
     paths = [(path, path.rpartition("/")[2]) for path in compiled(_IDENTIFIER).findall(text)]
-    named = (" ".join(tokenize(word)) for pair in paths for word in pair)
+    named = (" ".join(tokenize(word, as_written=True)) for pair in paths for word in pair)
     return tuple(dict.fromkeys(tokens for tokens in named if " " in tokens))
 
 
 def matching_words(text: str, query: str) -> list[str]:
     """Returns the words of a text that share a token with a query, each once."""
-    terms = set(query_terms(query).content)
-    stems = _stems()
-    words: list[str] = []
-    for word in dict.fromkeys(_split(text)):
+    asked, stems = query_terms(query), _stems()
+    terms = {*asked.content, *dict(asked.spellings)}
+    words = {word for word, solid in hyphened(text).items() if stems.of_part(solid) in terms}
+    for word in _split(text):
         shared = terms.intersection(stems[word].split())
-        # In a script without spaces, a word is a whole clause, and its tokens are parts of it.
-        words += shared if shared and compiled(_UNSPACED).match(word) else [word] * bool(shared)
-    return words
+        if shared and compiled(_UNSPACED).match(word):
+            # In a script without spaces, a word is a whole clause, and its tokens are parts of it.
+            pairs = zip(_pairs(simplified(word)), _pairs(word), strict=True)
+            words.update([written for pair, written in pairs if pair in shared] or [word])
+        elif shared:
+            words.add(word)
+    return sorted(words, key=text.find)
 
 
 def excerpt(text: str, query: str, limit: int) -> str:
@@ -375,11 +426,36 @@ def _parts(word: str) -> list[str]:
     """Returns the pieces of one word, lower case and without accents, before stemming."""
     if word.isascii():
         plain = word.islower() and word.isalpha()
-        return [word] if plain else [part.lower() for part in compiled(_PARTS).findall(word)]
+        return [word] if plain else [part.lower() for part in compiled(PARTS).findall(word)]
     if compiled(_UNSPACED).match(word):
-        return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
+        return _pairs(simplified(word))
     bare = compiled(_ACCENTS).sub("", unicodedata.normalize("NFKD", word))
     return [bare.casefold().translate(_PLAIN)]
+
+
+def _other_spellings(text: str, words: Iterable[str]) -> dict[str, str]:
+    """Returns other spellings of a text's words, such as `sqlite` for `SQLite`, by these words."""
+    spellings = {}
+    if "-" in text or "\u2010" in text or "\u2011" in text:
+        # A verb with a particle has its noun already.
+        compounds = hyphened(text).items()
+        spellings = {word: solid for word, solid in compounds if nouns(word, beside=False) == word}
+    for word in words:
+        if not word.isascii():
+            name = word[:2] in korean_names() and name_in_latin(word, _without_particle(word))
+            if name:
+                spellings[word] = name
+        elif not (word.islower() or word.istitle()):
+            letters = word.rstrip("0123456789")
+            parts = compiled(PARTS).findall(letters)
+            if 1 < len(parts) <= (_MOST_PARTS if word[0].isupper() else 2) and letters.isalpha():
+                spellings[word] = letters.lower()
+    return spellings
+
+
+def _pairs(word: str) -> list[str]:
+    """Returns the pairs of neighbouring characters, or a character alone."""
+    return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
 
 
 def _distinct(stems: _Stems, parts: list[str]) -> tuple[str, ...]:
@@ -403,12 +479,27 @@ class _Stems(dict[str, str]):
             self.clear()
             self._characters = len(chunk)
         words = _split(chunk)
-        if words == [chunk]:
-            tokens = " ".join([self.of_part(part) for part in _parts(chunk)])
+        spellings: Mapping[str, str] = _NO_SPELLINGS
+        is_plain = "-" not in chunk and chunk.islower() and chunk.isascii()
+        if not is_plain and compiled(SIGNS).search(chunk):
+            spellings = _other_spellings(chunk, words)
+        if words == [chunk] and not spellings:
+            joined = " ".join([self.of_part(part) for part in _parts(chunk)])
+        elif not spellings:
+            joined = " ".join(map(self.__getitem__, words))
         else:
-            tokens = " ".join(map(self.__getitem__, words))
-        self[chunk] = tokens
-        return tokens
+            # The tokens of the parts stay neighbours.
+            parts = [
+                self[word]
+                if word.islower() or word.istitle()
+                else " ".join(map(self.of_part, _parts(word)))
+                for word in words
+            ]
+            tokens = " ".join(parts).split()
+            new = dict.fromkeys(map(self.of_part, spellings.values()))
+            joined = " ".join([*tokens, *(token for token in new if token not in tokens)])
+        self[chunk] = joined
+        return joined
 
     def of_part(self, part: str) -> str:
         if not (part.isascii() and part.isalpha()):

@@ -62,7 +62,8 @@ def test_other_texts_stay_unchanged(glossary: Glossary) -> None:
 
 
 def test_the_hash_is_that_of_the_packaged_lists() -> None:
-    lists = [FOLDER / "korean.txt", FOLDER / "korean.learned.txt"]
+    names = ("korean.txt", "korean.names.txt", "korean.learned.txt")
+    lists = [FOLDER / name for name in names]
 
     assert hashlib.sha256(b"".join(path.read_bytes() for path in lists)).hexdigest() == (
         GLOSSARY_SHA256
@@ -70,7 +71,8 @@ def test_the_hash_is_that_of_the_packaged_lists() -> None:
 
 
 def test_no_packaged_word_has_two_meanings() -> None:
-    lines = (FOLDER / "korean.txt").read_text(encoding="utf-8").splitlines()
+    lists = [FOLDER / "korean.txt", FOLDER / "korean.names.txt"]
+    lines = [line for path in lists for line in path.read_text(encoding="utf-8").splitlines()]
     words = [
         word for line in lines if line[0] not in "#:" for word in line.partition(":")[2].split()
     ]

@@ -21,7 +21,7 @@ from mimo.surroundings import Timer
 from tests.kit import acting_as, put, with_console
 
 
-@pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index-v17.db"])
+@pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index-v18.db"])
 @pytest.mark.attack("symbolic link")
 def test_the_index_is_never_written_through_a_link(call, tmp_path, name):
     outside = tmp_path / "outside"

@@ -1,18 +1,29 @@
 """The tokens of texts and queries."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.text.families import kinds, may_have_nouns, nouns
-from mimo.text.tokens import identifiers, query_terms, tokenize
+from mimo.text.tokens import excerpt, identifiers, matching_words, query_terms, tokenize
+
+SPELLINGS = tomllib.loads(Path(__file__).with_name("spellings.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
         ("Running the tests", ["run", "the", "test"]),
-        ("HTTPServer getUserName", ["http", "server", "get", "user", "name"]),
+        ("HTTPServer getUserName", ["http", "server", "httpserver", "get", "user", "name"]),
+        ("GitHub's a-z b--c", ["git", "hub", "s", "github", "a", "z", "b", "c"]),
+        ("the rate-limits.", ["the", "rate", "limit", "ratelimit"]),
+        ("state-of-the-art", ["state", "of", "the", "art"]),
+        ("5 € for ✅✅, §12", ["5", "€", "for", "✅", "✅", "§", "12"]),
+        ("👩🏽\u200d💻 🤷\u200d♀️ ♀ 🇩🇪 ❤️", ["👩", "💻", "🤷", "♀", "🇩🇪", "❤"]),
+        ("a → b • ≤ 5° │ ❯ ±1", ["a", "b", "5", "1"]),
         ("max_retry_count __init__", ["max", "retri", "count", "init"]),
         ("sha256 S3 7th", ["sha", "256", "s", "3", "7", "th"]),
         ("two URLs, three APIs", ["two", "url", "three", "api"]),
@@ -20,7 +31,7 @@ from mimo.text.tokens import identifiers, query_terms, tokenize
         ("検索エンジン", ["検索", "索エ", "エン", "ンジ", "ジン"]),
         ("犬", ["犬"]),
         ("한국어 검색", ["한국", "국어", "검색"]),
-        ("日本語のtext", ["日本", "本語", "語の", "text"]),
+        ("日本語のtext", ["日本", "本语", "语の", "text"]),
         ("שָׁלוֹם", ["שלום"]),
         ("- ... !?", []),
         ("", []),
@@ -40,7 +51,7 @@ def test_thai_is_cut_into_pairs_that_keep_their_vowel_signs():
 
 @pytest.mark.parametrize("ascii_only", [True, False])
 def test_other_scripts_beside_a_text_do_not_change_its_tokens(ascii_only):
-    text = "parseJSON of user_id 42's reply" + ("" if ascii_only else " — žluť")
+    text = "parse_JSON of user_id 42's reply" + ("" if ascii_only else " — žluť")
 
     assert tokenize(text)[:8] == ["pars", "json", "of", "user", "id", "42", "s", "repli"]
 
@@ -180,6 +191,58 @@ def test_a_verb_with_a_particle_is_in_the_family_of_its_noun(family):
 )
 def test_the_words_of_a_family_have_one_token(family):
     assert len({token for word in family for token in tokenize(word)}) == 1
+
+
+def holds(text: str, query: str) -> bool:
+    """Returns whether a text holds all words of a query, as ranking reads them."""
+    terms, tokens = query_terms(query), set(tokenize(text))
+    spelled = {part for solid, parts in terms.spellings if solid in tokens for part in parts}
+    return tokens | spelled >= {*terms.content}
+
+
+@pytest.mark.parametrize(("query", "text"), SPELLINGS["same"])
+def test_a_text_with_another_spelling_holds_the_query(query, text):
+    assert query_terms(query).content
+    assert holds(text, query)
+    assert matching_words(text, query)
+
+
+@pytest.mark.parametrize(("query", "text"), SPELLINGS["other"])
+def test_a_text_with_another_word_does_not_hold_the_query(query, text):
+    assert not query_terms(query).content or not holds(text, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "words"),
+    [
+        ("precommit e-mail", "A pre-commit hook sends emails", ["pre-commit", "emails"]),
+        ("sqlite", "SQLite, or (SQLite3)", ["SQLite", "SQLite3"]),
+        ("SQLite", "sqlite", ["sqlite"]),
+        ("数据库", "這個數據庫", ["數據", "據庫"]),
+        ("✅ 🚀", "✅ and 🚀🚀", ["✅", "🚀"]),
+        ("login", "log-in", ["log-in"]),
+        ("redis", "레디스에 저장", ["레디스에"]),
+        ("레디스", "레디스에 Redis", ["레디", "디스", "Redis"]),
+    ],
+)
+def test_the_words_of_a_text_that_match_are_as_it_writes_them(query, text, words):
+    assert sorted(matching_words(text, query)) == sorted(words)
+
+
+def test_an_excerpt_begins_where_a_compound_matches():
+    text = f"{'filler ' * 60}\nthe pre-commit hook\n{'filler ' * 60}"
+
+    assert excerpt(text, "precommit", 40).startswith("… the pre-commit hook")
+
+
+def test_the_parts_of_a_compound_stay_neighbours():
+    assert tokenize_text("src/sendMail.py") == "src send mail py sendmail"
+    assert identifiers("src/sendMail.py")[0] in tokenize_text("lib/src/sendMail.py")
+    assert identifiers("send_mail.py") == ("send mail py",)
+
+
+def tokenize_text(text: str) -> str:
+    return " ".join(tokenize(text))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mimo.features.pitfalls.edge import Edge, Severity, subject
 from mimo.text.background import rarity
-from mimo.text.tokens import tokenize
+from mimo.text.tokens import query_terms, tokenize
 
 RARE = 6.0
 """The rarity from which a capitalised word is a name: `Redis` (8.6), but not `Cache` (4.2)."""
@@ -58,7 +58,7 @@ def names_of(
     for word in words:
         if text is not None and word.lower() not in text:
             continue
-        stems = tokenize(word)
+        stems = query_terms(word).full
         enough = UNKNOWN if word.isalpha() and word.islower() else RARE
         is_rare = all(rarity(stem) >= enough for stem in tokenize(word.lower()))
         if not is_rare or subject(successor).issuperset(stems):

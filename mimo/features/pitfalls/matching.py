@@ -21,7 +21,7 @@ from mimo.text import patterns
 from mimo.text.background import rarity
 from mimo.text.clean import compiled
 from mimo.text.phrases import SENTENCE_END
-from mimo.text.tokens import LOOKS, UNSPACED, tokenize
+from mimo.text.tokens import LOOKS, UNSPACED, query_terms, tokenize
 
 ENOUGH = 0.48
 """The strength from which an edge applies."""
@@ -106,7 +106,8 @@ class _Evidence(NamedTuple):
     @property
     def rarest(self) -> float:
         """Returns the rarity of the rarest keyword."""
-        return max((sum(map(_rarity, tokenize(word))) for word in self.keywords), default=0.0)
+        stems = (tokenize(word, as_written=True) for word in self.keywords)
+        return max((sum(map(_rarity, word)) for word in stems), default=0.0)
 
 
 def matches(
@@ -175,7 +176,8 @@ def _is_of_stack(edge: Edge, stack: frozenset[str], words: frozenset[str]) -> bo
     if not stack.isdisjoint(map(tech, edge.stack_tags)):
         return True
     return any(
-        len(tag) >= _SHORTEST_START and words.issuperset(tokenize(tag)) for tag in edge.stack_tags
+        len(tag) >= _SHORTEST_START and words.issuperset(query_terms(tag).full)
+        for tag in edge.stack_tags
     )
 
 
@@ -253,7 +255,7 @@ def _sentences(edge: Edge) -> Iterator[str]:
 
 def _has(intent: str, words: frozenset[str], keyword: str) -> bool:
     """Returns whether an intent has a keyword: its stems, or words that begin with it."""
-    stems = tokenize(keyword)
+    stems = query_terms(keyword).full
     if stems and words.issuperset(stems):
         return True
     bare = re.escape(keyword.casefold())

@@ -26,8 +26,8 @@ _OFFSET = 997
 
 _BERT_UNKNOWN = 100
 
-GLOSSARY_SHA256 = "67ee0c34d3bba18f0dbb375b303db79a012643c6530a1728476eb6af95cddd11"
-"""The hash of `korean.txt` and `korean.learned.txt`, one after the other."""
+GLOSSARY_SHA256 = "9548ecc00b982fa3ce83e331379420dc72a5886e53a559d2163f354dc42c8848"
+"""The hash of `korean.txt`, `korean.names.txt` and `korean.learned.txt`, one after the other."""
 
 _DOUBTFUL = 0.25
 """The weight of the English vector of a text that may be English, beside 1 for that of e5.

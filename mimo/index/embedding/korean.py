@@ -157,8 +157,9 @@ class Path(NamedTuple):
 @cache
 def packaged_glossary() -> Glossary:
     """Returns the packaged glossary, one for the whole process."""
-    names = ("korean.txt", "korean.learned.txt")
-    return Glossary(*[(FOLDER / name).read_text(encoding="utf-8") for name in names])
+    files = ("korean.txt", "korean.names.txt", "korean.learned.txt")
+    words, names, learned = [(FOLDER / name).read_text(encoding="utf-8") for name in files]
+    return Glossary(words + names, learned)
 
 
 def _lines(text: str) -> Iterator[tuple[str, list[str]]]:

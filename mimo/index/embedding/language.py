@@ -139,5 +139,5 @@ def _by_lists(words: Sequence[str], *, is_foreign: bool, is_clear: bool) -> bool
 def _is_common(word: str) -> bool:
     """Returns whether a word without accents is common in English texts or developers' notes."""
     return packaged_pieces().is_whole(word.lower()) or all(
-        rarity(stem) < UNKNOWN for stem in tokenize(word)
+        rarity(stem) < UNKNOWN for stem in tokenize(word, as_written=True)
     )

@@ -135,14 +135,15 @@ def search(source: Source, request: Request) -> Found:
     if not query.full or not considered:
         return Found(hits=(), considered=considered)
     sums = source.totals
+    spellings = [token for token, _ in query.spellings]
     statistics = Statistics(
         units=sums.units,
-        frequencies=source.frequencies({*query.full, *query.content}),
+        frequencies=source.frequencies({*query.full, *query.content, *spellings}),
         passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
         document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
         memories=considered,
     )
-    terms = pruned(query.content, statistics.frequencies, statistics.units)
+    terms = pruned((*query.content, *spellings), statistics.frequencies, statistics.units)
     matches = sum(statistics.frequencies[term] for term in terms)
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
     ranker = Ranker(query, statistics)

@@ -33,6 +33,8 @@ class RankingQuery:
     """Distinct tokens without the stop words."""
     content: tuple[str, ...]
     """`full` without question words, by which candidates are looked up."""
+    spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Tokens of other spellings, each with those in `full` that a text with it holds."""
     identifiers: tuple[str, ...] = ()
     """The tokens of each identifier of several words, joined by spaces."""
     asked: datetime | None = None
@@ -64,6 +66,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
     return RankingQuery(
         full=terms.full,
         content=terms.content,
+        spellings=terms.spellings,
         identifiers=identifiers(text),
         asked=asked,
         days=_days(text, asked) if asked else None,

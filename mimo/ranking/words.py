@@ -107,7 +107,10 @@ class Reader:
     def __init__(self, query: RankingQuery, statistics: Statistics) -> None:
         """Weighs the terms of `query` by their rarity in the store."""
         self.query, self.statistics = query, statistics
-        frequencies, units = statistics.frequencies, statistics.units
+        frequencies, units = dict(statistics.frequencies), statistics.units
+        for token, parts in query.spellings:
+            for part in parts:
+                frequencies[part] = max(frequencies.get(part, 0), frequencies.get(token, 0))
         terms = dict.fromkeys((*query.full, *query.content))
         self.full = {term: inverse_frequency(frequencies.get(term, 0), units) for term in terms}
         """The weight of each term by the number of units with it."""
@@ -137,6 +140,11 @@ class Reader:
         counts = occurrences(stretches, self.full)
         asked = {*self.query.identifiers}, {*self.query.literal}
         written = occurrences(stretches, asked[0] | asked[1])
+        for token, parts in self.query.spellings:
+            for place, times in enumerate(occurrences(stretches, (token,))):
+                if times:
+                    counts[place] = dict.fromkeys(parts, times[token]) | counts[place]
+                    written[place] = dict.fromkeys(parts, times[token]) | written[place]
         end = 0
         for item in new:
             start, end = end, end + 1 + len(item.units)

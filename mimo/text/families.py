@@ -150,9 +150,9 @@ def nouns(text: str, *, beside: bool) -> str:
 
 def hyphened(chunk: str) -> dict[str, str]:
     """Returns the solid spelling of each compound with a hyphen, by that compound."""
-    first, hyphen, second = chunk.partition("-")
-    if hyphen and first.isalpha() and second.isalpha() and chunk.isascii():  # It is all of it.
-        return {chunk: (first + second).lower()} if len(chunk) > _SHORTEST else {}
+    head, hyphen, tail = chunk.partition("-")
+    if hyphen and head.isalpha() and tail.isalpha() and chunk.isascii():  # It is all of it.
+        return {chunk: (head + tail).lower()} if len(chunk) > _SHORTEST else {}
     words = {word: re.sub(_HYPHEN, "", word) for word in compiled(_HYPHENED).findall(chunk)}
     if chunk.count("-") > len(words):  # A longer chain.
         matches = compiled(BOUND_COMPOUND).finditer(chunk)
@@ -171,8 +171,8 @@ def name_in_latin(word: str, bare: str) -> str:
     `bare` is the word without its particle.
     """
     names = korean_names()
-    if found := names.get(word) or names.get(bare):
-        return found
+    if name := names.get(word) or names.get(bare):
+        return name
     starts = (word[:end] for end in range(len(word) - 1, _LONG - 1, -1))
     return next(filter(None, map(names.get, starts)), "")
 

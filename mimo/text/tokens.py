@@ -316,8 +316,8 @@ def query_terms(text: str) -> QueryTerms:
     content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
     terms = _distinct(stems, full)
     spellings = {}
-    others = _other_spellings(text, words) if compiled(SIGNS).search(text) else _NO_SPELLINGS
-    for word, spelling in others.items():
+    spelled = _other_spellings(text, words) if compiled(SIGNS).search(text) else _NO_SPELLINGS
+    for word, spelling in spelled.items():
         letters = _split(word.rstrip("0123456789"))
         tokens = [stems.of_part(part) for each in letters for part in _parts(each)]
         held = tuple([token for token in tokens if token in terms])

@@ -50,7 +50,7 @@ UNSPACED = (
 SYMBOLS = (
     "\u00a2-\u00a5\u00a7\u00a9\u00ae\u00b6\u2020\u2021\u20a0-\u20cf\u2300-\u237a\u23cd-\u23ff"
     "\u2600-\u2767\u2776-\u2797\u27b0\u27bf\u2b1b\u2b1c\u2b50\u2b55"
-    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001f7ff\U0001f900-\U0001faff"
+    "\U0001f000-\U0001f3fa\U0001f400-\U0001f7ff\U0001f900-\U0001faff"
 )
 """Currencies, signs and pictures that are words; lines, arrows, bullets and operators are not."""
 
@@ -255,7 +255,7 @@ _UNSPACED = f"[{UNSPACED}]"
 _OTHER_SCRIPTS = "[\u0370-\u1dff\u3040-\ud7ff]"
 _ACCENTS = f"[{_DROPPED}]"
 # What joins the parts of an emoji is not a word: selectors, skin tones, signs after a joiner.
-_WORDS = rf"[{UNSPACED}]+|(?:{_SPACED})+|(?!(?<=\u200d)[♀♂])[{SYMBOLS}]|{_FLAG}"
+_WORDS = rf"[{UNSPACED}]+|(?:{_SPACED})+|{_FLAG}|(?!(?<=\u200d)[♀♂])[{SYMBOLS}]"
 
 
 class QueryTerms(NamedTuple):

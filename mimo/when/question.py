@@ -16,7 +16,7 @@ from mimo.frozen import frozen
 from mimo.text.calendar import MONTHS, WEEKDAYS, in_zone
 from mimo.text.clean import compiled
 from mimo.text.continuity import About, about
-from mimo.text.tokens import QUESTION_WORDS
+from mimo.text.tokens import QUESTION_WORDS, SYMBOLS
 from mimo.when import Interval, in_utc
 
 _PARTS = ("yesterday", "today", "tonight", "weekend")
@@ -336,7 +336,7 @@ class Asking:
 def understood(text: str, now: datetime) -> Asking:
     """Returns the way to answer a query that is asked now."""
     text = normalize("NFC", text)
-    words = compiled(r"\w+").findall(text.lower())
+    words = compiled(rf"\w+|[{SYMBOLS}]").findall(text.lower())
     if not words:
         return Asking(way=Way.NEWEST)
     time = named_time(text, now)

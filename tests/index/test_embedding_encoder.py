@@ -96,7 +96,7 @@ def test_a_numkong_that_multiplies_wrongly_here_is_not_used(monkeypatch, own_pro
     assert transformer._dots() is None
 
 
-@pytest.mark.parametrize("text", ["", "   \n", "\ud800"])
+@pytest.mark.parametrize("text", ["", "   \n", "\ud800", "🔥 → ✅"])
 def test_text_without_words_has_no_vector(text):
     assert packaged_encoder().encode_many(["a word", text])[1] == b""
 

@@ -175,6 +175,10 @@ SCRIPTS = [
     ("हिन्दी में डेटाबेस", "हिन्दी"),
     ("ฐานข้อมูลหลัก", "ข้อมูล"),
     ("Größenänderung der Bilder", "größenänderung"),
+    ("Release notes 🚀 by the bot", "🚀"),
+    ("One writer, sqlite is enough", "SQLite"),
+    ("검색은 엘라스틱서치를 쓴다", "Elasticsearch"),
+    ("Elasticsearch is for search alone", "엘라스틱서치"),
 ]
 
 

@@ -76,7 +76,12 @@ def prepared(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Returns `text` with English words for Korean ones; empty if it is not English then."""
+    """Returns `text` with English words for Korean ones.
+
+    Returns an empty text if it is not English then, or has symbols alone, which all look alike.
+    """
+    if not any(map(str.isalnum, text)):
+        return ""
     if not text.isascii() and compiled(f"[{HANGUL}]").search(text):
         from mimo.index.embedding.korean import packaged_glossary
 

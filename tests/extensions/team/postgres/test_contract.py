@@ -91,7 +91,7 @@ def changes() -> list[Change]:
             digest=UNAPPROVED,
             links=(Link(to="jwt", type="supersedes"),),
         ),
-        change("korean", "토큰은 십오 분 뒤에 만료된다", title="토큰 만료"),
+        change("korean", "토큰은 십오 분 뒤에 만료된다 ✅", title="토큰 만료"),
         change("quote", "It's the 'proxy' that can\\'t upload \\ backslashes", title="'quoted'"),
         change("empty", "", title="Upload"),
         change("long", "\n\n".join(f"{word} paragraph about {word}" * 12 for word in words)),
@@ -115,7 +115,7 @@ QUERIES = (
     *("token", "why do uploads fail behind the proxy", "how do people stay signed in?"),
     *("green tea", "login cookie", "JWT", "토큰 만료", "when does a token expire", "auth"),
     *("which database did we choose", "chapter about the cache", "it's 'quoted'", "nothing known"),
-    *("the of", "tea served at lunch time", "payment retry locale index lock job database"),
+    *("the of", "✅ €", "tea served at lunch time", "payment retry locale index lock job database"),
 )
 FILTERS = (
     Filter(),
@@ -208,7 +208,7 @@ def test_both_indexes_name_the_same_candidates_in_the_same_order(
     monkeypatch.setattr("mimo.index.selection.UNITS", units)
     monkeypatch.setattr("mimo.index.selection.READ", read)
     pushed(server, local)
-    phrases = ("token", "job database", "green tea", "upload 'quoted'", "토큰", "none", QUERIES[-1])
+    phrases = ("token", "job database", "green tea", "upload 'quoted'", "토큰", "✅", QUERIES[-1])
     sets = [tokenize(phrase) for phrase in phrases]
     embedder, encoder = open_embedder(), packaged_encoder()
     with (

@@ -206,7 +206,7 @@ def searched(store: Store, asks: Iterable[Data], **options: Any) -> list[Asked]:
             Asked(
                 right=right_of(question),
                 answers=store.named(rows),
-                scores=tuple(row["score"] for row in rows),
+                scores=tuple(row["score"] or 0.0 for row in rows),
                 is_sure=bool(results) and not results[0].get("weak"),
             )
         )
@@ -219,7 +219,7 @@ def remembered(store: Store) -> list[Asked]:
     for question in questions(store.data):
         answer = store.ask("memory", operation="search", query=question["ask"])
         rows = [*answer["results"], *answer.get("nearest", ())]
-        scores = tuple(row["score"] for row in rows)
+        scores = tuple(row["score"] or 0.0 for row in rows)
         is_sure = bool(rows) and not rows[0].get("weak")
         asked.append(Asked(right_of(question), store.named(rows), scores, is_sure))
     return asked

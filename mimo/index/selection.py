@@ -296,6 +296,12 @@ def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
     return tuple(sorted(reasons, key=lambda problem: (problem.path, problem.line or 0)))
 
 
+def count_unread(sql: sqlite3.Connection) -> int:
+    """Returns the number of files that can't be read as memories."""
+    query = "SELECT count(*) FROM files WHERE reason IS NOT NULL"
+    return int(sql.execute(query).fetchone()[0])
+
+
 # The memories that a query may mean.
 
 UNITS = 200

@@ -12,7 +12,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from mimo.call import Call
-from mimo.errors import Cancelled, Invalid, MindError, SearchFailed, StorageFailed, join_texts
+from mimo.errors import (
+    Cancelled,
+    Command,
+    Hint,
+    Invalid,
+    MindError,
+    SearchFailed,
+    StorageFailed,
+    join_texts,
+)
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
 from mimo.memory.model import Filter, Kind, Record, Section, topic_key
@@ -153,6 +162,10 @@ def search(
     if with_user and (user := call.user()):
         problem = add_users(pool, user, text, asking, options)
     answer = answered(text, asking, pool, options, counted=counted)
+    if number := call.index.count_unread():
+        files = "1 file" if number == 1 else f"{number:,} files"
+        unread = Hint(f"{files} can't be read; ", Command("doctor"), " names them")
+        problem = join_texts(unread, problem)
     return replace(answer, notice=join_texts(call.notice, answer.notice, problem))
 
 

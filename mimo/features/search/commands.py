@@ -46,6 +46,7 @@ MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
 
 _EMPTY = "the memory is empty"
+_OUTSIDE = "no project here; your memory for all projects was searched"
 
 _PASSAGE = 240
 """Characters of a result that are printed; `mind show` prints all."""
@@ -153,7 +154,7 @@ def search(
     all`, each other project is searched as its own policy permits, without its private memories.
     """
     _check(call, scope, at, private=private, everywhere=everywhere)
-    call, revision = _at(call, at)
+    call, revision = (call, None) if at is None else _at(call, at)
     conditions, types = narrowed(call, **filters), filters.get("types", ())
     weak = searching.most_weak(call)
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold, weak=weak)
@@ -172,7 +173,8 @@ def search(
                 reason = _EMPTY if conditions == Filter() else NONE_PASSES
                 answer = replace(answer, notice=join_texts(answer.notice, reason))
         rows, notice, more = rows_of(answer.matches, types), answer.notice, answer.more
-    notice = join_texts(revision, notice, _edges_notice(call, options.filter.types))
+    outside = _OUTSIDE if call.mind.is_users and not everywhere else None
+    notice = join_texts(revision, outside, notice, _edges_notice(call, options.filter.types))
     return SearchResults(
         query=query,
         total=len(rows),
@@ -206,10 +208,8 @@ def _edges_notice(call: Call, types: frozenset[Kind] | None) -> str | None:
     return lookup.edges_notice(call, types)
 
 
-def _at(call: Call, revision: str | None) -> tuple[Call, str | None]:
-    """Returns the memory at a revision and the label of that; None is the present."""
-    if revision is None:
-        return call, None
+def _at(call: Call, revision: str) -> tuple[Call, str]:
+    """Returns the memory at a revision and the label of that."""
     from mimo.operations import past
 
     earlier = past.at(call, revision)

@@ -27,7 +27,7 @@ from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
 from mimo.operations.disclosure import hides_private
 from mimo.operations.finding import Options
-from mimo.operations.searching import Answer, Asked, add_users, answered, ask, check_length
+from mimo.operations.searching import MOST_QUERY, Answer, Asked, add_users, answered, ask, too_long
 from mimo.project import git
 from mimo.project.projects import Registered, Registry
 
@@ -46,7 +46,8 @@ def search_projects(call: Call, text: str, options: Options, *, private: bool) -
     """
     from mimo.when.question import understood
 
-    check_length(text)
+    if len(text) > MOST_QUERY:
+        raise too_long(text)
     asking = understood(text, call.mind.local_now())
 
     def ask_one(target: Call, here: bool) -> Asked:

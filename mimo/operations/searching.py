@@ -7,7 +7,7 @@ shows of them is decided in one place, `shown`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,11 +24,17 @@ from mimo.errors import (
 )
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
-from mimo.memory.model import Filter, Kind, Record, Section, topic_key
-from mimo.memory.note import closed_as
+from mimo.memory.model import Filter, topic_key
 from mimo.operations import refresh
-from mimo.operations.finding import Options, newest
-from mimo.text.calendar import MONTHS
+from mimo.operations.finding import Options
+from mimo.operations.lists import (
+    Listed,
+    as_hits,
+    is_of_other_time,
+    list_for,
+    resolved,
+    within,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -57,19 +63,7 @@ _RANKED = 30
 """The number of matches of each memory that are ordered together, at least."""
 
 WEAK = "no sure match; these are the nearest, and weak"
-_NEWEST = "the query names no subject; these are the newest memories"
-_DECISIONS = "the question is about no other subject; these are the newest decisions"
-_LATEST = "the question is about the latest work; these are the newest memories"
-_OPEN = "the question is about open work; these are the open issues, next steps and plans"
 _THEN_OPEN = "below the matches are the open issues, next steps and plans"
-_CLOSED = "no issue or plan is open; these are the newest memories"
-_READ = 300
-"""The number of checkpoints, issues or plans that are read to find one that is not closed."""
-_OTHER_TIME = 0.99
-"""The highest score of a memory of another time than the one that a question names."""
-_BESIDE = ", then memories of other times that name it"
-_PASSAGE = 2_000
-"""Characters of a listed memory that count as its passage."""
 
 
 @frozen
@@ -92,16 +86,6 @@ class Answer:
     def hits(self) -> tuple[Hit, ...]:
         """Returns the matches without their memories."""
         return tuple(hit for _, hit in self.matches)
-
-
-class Listed(NamedTuple):
-    """The list of one memory that answers a question about a time, or about no subject."""
-
-    hits: tuple[Hit, ...]
-    remark: str | None = None
-    """The way in which the query was understood."""
-    below: str = ""
-    """The continuation of the remark for matches of another time, which are below the others."""
 
 
 class Asked(NamedTuple):
@@ -140,11 +124,6 @@ def apart(
     return tuple(rows[: answer.sure]), tuple(rows[answer.sure :]) or None
 
 
-def is_of_other_time(hit: Hit) -> bool:
-    """Returns whether a memory in the list of a time is of another time, and only names it."""
-    return SURE <= hit.score <= _OTHER_TIME
-
-
 def search(
     call: Call, text: str, options: Options, *, counted: bool = True, with_user: bool = False
 ) -> Answer:
@@ -156,7 +135,8 @@ def search(
     """
     from mimo.when.question import understood
 
-    check_length(text)
+    if len(text) > MOST_QUERY:
+        raise too_long(text)
     asking, problem = understood(text, call.mind.local_now()), None
     pool = [ask(call, text, asking, options)]
     if with_user and (user := call.user()):
@@ -204,16 +184,12 @@ def ask(
         while True:
             tries = []
             for words, narrowed, _ in _tries(text, asking, options):
-                if narrowed:
-                    asked = request(call, words, narrowed)._replace(by_meaning=by_meaning)
-                    result = call.index.search(asked)
-                    tries.append(_shared(call, result) if asked.filter.shared else result)
-                else:
-                    tries.append(Found(hits=(), considered=0))
+                empty = Found(hits=(), considered=0)
+                tries.append(_find(call, by_meaning, words, narrowed) if narrowed else empty)
             refresh.note_vectors(call)
             listed = None
             if asking.way is not Way.SEARCH or asking.otherwise:
-                listed = _list(call, text, asking, options)
+                listed = list_for(call, text, asking, options, partial(_find, call, by_meaning))
             best = [hit.record for result in tries for hit in result.hits[: options.limit]]
             records = [*best, *map(attrgetter("record"), listed.hits if listed else ())]
             if is_again or not refresh.reread(call, records):
@@ -225,8 +201,11 @@ def ask(
         ) from error
 
 
-def _shared(call: Call, result: Found) -> Found:
-    """Returns matches that private memories, which are left out, neither replace nor contest."""
+def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> Found:
+    """Returns matches that private memories, if they are left out, neither replace nor contest."""
+    result = call.index.search(request(call, text, options)._replace(by_meaning=by_meaning))
+    if not options.filter.shared:
+        return result
     ids = [hit.record.memory.id for hit in result.hits]
     newer = call.index.newer(ids, shared=True)
     competing = call.index.competing(ids, shared=True)
@@ -251,8 +230,8 @@ def _tries(
         return []
     time = asking.time
     spans = time.meant if time and time.is_relative else ()
-    within = [(time.rest if time else text, _within(options, span), span) for span in spans]
-    return [*within, (text, options, None)]
+    narrow = [(time.rest if time else text, within(options, span), span) for span in spans]
+    return [*narrow, (text, options, None)]
 
 
 def request(call: Call, text: str, options: Options) -> Request:
@@ -286,7 +265,7 @@ def answered(
         if span is None or asking.time is None:
             break
         if answer.sure:
-            remark = f"only from this time: {_resolved(asking.time, span, now)}"
+            remark = f"only from this time: {resolved(asking.time, span, now)}"
             break
         weak = answer if answer.matches and not weak.matches else weak
     is_about_work = asking.otherwise is Way.OPEN
@@ -322,7 +301,7 @@ def _below(answer: Answer, listed: Answer, limit: int) -> Answer:
 
 
 def _searched_times(time: NamedTime, now: datetime) -> str:
-    named = _resolved(time, time.spans[0], now)
+    named = resolved(time, time.spans[0], now)
     if time.is_relative:
         return f"no sure match is of this time: {named}; all times were searched"
     return f"all times were searched, not only this one: {named}"
@@ -448,7 +427,7 @@ def with_successors(matches: Sequence[tuple[Asked, Hit]]) -> list[tuple[Asked, H
                 current = [new for new in ahead if not newer[new].superseded_by]
                 missing = [new for new in current if new not in own]
                 records = asked.call.index.among(missing, asked.filter)
-                added = _as_hits(asked.call, records, hit.score, asked.filter)
+                added = as_hits(asked.call, records, hit.score, asked.filter, is_listed=False)
             moved = (by_name[name[0], new][1] for new in ahead if new in own)
             above = {new.record.memory.id: new for new in (*added, *moved)} | above
             ahead = tuple(after for old in ahead for after in newer[old].superseded_by)
@@ -497,214 +476,10 @@ def _one_list(projects: Sequence[Asked], options: Options) -> Answer:
     )
 
 
-def _within(options: Options, span: Interval) -> Options | None:
-    """Returns the options limited to a span of time; None if no time meets both."""
-    chosen = options.filter
-    since = max((end for end in (chosen.since, span.since) if end), default=None)
-    until = min((end for end in (chosen.until, span.until) if end), default=None)
-    if since and until and since >= until:
-        return None
-    return replace(options, filter=replace(chosen, since=since, until=until))
-
-
-def _resolved(time: NamedTime, span: Interval, now: datetime) -> str:
-    from mimo.when import shown
-
-    return f"`{time.expression}` ({shown(span, now)})"
-
-
-def _list(call: Call, text: str, asking: Asking, options: Options) -> Listed:
-    """Returns the list of one memory for a question about a time, or without a subject."""
-    from mimo.when.question import Way
-
-    if asking.way is Way.SPAN:
-        return _of_span(call, text, asking, options)
-    if Way.OPEN in (asking.way, asking.otherwise):
-        return _open_work(call, asking, options)
-    is_latest = Way.LATEST in (asking.way, asking.otherwise)
-    return _listed(call, asking, options, latest=is_latest)
-
-
-def _of_span(call: Call, text: str, asking: Asking, options: Options) -> Listed:
-    """Returns the memories of a time, then those of other times that name the date.
-
-    If there are none, it returns the newest ones, which are weak. In each case it is a list, which
-    is about this project. The remark states which of them it is.
-    """
-    time = asking.time
-    if time is None:
-        raise TypeError(asking)
-    hits: tuple[Hit, ...] = ()
-    remark = None
-    types = options.filter.types
-    narrow = [frozenset({Kind.DECISION})] if asking.decisions and types is None else []
-    tried = (*narrow, types)
-    widest = time.spans[len(time.meant) :]
-    for kinds, span in (*product(tried, time.meant), *product(tried, widest)):
-        within = _within(options, span)
-        if within and not hits:
-            chosen = replace(within, filter=replace(within.filter, types=kinds))
-            hits = _newest(call, chosen, score=1.0, resuming=asking.resuming, documents=False)
-            named = _resolved(time, span, call.mind.local_now())
-            remark = f"the {'decisions' if narrow else 'memories'} of this time: {named}"
-            if narrow and kinds is types:
-                remark = f"no decision is of this time: {named}; these are its other memories"
-    missing = f"no memory is of this time: {_resolved(time, time.spans[-1], call.mind.local_now())}"
-    mentions = [] if time.is_relative else _naming(call, text, time, options)
-    if hits:
-        listed = {hit.record.memory.id for hit in hits}
-        mentions = [hit for hit in mentions if hit.record.memory.id not in listed]
-        return Listed((*hits, *mentions)[: options.limit], remark, _BESIDE)
-    if mentions:
-        return Listed(tuple(mentions), f"{missing}; these name it")
-    latest = _listed(call, asking, options, weak=True)
-    if not latest.hits:
-        return Listed((), missing)
-    kind = "newest decisions" if latest.remark == _DECISIONS else "newest"
-    return Listed(latest.hits, f"{missing}; these are the {kind}")
-
-
-def _naming(call: Call, text: str, time: NamedTime, options: Options) -> list[Hit]:
-    """Returns the sure matches whose text names a date, on whichever day they were written.
-
-    Their scores are below that of a memory of the time.
-    """
-    from mimo.text.tokens import query_terms, tokenize
-
-    names = [set(query_terms(time.expression).content)]
-    start, end = time.days(call.mind.local_now().tzinfo) or (None, None)
-    if start and start == end:
-        month = MONTHS[start.month - 1]
-        forms = (f"{start}", f"{month} {start.day}", f"{month[:3]} {start.day}")
-        names += map(set, map(tokenize, forms))
-
-    def names_it(hit: Hit) -> bool:
-        memory = hit.record.memory
-        words = set(tokenize(f"{memory.heading}\n{memory.text}"))
-        return any(name <= words for name in names)
-
-    result = call.index.search(request(call, text, options))
-    if options.filter.shared:
-        result = _shared(call, result)
-    return [
-        replace(hit, score=min(hit.score, _OTHER_TIME))
-        for hit in result.hits[: options.limit]
-        if not is_weak(hit) and names_it(hit)
-    ]
-
-
-def _listed(
-    call: Call, asking: Asking, options: Options, *, latest: bool = False, weak: bool = False
-) -> Listed:
-    """Returns the latest work, the decisions, or the newest memories, which are weak.
-
-    With `weak`, the decisions are weak as well.
-    """
-    if asking.decisions and options.filter.types is None:
-        kinds = replace(options.filter, types=frozenset({Kind.DECISION}))
-        chosen = replace(options, filter=kinds)
-        decisions = _newest(call, chosen, score=float(not weak), resuming=False)
-        if decisions:
-            return Listed(decisions, _DECISIONS)
-    hits = _newest(call, options, score=float(latest), resuming=latest)
-    return Listed(hits, (_LATEST if latest else _NEWEST) if hits else None)
-
-
-def _newest(
-    call: Call, options: Options, *, score: float, resuming: bool, documents: bool = True
-) -> tuple[Hit, ...]:
-    """Returns the newest memories as matches; with `resuming`, the newest checkpoint is first."""
-    if options.threshold is not None and score < options.threshold:
-        return ()
-    records = newest(call, options.filter, options.limit, documents=documents)
-    if resuming:
-        checkpoint = _checkpoint(call, options.filter)
-        tail = [record for record in records if record not in checkpoint]
-        records = (*checkpoint, *tail)[: options.limit]
-    return _as_hits(call, records, score, options.filter)
-
-
-def _checkpoint(call: Call, filter: Filter) -> tuple[Record, ...]:
-    """Returns the newest checkpoint that is not archived; none if the filter has types."""
-    if filter.types is not None:
-        return ()
-    kinds = replace(filter, types=frozenset({Kind.CHECKPOINT}))
-    for limit in (1, _READ):
-        for record in call.index.records(kinds, limit=limit):
-            if (record.memory.status or "").lower() != "archived":
-                return (record,)
-    return ()
-
-
-def _open_work(call: Call, asking: Asking, options: Options) -> Listed:
-    """Returns the open issues, the newest checkpoint and the open plans of one memory.
-
-    A question for the next step is answered by the checkpoint first. If no issue or plan is open,
-    the answer is the latest work.
-    """
-    issues, plans = (_open(call, kind, options.filter) for kind in (Kind.ISSUE, Kind.PLAN))
-    if not issues and not plans:
-        latest = _newest(call, options, score=1.0, resuming=True)
-        return Listed(latest, _CLOSED if latest else None)
-    checkpoint = _checkpoint(call, options.filter)
-    if asking.resuming:
-        records = (*checkpoint, *plans, *issues)
-    else:  # However many issues are open, the next steps are in the answer.
-        room = max(1, options.limit - len(checkpoint) - min(1, len(plans)))
-        records = (*issues[:room], *checkpoint, *plans, *issues[room:])
-    records = records[: options.limit]
-    hits = _as_hits(call, records, 1.0, options.filter)
-    steps = [hit.record.memory.sections.get(Section.NEXT_STEPS) for hit in hits]
-    return Listed(
-        tuple(
-            replace(hit, passage=text) if text else hit
-            for hit, text in zip(hits, steps, strict=True)
-        ),
-        _OPEN,
+def too_long(text: str) -> Invalid:
+    """Returns the error for a query of more than `MOST_QUERY` characters."""
+    return Invalid(
+        f"a query of {len(text):,} characters is too long",
+        hint=f"ask in {MOST_QUERY:,} characters at most",
+        details={"field": "query"},
     )
-
-
-def _open(call: Call, kind: Kind, filter: Filter) -> tuple[Record, ...]:
-    """Returns the issues or plans that are neither closed nor superseded, newest first."""
-    if filter.types is not None and kind not in filter.types:
-        return ()
-    kinds = replace(filter, types=frozenset({kind}), whole=True)
-    records = call.index.records(kinds, limit=_READ)
-    newer = call.index.newer([record.memory.id for record in records])
-    return tuple(
-        record
-        for record in records
-        if closed_as(kind, record.memory.status) is None
-        and not newer[record.memory.id].superseded_by
-    )
-
-
-def _as_hits(
-    call: Call, records: Sequence[Record], score: float, filter: Filter
-) -> tuple[Hit, ...]:
-    """Returns memories that are in an answer without a match of their own."""
-    ids = [record.memory.id for record in records]
-    newer = call.index.newer(ids, shared=filter.shared)
-    competing = call.index.competing(ids, shared=filter.shared)
-    return tuple(
-        Hit(
-            record=record,
-            score=score,
-            passage=record.memory.content[:_PASSAGE] or record.memory.heading,
-            line=record.place.line,
-            newer=newer[record.memory.id],
-            competing=competing.get(record.memory.id, ()),
-            is_listed=True,
-        )
-        for record in records
-    )
-
-
-def check_length(text: str) -> None:
-    """Raises `Invalid` for a text that is too long to search for."""
-    if len(text) > MOST_QUERY:
-        raise Invalid(
-            f"a query of {len(text):,} characters is too long",
-            hint=f"ask in {MOST_QUERY:,} characters at most",
-            details={"field": "query"},
-        )

@@ -298,7 +298,8 @@ def _ranked(call: Call, query: str, items: dict[str, Item]) -> list[ItemRow]:
     Those that neither words nor meaning bring near have the score 0. The query is compared as it
     is: it asks for no time and no list.
     """
-    searching.check_length(query)
+    if len(query) > searching.MOST_QUERY:
+        raise searching.too_long(query)
     items = {id: item for id, item in items.items() if item.is_searched}
     among = replace(_FILTER, ids=frozenset(islice(items, _MOST_RANKED)))
     index = refresh.up_to_date(call)

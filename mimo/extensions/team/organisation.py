@@ -69,7 +69,8 @@ def search_others(call: Call, text: str, options: finding.Options) -> Others:
     """
     from mimo.extensions.team.postgres import source
 
-    searching.check_length(text)
+    if len(text) > searching.MOST_QUERY:
+        raise searching.too_long(text)
     server = server_of(call)
     project = (identity(call) or "") if call.mind.has_project and not call.mind.is_users else ""
     skipped: dict[str, list[str]] = {}

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from mimo.call import Call
+from mimo.call import PERSON, Call, Caller, Surface
 from mimo.call.spec import to_json
 from mimo.call.table import all_commands
 from mimo.features.hooks.command import respond
@@ -38,8 +38,7 @@ from mimo.project.trust import Trust
 from mimo.when.question import named_time
 
 FOLDER = Path(__file__).parent
-SHOWN = 0.3
-"""The relevance from which a result counts as certain."""
+AGENT = Caller(surface=Surface.MCP, name="claude-code")
 
 PHRASINGS = FOLDER.parents[1] / "tests" / "text" / "continuity.toml"
 
@@ -132,10 +131,17 @@ class Store:
         """Returns the id of a memory by its name in the labels."""
         return next(id for id, name in self.names.items() if name == key)
 
-    def ask(self, tool: str, *, operation: str | None = None, **arguments: Any) -> Any:
+    def ask(
+        self,
+        tool: str,
+        *,
+        operation: str | None = None,
+        caller: Caller = PERSON,
+        **arguments: Any,
+    ) -> Any:
         """Returns the answer of a tool as JSON data."""
         spec = next(spec for spec in self.tools[tool] if spec.operation == operation)
-        return to_json(invoke(spec, Call(self.mind), arguments))
+        return to_json(invoke(spec, Call(self.mind, caller), arguments))
 
     def named(self, rows: Sequence[Data]) -> tuple[str, ...]:
         """Returns the names in the labels of rows, by their ids or files, each once."""
@@ -193,11 +199,11 @@ def _of_edge(row: Data, id: str, _: Store) -> str:
 # The answers.
 
 
-def searched(store: Store, asks: Iterable[Data], **options: Any) -> list[Asked]:
-    """Returns the answers of `mind_search` to questions."""
+def searched(store: Store, asks: Iterable[Data], caller: Caller = PERSON) -> list[Asked]:
+    """Returns the answers of `mind_search` to questions of a person or of an agent."""
     asked = []
     for question in asks:
-        results = store.ask("mind_search", query=question["ask"], **options)["results"]
+        results = store.ask("mind_search", caller=caller, query=question["ask"])["results"]
         rows = [
             {"id": row["id"], "file": row["source_file"], "score": row["relevance"]}
             for row in results
@@ -388,9 +394,9 @@ HEADINGS = (
     "store",
     "questions",
     "first / three / five",
-    "right one shown",
-    "right one shown, sure",
-    "memory search shown",
+    "right one shown: people, agents",
+    "sure of a wrong one alone",
+    "`memory search` shows",
     "recall first / three",
     "continuity",
     "unanswerable quiet: near, far",
@@ -408,15 +414,10 @@ HEADINGS = (
 def row_of(store: Store) -> list[str]:
     """Returns the figures of a store."""
     asked = searched(store, questions(store.data))
-    ranked = searched(store, store.data.get("question", ()), threshold=0.0)
     real = [answer for answer in asked if answer.right]
-    default = [
-        answer.among(len(answer.answers))
-        for answer, every in zip(real, ranked, strict=True)
-        if every.among(3)
-    ]
+    to_agents = searched(store, store.data.get("question", ()), AGENT)
+    misled = [answer.is_sure and not answer.among(10) for answer in to_agents]
     long = searched(store, store.data.get("long", ()))
-    shown = [answer.among(10) and _is_shown(answer) for answer in real if answer.among(3)]
     memory = [answer for answer in remembered(store) if answer.right]
     recall = [answer for answer in recalled(store) if answer.right]
     kinds = [item["kind"] for item in store.data.get("unanswerable", ())]
@@ -438,8 +439,8 @@ def row_of(store: Store) -> list[str]:
             [share([answer.is_first for answer in real])]
             + [share([answer.among(most) for answer in real]) for most in (3, 5)]
         ),
-        share(default),
-        share(shown),
+        ", ".join(share([answer.among(10) for answer in some]) for some in (real, to_agents)),
+        share(misled),
         share([answer.among(10) for answer in memory]),
         " / ".join(
             (
@@ -461,12 +462,6 @@ def row_of(store: Store) -> list[str]:
         _precision(diffs),
         f"{share([one.is_first for one in long])} / {share([one.among(3) for one in long])}",
     ]
-
-
-def _is_shown(answer: Asked) -> bool:
-    """Returns whether a right answer reaches the threshold."""
-    scored = zip(answer.answers, answer.scores, strict=False)
-    return any(name in answer.right and score >= SHOWN for name, score in scored)
 
 
 def _percent(part: int, whole: int) -> str:

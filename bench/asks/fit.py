@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 import mimo.index.search
-from bench.asks.__main__ import SHOWN, chosen, questions, right_of, stored
-from mimo.index.rows import Request
+from bench.asks.__main__ import chosen, questions, right_of, stored
+from mimo.index.rows import SURE, Request
 from mimo.memory.model import Filter
 from mimo.ranking import Candidate, Cosines, Ranked, Ranker
 from mimo.ranking.score import _FAR
@@ -120,10 +120,10 @@ def row_of(name: str, answers: Sequence[First], weights: tuple[float, float]) ->
     wrong = [score for score, answer in scored if not answer.is_right]
     area = np.mean([(a > b) + (a == b) / 2 for a in right for b in wrong])
     quiet = [
-        f"{100 * np.mean([score < SHOWN for score, answer in scored if answer.kind == kind]):.0f}"
+        f"{100 * np.mean([score < SURE for score, answer in scored if answer.kind == kind]):.0f}"
         for kind in ("near", "far", "without")
     ]
-    sure = 100 * np.mean([score >= SHOWN for score in right])
+    sure = 100 * np.mean([score >= SURE for score in right])
     return f"| {name} | {bias:.1f} | {slope:.1f} | {area:.2f} | {sure:.0f} | {' | '.join(quiet)} |"
 
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 from mimo.call import Call
 from mimo.errors import (
     Cancelled,
-    Command,
-    Hint,
     Invalid,
     MindError,
     SearchFailed,
@@ -144,8 +142,7 @@ def search(
     answer = answered(text, asking, pool, options, counted=counted)
     if number := call.index.count_unread():
         files = "1 file" if number == 1 else f"{number:,} files"
-        unread = Hint(f"{files} can't be read; ", Command("doctor"), " names them")
-        problem = join_texts(unread, problem)
+        problem = join_texts(f"{files} can't be read (doctor names them)", problem)
     return replace(answer, notice=join_texts(call.notice, answer.notice, problem))
 
 

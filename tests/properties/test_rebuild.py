@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mimo.data.disk import Stamp
 from mimo.features.hooks.related import matches
+from mimo.frozen import replace
 from mimo.index import doubles
 from mimo.index.catalog import Catalog
 from mimo.index.index import Index
@@ -117,7 +118,12 @@ def answers(index: Index) -> dict[str, Any]:
         "alike": [index.much_like(record.memory) for record in index.records(Filter())],
         "related": [index.ask(related, query) for query in queries],
         "found": [
-            index.search(Request(q, filter=f, limit=20, now=NOW)) for q in queries for f in filters
+            [
+                replace(hit, key=None)
+                for hit in index.search(Request(q, filter=f, limit=20, now=NOW)).hits
+            ]
+            for q in queries
+            for f in filters
         ],
     }
 

@@ -295,7 +295,7 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> N
     body = after_title(text, row.title)
     because = row.reasoning.strip().splitlines()[0] if row.reasoning else ""
     if because and body.startswith(because):
-        body = f"because {body}"
+        body = "" if row.warning and not screen.setting.details else f"because {body}"
     elif because and because not in body and (screen.setting.details or not body):
         body = f"{body}\nbecause {because}".strip()
     if body:

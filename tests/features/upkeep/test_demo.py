@@ -23,7 +23,7 @@ ANSWERS = {
 }
 """Questions, each with the beginning of the memory that answers it."""
 
-_SCREEN = 32
+_SCREEN = 33
 
 
 @pytest.fixture(scope="module")

@@ -151,8 +151,6 @@ class Found:
     """The number of memories that passed the filter."""
     notice: str | None = None
     """Reports an incomplete search."""
-    literal: int = 0
-    """The number of memories that hold all words of a short query."""
     evidence: Evidence | None = None
     """The evidence by which its matches are scored beside those of other indexes."""
 

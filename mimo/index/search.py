@@ -159,7 +159,6 @@ def search(source: Source, request: Request) -> Found:
         hits=_hits(source, ranked[: request.limit], candidates),
         considered=considered,
         notice=notice,
-        literal=sum(match.is_literal for match in ranked),
         evidence=Evidence(query, statistics, candidates.by_key, cosines),
     )
 

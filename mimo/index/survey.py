@@ -293,15 +293,12 @@ def superseding_names(sql: sqlite3.Connection) -> list[tuple[str, str, str, str]
     """
     links = named_links(sql, ["supersedes"])
     keys = resolved(sql, [link for _, link, _ in links])
-    named = [
-        (source, link.target, keys[link][0], digest)
+    named = records(sql, [key for key, *_ in keys.values()])
+    return [
+        (source, link.target, named[keys[link][0]].memory.id, digest)
         for source, link, digest in links
         if link in keys
     ]
-    ids = {
-        key: each.memory.id for key, each in records(sql, [key for _, _, key, _ in named]).items()
-    }
-    return [(source, target, ids[key], digest) for source, target, key, digest in named]
 
 
 def circles(sql: sqlite3.Connection) -> list[tuple[str, ...]]:

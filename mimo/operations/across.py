@@ -27,7 +27,7 @@ from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
 from mimo.operations.disclosure import hides_private
 from mimo.operations.finding import Options
-from mimo.operations.searching import MOST_QUERY, Answer, Asked, add_users, answered, ask, too_long
+from mimo.operations.searching import Answer, Asked, add_users, answered, ask, understood
 from mimo.project import git
 from mimo.project.projects import Registered, Registry
 
@@ -44,11 +44,7 @@ def search_projects(call: Call, text: str, options: Options, *, private: bool) -
     matched nor named unless a person asks for `private` ones. The notice names the projects that
     could not be searched, with the reason. Otherwise as `searching.search`.
     """
-    from mimo.when.question import understood
-
-    if len(text) > MOST_QUERY:
-        raise too_long(text)
-    asking = understood(text, call.mind.local_now())
+    asking = understood(call, text)
 
     def ask_one(target: Call, here: bool) -> Asked:
         hides = hides_private(call, is_here=here, is_asked=private)

@@ -131,11 +131,7 @@ def search(
     is set, each sure match counts as used. Raises `Invalid`, and `SearchFailed` if not even the
     files can be read.
     """
-    from mimo.when.question import understood
-
-    if len(text) > MOST_QUERY:
-        raise too_long(text)
-    asking, problem = understood(text, call.mind.local_now()), None
+    asking, problem = understood(call, text), None
     pool = [ask(call, text, asking, options)]
     if with_user and (user := call.user()):
         problem = add_users(pool, user, text, asking, options)
@@ -144,6 +140,24 @@ def search(
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)
     return replace(answer, notice=join_texts(call.notice, answer.notice, problem))
+
+
+def understood(call: Call, text: str) -> Asking:
+    """Returns a query as it is understood now. Raises `Invalid` if it is too long."""
+    from mimo.when import question
+
+    check_length(text)
+    return question.understood(text, call.mind.local_now())
+
+
+def check_length(text: str) -> None:
+    """Raises `Invalid` for a query of more than `MOST_QUERY` characters."""
+    if len(text) > MOST_QUERY:
+        raise Invalid(
+            f"a query of {len(text):,} characters is too long",
+            hint=f"ask in {MOST_QUERY:,} characters at most",
+            details={"field": "query"},
+        )
 
 
 def add_users(
@@ -311,13 +325,14 @@ def _pooled(text: str, pool: Sequence[Asked], number: int, options: Options) -> 
     considered = sum(result.considered for result in answers)
     rows = shown([hit for _, hit in matches], considered, options)
     sure = sum(not is_weak(hit) for _, hit in matches)
+    requested = sum(hit.score >= max(SURE, options.threshold or 0) for _, hit in matches)
     notices = [result.notice for result in answers]
     return Answer(
         matches=tuple((asked.call, hit) for asked, hit in matches[:rows] if asked.call),
         considered=considered,
         notice=join_texts(*dict.fromkeys(filter(None, notices))),
         sure=min(sure, rows),
-        more=max(0, sure - rows),
+        more=max(0, requested - rows),
     )
 
 
@@ -356,17 +371,14 @@ def _each_once(answers: Sequence[Found]) -> list[Found]:
 
     Worktrees and clones of a repository have the same files.
     """
-    seen: set[tuple[str, str]] = set()
-    once = []
-    for result in answers:
-        hits = []
-        for hit in result.hits:
-            name = hit.record.memory.id, hit.record.place.digest
-            if name not in seen:
-                hits.append(hit)
-        seen.update((hit.record.memory.id, hit.record.place.digest) for hit in hits)
-        once.append(replace(result, hits=tuple(hits)))
-    return once
+    owners: dict[tuple[str, str], int] = {}
+    distinct = []
+    for number, result in enumerate(answers):
+        names = [(hit.record.memory.id, hit.record.place.digest) for hit in result.hits]
+        pairs = zip(names, result.hits, strict=True)
+        hits = [hit for name, hit in pairs if owners.setdefault(name, number) == number]
+        distinct.append(replace(result, hits=tuple(hits)))
+    return distinct
 
 
 def _below_topic(matches: list[tuple[Asked, Hit]]) -> list[tuple[Asked, Hit]]:
@@ -374,24 +386,17 @@ def _below_topic(matches: list[tuple[Asked, Hit]]) -> list[tuple[Asked, Hit]]:
 
     What a project decided is above a general preference.
     """
-    topics = {
-        topic_key(hit.record.memory.topic or "") for asked, hit in matches if not asked.is_users
-    } - {""}
-    late = [
-        (asked, hit)
-        for asked, hit in matches
-        if asked.is_users and topic_key(hit.record.memory.topic or "") in topics
-    ]
-    for asked, hit in late:
-        topic = topic_key(hit.record.memory.topic or "")
+
+    def topic_of(hit: Hit) -> str:
+        return topic_key(hit.record.memory.topic or "")
+
+    topics = {topic_of(hit) for asked, hit in matches if not asked.is_users} - {""}
+    of_user = [match for match in matches if match[0].is_users and topic_of(match[1]) in topics]
+    for asked, hit in of_user:
         matches.remove((asked, hit))
-        last = max(
-            place
-            for place, (other, above) in enumerate(matches)
-            if topic_key(above.record.memory.topic or "") == topic
-        )
-        score = min(hit.score, matches[last][1].score)
-        matches.insert(last + 1, (asked, replace(hit, score=score)))
+        same = [place for place, (_, each) in enumerate(matches) if topic_of(each) == topic_of(hit)]
+        score = min(hit.score, matches[same[-1]][1].score)
+        matches.insert(same[-1] + 1, (asked, replace(hit, score=score)))
     return matches
 
 
@@ -470,13 +475,4 @@ def _one_list(projects: Sequence[Asked], options: Options) -> Answer:
         considered=considered,
         notice=join_texts(*dict.fromkeys(remarks)),
         listed=True,
-    )
-
-
-def too_long(text: str) -> Invalid:
-    """Returns the error for a query of more than `MOST_QUERY` characters."""
-    return Invalid(
-        f"a query of {len(text):,} characters is too long",
-        hint=f"ask in {MOST_QUERY:,} characters at most",
-        details={"field": "query"},
     )

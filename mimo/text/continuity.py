@@ -233,7 +233,7 @@ class _Rules(NamedTuple):
     general: str
     """Questions with a subject."""
     subject: str
-    """The same after things of this conversation are left out."""
+    """Questions with a subject even if things of this conversation are left out."""
     problems: str
     next: str
     cues: str
@@ -247,7 +247,7 @@ _RULES = _Rules(
     next=f"{_NEXT}|{_KOREAN_NEXT}",
     cues=f"{_PHRASES}|{_KOREAN_CUES}|{_KOREAN_DONE}",
 )
-"""Those of English and Korean, whose words are often mixed."""
+"""The rules of English and Korean, whose words are often mixed."""
 
 _GERMAN_RULES = _Rules(
     general=_GERMAN_SUBJECT,

@@ -248,7 +248,7 @@ class TestMeaning:
         answer = search(index, "green")
 
         assert names(answer) == ["mate", "tea"]
-        assert answer.notice is None  # Who opened it without one reports that.
+        assert answer.notice is None  # The caller that opened it without a model reports that.
         index.close()
 
     def test_a_failing_model_leaves_a_search_by_words_with_a_notice(

@@ -298,8 +298,7 @@ def _ranked(call: Call, query: str, items: dict[str, Item]) -> list[ItemRow]:
     Those that neither words nor meaning bring near have the score 0. The query is compared as it
     is: it asks for no time and no list.
     """
-    if len(query) > searching.MOST_QUERY:
-        raise searching.too_long(query)
+    searching.check_length(query)
     items = {id: item for id, item in items.items() if item.is_searched}
     among = replace(_FILTER, ids=frozenset(islice(items, _MOST_RANKED)))
     index = refresh.up_to_date(call)

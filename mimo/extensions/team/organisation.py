@@ -69,8 +69,6 @@ def search_others(call: Call, text: str, options: finding.Options) -> Others:
     """
     from mimo.extensions.team.postgres import source
 
-    if len(text) > searching.MOST_QUERY:
-        raise searching.too_long(text)
     server = server_of(call)
     project = (identity(call) or "") if call.mind.has_project and not call.mind.is_users else ""
     skipped: dict[str, list[str]] = {}
@@ -144,7 +142,7 @@ def search_organisation(
             hint="search this project, or all that are permitted with `scope` all",
         )
     server_of(call)
-    asking = question.understood(query, call.mind.local_now())
+    asking = searching.understood(call, query)
     if call.mind.has_project and asking.way is not question.Way.SEARCH:
         answer = searching.search(call, query, options, with_user=True)
         return rows_of(answer.matches, types), join_texts(answer.notice, _ONLY_HERE)

@@ -267,7 +267,7 @@ def search(
         Match(
             memory=by_id[owner, hit.record.memory.id],
             passage=hit.passage[:_PASSAGE],
-            relevance=None if hit.is_listed else round(hit.score, 4),
+            relevance=rows.relevance(hit),
             weak=searching.is_weak(hit),
         )
         for owner, hit in hits

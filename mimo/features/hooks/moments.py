@@ -51,7 +51,7 @@ class Near(NamedTuple):
     project: tuple[tuple[str, float], ...] = ()
     """The ids of the nearest memories, and their cosines with the prompt."""
     user: tuple[tuple[str, float], ...] = ()
-    """The same of the user's memories for all projects."""
+    """The nearest memories of the user's memory for all projects, and their cosines."""
     work: float = 0.0
     """The likeness of the prompt with work of consequence, less that with routine work."""
 

@@ -115,19 +115,7 @@ _CHORE_PHRASES = (
     r"|(?:in)?to (?:its|their|an?) own (?:function|method|class|module|file|component))\b"
     r"|\bimport 정리|test\S*+(?: \S++)? fail"
 )
-_OF_PHRASES = (
-    "format",
-    "own",
-    "test",
-    "hint",
-    "thank",
-    "pull",
-    "split",
-    "bump",
-    "explain",
-    "what",
-    "show",
-)
+_OF_PHRASES = "format own test hint thank pull split bump explain what show".split()
 """Tasks that change no behaviour, or only looks: a shared word rarely means that a memory matters.
 
 Each phrase contains one of `_OF_PHRASES`, or `정리`. Compiling a pattern of all words and phrases
@@ -153,9 +141,9 @@ class Matches(NamedTuple):
     """The memories of one store that a prompt may concern."""
 
     by_words: Sequence[Note] = ()
-    """Those that share clearly enough words with it, best first."""
+    """Memories that share enough words with it, best first."""
     by_meaning: Sequence[Likeness] = ()
-    """Those nearest to it; none if it names no subject."""
+    """Memories that are nearest to it; none if it names no subject."""
 
 
 _NONE = Matches()

@@ -65,7 +65,7 @@ _BEGINNING = 2_000
 Threshold = Annotated[
     float | None,
     Arg(
-        "Minimum score (default 0.3, else the three nearest as weak)",
+        "Minimum score (default 0.3, weak matches in `nearest`)",
         agents="minimum score",
         ge=0,
         le=1,

@@ -29,6 +29,14 @@ def test_without_a_sure_match_the_nearest_are_returned_as_weak(call, monkeypatch
     assert search(call, "why is lunch number four late in winter", threshold=0.999).total == 0
 
 
+def test_sure_matches_below_a_threshold_are_not_counted_as_beyond_the_limit(call):
+    for number in range(3):
+        add(call, f"Lunch number {number} is served at noon")
+
+    assert search(call, "lunch noon", limit=2).more == 1
+    assert search(call, "lunch noon", threshold=0.99).more is None
+
+
 @pytest.mark.parametrize("query", ["cookie jar", "what did we do today"])
 def test_a_memory_of_two_worktrees_is_one_match(call, project, tmp_path, home, query):
     git(project, "init", "-q", "-b", "main")

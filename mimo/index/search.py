@@ -216,28 +216,23 @@ def _joined_statistics(parts: Sequence[Statistics]) -> Statistics:
 
 
 def _named_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]]:
-    """Returns matches with those first of which the query is a name, as sure as the first one."""
-    hits = _exact_first(text, hits)
+    """Returns matches with those first of which the query is a name, as sure as the first one.
+
+    Literal matches come next. Those that hold the words as they are written are first of these.
+    """
+    literal = [match for match in hits if match[1].is_literal]
+    if len(literal) > 1:
+        asked = _words(text)
+
+        def missing(match: tuple[int, Hit]) -> int:
+            memory = match[1].record.memory
+            return len(asked - _words(f"{memory.heading}\n{memory.text}"))
+
+        others = [match for match in hits if not match[1].is_literal]
+        hits = [*sorted(literal, key=missing), *others]
     named = [match for match in hits if is_named(match[1].record, text)]
     remaining = [match for match in hits if match not in named] if named else hits
     return [*((n, replace(hit, score=hits[0][1].score)) for n, hit in named), *remaining]
-
-
-def _exact_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]]:
-    """Returns matches with those that hold the words as they are written before other inflections.
-
-    Only the literal ones, which come first, are compared.
-    """
-    literal = [match for match in hits if match[1].is_literal]
-    if len(literal) < 2:
-        return hits
-    asked = _words(text)
-
-    def missing(match: tuple[int, Hit]) -> int:
-        memory = match[1].record.memory
-        return len(asked - _words(f"{memory.heading}\n{memory.text}"))
-
-    return [*sorted(literal, key=missing), *(match for match in hits if not match[1].is_literal)]
 
 
 def _words(text: str) -> set[str]:
@@ -311,12 +306,13 @@ def _reason(error: BaseException) -> object:
 
 def _hits(source: Source, ranked: Sequence[Ranked], candidates: Candidates) -> tuple[Hit, ...]:
     """Returns matches with all that is shown of them."""
-    newer = source.newer({match.key: candidates.name_of(match.key)[1] for match in ranked})
+    newer = source.newer({match.key: candidates[match.key].memory.id for match in ranked})
     records = source.records([match.key for match in ranked])
     competing = source.competing({key: record.memory.id for key, record in records.items()})
     hits = []
     for match in ranked:
-        record, unit = records[match.key], candidates.unit(match.key, match.unit)
+        record, stored = records[match.key], candidates[match.key]
+        unit = stored.units[match.unit]
         text = record.memory.text[unit.start : unit.start + unit.length]
         hits.append(
             Hit(
@@ -326,7 +322,7 @@ def _hits(source: Source, ranked: Sequence[Ranked], candidates: Candidates) -> t
                 line=unit.line,
                 newer=newer[match.key],
                 competing=competing.get(match.key, ()),
-                project=candidates.name_of(match.key)[0],
+                project=stored.memory.project,
                 key=match.key,
                 is_literal=match.is_literal,
             )
@@ -452,14 +448,9 @@ class Candidates:
         """Returns the names of the vectors of the candidates' units."""
         return set().union(*[candidate.vectors for candidate in self.listed])
 
-    def name_of(self, key: int) -> tuple[int, str]:
-        """Returns the project and the id of a memory."""
-        memory = self._stored[key].memory
-        return memory.project, memory.id
-
-    def unit(self, key: int, number: int) -> StoredUnit:
-        """Returns one unit of a memory, counted from 0."""
-        return self._stored[key].units[number]
+    def __getitem__(self, key: int) -> Stored:
+        """Returns a memory."""
+        return self._stored[key]
 
 
 def _place_of(memory: CandidateRow, step: int = 0) -> tuple[int, str, str | None, int]:

@@ -27,7 +27,7 @@ from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
 from mimo.operations.disclosure import hides_private
 from mimo.operations.finding import Options
-from mimo.operations.searching import Answer, Asked, add_users, answered, ask, understood
+from mimo.operations.searching import Answer, Asked, add_users, answered, ask, check_length
 from mimo.project import git
 from mimo.project.projects import Registered, Registry
 
@@ -44,7 +44,10 @@ def search_projects(call: Call, text: str, options: Options, *, private: bool) -
     matched nor named unless a person asks for `private` ones. The notice names the projects that
     could not be searched, with the reason. Otherwise as `searching.search`.
     """
-    asking = understood(call, text)
+    from mimo.when.question import understood
+
+    check_length(text)
+    asking = understood(text, call.mind.local_now())
 
     def ask_one(target: Call, here: bool) -> Asked:
         hides = hides_private(call, is_here=here, is_asked=private)

@@ -131,7 +131,10 @@ def search(
     is set, each sure match counts as used. Raises `Invalid`, and `SearchFailed` if not even the
     files can be read.
     """
-    asking, problem = understood(call, text), None
+    from mimo.when.question import understood
+
+    check_length(text)
+    asking, problem = understood(text, call.mind.local_now()), None
     pool = [ask(call, text, asking, options)]
     if with_user and (user := call.user()):
         problem = add_users(pool, user, text, asking, options)
@@ -140,14 +143,6 @@ def search(
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)
     return replace(answer, notice=join_texts(call.notice, answer.notice, problem))
-
-
-def understood(call: Call, text: str) -> Asking:
-    """Returns a query as it is understood now. Raises `Invalid` if it is too long."""
-    from mimo.when import question
-
-    check_length(text)
-    return question.understood(text, call.mind.local_now())
 
 
 def check_length(text: str) -> None:

@@ -142,7 +142,8 @@ def search_organisation(
             hint="search this project, or all that are permitted with `scope` all",
         )
     server_of(call)
-    asking = searching.understood(call, query)
+    searching.check_length(query)
+    asking = question.understood(query, call.mind.local_now())
     if call.mind.has_project and asking.way is not question.Way.SEARCH:
         answer = searching.search(call, query, options, with_user=True)
         return rows_of(answer.matches, types), join_texts(answer.notice, _ONLY_HERE)

@@ -151,6 +151,8 @@ class Found:
     """The number of memories that passed the filter."""
     notice: str | None = None
     """Reports an incomplete search."""
+    filter: Filter = Filter()
+    """The filter that the matches pass, and that a successor beside them must pass, too."""
     evidence: Evidence | None = None
     """The evidence by which its matches are scored beside those of other indexes."""
 

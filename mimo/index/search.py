@@ -133,7 +133,7 @@ def search(source: Source, request: Request) -> Found:
     query = understand(request.text, request.now)
     considered = source.count(request.filter)
     if not query.full or not considered:
-        return Found(hits=(), considered=considered)
+        return Found(hits=(), considered=considered, filter=request.filter)
     sums = source.totals
     spellings = [token for token, _ in query.spellings]
     statistics = Statistics(
@@ -159,6 +159,7 @@ def search(source: Source, request: Request) -> Found:
         hits=_hits(source, ranked[: request.limit], candidates),
         considered=considered,
         notice=notice,
+        filter=request.filter,
         evidence=Evidence(query, statistics, candidates.by_key, cosines),
     )
 

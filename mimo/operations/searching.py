@@ -57,7 +57,7 @@ OF_PEOPLE, OF_AGENTS = ROWS, 3
 MOST_QUERY = 10_000
 """The maximum length of a query, in characters."""
 
-_RANKED = 30
+RANKED = 60
 """The number of matches of each memory that are ordered together, at least."""
 
 WEAK = "no sure match; these are the nearest, and weak"
@@ -245,7 +245,7 @@ def request(call: Call, text: str, options: Options) -> Request:
     return Request(
         text,
         filter=options.filter,
-        limit=max(options.limit, _RANKED),
+        limit=max(options.limit, RANKED),
         now=call.mind.local_now(),
         folded=True,
     )
@@ -336,6 +336,7 @@ def ordered(text: str, pool: Sequence[Asked], number: int) -> list[tuple[Asked, 
     from mimo.index.search import pooled
 
     answers = [asked.tries[number] for asked in pool]
+    pool = [asked._replace(filter=each.filter) for asked, each in zip(pool, answers, strict=True)]
     if len(pool) > 1:
         answers = _each_once(answers)
     matches = with_successors([(pool[place], hit) for place, hit in pooled(text, answers)])

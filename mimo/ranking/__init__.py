@@ -56,7 +56,7 @@ SUFFICIENT_LEAD = 0.15
 """No vectors are compared if the first candidate holds all words of a short query and leads by
 this much."""
 
-FAR = 0.2
+FAR = 0.17
 """The cosine of the nearest unit below which a query is about something else than the store."""
 
 LITERAL = 0.3

@@ -155,6 +155,9 @@ class Reader:
             if heading:
                 units = [unit | heading if unit else heading for unit in units] or [heading]
             names = {name for part in written[start:end] for name in part}
+            # A word of several parts is held as it is written, not its parts anywhere.
+            is_literal = bool(asked[1]) and asked[1] <= names
+            is_literal = is_literal and (not asked[0] or bool(asked[0] & names))
             self._readings[item.key] = Reading(
                 counts=totals,
                 length=sum([part.count(" ") + 1 for part in stretches[start:end] if part]),
@@ -163,7 +166,7 @@ class Reader:
                 named=len(heading.keys() & self.content.keys()),
                 identifiers=len(names & asked[0]) / max(1, len(asked[0])),
                 rare=sum(term in totals for term in self._rare) / max(1, len(self._rare)),
-                is_literal=bool(asked[1]) and asked[1] <= names,
+                is_literal=is_literal,
             )
 
     def bm25(self, key: int, weights: Mapping[str, float]) -> float:

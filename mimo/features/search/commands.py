@@ -265,7 +265,9 @@ def _(result: SearchResults, screen: Screen) -> None:
             write_weak(row, row.title, row.date, screen, row.project if several else "")
         else:
             _write(row, screen, result.query, project=several)
-    summary = f"{len(sure):,} of {len(sure) + result.more:,} results" if result.more else ""
+    sure_total = len(sure) + (result.more or 0)
+    more = " or more" if sure_total >= searching.RANKED else ""
+    summary = f"{len(sure):,} of {sure_total:,}{more} results" if result.more else ""
     summary = summary or count(len(sure), "result")
     if weak := result.total - len(sure):
         summary = f"{summary}, {weak} weak" if sure else count(weak, "weak result")

@@ -289,7 +289,7 @@ def _with_ids(draft: Draft, content: str, names: naming.Names, counts: Counter[s
 
     def replaced(match: re.Match[str]) -> str:
         target, anchor, label = match["target"], match["anchor"] or "", match["shown"]
-        if target and label and is_swapped:
+        if target and label and (is_swapped or label.startswith(naming.VAULT)):
             label, (target, mark, anchor) = target, label.partition("#")
             target, anchor = naming.without_vault(target), mark + anchor
         if target is None or not target.strip():

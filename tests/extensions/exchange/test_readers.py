@@ -207,6 +207,12 @@ class TestNotes:
 
         assert [link.to for link in draft.links] == [f"V/{name}.md" for name in names]
 
+    def test_a_link_that_names_a_vault_of_dendron_has_the_label_first(self, tmp_path):
+        notes = {"cup.md": "# Cup", "root.md": "# Root\n\n[[here|dendron://vault/cup]]"}
+        of = memories(write(tmp_path / "V", {".obsidian/x": "", **notes}), "obsidian")
+
+        assert f"[[{of['Cup'].id}|here]]" in of["Root"].content
+
     @pytest.mark.parametrize(
         ("line", "value"),
         [

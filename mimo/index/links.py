@@ -67,13 +67,7 @@ def walk(
     Only links of `types` are followed; empty means all. The nearest `most` memories are kept. With
     `shared`, the walk enters no private memory.
     """
-    walker = _Walker(sql, sorted(types), shared=shared)
-    frontier = walker.arrive(walker.resolve(map(Wanted, start)), 0)
-    for step in range(1, depth + 1):
-        if not frontier or (most is not None and len(walker.places) > most):
-            break
-        frontier = walker.arrive(walker.neighbours(frontier), step)
-    return walker.walked(start, most)
+    return _Walker(sql, sorted(types), shared=shared).walk(start, depth=depth, most=most)
 
 
 def newest(
@@ -88,7 +82,8 @@ def newest(
     of_types = f" AND links.type IN ({marks(named)})" if named else ""
     among, private = ("AND m.private = 0", "AND private = 0") if shared else ("", "")
     by_name = [link for _, link, _ in named_links(sql, named, shared=shared)]
-    by_keys = {keys[0] for keys in resolved(sql, by_name, shared=shared).values()}
+    walker = _Walker(sql, named, shared=shared)
+    by_keys = walker.resolve(by_name)
     held = f"links CROSS JOIN memories m ON m.key = source WHERE 1{of_types} {among}"
     selected = sql.execute(
         f"WITH linked (key) AS (SELECT source FROM {held} UNION SELECT t.key FROM"
@@ -102,16 +97,15 @@ def newest(
     members = dict.fromkeys(ids if len(ids) <= limit else ())
     for id in ids if len(ids) > limit else ():
         if id not in members and len(members) < limit:
-            around = walk(sql, [id], depth=MAX_DEPTH, types=types, most=limit, shared=shared)
-            near = around.graph.nodes
+            near = walker.walk([id], depth=MAX_DEPTH, most=limit).graph.nodes
             fresh = [node.record.memory.id for node in near if node.record.memory.id not in members]
             members.update(dict.fromkeys(fresh[: limit - len(members)]))
-    graph = walk(sql, list(members), depth=0, types=types, shared=shared).graph
+    graph = walker.walk(list(members), depth=0).graph
     return replace(graph, start=(), cut=len(ids) > limit)
 
 
 class _Walker:
-    """The state of a walk."""
+    """The state of a walk; several one after another resolve each link once."""
 
     def __init__(self, sql: sqlite3.Connection, types: Sequence[str], *, shared: bool) -> None:
         """Takes the tables, and the types of links to follow."""
@@ -124,6 +118,16 @@ class _Walker:
         """The links that each memory holds, as far as they were read."""
         self._keys: dict[Wanted, int | None] = {}
         """The memory that each link leads to, as far as it was resolved."""
+
+    def walk(self, start: Sequence[str], *, depth: int, most: int | None = None) -> Walked:
+        """Returns a new walk, as the function `walk` does."""
+        self.places = {}
+        frontier = self.arrive(self.resolve(map(Wanted, start)), 0)
+        for step in range(1, depth + 1):
+            if not frontier or (most is not None and len(self.places) > most):
+                break
+            frontier = self.arrive(self.neighbours(frontier), step)
+        return self.walked(start, most)
 
     def resolve(self, links: Iterable[Wanted]) -> set[int]:
         """Returns the memories that these links lead to."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import chain
 
@@ -31,6 +31,9 @@ OF_DENDRON = frozenset(("desc", "updated"))
 """Keys that the header of each note of Dendron has, whose links are `[[label|target]]`."""
 _SEARCHED = ("keywords", "summary", "description", "desc")
 """The keys whose words are searched as those of a title are."""
+
+_MOST_TIED = 20
+"""The number of equally near memories that are named."""
 
 _MOST_SEARCHED = 1_000
 """The number of characters of these values that are searched."""
@@ -64,37 +67,62 @@ class Names:
 
     def __init__(self, named: Iterable[Named]) -> None:
         """Takes the names, in the order that decides between equally near memories."""
-        self._by_tail: defaultdict[str, list[Named]] = defaultdict(list)
+        self._parts: dict[tuple[int, str], int] = {}
+        self._named: defaultdict[int, list[Named]] = defaultdict(list)
+        self._nearest: dict[int, dict[int, tuple[int, dict[Any, int]]]] = {}
         for each in named:
-            self._by_tail[tail_of(each.name)].append(each)
+            ends = self._numbers(reversed(each.name.split("/")))
+            for number in ends[1:] if each.rank == Rank.FILE else ends[-1:]:
+                self._named[number].append(each)
+
+    def _numbers(self, parts: Iterable[str]) -> list[int]:
+        """Returns the number of each start of a sequence of parts, the empty one included."""
+        numbers = [0]
+        for part in parts:
+            place = numbers[-1], part
+            numbers.append(self._parts.setdefault(place, len(self._parts) + 1))
+        return numbers
 
     def meant(self, target: str, near: str = "") -> list[Any]:
         """Returns the memories that a link in the file `near` means: one, unless several tie.
 
         Approved ones take precedence, then ids, names of files, titles and aliases; of several with
-        one name, the nearest file.
+        one name, the nearest file. At most `_MOST_TIED` are returned.
         """
-        name = key_of(target)
-        fitting = [
-            (not each.is_approved, each.rank, _steps(near, each.path), each.memory)
-            for each in self._by_tail.get(tail_of(name), ())
-            if _fits(name, each.name, each.rank)
-        ]
-        best = min([order for *order, _ in fitting], default=[])
-        return list(dict.fromkeys(memory for *order, memory in fitting if order == best))
+        name = self._numbers(reversed(key_of(target).split("/")))[-1]
+        if name not in self._nearest:
+            self._nearest[name] = self._below(self._named.get(name, ()))
+        nearest = self._nearest[name]
+        around = enumerate(reversed(self._numbers(near.split("/")[:-1])))
+        steps = [(up + nearest[folder][0], folder) for up, folder in around if folder in nearest]
+        least, tied = min(steps, default=(0, 0))[0], {}
+        for number, folder in steps:
+            if number == least:
+                tied |= nearest[folder][1]
+        return sorted(tied, key=tied.__getitem__)[:_MOST_TIED]
+
+    def _below(self, fitting: Sequence[Named]) -> dict[int, tuple[int, dict[Any, int]]]:
+        """Returns the nearest of the surest memories below each folder, with the steps to them.
+
+        Each memory has its place in the order.
+        """
+        best = min([(not each.is_approved, each.rank) for each in fitting], default=None)
+        below: dict[int, tuple[int, dict[Any, int]]] = {}
+        for place, each in enumerate(fitting):
+            if (not each.is_approved, each.rank) != best:
+                continue
+            for steps, folder in enumerate(reversed(self._numbers(each.path.split("/")[:-1]))):
+                least, memories = below.get(folder, (steps, {}))
+                if steps < least or not memories:
+                    below[folder] = steps, {each.memory: place}
+                elif steps == least and len(memories) < _MOST_TIED:
+                    memories.setdefault(each.memory, place)
+        return below
 
 
 def _fits(key: str, name: str, rank: int) -> bool:
     """Returns whether a name is the one with a key, or a path that ends with it."""
     return name == key or (rank == Rank.FILE and name.endswith(f"/{key}"))
-
-
-def _steps(start: str, end: str) -> int:
-    """Returns the number of steps from the folder of a file to that of another file."""
-    up, down = start.split("/")[:-1], end.split("/")[:-1]
-    while up and down and up[0] == down[0]:
-        del up[0], down[0]
-    return len(up) + len(down)
 
 
 def key_of(name: str) -> str:

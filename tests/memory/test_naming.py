@@ -40,6 +40,16 @@ def test_the_nearest_file_is_meant_and_several_equally_near_ones_are_all_named()
     assert Names([*unapproved, Named(Rank.ALIAS, "tea", "alias")]).meant("tea") == ["alias"]
 
 
+def test_thousands_of_files_of_one_name_are_resolved_in_time() -> None:
+    paths = [f"a/{number}/tea.md" for number in range(10_000)]
+    names = Names([Named(Rank.FILE, key_of(path), path, path) for path in paths])
+
+    assert [names.meant("tea", path) for path in paths] == [[path] for path in paths]
+    assert [names.meant(path) for path in paths] == [[path] for path in paths]
+    tied = [len(names.meant("tea", f"b/{number}/x.md")) for number in range(10_000)]
+    assert set(tied) == {20}
+
+
 def test_properties_of_logseq_give_the_title_and_aliases() -> None:
     text = "title:: Tea time\nalias:: [[Chai]], #oolong\n\nmore\nalias:: no"
     assert (title(text), aliases({"alias": 7}, text)) == ("Tea time", ["7", "Chai", "oolong"])

@@ -98,7 +98,7 @@ class Hit:
     key: int | None = None
     """The number of the memory in its index; None without a match of its own."""
     is_literal: bool = False
-    """True if it holds all words of a short query."""
+    """True if it holds all words of a short query, or has it as a name."""
     is_listed: bool = False
     """True in a list, by time or without a subject: the score is 0 or 1 and states no relevance."""
 

@@ -233,7 +233,8 @@ def _named_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]
         hits = [*sorted(literal, key=missing), *others]
     named = [match for match in hits if is_named(match[1].record, text)]
     remaining = [match for match in hits if match not in named] if named else hits
-    return [*((n, replace(hit, score=hits[0][1].score)) for n, hit in named), *remaining]
+    first = (replace(hit, score=hits[0][1].score, is_literal=True) for _, hit in named)
+    return [*((n, hit) for (n, _), hit in zip(named, first, strict=True)), *remaining]
 
 
 def _words(text: str) -> set[str]:

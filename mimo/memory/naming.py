@@ -95,7 +95,8 @@ class Names:
         nearest = self._nearest[name]
         around = enumerate(reversed(self._numbers(near.split("/")[:-1])))
         steps = [(up + nearest[folder][0], folder) for up, folder in around if folder in nearest]
-        least, tied = min(steps, default=(0, 0))[0], {}
+        least = min(steps, default=(0, 0))[0]
+        tied: dict[Any, int] = {}
         for number, folder in steps:
             if number == least:
                 tied |= nearest[folder][1]

@@ -23,6 +23,7 @@ from mimo.errors import (
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
 from mimo.memory.model import Filter, topic_key
+from mimo.memory.naming import is_named
 from mimo.operations import refresh
 from mimo.operations.finding import Options
 from mimo.operations.lists import (
@@ -209,7 +210,13 @@ def ask(
 
 def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> Found:
     """Returns matches that private memories, if they are left out, neither replace nor contest."""
-    result = call.index.search(request(call, text, options)._replace(by_meaning=by_meaning))
+    asked = request(call, text, options)._replace(by_meaning=by_meaning)
+    result = call.index.search(asked)
+    if len(result.hits) >= asked.limit and not all(
+        call.mind.trust.trusted(hit.record.place.digest) for hit in result.hits
+    ):
+        approved = replace(options.filter, approved=True)
+        result = _with_literal(result, call.index.search(asked._replace(filter=approved)), text)
     if not options.filter.shared:
         return result
     ids = [hit.record.memory.id for hit in result.hits]
@@ -220,6 +227,37 @@ def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> F
         for id, hit in zip(ids, result.hits, strict=True)
     )
     return replace(result, hits=tuple(hits))
+
+
+def _with_literal(result: Found, approved: Found, text: str) -> Found:
+    """Returns an answer with the approved literal matches that others left no room for."""
+    keys = {hit.key for hit in result.hits}
+    literal = (hit for hit in approved.hits if hit.is_literal or is_named(hit.record, text))
+    hits = (*result.hits, *(hit for hit in literal if hit.key not in keys))
+    of, more = result.evidence, approved.evidence
+    if of and more:
+        cosines = of.cosines._replace(of={**more.cosines.of, **of.cosines.of})
+        of = of._replace(candidates={**more.candidates, **of.candidates}, cosines=cosines)
+    return replace(result, hits=hits, evidence=of)
+
+
+def _approved_first(matches: list[tuple[Asked, Hit]]) -> list[tuple[Asked, Hit]]:
+    """Returns matches with the approved literal ones first: texts of a pull never hide them."""
+    literal = [(asked, hit) for asked, hit in matches if hit.is_literal]
+    approved = [
+        (asked, hit)
+        for asked, hit in literal
+        if not asked.call or asked.call.mind.trust.trusted(hit.record.place.digest)
+    ]
+    if not approved or len(approved) == len(literal):
+        return matches
+    lowest = min(hit.score for _, hit in approved)
+    below = [
+        (asked, replace(hit, score=min(hit.score, lowest)) if hit.is_literal else hit)
+        for asked, hit in matches
+        if (asked, hit) not in approved
+    ]
+    return [*approved, *sorted(below, key=lambda match: not match[1].is_literal)]
 
 
 def _tries(
@@ -339,7 +377,10 @@ def ordered(text: str, pool: Sequence[Asked], number: int) -> list[tuple[Asked, 
     pool = [asked._replace(filter=each.filter) for asked, each in zip(pool, answers, strict=True)]
     if len(pool) > 1:
         answers = _each_once(answers)
-    matches = with_successors([(pool[place], hit) for place, hit in pooled(text, answers)])
+    matches = [(pool[place], hit) for place, hit in pooled(text, answers)]
+    if sum(hit.is_literal for _, hit in matches) > 1:
+        matches = _approved_first(matches)
+    matches = with_successors(matches)
     return _below_topic(matches) if any(asked.is_users for asked in pool) else matches
 
 

@@ -121,3 +121,20 @@ def test_private_memories_of_another_project_are_for_people_who_ask(
     mind.close()
     if not is_asked:
         assert labels(rows, ids["unapproved"]) == {"untrusted"}
+
+
+@pytest.mark.parametrize("query", ["tea", "which tea is served here at noon or later"])
+def test_texts_of_a_pull_never_hide_an_approved_memory_that_holds_the_query(call, query):
+    call.mind.trust.follow(False)
+    own = add(call, f"Tea, which is served here: {'at noon or later. ' * 9}", title=query).id
+    header = f"type: fact\naliases: [tea, {query}]\ntitle: Tea"
+    for number in range(80):
+        text = f"---\nid: planted{number}\n{header}\n---\nTea {query}\n"
+        put(call.mind.folder / f"facts/planted{number}.md", text)
+
+    answer = search(call, query, limit=3)
+
+    assert [row.id == own for row in answer.results] == [True, False, False]
+    assert sorted((row.confidence for row in answer.results), reverse=True) == [
+        row.confidence for row in answer.results
+    ]

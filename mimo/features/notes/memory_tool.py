@@ -51,6 +51,7 @@ from mimo.rendering.results import (
     count,
     first_lines,
     lead,
+    match_count,
     paged,
     render,
     row_labels,
@@ -334,7 +335,8 @@ def _(result: MemorySearch, screen: Screen) -> None:
         head = row.content.strip().partition("\n")[0]
         write_weak(row, head, row.created_at, screen)
     searched = count(result.total_searched, "memory", "memories")
-    screen.line(dim(f"{count(len(result.results), 'result')} in {searched}"))
+    matches = match_count(len(result.results), len(result.nearest or ()))
+    screen.line(dim(f"{matches} in {searched}"))
 
 
 @render.register

@@ -30,6 +30,7 @@ from mimo.rendering.results import (
     count,
     day,
     lead,
+    match_count,
     render,
     row_labels,
     row_warnings,
@@ -243,7 +244,7 @@ def _(result: InContext, screen: Screen) -> None:
     for neighbour in result.related:
         title = fitted(neighbour.title, LEAST_OF_A_TITLE)
         screen.line(ident(neighbour.id), "  ", title, *row_labels(neighbour, brief=True), indent=2)
-    screen.line(dim(count(result.total, "result")))
+    screen.line(dim(match_count(result.total, len(result.nearest or ()))))
 
 
 @render.register

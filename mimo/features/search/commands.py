@@ -31,9 +31,9 @@ from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,
     age,
-    count,
     day,
     first_lines,
+    match_count,
     render,
     row_labels,
     row_warnings,
@@ -173,7 +173,7 @@ def search(
                 reason = _EMPTY if conditions == Filter() else NONE_PASSES
                 answer = replace(answer, notice=join_texts(answer.notice, reason))
         rows, notice, more = rows_of(answer.matches, types), answer.notice, answer.more
-    outside = _OUTSIDE if call.mind.is_users and not everywhere else None
+    outside = None if everywhere or scope != Scope.PROJECT or not call.mind.is_users else _OUTSIDE
     notice = join_texts(revision, outside, notice, _edges_notice(call, options.filter.types))
     return SearchResults(
         query=query,
@@ -267,11 +267,8 @@ def _(result: SearchResults, screen: Screen) -> None:
             _write(row, screen, result.query, project=several)
     sure_total = len(sure) + (result.more or 0)
     more = " or more" if sure_total >= searching.RANKED else ""
-    summary = f"{len(sure):,} of {sure_total:,}{more} results" if result.more else ""
-    summary = summary or count(len(sure), "result")
-    if weak := result.total - len(sure):
-        summary = f"{summary}, {weak} weak" if sure else count(weak, "weak result")
-    screen.line(dim(summary))
+    of_all = f" of {sure_total:,}{more}" if result.more else ""
+    screen.line(dim(match_count(len(sure), result.total - len(sure), of_all)))
     if result.notice and sure:
         screen.note(result.notice)
 

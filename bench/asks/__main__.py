@@ -403,7 +403,7 @@ HEADINGS = (
     "AUC",
     "Brier",
     "ECE",
-    "hook told / wrong %",
+    "hook right / wrong %",
     "with a server",
     "edges precision / recall",
     "changes precision / recall",

@@ -13,7 +13,7 @@ from typing import Any
 from mimo.frozen import NamedTuple, replace
 from mimo.index import rows
 from mimo.index.schema import from_sql, marks, newest_first, portions, totals
-from mimo.index.targets import Wanted, named_links, resolved
+from mimo.index.targets import LinkTarget, named_links, resolved
 from mimo.index.tracking import has_changes_since
 from mimo.memory.model import Record
 from mimo.memory.naming import key_of, tail_of
@@ -116,20 +116,20 @@ class _Walker:
         self.places: dict[int, _Place] = {}
         self._held: dict[int, list[_Stored]] = {}
         """The links that each memory holds, as far as they were read."""
-        self._keys: dict[Wanted, int | None] = {}
+        self._keys: dict[LinkTarget, int | None] = {}
         """The memory that each link leads to, as far as it was resolved."""
 
     def walk(self, start: Sequence[str], *, depth: int, most: int | None = None) -> Walked:
         """Returns a new walk, as the function `walk` does."""
         self.places = {}
-        frontier = self.arrive(self.resolve(map(Wanted, start)), 0)
+        frontier = self.arrive(self.resolve(map(LinkTarget, start)), 0)
         for step in range(1, depth + 1):
             if not frontier or (most is not None and len(self.places) > most):
                 break
             frontier = self.arrive(self.neighbours(frontier), step)
         return self.walked(start, most)
 
-    def resolve(self, links: Iterable[Wanted]) -> set[int]:
+    def resolve(self, links: Iterable[LinkTarget]) -> set[int]:
         """Returns the memories that these links lead to."""
         all_links = list(dict.fromkeys(links))
         unknown = [link for link in all_links if link not in self._keys]
@@ -153,24 +153,24 @@ class _Walker:
     def neighbours(self, frontier: Sequence[_Place]) -> set[int]:
         """Returns the memories that links of `frontier` lead to or come from."""
         self._read_links([place.key for place in frontier])
-        return self.resolve(self._wanted(frontier)) | self._pointing_at(frontier)
+        return self.resolve(self._link_targets(frontier)) | self._pointing_at(frontier)
 
-    def _wanted(self, places: Iterable[_Place]) -> Iterator[Wanted]:
+    def _link_targets(self, places: Iterable[_Place]) -> Iterator[LinkTarget]:
         """Yields what the links of these memories want."""
         for place in places:
-            yield from (Wanted(link.target, place.path) for link in self._held[place.key])
+            yield from (LinkTarget(link.target, place.path) for link in self._held[place.key])
 
     def walked(self, start: Sequence[str], limit: int | None) -> Walked:
         """Returns the graph of the nearest `limit` memories."""
         places = sorted(self.places.values())
         nearest = places if limit is None else places[: max(limit, 0)]
         self._read_links([place.key for place in nearest if place.key not in self._held])
-        links = list(self._wanted(nearest))
+        links = list(self._link_targets(nearest))
         self.resolve(links)
         records: dict[int, Record] = {}
         for chunk in portions([place.key for place in nearest]):
             records |= rows.by_key(self._sql, chunk)
-        wanted = [*map(Wanted, start), *links]
+        wanted = [*map(LinkTarget, start), *links]
         starts = [key for key in map(self._keys.get, wanted[: len(start)]) if key is not None]
         led = {link.target for link in wanted if self._keys[link] is not None}
         names = {link.target for link in wanted}
@@ -215,7 +215,7 @@ class _Walker:
         named = [
             row for each in (by_target, by_tail) for row in self._select(each, tails, self._types)
         ]
-        links = {(Wanted(target, from_sql(path)), source) for target, source, path in named}
+        links = {(LinkTarget(target, from_sql(path)), source) for target, source, path in named}
         self.resolve(link for link, _ in links)
         return sources | {source for link, source in links if self._keys[link] in reached}
 
@@ -225,7 +225,7 @@ class _Walker:
         between = []
         for place in places:
             for _, name, kind, label, confidence in self._held[place.key]:
-                target = order.get(self._keys[Wanted(name, place.path)] or 0)
+                target = order.get(self._keys[LinkTarget(name, place.path)] or 0)
                 if target is not None and target != order[place.key]:
                     is_name = name != places[target].id
                     between.append(

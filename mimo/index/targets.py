@@ -12,7 +12,7 @@ from mimo.memory.model import Record
 from mimo.memory.naming import Named, Names, Rank, key_of, tail_of
 
 
-class Wanted(NamedTuple):
+class LinkTarget(NamedTuple):
     """The target of a link, and the file with the link."""
 
     target: str
@@ -31,14 +31,14 @@ class Loose(NamedTuple):
 
 
 def resolved(
-    sql: sqlite3.Connection, links: Iterable[Wanted], *, shared: bool = False
-) -> dict[Wanted, tuple[int, ...]]:
+    sql: sqlite3.Connection, links: Iterable[LinkTarget], *, shared: bool = False
+) -> dict[LinkTarget, tuple[int, ...]]:
     """Returns the key of the memory that each link leads to; none for links that lead nowhere.
 
     If several are equally near, the first by id counts, and the others follow. With `shared`, a
     link leads to a private memory only if it leads to no other one.
     """
-    keys_of: dict[Wanted, tuple[int, ...]] = {}
+    keys_of: dict[LinkTarget, tuple[int, ...]] = {}
     left = list(dict.fromkeys(links))
     for among in ("AND m.private = 0", "") if shared else ("",):
         keys: dict[str, int] = {}
@@ -75,14 +75,14 @@ def named(
     sql: sqlite3.Connection, target: str, *, near: str = "", shared: bool = False
 ) -> Record | None:
     """Returns the memory that a link in the file `near` leads to, as `resolved` does."""
-    link = Wanted(target, near)
+    link = LinkTarget(target, near)
     keys = resolved(sql, [link], shared=shared).get(link, ())[:1]
     return next(iter(rows.by_key(sql, keys).values()), None)
 
 
 def named_links(
     sql: sqlite3.Connection, types: Sequence[str] = (), *, shared: bool = False
-) -> list[tuple[str, Wanted, str]]:
+) -> list[tuple[str, LinkTarget, str]]:
     """Returns the links that name no id: the source's id, what they want, and its digest, sorted.
 
     Only links of `types`; empty means all. With `shared`, private memories do not matter.
@@ -96,7 +96,7 @@ def named_links(
         types,
     )
     return sorted(
-        (id, Wanted(target, from_sql(path)), from_digest(digest))
+        (id, LinkTarget(target, from_sql(path)), from_digest(digest))
         for id, target, path, digest in selected
     )
 

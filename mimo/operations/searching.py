@@ -1,7 +1,7 @@
 """Searching one memory or several together: by a query, a time, or for the latest work.
 
 All that are searched form one pool, whose matches are ordered and scored together. What an answer
-shows of them is decided in one place, `shown`.
+shows of them is decided in one place, `row_count`.
 """
 
 from __future__ import annotations
@@ -209,7 +209,11 @@ def ask(
 
 
 def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> Found:
-    """Returns matches that private memories, if they are left out, neither replace nor contest."""
+    """Returns the matches in one memory.
+
+    Approved literal matches are among them, however many others there are. If private memories are
+    left out, these neither replace nor contest a match.
+    """
     asked = request(call, text, options)._replace(by_meaning=by_meaning)
     result = call.index.search(asked)
     if len(result.hits) >= asked.limit and not all(
@@ -356,7 +360,7 @@ def _pooled(text: str, pool: Sequence[Asked], number: int, options: Options) -> 
     matches = ordered(text, pool, number)
     answers = [asked.tries[number] for asked in pool]
     considered = sum(result.considered for result in answers)
-    rows = shown([hit for _, hit in matches], considered, options)
+    rows = row_count([hit for _, hit in matches], considered, options)
     sure = sum(not is_weak(hit) for _, hit in matches)
     requested = sum(hit.score >= max(SURE, options.threshold or 0) for _, hit in matches)
     notices = [result.notice for result in answers]
@@ -376,7 +380,8 @@ def ordered(text: str, pool: Sequence[Asked], number: int) -> list[tuple[Asked, 
     answers = [asked.tries[number] for asked in pool]
     pool = [asked._replace(filter=each.filter) for asked, each in zip(pool, answers, strict=True)]
     if len(pool) > 1:
-        answers = _each_once(answers)
+        once = _each_once([each.hits for each in answers])
+        answers = [replace(each, hits=hits) for each, hits in zip(answers, once, strict=True)]
     matches = [(pool[place], hit) for place, hit in pooled(text, answers)]
     if sum(hit.is_literal for _, hit in matches) > 1:
         matches = _approved_first(matches)
@@ -384,7 +389,7 @@ def ordered(text: str, pool: Sequence[Asked], number: int) -> list[tuple[Asked, 
     return _below_topic(matches) if any(asked.is_users for asked in pool) else matches
 
 
-def shown(hits: Sequence[Hit], considered: int, options: Options) -> int:
+def row_count(hits: Sequence[Hit], considered: int, options: Options) -> int:
     """Returns how many matches are shown, of some in order: the one rule for every surface.
 
     With a threshold, those that reach it. Otherwise the sure ones, and those of the weak ones below
@@ -403,18 +408,18 @@ def shown(hits: Sequence[Hit], considered: int, options: Options) -> int:
     return min(sure + min(options.weak, max(0, ROWS - sure), near), limit)
 
 
-def _each_once(answers: Sequence[Found]) -> list[Found]:
-    """Returns answers in which a memory of the same text in several projects is in the first alone.
+def _each_once(answers: Sequence[tuple[Hit, ...]]) -> list[tuple[Hit, ...]]:
+    """Returns matches in which a memory of the same text in several projects is in the first alone.
 
     Worktrees and clones of a repository have the same files.
     """
     owners: dict[tuple[str, str], int] = {}
     distinct = []
-    for number, result in enumerate(answers):
-        names = [(hit.record.memory.id, hit.record.place.digest) for hit in result.hits]
-        pairs = zip(names, result.hits, strict=True)
-        hits = [hit for name, hit in pairs if owners.setdefault(name, number) == number]
-        distinct.append(replace(result, hits=tuple(hits)))
+    for number, hits in enumerate(answers):
+        names = [(hit.record.memory.id, hit.record.place.digest) for hit in hits]
+        pairs = zip(names, hits, strict=True)
+        own = (hit for name, hit in pairs if owners.setdefault(name, number) == number)
+        distinct.append(tuple(own))
     return distinct
 
 
@@ -492,10 +497,8 @@ def _one_list(projects: Sequence[Asked], options: Options) -> Answer:
     lists = [(asked, asked.listed) for asked in projects if asked.listed]
     sure = [pair for pair in lists if not all(map(is_weak, pair[1].hits))]
     lists = sure or lists
-    once = _each_once([Found(hits=listed.hits, considered=0) for _, listed in lists])
-    matches = [
-        (asked, hit) for (asked, _), result in zip(lists, once, strict=True) for hit in result.hits
-    ]
+    once = _each_once([listed.hits for _, listed in lists])
+    matches = [(asked, hit) for (asked, _), hits in zip(lists, once, strict=True) for hit in hits]
     if len(lists) > 1:
         matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
         matches.sort(key=lambda match: is_of_other_time(match[1]))

@@ -60,7 +60,7 @@ FAR = 0.17
 """The cosine of the nearest unit below which a query is about something else than the store."""
 
 LITERAL = 0.3
-"""The least score of a memory that holds all words of a short query."""
+"""The least score of a memory that holds all words of a short query: `rows.SURE` of the index."""
 
 
 class Ranked(NamedTuple):

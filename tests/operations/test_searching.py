@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mimo.index.rows import Hit, Newer
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 from mimo.operations.finding import Options
-from mimo.operations.searching import Asked, shown, with_successors
+from mimo.operations.searching import Asked, row_count, with_successors
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 ELSEWHERE = Asked(call=None, filter=Filter(), tries=())
@@ -62,12 +62,12 @@ SURE, NEAR, FAR = 0.6, 0.2, 0.01
 def test_sure_matches_are_shown_and_as_many_weak_ones_as_the_surface_has_room_for(
     options, scores, rows
 ):
-    assert shown([hit(n, score) for n, score in enumerate(scores)], 100, options) == rows
+    assert row_count([hit(n, score) for n, score in enumerate(scores)], 100, options) == rows
 
 
 def test_in_a_store_of_one_memory_the_nearest_is_not_near():
-    assert shown([hit(1, 0.14)], 1, Options(limit=10)) == 0
-    assert shown([hit(1, 0.16)], 1, Options(limit=10)) == 1
+    assert row_count([hit(1, 0.14)], 1, Options(limit=10)) == 0
+    assert row_count([hit(1, 0.16)], 1, Options(limit=10)) == 1
 
 
 def test_a_successor_moves_above_the_superseded_memory():

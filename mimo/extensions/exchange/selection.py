@@ -99,7 +99,10 @@ class _Reader:
         records = {record.memory.id: record for record in self.index.among(ids, Filter())}
         newer = self.index.newer(ids, shared=self.shared)
         present = [standing for standing in standings if standing.id in records]
-        pairs = [(self._shown(records[standing.id]), standing.path) for standing in present]
+        pairs = [
+            (self._without_hidden_links(records[standing.id]), standing.path)
+            for standing in present
+        ]
         for standing, (memory, path) in zip(present, redacted(pairs).value, strict=True):
             successors = newer[standing.id].superseded_by
             yield Exported(
@@ -112,7 +115,7 @@ class _Reader:
                 targets=self._named(memory.links, path),
             )
 
-    def _shown(self, record: Record) -> Memory:
+    def _without_hidden_links(self, record: Record) -> Memory:
         """Returns a memory without links to memories that the export must not name.
 
         An id contains words of the topic or the title. A link to no memory stays.

@@ -166,7 +166,7 @@ def search_organisation(
     pool.append(others.asked._replace(tries=(replace(result, hits=hits),)))
     matches = searching.ordered(query, pool, -1)
     considered = sum(asked.tries[-1].considered for asked in pool)
-    count = searching.shown([hit for _, hit in matches], considered, options)
+    count = searching.row_count([hit for _, hit in matches], considered, options)
     names = names_of(types)
     rows = [
         rows_of([(asked.call, hit)], types)[0] if asked.call else _row(others, hit, names)

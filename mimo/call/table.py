@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 
 from mimo.call import Surface
 from mimo.call.arguments import nearest
@@ -343,7 +344,7 @@ class CommandTable:
         aliases: Mapping[str, str] | None = None,
         synonyms: Mapping[str, Sequence[str]] | None = None,
         load: Callable[[str], Iterable[Spec]] = load_module,
-        summary: Callable[[str], str | None] = lambda _: None,
+        summaries: Callable[[], Mapping[str, str]] = dict,
         extensions: Callable[[], Mapping[str, Extension]] = dict,
     ) -> None:
         """Keeps the tables; see the constants above for their meaning."""
@@ -354,7 +355,7 @@ class CommandTable:
         self.hidden = frozenset(hidden)
         self.aliases = dict(aliases or {})
         self._load = load
-        self._summary = summary
+        self._summaries = summaries
         self._extensions = extensions
         self._loaded: dict[str, tuple[Spec, ...]] = {}
 
@@ -427,7 +428,7 @@ class CommandTable:
     def summary(self, path: str) -> str:
         """Returns the first line of a command's help, without loading the command if possible."""
         try:
-            return self._summary(path) or self.at(path).summary
+            return self._summaries().get(path) or self.at(path).summary
         except Internal:
             return "(its extension can't be used)"
 
@@ -489,15 +490,16 @@ def all_commands() -> CommandTable:
         hidden=HIDDEN,
         aliases=ALIASES,
         synonyms=SYNONYMS,
-        summary=_summary,
+        summaries=summaries,
         extensions=extensions,
     )
 
 
-def _summary(path: str) -> str | None:
-    from mimo.call.summaries import SUMMARIES
-
-    return SUMMARIES.get(path)
+@cache
+def summaries() -> Mapping[str, str]:
+    """Returns the first line of the help of each command by its path, from a generated file."""
+    lines = Path(__file__).with_name("summaries.txt").read_text("utf-8").splitlines()
+    return {path: summary for path, _, summary in (line.partition(": ") for line in lines)}
 
 
 # The tools that a server lists, and the spellings of their names.

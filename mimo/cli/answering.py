@@ -17,7 +17,7 @@ from mimo.cli.options import Line
 from mimo.cli.program import read
 from mimo.errors import Cancelled, Internal, MindError
 from mimo.operations.invoke import invoke, notes_beside
-from mimo.rendering import PlainScreen, Screen
+from mimo.rendering import Screen
 from mimo.rendering.results import drawn, setting_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _is_whole(line: Line) -> bool:
 
 def _answer(call: Call, request: Mapping[str, Any], line: Line) -> dict[str, Any]:
     options = line.options
-    screen: Screen = PlainScreen()
+    screen: Screen = Screen()
     if size := request["size"]:
         from mimo.rendering.terminal import TerminalScreen
 

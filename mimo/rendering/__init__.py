@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -316,10 +315,17 @@ class Setting(NamedTuple):
     """True if the user asked for details with `--long`."""
 
 
-class Screen(ABC):
-    """The output of a renderer. It removes control characters from all text."""
+class Screen:
+    """The output of a renderer: plain text without escape sequences, for pipes.
+
+    It removes control characters from all text. `TerminalScreen` adds colour.
+    """
 
     setting = Setting()
+
+    def __init__(self) -> None:
+        """Starts with nothing written."""
+        self._lines: list[str] = []
 
     def resolved(self, part: Part) -> Part:
         """Returns a part as it is printed: an id as the handle."""
@@ -328,33 +334,43 @@ class Screen(ABC):
         handle, unique = self.setting.handle(part.text)
         return Styled(handle, "handle", unique)
 
-    @abstractmethod
     def line(self, *parts: Part, indent: int = 0) -> None:
         """Writes one line."""
+        texts = map(text_of, map(self.resolved, parts))
+        self._lines.append(inert((" " * indent + "".join(texts)).rstrip()))
 
-    @abstractmethod
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
         """Writes prose, wrapped on a terminal, with the words of `terms` highlighted."""
+        for line in body.splitlines():
+            self.line(line, indent=indent)
 
-    @abstractmethod
-    def markdown(self, body: str) -> None:
-        """Writes Markdown: formatted on a terminal, unchanged elsewhere."""
-
-    @abstractmethod
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
-        """Writes rows in columns, or nothing if there are no rows."""
-
-    @abstractmethod
-    def finish(self, *, pager: bool) -> None:
-        """Shows the written text, in a pager if it is longer than the terminal."""
-
-    @abstractmethod
     def verbatim(self, body: str, *, commands: bool = False) -> None:
         """Writes text for another program line by line, never wrapped.
 
         With `commands`, workflow commands of a build service in the text stay active: its data is
         already escaped. Otherwise they are made inert.
         """
+        for line in body.removesuffix("\n").split("\n") if body else ():
+            text = text_of(line).rstrip()
+            self._lines.append(text if commands else inert(text))
+
+    def markdown(self, body: str) -> None:
+        """Writes Markdown: formatted on a terminal, unchanged elsewhere."""
+        self.text(body)
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
+        """Writes rows in columns, never cut, or nothing if there are no rows."""
+        cells = [[" ".join(text_of(self.resolved(cell)).split()) for cell in row] for row in rows]
+        if not cells:
+            return
+        all_rows = [list(headers), *cells]
+        widths = [max(len(row[place]) for row in all_rows) for place in range(len(headers))]
+        for row in all_rows:
+            self.line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+
+    def finish(self, *, pager: bool) -> None:
+        """Shows the written text, in a pager if it is longer than the terminal."""
+        write("".join(f"{line}\n" for line in self._lines))
 
     def blank(self) -> None:
         """Writes an empty line."""
@@ -374,45 +390,3 @@ class Screen(ABC):
     def note(self, message: str) -> None:
         """Prints a note on standard error."""
         complain(f"note: {message}")
-
-
-class PlainScreen(Screen):
-    """Plain text without escape sequences, for pipes and simple terminals."""
-
-    def __init__(self) -> None:
-        """Starts with nothing written."""
-        self._lines: list[str] = []
-
-    def line(self, *parts: Part, indent: int = 0) -> None:
-        """Writes one line."""
-        texts = map(text_of, map(self.resolved, parts))
-        self._lines.append(inert((" " * indent + "".join(texts)).rstrip()))
-
-    def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
-        """Writes prose line by line."""
-        for line in body.splitlines():
-            self.line(line, indent=indent)
-
-    def verbatim(self, body: str, *, commands: bool = False) -> None:
-        """Writes each line as it is."""
-        for line in body.removesuffix("\n").split("\n") if body else ():
-            text = text_of(line).rstrip()
-            self._lines.append(text if commands else inert(text))
-
-    def markdown(self, body: str) -> None:
-        """Writes Markdown unchanged."""
-        self.text(body)
-
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
-        """Writes rows in aligned columns, never cut."""
-        cells = [[" ".join(text_of(self.resolved(cell)).split()) for cell in row] for row in rows]
-        if not cells:
-            return
-        all_rows = [list(headers), *cells]
-        widths = [max(len(row[place]) for row in all_rows) for place in range(len(headers))]
-        for row in all_rows:
-            self.line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
-
-    def finish(self, *, pager: bool) -> None:
-        """Writes everything to standard output."""
-        write("".join(f"{line}\n" for line in self._lines))

@@ -31,7 +31,6 @@ from mimo.operations.rows import TrustLabel
 from mimo.rendering import (
     LEAST_OF_A_TITLE,
     Part,
-    PlainScreen,
     Screen,
     Setting,
     bad,
@@ -101,7 +100,7 @@ def setting_of(
 def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> Screen:
     """Returns a screen with colour for a terminal, and a plain one for anything else."""
     if not stream.isatty() or environ.get("TERM") == "dumb":
-        return PlainScreen()
+        return Screen()
     from mimo.rendering.terminal import TerminalScreen
 
     return TerminalScreen(colour=colour and not environ.get("NO_COLOR"))

@@ -17,63 +17,8 @@ from functools import cache
 
 from mimo.text.clean import compiled
 
-_FAMILIES = """
-arise arose arisen; become became; begin began begun; bend bent; blow blew blown
-break broke broken; bring brought; build built; buy bought; catch caught; choose chose chosen choice
-come came; deal dealt; dig dug; draw drew drawn; drive drove driven; eat ate eaten
-fall fell fallen; feed fed; feel felt; fight fought; find found; fly flew flown
-forget forgot forgotten; freeze froze frozen; give gave given; go went gone; grow grew grown
-hang hung; hear heard; hide hid hidden; hold held; keep kept; know knew known; lay laid; lend lent
-lose lost; make made; mean meant; meet met; overwrite overwrote overwritten
-override overrode overridden; pay paid payment; rebuild rebuilt; rerun reran
-rewrite rewrote rewritten; ride rode ridden; run ran; say said; seek sought; sell sold; send sent
-shake shook shaken; show shown; shrink shrank shrunk; sink sank sunk; sit sat; sleep slept
-speak spoken; spend spent; spin spun; steal stole stolen; sweep swept; take took taken; teach taught
-tear tore torn; tell told; think thought; throw threw thrown; understand understood
-undo undid undone
-wake woke woken; wear wore worn; withdraw withdrew withdrawn; write wrote written
-analyze analyse analysis analyses; decide decision; deliver delivery; describe description
-discover discovery; expire expiry; fail failure; fast faster fastest; big bigger biggest
-cheap cheaper cheapest; high higher highest; large larger largest
-long longer longest; low lower lowest lowered lowering; new newer newest; old older oldest
-short shorter shortest; slow slower slowest slowly; small smaller smallest
-strict stricter strictly; day daily; week weekly; month monthly; year yearly; night nightly
-hour hourly; quick quickly; recover recovery
-retain retention; ship shipment; store storage; subscribe subscription
-administrator admin; authenticate auth; configure config conf; database db; dependency dep
-develop dev; documentation doc; environment env; postgres postgre postgresql pg; prod production
-repository repo; transaction tx; behavior behaviour; catalog catalogue; center centre; color colour
-favorite favourite; gray grey; license licence; login logon; logout logoff; program programme
-alias aliases aliased; bias biases biased; bonus bonuses; bus buses; campus campuses
-canvas canvases; child children; corpus corpora; crisis crises; criterion criteria
-diagnosis diagnoses; exceed exceeded exceeding; experience experienced experiencing
-focus focuses focused focusing; half halves; hypothesis hypotheses; index indices
-interfere interfered interfering; lens lenses
-matrix matrices; mouse mice; parenthesis parentheses; person persons; proceed proceeded proceeding
-quiz quizzes; reference referenced referencing; regex regexp; schema schemata; shelf shelves
-spectrum spectra; status statuses; succeed succeeded succeeding; synthesis syntheses
-vertex vertices; virus viruses
-"""
-"""Each family's first word, then its other words; a regular plural belongs to the family."""
-
-_BRITISH = """
-anonymise authorise categorise centralise characterise containerise customise denormalise finalise
-generalise initialise internationalise localise materialise maximise memoise minimise modernise
-monetise normalise optimise organise parallelise prioritise randomise realise recognise
-sanitise serialise specialise standardise summarise synchronise tokenise utilise virtualise
-visualise
-"""
 _FORMS = r"is(e|es|ed|er|ers|ing|ation|ations)"
-"""The forms of those verbs."""
-
-_PARTICLES = """
-back up; break down; call back; check out; clean up; count down; cut off over; drop down; fail over
-fall back; follow up; hand off over; kick off; lock down out; log in into off on onto out; look up
-opt in out; plug in; pop up; roll back out over; set up; shut down; sign in into out up
-slow down; speed up; spin up; stand by up; start up; switch over; take over; tear down; time out
-warm up; write up
-"""
-"""Verbs, each with the particles that make a noun of it."""
+"""The forms of the British verbs."""
 
 _PEOPLE = frozenset("customers her him me people them us users you".split())
 _DETERMINERS = frozenset("a all an each every its no our the this your".split())
@@ -230,20 +175,31 @@ _KINDS = _Kinds()
 
 
 @cache
+def lists() -> Mapping[str, Sequence[str]]:
+    """Returns the lines of each list of words in `words.txt`, by its name."""
+    parts = _packaged("words.txt").split("\n[")[1:]
+    named = (part.partition("]\n") for part in parts)
+    return {
+        name: [line for line in lines.split("\n") if line and line[0] != "#"]
+        for name, _, lines in named
+    }
+
+
+@cache
 def _roots() -> dict[str, str]:
-    families = [family.split() for family in _FAMILIES.replace("\n", ";").split(";")]
+    families = [line.split() for line in lists()["families"]]
     return {word: family[0] for family in families for word in family[1:]}
 
 
 @cache
 def _british() -> frozenset[str]:
-    return frozenset(_BRITISH.split())
+    return frozenset(" ".join(lists()["british"]).split())
 
 
 @cache
 def _particles() -> dict[str, list[str]]:
-    verbs = [entry.split() for entry in _PARTICLES.replace("\n", ";").split(";")]
-    return {verb: particles for verb, *particles in filter(None, verbs)}
+    verbs = (line.split() for line in lists()["particles"])
+    return {verb: particles for verb, *particles in verbs}
 
 
 @cache

@@ -21,6 +21,7 @@ from mimo.text.families import (
     hyphened,
     kinds,
     korean_names,
+    lists,
     may_have_nouns,
     name_in_latin,
     nouns,
@@ -95,90 +96,21 @@ LOOKS = frozenset(
 )
 """Words of tasks that change the looks of a program, or texts about it, and nothing else."""
 
-# Words that are not English follow (codespell:ignore-begin).
-_OTHER_WORDS = """
-wann warum was wem wen wer weshalb wie wieso wieviel wieviele wo wofur woher wohin
-womit welche welchem welchen welcher welches | aber als am an auch auf aus bei beim
-bin bis da damit dann das dass dem den denn der des die dies diese diesem diesen
-dieser dieses doch du durch durfen ein eine einem einen einer eines er es fuer fur
-gegen geht gibt habe haben hat hatte hatten ich ihr ihre im in ins ist jede jeder
-jetzt kann kein keine keinen konnen mache machen macht man mehr mein meine mich mir
-mit muss mussen nach nicht noch nur ob oder ohne schon sein seine seit sich sie sind
-so soll sollen sollte uber um und uns unser unsere unseren unserer unter vom von vor
-war waren weil wenn werde werden will wir wird wurde wurden zu zum zur zwischen
-;
-combien comment ou pourquoi quand que quel quelle quelles quels qui quoi | a ai au
-aussi aux avec avoir avons c ce cela ces cet cette chez d dans de depuis des doit du
-elle elles en entre est et etait etre eu faire fait faut ici il ils j je l la le les
-leur leurs lui ma mais me mes moi mon n ne nos notre nous on ont par pas peut plus
-pour qu quelque s sa sans se ses si son sont sous sur t ta te tes ton tous tout
-toute toutes tu un une va vers vos votre vous y
-;
-adonde como cual cuales cuando cuanta cuantas cuanto cuantos donde que quien quienes
-| a al algo ante aqui cada con contra de del desde e el ella ellas ellos en entre es
-esa ese eso esta estan estar estas este esto estos fue fueron ha hace hacemos hacen
-hacer haces hago han hasta hay he hemos la las le les lo los mas me mi mis muy nada
-ni no nos nosotros nuestra nuestras nuestro nuestros o otra otro para pero podemos
-poder por porque puede puedo se ser si sin sobre son su sus tambien tan te tenemos
-tener tengo tiene tienen todo todos tu un una unas uno unos y ya yo
-;
-como onde porque qual quais quando quanta quantas quanto quantos quem que | a ao aos
-as ate com da das de dela dele depois desde do dos e ela elas ele eles em entre era
-essa esse esta estao este estes eu faco faz fazemos fazer foi foram ha isso isto ja
-la lhe mais mas me meu minha muito na nao nas nem no nos nossa nossas nosso nossos
-num numa o os ou para pela pelas pelo pelos pode podemos por posso quer sao se sem
-ser seu seus so sobre sua suas tambem te tem temos tenho ter um uma umas uns voce
-voces
-;
-chi come cosa cui dove perche quale quali quando quanta quante quanti quanto che | a
-abbiamo ad ai al alla alle allo anche c cioe col con da dagli dai dal dalla dalle
-degli dei del della delle dello deve devo di dobbiamo due e ed era essere fa faccio
-fanno fare fatti fatto fra gia gli ha hanno ho i il in io l la le lei li lo loro lui
-ma mi mio nei nel nella nelle nello no noi non nostra nostre nostri nostro o ogni
-per piu puo qui se sei si sia siamo sono su sua sugli sui sul sulla sulle suo suoi
-ti tra tu tutti tutto un una uno va vengono viene voi
-;
-hoe hoelang hoeveel waar waarmee waarom waarvoor wanneer wat welk welke wie | aan al
-als bij dan dat de deze die dit doe doen door een en er gaan gaat geen had hadden
-heb hebben heeft het hij hun ik in is je jij jullie kan kun kunnen maak maar mag
-maken meer met mijn moet moeten na naar niet nog nu of om omdat onder ons onze ook
-op over sinds te tegen tot tussen u uit van voor waren was we wel werd werden wij
-wil worden wordt zal ze zich zij zijn zo zonder zou
-;
-co czego czemu czy dlaczego gdzie ile jak jaka jakich jakie jakiej jaki jakim kiedy
-kogo kto ktora ktore ktory skad | a albo ale bez bo by byc byl byla byli bylo byly
-dla do go i ich ja jego jej jest jestesmy juz kazdy ma mam mamy moge moj moze
-mozna na nad nam nas nasz nasza nasze naszym nia nie nim niz o od oraz po przed
-przez przy robic sa sie ta tak tam te tego tej ten to tu tylko tym u w we wiec z za
-ze zeby zrobic
-;
-где зачем как какая какие какои какую какое когда кого кому кто куда откуда почему
-сколько чем чего что чеи | а без бы был была были было быть в вам вас во все вы да
-делать для до его ее если есть еще же за и из или им их к ко ли мне можно мои мы на
-над нам нас наш наша наше наши не него нет них но ну нужно о об он она они оно от по
-под при про с сделать со так там тебя то тогда только том ту ты у уже чтобы эта эти
-это этои этот я
-"""  # noqa: RUF001 - Cyrillic letters that look like Latin ones are meant
-"""Function words of German, French, Spanish, Portuguese, Italian, Dutch, Polish and Russian.
-
-They are in lower case, without accents. The question words of each language come first.
-"""
+_LANGUAGES = "german french spanish portuguese italian dutch polish russian".split()
 
 
-def _listed(words: str) -> tuple[frozenset[str], frozenset[str]]:
-    asking, _, extra = words.partition("|")
-    return frozenset(asking.split()), frozenset((asking + extra).split())
+def _function_words_of(language: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Returns the question words of a language, which are on the first line, and all that it has.
+
+    They are in lower case, without accents.
+    """
+    lines = lists()[language]
+    return frozenset(lines[0].split()), frozenset(" ".join(lines).split())
 
 
-_OTHER_LANGUAGES = tuple(map(_listed, _OTHER_WORDS.split(";")))
+_OTHER_LANGUAGES = tuple(map(_function_words_of, _LANGUAGES))
 
-_ENGLISH_TOO = QUESTION_WORDS | frozenset(
-    "al ale also bin by c che ci co com come comment con d da das dei den der des die doe door"
-    " dos du due e en er es est et eu fra geht ha hat hay hem hoe hun io j je jest kan l la le"
-    " les lo los ma mag mas men mes mi mir mis mit mon n na nas nem non nos nu o om once op or os"
-    " ou over par para per po por pour sa se seu si sia sin sole son sous su sua sul sur ta tam"
-    " te ten ton tot tu u uit um un una use va van via vous w want war we wet y z za zo".split()
-)
+_ENGLISH_TOO = QUESTION_WORDS.union(*map(str.split, lists()["english too"]))
 """Those of them that are also English words, names or abbreviations: they prove no language."""
 
 GERMAN_WORDS = _OTHER_LANGUAGES[0][1]
@@ -194,24 +126,8 @@ FOREIGN_WORDS = _FUNCTION_WORDS - _ENGLISH_TOO
 
 ENGLISH_WORDS = QUESTION_WORDS - _FUNCTION_WORDS
 """Those of English that are not also words of these languages, as `in`, `die` and `no` are."""
-# English again (codespell:ignore-end).
 
-KOREAN_QUESTION_WORDS = frozenset(
-    "어떻게 어떤 어떠한 어때 어땠어 어땠지 무엇 무엇을 무엇이 무엇인가 무엇인가요 뭐 뭐가"
-    " 뭐를 뭐로 뭘 뭘로 뭔 뭔가 뭐야 뭐지 뭐죠 뭐였지 뭐였어 뭐였더라 뭐라고 왜 언제 언제까지"
-    " 언제부터 어디 어디에 어디서 어디에서 어디로 어디까지 누가 누구 누구를 누구에게 누구한테"
-    " 누구의 얼마 얼마나 얼마야 얼마인가 얼마죠 몇 어느 무슨 우리 우리가 우리는 우리의 저희"
-    " 저희가 나는 내가 제가 저는 것 것을 것이 것은 것도 거 거야 거지 게 건 걸 수 있어 있어요"
-    " 있나 있나요 있는 있는지 있었어 있었지 있었나 있던 있지 있다 없나 없나요 없어 하나 하나요"
-    " 하지 하죠 하는 하는지 한 할 해 해요 해야 했지 했죠 했어 했어요 했나 했나요 했더라 했는지"
-    " 했던 했었지 하기로 하려면 하면 하자 하던 한다 했다 되나 되나요 돼 돼요 되지 되죠 됐어"
-    " 됐지 됐나 됐음 되는 되는지 된 될 이유 이유가 이유는 이유를 까닭 적 적이 때 때는 때문"
-    " 때문에 그 그거 그게 그것 그때 그런 그렇게 이 이거 이게 이것 이런 이렇게 좀 더 안 못 또"
-    " 잘 다 꼭 대해 대해서 대한 관해 관련 관련해서 위해 위한 및 또는 그리고 그런데 그래서"
-    " 하지만 알려줘 알려주세요 말해줘 찾아줘 보여줘 인가 인가요 였지 였더라 나요 건가 건가요"
-    " 건지 같은데 같은 쓰나 쓰나요 쓰지 쓰기로 거였지 거였어 결정했지 결정했어 결정했나요"
-    " 결정한 정했지 정했어 정한 선택했지 선택한".split()
-)
+KOREAN_QUESTION_WORDS = frozenset(" ".join(lists()["korean questions"]).split())
 """Korean words that shape a question, with the particles and endings that they mostly have."""
 
 KOREAN_PARTICLES = tuple(

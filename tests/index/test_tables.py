@@ -34,27 +34,6 @@ def filled(folder: Path, change_of: Make) -> None:
         sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # Otherwise the log has all pages.
 
 
-def test_files_of_earlier_versions_are_removed_once_the_index_is_complete(
-    folder: Path, change_of: Make
-) -> None:
-    folder.mkdir()
-    earlier = ["index.db", "index.db-wal", "index-3.db", "index-3.db-sums", "draft-1-2-0.db"]
-    earlier += ["vectors.db", "vectors-3.db-wal", "meanings.db", "meanings-0a1b.rows"]
-    others = ["index-v999-0123456789abcdef.db", "words.txt"]
-    for name in (*earlier, "index-v2.db", *others):
-        (folder / name).touch()
-    index = Index.open(folder, None)
-    identity = index.begin()
-    index.apply([change_of("a")], now_ns=1)
-    assert (folder / "index.db").exists()
-    index.note_all_compared(identity)
-    index.close()
-
-    left = {path.name for path in folder.iterdir()}
-    assert left >= {*others, SCHEMA.path(folder).name}
-    assert left.isdisjoint((*earlier, "index-v2.db"))
-
-
 def test_the_index_is_kept_between_runs(folder: Path, change_of: Make) -> None:
     filled(folder, change_of)
     index = Index.open(folder, None)

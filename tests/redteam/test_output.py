@@ -199,12 +199,12 @@ def test_a_value_that_looks_like_a_command_is_exact_as_json(call: Call) -> None:
 def test_an_annotation_holds_its_data_on_its_line(
     call: Call, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from mimo.rendering import PlainScreen
+    from mimo.rendering import Screen
 
     for end in ("\n", "\r\n", "\u2028", "\x85", "\x0b"):
         stored = edge(title=f"a{end}::set-env name=a::b", workaround=f"c{end}::add-path::/x")
         hit = Hit(edge=stored, path=f"f{end}::add-path::/x", line=1, text="", matched_on="")
-        screen = PlainScreen()
+        screen = Screen()
         screen.verbatim(annotations([hit]), commands=True)
         screen.finish(pager=False)
         (line,) = capfd.readouterr().out.splitlines()

@@ -17,7 +17,6 @@ from mimo import rendering
 from mimo.errors import Invalid
 from mimo.rendering import (
     Part,
-    PlainScreen,
     Screen,
     Setting,
     bad,
@@ -101,7 +100,7 @@ def filled(screen: Screen) -> Screen:
 def test_plain_text_has_no_escape_sequences_and_aligned_columns(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = written(filled(PlainScreen()), capsys)
+    out = written(filled(Screen()), capsys)
 
     assert clean(out) == out
     assert "\nname:        ared" in out
@@ -148,8 +147,8 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("stream", "environ", "kind"),
     [
-        (io.StringIO(), {}, PlainScreen),
-        (Terminal(), {"TERM": "dumb"}, PlainScreen),
+        (io.StringIO(), {}, Screen),
+        (Terminal(), {"TERM": "dumb"}, Screen),
         (Terminal(), {"TERM": "xterm"}, TerminalScreen),
         (Terminal(), {"NO_COLOR": "1"}, TerminalScreen),
     ],
@@ -157,7 +156,7 @@ class Terminal(io.StringIO):
 def test_only_a_terminal_gets_colour(
     stream: io.StringIO, environ: dict[str, str], kind: type[Screen]
 ) -> None:
-    assert isinstance(screen_for(stream, environ, colour=True), kind)
+    assert type(screen_for(stream, environ, colour=True)) is kind
 
 
 def test_long_output_goes_to_the_pager_unless_told_otherwise(
@@ -184,7 +183,7 @@ class Plain:
 
 
 def test_a_result_without_a_renderer_is_shown_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = PlainScreen()
+    screen = Screen()
     show_on(screen, Plain(name="tea", done=True))
 
     assert written(screen, capsys) == '{\n  "name": "tea",\n  "done": true\n}\n'
@@ -199,14 +198,14 @@ def test_a_renderer_of_the_result_s_type_comes_first(capsys: pytest.CaptureFixtu
     def _(result: Special, screen: Screen) -> None:
         screen.line("special")
 
-    screen = PlainScreen()
+    screen = Screen()
     show_on(screen, Special())
 
     assert written(screen, capsys) == "special\n"
 
 
 def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    PlainScreen().note("by words\x1b[31m only")
+    Screen().note("by words\x1b[31m only")
 
     assert capsys.readouterr() == ("", "note: by words only\n")
 
@@ -231,7 +230,7 @@ def test_a_narrow_encoding_gets_json_in_ascii(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_both_screens_have_the_same_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    for screen in (PlainScreen(), TerminalScreen(colour=False, width=80, height=24)):
+    for screen in (Screen(), TerminalScreen(colour=False, width=80, height=24)):
         screen.line("one")
         screen.blank()
         screen.line("two", indent=2)
@@ -253,7 +252,7 @@ def with_ident(screen: Screen) -> Screen:
 
 
 def test_an_id_is_printed_as_its_handle(capsys: pytest.CaptureFixture[str]) -> None:
-    plain = written(with_ident(PlainScreen()), capsys)
+    plain = written(with_ident(Screen()), capsys)
 
     assert plain.splitlines() == ["k3v7mq  Use JWT", "id", "k3v7mq"]
 
@@ -289,7 +288,7 @@ def test_what_a_thread_prints_can_be_captured(capsys: pytest.CaptureFixture[str]
 def test_a_name_that_is_not_an_id_is_printed_unchanged(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    screen = PlainScreen()
+    screen = Screen()
     screen.line("to ", ident(text))
 
     assert written(screen, capsys).rstrip() == f"to {text}".rstrip()
@@ -356,7 +355,7 @@ def test_a_path_loses_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = PlainScreen()
+    screen = Screen()
     screen.line(ident("k3v7mq"), "  ", fitted("x" * 300, 4), fitted(dim("  #tag")))
 
     assert written(screen, capsys).rstrip().endswith(f"{'x' * 300}  #tag")
@@ -389,7 +388,7 @@ AGES = {
 
 @pytest.mark.parametrize(("passed", "shown"), AGES.items())
 def test_an_age_has_one_unit(passed: timedelta, shown: str) -> None:
-    screen = PlainScreen()
+    screen = Screen()
     screen.setting = Setting(now=NOW)
 
     assert age(NOW - passed, screen) == shown

@@ -11,7 +11,7 @@ from mimo.cli.main import main
 from mimo.errors import Invalid, NoProject
 from mimo.extensions.browse.commands import Browsed, opened
 from mimo.mind import Mind
-from mimo.rendering import PlainScreen
+from mimo.rendering import Screen
 from mimo.rendering.results import show_on
 from tests.cli.test_guided_review import terminal
 from tests.extensions.browse.conftest import run_command
@@ -98,7 +98,7 @@ def test_without_a_project_it_names_mind_init(home, tmp_path):
 
 
 def test_the_number_of_changes_is_printed_at_the_end():
-    screen = PlainScreen()
+    screen = Screen()
     show_on(screen, Browsed(changes=0))
     assert screen._lines == []
     show_on(screen, Browsed(changes=2))

@@ -8,7 +8,7 @@ import pytest
 from mimo.call import Call
 from mimo.errors import Conflict
 from mimo.operations import removing
-from mimo.rendering import PlainScreen
+from mimo.rendering import Screen
 from mimo.rendering.results import render
 from tests.kit import do
 from tests.operations.test_memory_events import events, run, store
@@ -19,7 +19,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[object], str]:
     """Returns a function that returns what people read of a result."""
 
     def text_of(result: object) -> str:
-        screen = PlainScreen()
+        screen = Screen()
         render(result, screen)
         screen.finish(pager=False)
         return capsys.readouterr().out

@@ -10,7 +10,7 @@ from mimo.features.search.commands import search
 from mimo.features.upkeep import demo
 from mimo.features.upkeep.demo import write_story
 from mimo.mind import Mind
-from mimo.rendering import PlainScreen
+from mimo.rendering import Screen
 from mimo.rendering.results import show_on
 
 JWT = "Use JWT: access tokens for 15 minutes"
@@ -53,7 +53,7 @@ def test_the_demo_shows_the_question_the_note_and_the_pitfall_on_one_screen(call
     assert Path(result.project).is_dir()
     assert not (call.mind.home / "memories").exists()
 
-    screen = PlainScreen()
+    screen = Screen()
     show_on(screen, result)
     lines = "\n".join(screen._lines).replace(str(Path(result.project).parent), "mind-demo-abcdefgh")
     rows = [row for line in lines.splitlines() for row in wrap(line, 80) or [""]]

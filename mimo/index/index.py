@@ -379,15 +379,14 @@ class Index(Reader):
     def search_tables(self, sql: Connection, request: Request) -> tuple[Found, bool]:
         """Returns the matches, and False if the vectors were damaged or removed meanwhile."""
         from mimo.index.search import search
+        from mimo.index.tables import Search, Tables
 
         caches = self.caches_of(sql)
         if caches.search is None:
-            from mimo.index.tables import Search
-
             caches.search = Search(
                 self._vectors, self._embedder, lambda: self.meanings, self.check_vectors
             )
-        matches, file = search(caches.search.source(sql), request), self._vectors_file
+        matches, file = search(Tables(sql, caches.search), request), self._vectors_file
         return matches, not (self._vectors and file) or self._vectors.identity == file
 
     def caches_of(self, sql: Connection) -> Caches:

@@ -1,14 +1,13 @@
-"""The source of a search over the tables of an index, and the caches between searches."""
+"""The source of a search over the tables of an index, and the frequencies between searches."""
 
 from __future__ import annotations
 
 import sqlite3
-from _thread import allocate_lock
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mimo.index import rows, schema, selection, tracking
+from mimo.index import rows, schema, selection
 from mimo.index.embedding import Embedder
 from mimo.index.rows import Newer
 from mimo.index.schema import Totals, from_sql, marks
@@ -24,20 +23,11 @@ REACH = 2
 
 _KEPT_TERMS = 10_000
 
-_KEPT_UNITS = 8_000
-"""The number of units in the memories that are kept between searches, some 1.5 kB each."""
-
-_LONG = 40
-"""The number of units from which a memory is not kept."""
-
-_OFTEN = 3
-"""The search of a process from which it pays to keep memories."""
-
 _NONE: Mapping[bytes, float] = {}
 
 
 class Search:
-    """The search of one index. It caches frequencies and memories between queries."""
+    """The search of one index. It caches frequencies between queries."""
 
     def __init__(
         self,
@@ -55,14 +45,7 @@ class Search:
         self.embedder = embedder
         self.meanings = meanings
         self.check = check
-        self.searches = 0
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
-        self.stock = Stock()
-
-    def source(self, sql: sqlite3.Connection) -> Tables:
-        """Returns the source of one more search."""
-        self.searches += 1
-        return Tables(sql, self)
 
     def frequencies(
         self, sql: sqlite3.Connection, terms: Collection[str], revision: int
@@ -132,9 +115,12 @@ class Tables:
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs."""
-        if self._kept.searches >= _OFTEN:
-            return self._kept.stock.get(self._sql, self.totals.revision, keys)
-        return _read(self._sql, keys)
+        selected = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
+        ).fetchall()
+        units = _units(self._sql, [row[0] for row in selected])
+        rows_of = [CandidateRow(*row)._replace(path=from_sql(row[6])) for row in selected]
+        return {row.key: stored_of(row, units[row.key]) for row in rows_of}
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""
@@ -181,68 +167,10 @@ class Tables:
         return {key: competing[id] for key, id in ids.items() if id in competing}
 
 
-class Stock:
-    """The memories that were compared last, kept until they change; threads can use it."""
-
-    def __init__(self) -> None:
-        """Starts with nothing."""
-        self._lock = allocate_lock()
-        self._revision = -1
-        self._kept: dict[int, Stored] = {}
-        self._units = 0
-        """The number of their units, or more."""
-
-    def get(
-        self, sql: sqlite3.Connection, revision: int, keys: Collection[int]
-    ) -> dict[int, Stored]:
-        """Returns memories by key, at that revision of the index."""
-        with self._lock:
-            if revision > self._revision:
-                self._renew(sql, revision)
-            is_current = revision == self._revision
-            memories = {k: self._kept[k] for k in keys if k in self._kept} if is_current else {}
-        if missing := [key for key in keys if key not in memories]:
-            new = _read(sql, missing)
-            self._keep(revision, new)
-            memories |= new
-        return memories
-
-    def _renew(self, sql: sqlite3.Connection, revision: int) -> None:
-        changed = tracking.changed_since(sql, self._revision) if self._revision >= 0 else None
-        if changed is None:
-            self._kept = {}
-        for key in changed or ():
-            self._kept.pop(key, None)
-        self._revision = revision
-
-    def _keep(self, revision: int, new: Mapping[int, Stored]) -> None:
-        with self._lock:
-            if revision != self._revision:
-                return
-            # A book has thousands of units.
-            new = {key: stored for key, stored in new.items() if len(stored.units) < _LONG}
-            self._units += sum(len(stored.units) for stored in new.values())
-            if self._units > _KEPT_UNITS:
-                # The older half goes: a dictionary has the order in which it was filled.
-                self._kept = dict(list(self._kept.items())[len(self._kept) // 2 :])
-                self._units = sum(len(s.units) for s in (*self._kept.values(), *new.values()))
-            self._kept |= new
-
-
 _COLUMNS = (
     "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.path,"
     " m.parent, m.position, m.id, m.owned"
 )
-
-
-def _read(sql: sqlite3.Connection, keys: Collection[int]) -> dict[int, Stored]:
-    """Returns memories by key."""
-    selected = sql.execute(
-        f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
-    ).fetchall()
-    units = _units(sql, [row[0] for row in selected])
-    rows_of = [CandidateRow(*row)._replace(path=from_sql(row[6])) for row in selected]
-    return {row.key: stored_of(row, units[row.key]) for row in rows_of}
 
 
 def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:

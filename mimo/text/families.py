@@ -175,30 +175,19 @@ _KINDS = _Kinds()
 
 
 @cache
-def lists() -> Mapping[str, Sequence[str]]:
-    """Returns the lines of each list of words in `words.txt`, by its name."""
-    parts = _packaged("words.txt").split("\n[")[1:]
-    named = (part.partition("]\n") for part in parts)
-    return {
-        name: [line for line in lines.split("\n") if line and line[0] != "#"]
-        for name, _, lines in named
-    }
-
-
-@cache
 def _roots() -> dict[str, str]:
-    families = [line.split() for line in lists()["families"]]
+    families = [line.split() for line in LISTS["families"]]
     return {word: family[0] for family in families for word in family[1:]}
 
 
 @cache
 def _british() -> frozenset[str]:
-    return frozenset(" ".join(lists()["british"]).split())
+    return frozenset(" ".join(LISTS["british"]).split())
 
 
 @cache
 def _particles() -> dict[str, list[str]]:
-    verbs = (line.split() for line in lists()["particles"])
+    verbs = (line.split() for line in LISTS["particles"])
     return {verb: particles for verb, *particles in verbs}
 
 
@@ -241,3 +230,11 @@ def _packaged(name: str) -> str:
     # Data of the package are as constant as its code, so this floor may read them.
     with open(_MODEL + name, encoding="utf-8") as file:  # noqa: PTH123 - for files that change
         return file.read()
+
+
+_NAMED_LISTS = (part.partition("]\n") for part in _packaged("words.txt").split("\n[")[1:])
+LISTS: Mapping[str, Sequence[str]] = {
+    name: [line for line in lines.split("\n") if line and line[0] != "#"]
+    for name, _, lines in _NAMED_LISTS
+}
+"""The lines of each list of words in `words.txt`, by its name."""

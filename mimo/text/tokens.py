@@ -16,12 +16,12 @@ from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 from mimo.text.families import (
     BOUND_COMPOUND,
+    LISTS,
     PARTS,
     SIGNS,
     hyphened,
     kinds,
     korean_names,
-    lists,
     may_have_nouns,
     name_in_latin,
     nouns,
@@ -97,21 +97,17 @@ LOOKS = frozenset(
 """Words of tasks that change the looks of a program, or texts about it, and nothing else."""
 
 _LANGUAGES = "german french spanish portuguese italian dutch polish russian".split()
+_OTHER_LANGUAGES = tuple(
+    (frozenset(lines[0].split()), frozenset(" ".join(lines).split()))
+    for lines in map(LISTS.__getitem__, _LANGUAGES)
+)
+"""The question words of each language, and all of its function words.
 
+They are in lower case, without accents.
+"""
 
-def _function_words_of(language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns the question words of a language, which are on the first line, and all that it has.
-
-    They are in lower case, without accents.
-    """
-    lines = lists()[language]
-    return frozenset(lines[0].split()), frozenset(" ".join(lines).split())
-
-
-_OTHER_LANGUAGES = tuple(map(_function_words_of, _LANGUAGES))
-
-_ENGLISH_TOO = QUESTION_WORDS.union(*map(str.split, lists()["english too"]))
-"""Those of them that are also English words, names or abbreviations: they prove no language."""
+_ENGLISH_TOO = QUESTION_WORDS.union(*map(str.split, LISTS["english too"]))
+"""Words of English, and those of them that are also names or abbreviations: no proof of another."""
 
 GERMAN_WORDS = _OTHER_LANGUAGES[0][1]
 """Function words of German, in lower case and without accents."""
@@ -127,7 +123,7 @@ FOREIGN_WORDS = _FUNCTION_WORDS - _ENGLISH_TOO
 ENGLISH_WORDS = QUESTION_WORDS - _FUNCTION_WORDS
 """Those of English that are not also words of these languages, as `in`, `die` and `no` are."""
 
-KOREAN_QUESTION_WORDS = frozenset(" ".join(lists()["korean questions"]).split())
+KOREAN_QUESTION_WORDS = frozenset(" ".join(LISTS["korean questions"]).split())
 """Korean words that shape a question, with the particles and endings that they mostly have."""
 
 KOREAN_PARTICLES = tuple(

@@ -68,7 +68,10 @@ _TOOLS = all_commands().tools()
 _AGENT = Caller(surface=Surface.MCP, name="tester")
 _MARK = re.compile(r"(req|attack) (?:(\d+) )?(.+)")
 _ASSIGNMENT = re.compile(r"([A-Z_]+)=(\S*) ")
-_DIGEST = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}\b")
+_DIGEST = re.compile(
+    # One of 300 digests with twelve digits has no letter.
+    r"\b(?:(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}|[0-9]{12}|[0-9]{16})\b"
+)
 
 _STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
 """The colours of a terminal, and the numbers of errors, which systems do not share."""

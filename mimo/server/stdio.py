@@ -4,19 +4,15 @@ import asyncio
 import fcntl
 import logging
 import os
-import re
-import select
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any, TextIO
+from typing import Any
 
 import anyio
-import anyio.to_thread
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -83,8 +79,15 @@ def main(
         with listed:
             ended = anyio.run(serve, app)
     except BaseExceptionGroup as errors:
-        if error := _unwritten(errors):
-            raise error from errors
+        error: BaseException = errors
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        match error:  # Only the standard output raises an `OSError`: those of calls are answers.
+            case BrokenPipeError():
+                raise error from errors
+            case OSError():
+                message = f"the answer could not be written: {error.strerror}"
+                raise StorageFailed(message) from errors
         raise
     finally:
         listener.close()
@@ -94,18 +97,6 @@ def main(
         raise KeyboardInterrupt(ended.name)
 
 
-def _unwritten(errors: BaseException) -> Exception | None:
-    """Returns the error of a standard output that can't be written; None if it is another one."""
-    error = errors
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if not isinstance(error, _Unwritten):
-        return None
-    if isinstance(error.reason, BrokenPipeError):
-        return error.reason
-    return StorageFailed(f"the answer could not be written: {error.reason.strerror}")
-
-
 async def serve(app: App) -> signal.Signals | None:
     """Serves an application on standard input and output; logs go to standard error.
 
@@ -113,15 +104,14 @@ async def serve(app: App) -> signal.Signals | None:
     """
     server = app.server()
     replies, queued = anyio.create_memory_object_stream[SessionMessage]()
-    output: Any = Output(diverted(sys.stdout))
 
     async def finish() -> None:
         app.subscriptions.close()
         with anyio.move_on_after(GRACE_SECONDS):
-            while lines.unanswered and output.is_open:
+            while lines.unanswered:
                 await anyio.sleep(0.05)
 
-    lines: Any = Lines(diverted(sys.stdin), replies.send, finish)
+    lines: Any = Lines(_private_input(), replies.send, finish)
 
     async def forward(outgoing: Any) -> None:
         async with queued:
@@ -133,7 +123,7 @@ async def serve(app: App) -> signal.Signals | None:
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, tasks.cancel_scope.cancel)
         async with (
-            stdio_server(lines, output) as (incoming, outgoing),
+            stdio_server(lines) as (incoming, outgoing),
             app.listing.watching(),
             outgoing,
             anyio.create_task_group() as forwarding,
@@ -247,58 +237,16 @@ def _chunk(descriptor: int) -> bytes:
         return b""
 
 
-def diverted(stream: TextIO) -> int:
-    """Returns a private descriptor of standard input or output.
+def _private_input() -> int:
+    """Returns a private descriptor of standard input, which itself becomes empty.
 
-    The stream itself becomes empty, or leads to standard error. Otherwise a child process could
-    read the client's messages, or write among the answers.
+    Otherwise a child process could read the client's messages.
     """
-    number = stream.fileno()
-    private = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
-    empty = os.open(os.devnull, os.O_RDWR)
-    os.dup2(empty, number)
+    private = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
     os.close(empty)
-    if stream is sys.stdout:
-        with suppress(OSError):  # Standard error may be closed.
-            os.dup2(2, number)
     return private
-
-
-class Output:
-    """Standard output, for answers alone."""
-
-    def __init__(self, descriptor: int) -> None:
-        """Takes the descriptor to write to."""
-        self._descriptor = descriptor
-
-    @property
-    def is_open(self) -> bool:
-        """Returns whether the client can still read."""
-        poll = select.poll()
-        poll.register(self._descriptor, 0)  # A closed end is always reported.
-        return not poll.poll(0)
-
-    async def write(self, text: str) -> None:
-        """Writes text. Raises `_Unwritten`."""
-        await anyio.to_thread.run_sync(self._write, text.encode())
-
-    async def flush(self) -> None:
-        """Does nothing: `write` keeps no text back."""
-
-    def _write(self, data: bytes) -> None:
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-        except OSError as error:
-            raise _Unwritten(error) from error
-
-
-class _Unwritten(Exception):
-    """Standard output can't be written."""
-
-    def __init__(self, reason: OSError) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 _INVALID_ID = ErrorData(
@@ -313,22 +261,11 @@ def _problem(error: ValidationError) -> ErrorData:
     return ErrorData(code=INVALID_REQUEST, message="not a JSON-RPC message")
 
 
-# Each match must be JSON: other digits, a zero before others and control characters are not.
-_ID = r'(0|-?[1-9][0-9]{0,14}|"[^"\\\x00-\x1f]{0,200}")'
-_EARLY = re.compile(rf'\s*\{{[^{{}}\[\]]*?"id"\s*:\s*{_ID}\s*[,}}]')
-_LATE = re.compile(rf'[,{{]\s*"id"\s*:\s*{_ID}\s*\}}\s*\Z')
-_END = 300
-
-
 def _id_of(line: str) -> Any:
-    """Returns the id of an invalid request, or None if it can't be determined."""
-    try:
+    """Returns the id of an invalid request; None if it has none, or the line is not JSON."""
+    with suppress(DataError):
         message = loads(line)
         number = message.get("id") if isinstance(message, dict) else None
-    except DataError as error:
-        # A line that is nested too deeply may be complete: its last brace closes the message.
-        late = _LATE.search(line[-_END:]) if error.is_well_formed else None
-        match = late or _EARLY.match(line)
-        number = loads(match[1]) if match else None
-    is_id = isinstance(number, str | int) and not isinstance(number, bool)
-    return number if is_id and str(number).isprintable() else None
+        is_id = isinstance(number, str | int) and not isinstance(number, bool)
+        return number if is_id and str(number).isprintable() else None
+    return None

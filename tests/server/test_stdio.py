@@ -1,8 +1,6 @@
 """`mind mcp` through a real pipe: the SDK's own client in both eras, and raw lines."""
 
-import errno
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +13,6 @@ from mcp.client import Client
 
 from mimo.call import Call
 from mimo.mind import Mind
-from mimo.server import stdio
 from tests import kit
 
 INVALID_PARAMS = -32602
@@ -219,11 +216,6 @@ def piped(folder: Path, lines: list[str]) -> Done:
     return Done(subprocess.CompletedProcess([], server.returncode, written + rest, errors))
 
 
-def test_an_error_elsewhere_is_not_reported_as_that_of_the_output() -> None:
-    error = OSError(errno.EMFILE, "Too many open files")
-    assert stdio._unwritten(ExceptionGroup("tasks", [error])) is None
-
-
 def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Path) -> None:
     invalid = ("null", "1.5", "2.0", "true", "[1]", "{}")
     done = piped(
@@ -279,16 +271,6 @@ def test_calls_before_the_end_of_the_input_are_answered(project: Path) -> None:
     assert sorted(by_id) == [1, 2, 3, 4, 5, 6]
     assert [by_id[number]["result"].get("isError") for number in (4, 5, 6)] == [False] * 3
     assert len(list((project / ".mind/facts").glob("*.md"))) == 3
-
-
-def test_an_output_that_the_client_closed_is_not_open() -> None:
-    reading, writing = os.pipe()
-    output = stdio.Output(writing)
-    before = output.is_open
-    os.close(reading)
-
-    assert (before, output.is_open) == (True, False)
-    os.close(writing)
 
 
 def test_a_wrong_setting_of_the_server_ends_it_with_an_error(call: Call) -> None:

@@ -420,13 +420,13 @@ class Index(Reader):
         """Notes that all files were compared with the tables that had an identity in `begin`."""
         self._compared_file = identity
 
-    def note_compared(self, alike: Mapping[bytes, int], revision: int) -> None:
-        """Notes the portions of files that equal the index, with the number of files in each.
+    def note_compared(self, digest: bytes, revision: int) -> None:
+        """Notes the digest of all files, which equal the index.
 
         It does nothing if the index no longer has that revision, or can't be written now.
         """
         with suppress(StorageFailed), self.writing() as sql:
-            tracking.note_compared(sql, alike, revision)
+            tracking.note_compared(sql, digest, revision)
 
     # Writing.
 

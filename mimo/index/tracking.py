@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mimo.data.disk import Stamp
-from mimo.frozen import NamedTuple
 from mimo.index.schema import from_sql, marks, portions, to_sql, totals
 
 
@@ -83,24 +82,7 @@ def new_claims(
     return tuple({claim for (claim,) in selected})
 
 
-# Files, and which of them have been compared with the disk. After all were compared, the digests of
-# portions of them are noted. The next comparison reads the rows of the portions that differ, and of
-# the files that were written to the index since.
-
-_DIGEST, _COUNT = 16, 4
-"""The lengths of a digest and of a number of files, in bytes."""
-
-_MOST_WRITTEN = 1_000
-"""The number of files whose writing is noted. After more, all must be compared."""
-
-
-class ComparedFiles(NamedTuple):
-    """The files that were on the disk and in the index alike."""
-
-    portions: Mapping[bytes, int]
-    """Their portions by digest, with the number of files in each."""
-    written: Mapping[str, bool]
-    """The paths that were written to the index since, and whether the index had them before."""
+# Files, and whether all of them have been compared with the disk.
 
 
 def stamps(
@@ -144,44 +126,14 @@ def count_files(sql: sqlite3.Connection) -> int:
     return int(files)
 
 
-def compared(sql: sqlite3.Connection) -> tuple[int, ComparedFiles | None]:
-    """Returns the revision, and the files that were last compared; None if all must be."""
+def compared(sql: sqlite3.Connection, digest: bytes) -> tuple[int, bool]:
+    """Returns the revision, and whether it has all files on the disk, whose digest is given."""
     revision = totals(sql).revision
-    noted = dict(sql.execute("SELECT name, value FROM meta").fetchall())
-    if "compared" not in noted:
-        return revision, None
-    data, size = noted["compared"], _DIGEST + _COUNT
-    entries = [data[start : start + size] for start in range(0, len(data), size)]
-    alike = {entry[:_DIGEST]: int.from_bytes(entry[_DIGEST:], "big") for entry in entries}
-    return revision, ComparedFiles(alike, _written(noted["written"]))
+    noted = sql.execute("SELECT value FROM meta WHERE name = 'alike'").fetchone()
+    return revision, noted == (f"{revision} {digest.hex()}",)
 
 
-def note_compared(sql: sqlite3.Connection, alike: Mapping[bytes, int], revision: int) -> None:
-    """Notes the portions of the files that are alike, if the index still has that revision."""
-    data = b"".join([digest + count.to_bytes(_COUNT, "big") for digest, count in alike.items()])
-    note = "INSERT OR REPLACE INTO meta SELECT ?, ? FROM totals WHERE revision = ?"
-    sql.executemany(note, [("compared", data, revision), ("written", b"", revision)])
-
-
-def note_written(sql: sqlite3.Connection, written: Mapping[str, bool]) -> None:
-    """Notes paths that are written to the index, and whether it had them before."""
-    noted = sql.execute("SELECT value FROM meta WHERE name = 'written'").fetchone()
-    if noted is None:
-        return
-    all_paths = {**written, **_written(noted[0])}
-    if len(all_paths) > _MOST_WRITTEN:
-        forget(sql)
-        return
-    parts = [f"{int(was_stored)}{path}" for path, was_stored in all_paths.items()]
-    data = "\0".join(parts).encode("utf-8", "surrogateescape")
-    sql.execute("UPDATE meta SET value = ? WHERE name = 'written'", (data,))
-
-
-def forget(sql: sqlite3.Connection) -> None:
-    """Removes the notes: all files must be compared."""
-    sql.execute("DELETE FROM meta WHERE name IN ('compared', 'written')")
-
-
-def _written(data: bytes) -> dict[str, bool]:
-    parts = data.decode("utf-8", "surrogateescape").split("\0") if data else []
-    return {part[1:]: part[0] == "1" for part in parts}
+def note_compared(sql: sqlite3.Connection, digest: bytes, revision: int) -> None:
+    """Notes the digest of all files, which are alike, if the index still has that revision."""
+    note = "INSERT OR REPLACE INTO meta SELECT 'alike', ? FROM totals WHERE revision = ?"
+    sql.execute(note, (f"{revision} {digest.hex()}", revision))

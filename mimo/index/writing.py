@@ -19,7 +19,6 @@ from mimo.index.rows import Change
 from mimo.index.schema import (
     COLUMNS,
     CURRENT,
-    from_sql,
     marks,
     portions,
     to_sql,
@@ -136,7 +135,7 @@ class Writer:
         self._ids: set[str] = set()
         self._touched: set[str] = set()
         self._changed: set[int] = set()
-        self._written: dict[str, bool] = {}
+        self._has_written = False
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._next_memory = self._highest("memories") + 1
         self._next_unit = unit_number(self._highest("units")) + 1
@@ -149,7 +148,7 @@ class Writer:
             changes = [change for change in changes if change.path not in late]
             documents = [each for each in documents if each.record.place.path not in late]
             self.late.update(late)
-        old_paths, claims = set(), set[str]()
+        claims = set[str]()
         all_paths = [to_sql(change.path) for change in changes]
         for paths in portions(all_paths):
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
@@ -157,10 +156,8 @@ class Writer:
             if places:
                 claims.update(tracking.new_claims(self._sql, places))
             for path in places:
-                old_paths.add(from_sql(path))
                 self._delete(path)
-        for change in changes:
-            self._written.setdefault(change.path, change.path in old_paths)
+        self._has_written = self._has_written or bool(changes)
         self._sql.executemany(
             f"INSERT INTO files VALUES ({marks(range(8))})",
             [
@@ -186,7 +183,7 @@ class Writer:
 
     def finish(self) -> None:
         """Resolves duplicate ids and updates the totals."""
-        if not self._written:  # Only approvals have changed.
+        if not self._has_written:  # Only approvals have changed.
             self._ids.update(outdated(self._sql))
         shared = "GROUP BY id HAVING count(*) > 1 OR max(shadowed)"
         for ids in portions(sorted(self._ids)):
@@ -194,14 +191,13 @@ class Writer:
             for (id,) in self._sql.execute(query, ids).fetchall():
                 self._resolve(id)
         sums = "".join(f", {name} = {name} + ?" for name in self._counts)
-        changed_ns = self._now_ns if self._written else None
+        changed_ns = self._now_ns if self._has_written else None
         self._sql.execute(
             "UPDATE totals SET revision = revision + 1,"
             f" changed_ns = coalesce(?, changed_ns){sums}",
             (changed_ns, *self._counts.values()),
         )
         self._note_touched()
-        tracking.note_written(self._sql, self._written)
 
     def _note_touched(self) -> None:
         """Stores the names and keys of the changed memories, by which caches expire."""

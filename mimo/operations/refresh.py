@@ -23,7 +23,6 @@ from mimo.project import walk
 
 if TYPE_CHECKING:
     from mimo.index.index import Reader
-    from mimo.index.tracking import ComparedFiles
     from mimo.project.watch import Pending
 
 _WAIT_SECONDS = 1.0
@@ -33,7 +32,7 @@ _FEW = 200
 """Up to this number, changed files are indexed without checking whether another process does so."""
 
 _MANY = 500
-"""From this number of files, comparing digests of their stamps pays."""
+"""From this number of files, comparing the digest of their stamps pays."""
 
 _AT_ONCE = 2_000
 """The number of files that are compared at a time; there may be a million."""
@@ -344,46 +343,14 @@ def _differences(call: Call, on_disk: walk.Files) -> _Differences:
     """Returns the differences, and notes that there are none."""
     if on_disk.count < _MANY:
         return _all_different(call, on_disk)
-    parts = on_disk.portions()
-    counts = {digest: part.files for digest, part in parts.items()}
-    revision, compared = call.index.compared()
-    if compared == (counts, {}):
+    digest = on_disk.digest
+    revision, is_same = call.index.compared(digest)
+    if is_same:
         return [], {}, ()
-    different = _different(call, on_disk, parts, compared) if compared else None
-    different = different or _all_different(call, on_disk)
+    different = _all_different(call, on_disk)
     if not (different[0] or different[1]):
-        call.mind.index.note_compared(counts, revision)
+        call.mind.index.note_compared(digest, revision)
     return different
-
-
-def _different(
-    call: Call, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: ComparedFiles
-) -> _Differences | None:
-    """Returns the differences by the portions that were compared; None if all files must be.
-
-    A file of a portion that is missing is in a new one, or is missing, too.
-    """
-    new = [part for digest, part in parts.items() if digest not in compared.portions]
-    if sum(part.files for part in new) > on_disk.count // 2:
-        return None
-    stamps: dict[str, Stamp | None] = {**on_disk.of(new)}
-    written = compared.written
-    extra = call.mind.store.stamps_of(
-        [f"{call.mind.store.root}/{p}" for p in written if p not in stamps]
-    )
-    if extra is None:
-        return None
-    indexed = call.index.stamps([*stamps, *extra])
-    old_count = sum(count for digest, count in compared.portions.items() if digest not in parts)
-    same_count = sum(path in indexed and path not in written for path in stamps)
-    # A rewritten file that is in no new portion is in its old one, unless it is missing.
-    rewritten = [path for path, was_stored in written.items() if was_stored]
-    if same_count + sum(path in stamps or not extra.get(path) for path in rewritten) != old_count:
-        return None
-    stamps.update(extra)
-    missing = [path for path, stamp in stamps.items() if not stamp and path in indexed]
-    present = {path: stamp for path, stamp in stamps.items() if stamp}
-    return missing, _stale(present, indexed), indexed
 
 
 def _all_different(call: Call, on_disk: walk.Files) -> _Differences:

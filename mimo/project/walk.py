@@ -9,13 +9,13 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import chain, pairwise
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
 from mimo.data.disk import STORE, Stamp, blake2b
 from mimo.data.files import PRIVATE
-from mimo.frozen import NamedTuple, field, record
+from mimo.frozen import field, record
 from mimo.memory.model import LOG as LOG
 from mimo.memory.model import SUFFIXES as SUFFIXES
 from mimo.memory.model import Problem
@@ -28,12 +28,6 @@ _MOST_DEEP = 2
 """Maximum number of `**` in one glob, since each multiplies the folders to read."""
 _NEVER = frozenset(("node_modules", "__pycache__"))
 _MAGIC = frozenset("*?[")
-_PORTION = 509
-"""The number of files in a portion, on average.
-
-It is a prime: some file systems only give out inodes that are multiples of a number.
-"""
-_MOST_IN_PORTION = 8_192
 _LARGEST = 2**63 - 1
 """The largest number that SQLite holds; as a time in nanoseconds, it is in the year 2262."""
 _BITS = 2**64 - 1
@@ -49,18 +43,6 @@ _numbers: Callable[[os.stat_result], Numbers] = attrgetter(
 )
 
 
-class Portion(NamedTuple):
-    """Some files of a walk: where they begin and end, in the paths and in their number."""
-
-    first: tuple[int, int]
-    last: tuple[int, int]
-
-    @property
-    def files(self) -> int:
-        """Returns the number of its files."""
-        return self.last[1] - self.first[1]
-
-
 class Files:
     """The paths and stamps of files, in a few bytes each: a project may have a million."""
 
@@ -70,8 +52,6 @@ class Files:
         self._paths = bytearray()
         self._numbers = array("q")
         """Four for each file. An inode may have 64 bits, so the larger ones are negative here."""
-        self._ends: list[tuple[int, int]] = []
-        """The length of the paths and the number of files at the end of each portion."""
 
     def add(self, path: str, numbers: Numbers) -> None:
         """Adds a file that is not among them; the path is relative to the root, with `/`."""
@@ -101,39 +81,20 @@ class Files:
 
     def items(self) -> Iterator[tuple[str, Stamp]]:
         """Yields each path and its stamp."""
-        return self._between((0, 0), (len(self._paths), self.count))
-
-    def end_portion(self) -> None:
-        """Ends a portion: the files since the last end have a digest of their own."""
-        if self.count > (self._ends[-1][1] if self._ends else 0):
-            self._ends.append((len(self._paths), self.count))
-
-    def portions(self) -> dict[bytes, Portion]:
-        """Returns the portions by the digests of their names and stamps.
-
-        Most commands compare nothing else, so this makes no `Stamp`, which would take longer.
-        """
-        self.end_portion()
-        portions = {}
-        with memoryview(self._paths) as paths, memoryview(self._numbers) as numbers:
-            for (text, start), (end, stop) in pairwise([(0, 0), *self._ends]):
-                digest = blake2b(paths[text:end], numbers[4 * start : 4 * stop])
-                portions[digest] = Portion((text, start), (end, stop))
-        return portions
-
-    def of(self, portions: Iterable[Portion]) -> dict[str, Stamp]:
-        """Returns the stamps of the files in some portions, by path."""
-        return {path: stamp for part in portions for path, stamp in self._between(*part)}
-
-    def _between(
-        self, lower: tuple[int, int], upper: tuple[int, int]
-    ) -> Iterator[tuple[str, Stamp]]:
-        paths, numbers, (start, place), (stop, _) = self._paths, self._numbers, lower, upper
-        while start < stop:
+        paths, numbers, start = self._paths, self._numbers, 0
+        for place in range(self.count):
             end = paths.find(0, start)
             size, modified, changed, inode = numbers[4 * place : 4 * place + 4]
             yield paths[start:end].decode(), Stamp(size, modified, changed, inode & _BITS)
-            start, place = end + 1, place + 1
+            start = end + 1
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of all names and stamps.
+
+        Most commands compare nothing else, so this makes no `Stamp`, which would take longer.
+        """
+        return blake2b(self._paths, self._numbers)
 
 
 @record
@@ -319,15 +280,9 @@ def _without_plain(
                 yield entry
                 continue
             names.append(name)
-            # By the inodes, so that a new file does not move the ends of the portions after it.
-            if not numbers[-1][3] % _PORTION or len(names) == _MOST_IN_PORTION:
-                files.add_all(folder, names, numbers)
-                files.end_portion()
-                names, numbers = [], []
         else:
             yield entry
     files.add_all(folder, names, numbers)
-    files.end_portion()
 
 
 def _file(result: Walk, add: Add, entry: os.DirEntry[str], path: str) -> None:

@@ -92,9 +92,8 @@ def test_each_change_is_noticed(call: Call, compared: list[int], change: str) ->
 
 
 @pytest.fixture
-def small_portions(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """A memory of 40 files in portions of 4, and no file that may have changed unseen."""
-    monkeypatch.setattr(walk, "_PORTION", 4)
+def many(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """A memory of 40 files, none of which may have changed unseen."""
     monkeypatch.setattr(disk, "_FINE_GRAIN_NS", -(10**18))
     for number in range(40):
         (call.mind.folder / "facts" / f"file{number}.md").write_text(f"Fact {number}\n", "utf-8")
@@ -103,37 +102,9 @@ def small_portions(call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     return call
 
 
-def test_a_change_compares_few_files(small_portions: Call, monkeypatch) -> None:
-    call, asked = small_portions, list[int]()
-    stamps = Index.stamps
-
-    def counted(index: Index, paths: Collection[str] | None = None) -> object:
-        asked.append(len(paths or ()))
-        return stamps(index, paths)
-
-    def all_files(*_: object) -> None:
-        pytest.fail("all files were compared")
-
-    monkeypatch.setattr(Index, "stamps", counted)
-    monkeypatch.setattr(refresh, "_all_different", all_files)
-    facts = call.mind.folder / "facts"
-    (facts / "file7.md").write_text("Another fact\n", "utf-8")
-    assert refresh.refresh(call).changed == 1
-    refresh.refresh(call)
-    (facts / "by_hand.md").write_text("A new fact\n", "utf-8")
-    assert refresh.refresh(call).added == 1
-    refresh.refresh(call)
-    (facts / "by_mind.md").write_text("A newer fact\n", "utf-8")
-    (facts / "file9.md").unlink()
-    refresh.note_change(call, ".mind/facts/by_mind.md", ".mind/facts/file9.md")
-    for _ in range(3):
-        assert refresh.refresh(call) == refresh.Refreshed()
-    assert max(asked) < 30
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_after_any_changes_the_index_has_the_files(small_portions: Call, seed: int) -> None:
-    call, draw = small_portions, random.Random(seed)
+def test_after_any_changes_the_index_has_the_files(many: Call, seed: int) -> None:
+    call, draw = many, random.Random(seed)
     facts = call.mind.folder / "facts"
     for step in range(30):
         path = draw.choice(sorted(facts.glob("*.md")))

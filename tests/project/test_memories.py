@@ -34,7 +34,7 @@ def test_files_that_are_added_together_are_as_if_each_was_added():
         together.add_all("folder", [f"{place}.md" for place in range(count)], numbers[:count])
 
         assert list(together.items()) == list(each.items())
-        assert together.portions() == each.portions()
+        assert together.digest == each.digest
         assert [stamp for _, stamp in together.items()] == kept[:count]
         assert len(together) == count
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from mimo.data.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows, schema
-from mimo.index.schema import HOLDS, from_digest, from_sql, marks, newest_first, portions, to_digest
+from mimo.index.schema import HOLDS, from_digest, from_sql, marks, newest_first, portions
 from mimo.index.selection import condition
 from mimo.index.targets import named_links, resolved
 from mimo.memory.decay import never_fades
@@ -154,28 +154,10 @@ class Approved(NamedTuple):
 
 def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approved:
     """Returns how many texts of memories are approved."""
-    all_digests = digests(sql)
-    trusted: list[str] = []
-    untrusted: list[str] = []
-    for digest in all_digests:
-        (trusted if approves(digest) else untrusted).append(digest)
-    if len(untrusted) <= len(trusted):
-        number = _number_of_texts(sql, untrusted)
-    else:
-        texts = "SELECT DISTINCT digest, path FROM memories WHERE shadowed = 0"
-        (number,) = sql.execute(f"SELECT count(*) FROM ({texts})").fetchone()
-        number -= _number_of_texts(sql, trusted)
-    return Approved(len(all_digests), len(trusted), number)
-
-
-def _number_of_texts(sql: sqlite3.Connection, digests: Sequence[str]) -> int:
-    """Returns the number of texts with these digests."""
-    number = 0
-    for some in portions([to_digest(digest) for digest in digests]):
-        texts = "SELECT DISTINCT digest, path FROM memories WHERE shadowed = 0"
-        counted = f"SELECT count(*) FROM ({texts} AND digest IN ({marks(some)}))"
-        number += sql.execute(counted, some).fetchone()[0]
-    return number
+    query = "SELECT digest, count(DISTINCT path) FROM memories WHERE shadowed = 0 GROUP BY digest"
+    texts = {from_digest(digest): number for digest, number in sql.execute(query)}
+    others = [number for digest, number in texts.items() if not approves(digest)]
+    return Approved(len(texts), len(texts) - len(others), sum(others))
 
 
 class Age(NamedTuple):

@@ -1,7 +1,6 @@
 """Completion of arguments: the topics and tags of prompts, and the ids of resources."""
 
-from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from mcp_types import (
     CompleteRequestParams,
@@ -55,7 +54,8 @@ def completed(call: Call, params: CompleteRequestParams) -> CompleteResult:
         prefix, comma, start = "", "", params.argument.value
     if kind is None or not (call.mind.has_project or kind == "id"):
         return CompleteResult(completion=Completion(values=[]))
-    words = answer_to(_COMPLETING[kind], Completions, call, {"start": start.lstrip()})
+    arguments = {"kind": kind, "start": start.lstrip()}
+    words = answer_to(complete, Completions, call, arguments)
     values = [f"{prefix}{comma}{word}" for word in words.values]
     return CompleteResult(completion=Completion(values=values, has_more=words.has_more))
 
@@ -77,6 +77,17 @@ def _kind(params: CompleteRequestParams) -> str | None:
     return kinds.get(params.argument.name)
 
 
+@request("completion/complete", needs=Needs(Operation.READ, like="mind_list"))
+def complete(
+    call: Call,
+    kind: Annotated[Literal["topic", "tag", "id"], Arg("Kind of word")],
+    start: Annotated[str, Arg("First letters")] = "",
+) -> Completions:
+    """Return words by their beginning, and ids also by that of their short form"""
+    words = _beginning(call, kind, start)
+    return words if words.values or kind != "id" else _beginning(call, "of_handle", start)
+
+
 def _beginning(call: Call, kind: str, start: str) -> Completions:
     query = f"{_APPROVED}{WORDS[kind]}" if kind in ("tag", "topic") else WORDS[kind]
     rows = refresh.up_to_date(call).ask(
@@ -86,28 +97,3 @@ def _beginning(call: Call, kind: str, start: str) -> Completions:
     if kind not in ("tag", "topic"):
         words = disclosure.names_of(call, words)
     return Completions(values=tuple(words), has_more=len(rows) > MOST)
-
-
-_completion = partial(request, "completion/complete", needs=Needs(Operation.READ, like="mind_list"))
-
-
-@_completion(operation="topic")
-def topics(call: Call, start: Annotated[str, Arg("First letters")] = "") -> Completions:
-    """Return topics by their beginning"""
-    return _beginning(call, "topic", start)
-
-
-@_completion(operation="tag")
-def tags(call: Call, start: Annotated[str, Arg("First letters")] = "") -> Completions:
-    """Return tags by their beginning"""
-    return _beginning(call, "tag", start)
-
-
-@_completion(operation="id")
-def ids(call: Call, start: Annotated[str, Arg("First letters")] = "") -> Completions:
-    """Return ids by their beginning, or by that of their short form"""
-    words = _beginning(call, "id", start)
-    return words if words.values else _beginning(call, "of_handle", start)
-
-
-_COMPLETING = {"topic": topics, "tag": tags, "id": ids}

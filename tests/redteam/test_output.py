@@ -271,7 +271,7 @@ def test_an_agent_gets_no_control_character_beside_the_data(call: Call) -> None:
     ]
     shown += [resource.title or "" for resource in resources.newest(call.by(caller))]
     shown.append(resources.read(call.by(caller), "mind://memory/fact_a_20261101_aaaaaa").text)
-    shown += completions.topics(call).values
+    shown += completions.complete(call, "topic").values
 
     assert len(shown) == 7
     for each in shown:

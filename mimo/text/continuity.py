@@ -14,42 +14,13 @@ from unicodedata import normalize
 
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
+from mimo.text.families import WORDS
 from mimo.text.tokens import GERMAN_WORDS, QUESTION_WORDS
 
-_FRAME = QUESTION_WORDS | frozenset(
-    # Words for politeness.
-    "must don didn right ok okay hi hello hey thanks sorry again now quick quickly short"
-    " shortly brief briefly want need like supposed able whole everything anything something"
-    " nothing yes few two couple"
-    # The work and the conversation themselves.
-    " work session conversation chat discussion interaction context message memory thing"
-    " stuff task todo item step point place part bit thread topic project plan state status"
-    " progress summary overview rundown gist highlights headway recap update speed loop question"
-    " answer idea way list instruction plate tldr note decision checkpoint history news same else"
-    # Times.
-    " time day week month year hour minute moment morning afternoon evening night today yesterday"
-    " tonight lately recently recent currently current already yet ever since until till before"
-    " after ago earlier later previously previous prior past last latest first final next soon far"
-    " lunch dinner coffee weekend holiday vacation still while away back break out off over up down"
-    " along once through"
-    # What people do in any conversation.
-    " talk discuss cover outstanding say said ask told mention speak spoke go went gone come"
-    " came start begin"
-    " began begun finish complete end make made put left leave stop quit pause resume"
-    " continue carry keep kept proceed pick catch caught bring brought fill gave show help"
-    " look see saw seen remember recall refresh forget forgot forgotten summarize summarise"
-    " sum think thought accomplish achieve happen change decide learn stand remain open pending"
-    " unfinished miss try known load reload restore lose lost".split()
-)
+_FRAME = QUESTION_WORDS | WORDS["frame"]
 """Words that are about no subject, without most of their inflections."""
 
-_CUES = frozenset(
-    "continue resume recap summarize summarise summary status progress proceed catch remind news"
-    " remember recall refresh last latest previous previously earlier recent recently lately"
-    " yesterday ago far left leave stop pending remain unfinished update overview stand back since"
-    " open current miss finish outstanding instruction tldr away still before plan rundown headway"
-    " restore reload".split()
-)
+_CUES = WORDS["cues"]
 """Words that point to earlier work or to its next step."""
 
 _PHRASES = (
@@ -165,17 +136,7 @@ _KOREAN_ANY = _KOREAN_FRAME.replace(_LONG, f"{_LONG}|{_KOREAN_OPEN}")
 """A word that frames a conversation, or also one about open work."""
 
 # German words follow, in lower case and without accents (codespell:ignore-begin).
-_GERMAN = GERMAN_WORDS | frozenset(
-    "bitte mal hallo hi hey denn eben gerade kurz woran wobei dran status update projekt todo"
-    " letzte letzten letzter letztes zuletzt vorhin gestern heute bisher neulich neuesten neueste"
-    " neu neues weit mach aktuell aktuelle aktuellen tag tage tagen woche wochen zwei stunde pause"
-    " urlaub wochenende zeit zuruck wieder weiter stand stelle dinge sache sachen sitzung gesprach"
-    " unterhaltung arbeit aufgabe plan zusammen zusammenfassung uberblick fass fasse gib sag zeig"
-    " bring erinnere erinnerst weisst lass lief lauft passiert gemacht getan gearbeitet besprochen"
-    " gesprochen gesagt gewesen waren warst gekommen geblieben stehen stehengeblieben steht stecken"
-    " angefangen aufgehort abgebrochen unterbrochen verpasst geschafft fertig sassen sass"
-    " weitermachen weiterarbeiten fortsetzen fortfahren anfangen geandert los".split()
-)
+_GERMAN = GERMAN_WORDS | WORDS["german frame"]
 _GERMAN_CUES = (
     r"\b(?:letzte[nrs]?|zuletzt|vorhin|gestern|bisher|weiter\w*|fortsetzen|fortfahren|wieder"
     r"|aufgehort|abgebrochen|unterbrochen|\w*geblieben|stecken|verpasst|geschafft|woran|wobei"
@@ -185,13 +146,7 @@ _GERMAN_CUES = (
 _GERMAN_SUBJECT = (
     r"\bpassiert (?:mit|wenn|nach|vor|bei|in|am)\b|\bein(?:e[mnrs]?)? (?:sitzung|arbeit|aufgabe)\b"
 )
-_GERMAN_ANY = _GERMAN | frozenset(
-    "blockiert blockieren blocker hangt hangen hakt klemmt problem probleme problemen bekannte"
-    " bekannten offen offene offenen punkte fragen aufgaben nachste nachsten nachstes nachster"
-    " schritt schritte ansteht kaputt fehler bugs baustellen lose enden unerledigt unerledigte"
-    " unfertig unfertige ungelost ungeloste todos erledigen tun machen ubrig bleibt liegt"
-    " fehlt".split()
-)
+_GERMAN_ANY = _GERMAN | WORDS["german open work"]
 _GERMAN_PROBLEMS = (
     r"\b(?:block\w+|hangt|hangen|hakt|klemmt|probleme?n?|kaputt|fehler|bugs|baustellen"
     r"|ungelost\w*)\b"
@@ -202,10 +157,7 @@ _GERMAN_NEXT = (
 )
 # English again (codespell:ignore-end).
 
-_OPEN = frozenset(
-    "block blocker stuck hold obstacle issue problem bug loose end business incomplete unsolved"
-    " unresolved unfixed broken fix solve resolve wrong doesn isn aren haven backlog".split()
-)
+_OPEN = WORDS["open work"]
 """Words of questions about open work, beside those of `_FRAME`."""
 _ANY = _FRAME | _OPEN
 _PROBLEMS = (

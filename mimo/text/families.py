@@ -72,7 +72,7 @@ def root(word: str) -> str:
             if singular in roots:
                 return roots[singular]
     if "is" in word and (match := compiled(rf"(\w+){_FORMS}").fullmatch(word)):
-        return f"{match[1]}iz{match[2]}" if f"{match[1]}ise" in _british() else word
+        return f"{match[1]}iz{match[2]}" if f"{match[1]}ise" in WORDS["british"] else word
     return word
 
 
@@ -181,11 +181,6 @@ def _roots() -> dict[str, str]:
 
 
 @cache
-def _british() -> frozenset[str]:
-    return frozenset(" ".join(LISTS["british"]).split())
-
-
-@cache
 def _particles() -> dict[str, list[str]]:
     verbs = (line.split() for line in LISTS["particles"])
     return {verb: particles for verb, *particles in verbs}
@@ -238,3 +233,6 @@ LISTS: Mapping[str, Sequence[str]] = {
     for name, _, lines in _NAMED_LISTS
 }
 """The lines of each list of words in `words.txt`, by its name."""
+
+WORDS = {name: frozenset(" ".join(lines).split()) for name, lines in LISTS.items()}
+"""The words of each list."""

@@ -19,6 +19,7 @@ from mimo.text.families import (
     LISTS,
     PARTS,
     SIGNS,
+    WORDS,
     hyphened,
     kinds,
     korean_names,
@@ -61,52 +62,28 @@ HANGUL = "가-힣ㄱ-ㅎㅏ-ㅣ"
 KANA_HAN = "\u3040-\u30ff\u4e00-\u9fff\u3400-\u4dbf々"
 """Two of these scripts, composed (NFC)."""
 
-STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then"
-    " there these they this to was will with".split()
-)
+STOP_WORDS = WORDS["stop"]
 """The 33 stop words of Lucene and of SQLite's FTS3."""
 
-QUESTION_WORDS = STOP_WORDS | frozenset(
-    "what which who whom whose when where why how do does did doing done have has had having am"
-    " were been being i me my mine myself we us our ours you your yours he him his she her hers"
-    " its them theirs can could would should shall may might must about from so than too very"
-    " just also any some all each other more most much many here please tell remind wondering let"
-    " know give get got s t re ve ll d m".split()
-)
+QUESTION_WORDS = STOP_WORDS | WORDS["question"]
 """Words that shape a question and are not about its subject."""
 
-REQUEST_WORDS = frozenset(
-    "decide decides decided deciding decision decisions choose chooses chose chosen choosing choice"
-    " choices pick picks picked picking settle settled prefer prefers preferred use uses used using"
-    " need needs needed want wants wanted happen happens happened happening explain explains"
-    " explained remember remembers remembered find finds finding something somebody someone"
-    " anything anybody anyone nothing nobody everything everybody everyone thing things"
-    " because though although while until".split()
-)
+REQUEST_WORDS = WORDS["request"]
 """Words that shape most questions, and are the subject of one that has no other."""
 
-LOOKS = frozenset(
-    "align alignment banner bigger bold breadcrumb caption captions centre changelog color"
-    " colors colour colours describe docstring docstrings emoji favicon font fonts"
-    " footer headline headlines heading headings hover icon icons italic larger logo"
-    " narrower padding paginate pagination pixel pixels placeholder readme rephrase reword"
-    " screenshot screenshots sidebar spinner summarise summarize tooltip tooltips translate typo"
-    " typos uppercase wider wording".split()
-)
+LOOKS = WORDS["looks"]
 """Words of tasks that change the looks of a program, or texts about it, and nothing else."""
 
 _LANGUAGES = "german french spanish portuguese italian dutch polish russian".split()
 _OTHER_LANGUAGES = tuple(
-    (frozenset(lines[0].split()), frozenset(" ".join(lines).split()))
-    for lines in map(LISTS.__getitem__, _LANGUAGES)
+    (frozenset(LISTS[language][0].split()), WORDS[language]) for language in _LANGUAGES
 )
 """The question words of each language, and all of its function words.
 
 They are in lower case, without accents.
 """
 
-_ENGLISH_TOO = QUESTION_WORDS.union(*map(str.split, LISTS["english too"]))
+_ENGLISH_TOO = QUESTION_WORDS | WORDS["english too"]
 """Words of English, and those of them that are also names or abbreviations: no proof of another."""
 
 GERMAN_WORDS = _OTHER_LANGUAGES[0][1]
@@ -123,23 +100,15 @@ FOREIGN_WORDS = _FUNCTION_WORDS - _ENGLISH_TOO
 ENGLISH_WORDS = QUESTION_WORDS - _FUNCTION_WORDS
 """Those of English that are not also words of these languages, as `in`, `die` and `no` are."""
 
-KOREAN_QUESTION_WORDS = frozenset(" ".join(LISTS["korean questions"]).split())
+KOREAN_QUESTION_WORDS = WORDS["korean questions"]
 """Korean words that shape a question, with the particles and endings that they mostly have."""
 
-KOREAN_PARTICLES = tuple(
-    "에서는 에서도 으로는 으로도 에게는 까지는 부터는 에서 에게 한테 으로 까지 부터 보다 처럼"
-    " 에는 에도 와는 과는 이나 이랑 하고 을 를 은 는 이 가 의 에 로 와 과 도 만 랑".split()
-)
+KOREAN_PARTICLES = tuple(" ".join(LISTS["korean particles"]).split())
 """Particles at the end of a noun, longest first."""
 
 _LAST_OF_PARTICLES = frozenset(particle[-1] for particle in KOREAN_PARTICLES)
 
-_CONTRACTIONS = frozenset(
-    "i'm i've i'd i'll you're you've you'd you'll he's he'd he'll she's she'd she'll it's it'd"
-    " it'll we're we've we'd we'll they're they've they'd they'll that's there's here's what's"
-    " who's where's when's how's why's let's don't doesn't didn't isn't aren't wasn't weren't"
-    " haven't hasn't hadn't can't couldn't won't wouldn't shouldn't mustn't".split()
-)
+_CONTRACTIONS = WORDS["contractions"]
 
 _KEPT_CHARACTERS = 500_000
 """The characters of words whose tokens are kept, at most."""
@@ -167,7 +136,7 @@ _UNSPACED = f"[{UNSPACED}]"
 _OTHER_SCRIPTS = "[\u0370-\u1dff\u3040-\ud7ff]"
 _ACCENTS = f"[{_DROPPED}]"
 # What joins the parts of an emoji is not a word: selectors, skin tones, signs after a joiner.
-_WORDS = rf"[{UNSPACED}]+|(?:{_SPACED})+|{_FLAG}|(?!(?<=\u200d)[♀♂])[{SYMBOLS}]"
+_WORD_PATTERN = rf"[{UNSPACED}]+|(?:{_SPACED})+|{_FLAG}|(?!(?<=\u200d)[♀♂])[{SYMBOLS}]"
 
 
 class QueryTerms(NamedTuple):
@@ -288,7 +257,7 @@ def excerpt(text: str, query: str, limit: int) -> str:
 def _split(text: str) -> list[str]:
     if text.isascii():
         return compiled(_ASCII_WORD).findall(text)
-    return compiled(_WORDS).findall(unicodedata.normalize("NFKC", text))
+    return compiled(_WORD_PATTERN).findall(unicodedata.normalize("NFKC", text))
 
 
 def _function_words(words: Sequence[str]) -> list[str]:

@@ -12,20 +12,10 @@ from collections.abc import Sequence
 
 from mimo.text.calendar import MONTHS, NUMBERS, WEEKDAYS
 from mimo.text.clean import compiled
+from mimo.text.families import WORDS
 from mimo.when.vocabulary import FILLERS
 
-_CHANGING = frozenset(
-    # Negations and exceptions.
-    "no not never nor neither except excluding besides than without aside apart different rather"
-    # Comparisons and bounds.
-    " more less fewer under least most beyond longer older newer earlier later sooner prior as"
-    " until till since before after from through thru between by past within outside ahead"
-    " following preceding including minus < >"
-    # Other days than the latest one of that name.
-    " every each any next coming upcoming another a an"
-    # Parts of a period.
-    " early late mid middle beginning ending first second third fourth fifth half".split()
-)
+_CHANGING = WORDS["before a time"]
 """Words before a time that change it."""
 _UNITS = frozenset(
     "second minute hour day night morning afternoon evening week weekend month quarter year".split()
@@ -40,10 +30,7 @@ _OPEN = frozenset("before after from prior".split())
 _APPROXIMATE = frozenset("about around approximately roughly almost exactly only just even".split())
 """Words before a time that leave it as it is."""
 
-_BEHIND = frozenset(
-    "except excluding until till before after since between without onward onwards forward excluded"
-    " exclusive prior earlier later not plus minus".split()
-)
+_BEHIND = WORDS["after a time"]
 """Words after a time that change it."""
 _JOINING = frozenset(
     "and or nor but to through thru by from on in at of around versus vs & + / - – — ~ 및 또는 혹은"

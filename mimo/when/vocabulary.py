@@ -1,7 +1,7 @@
 """English and Korean expressions -> the words of the grammar.
 
-A synonym, an abbreviation or a word of another language is added here; a new kind of phrase is
-added in `grammar`.
+A synonym, an abbreviation or a word of another language is added to `model/words.txt`, a pair of
+words here, and a new kind of phrase in `grammar`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from unicodedata import normalize
 
 from mimo.text.calendar import MONTHS, NUMBERS, WEEKDAYS
 from mimo.text.clean import compiled
+from mimo.text.families import LISTS
 
 PARTS = {
     "morning": (6, 12),
@@ -44,34 +45,16 @@ UNITS = {unit: unit for unit in _UNIT_WORDS} | {
 }
 """Words for a unit that is counted; these Korean ones have other meanings as well."""
 
-_OTHER_WORDS = {
-    "last": "previous recent",
-    "this": "current",
-    "before": "predating",
-    "until": "till til by through thru",
-    "since": "starting",
-    "night": "nighttime",
-    "noon": "midday",
-    "september": "sept",
-    "tuesday": "tues",
-    "wednesday": "weds",
-    "thursday": "thur thurs",
-    "1": "a an",
-    "30": "thirty",
-    "60": "sixty",
-    "90": "ninety",
-    "..": "~ – — -",
-    "more": "least longer",
-    "less": "under most fewer",
-    "and": "or",
-    "start": "beginning",
-    "mid": "middle",
-    "onward": "onwards forward",
-}
+
+def _table(name: str) -> dict[str, list[str]]:
+    """Returns the words of a list in `words.txt`, by the word before the colon that they mean."""
+    rows = (line.partition(":") for line in LISTS[name])
+    return {meaning: words.split() for meaning, _, words in rows}
+
 
 ENGLISH: dict[str, str] = {
     **{word: name for name, words in _UNIT_WORDS.items() for word in [name, *words.split()]},
-    **{word: name for name, words in _OTHER_WORDS.items() for word in words.split()},
+    **{word: name for name, words in _table("english times").items() for word in words},
     **{word: str(number) for number, word in enumerate(NUMBERS)},
     **{name[:3]: name for name in [*MONTHS, *WEEKDAYS]},
 }
@@ -119,82 +102,11 @@ _PAIRS = {
 }
 """Pairs of words with one meaning."""
 
-_KOREAN_WORDS = {
-    "now": "지금 현재",
-    "today": "오늘 금일",
-    "yesterday": "어제 어저께 작일",
-    "day before yesterday": "그저께 그제 재작일",
-    "yesterday night": "어젯밤 간밤 지난밤",
-    "1 couple day ago": "엊그제 엊그저께",
-    "1 few day ago": "며칠전",
-    "this": "이번",
-    "last": "지난 최근 저번 지난번 직전",
-    "before-last": "지지난 저저번",
-    "this week": "금주",
-    "this month": "금월 이달",
-    "this year": "올해 금년",
-    "last year": "작년 지난해 전년",
-    "before-last year": "재작년",
-    "minute": "분 분간",
-    "hour": "시간",
-    "일": "일 일간",
-    "week": "주 주일 주간",
-    "month": "달 개월 개월간 달간",
-    "분기": "분기",
-    "년": "년 년도",
-    "year": "해 년간",
-    "weekend": "주말",
-    "half": "반",
-    "월": "월 월달",
-    "시": "시",
-    "초": "초 초간",
-    "ago": "전",
-    "이전": "이전",
-    "부터": "부터 에서",
-    "이후": "이후 이래",
-    "까지": "까지",
-    "사이": "사이",
-    "와": "와 과 하고 랑 이랑",
-    "within": "동안 간 이내 내",
-    "morning": "아침",
-    "am": "오전",
-    "pm": "오후",
-    "evening": "저녁",
-    "night": "밤",
-    "dawn": "새벽",
-    "noon": "정오",
-    "h1": "상반기",
-    "h2": "하반기",
-    "1 day": "하루",
-    "2 day": "이틀",
-    "3 day": "사흘",
-    "4 day": "나흘",
-    "5 day": "닷새",
-    "10 day": "열흘",
-    "15 day": "보름",
-    "few day": "며칠",
-    "few": "몇",
-    "half 1 year": "반년",
-    "1 week": "일주일",
-    "2 week": "이주일 이주",
-    "1 year": "일년",
-    "1 month": "일개월",
-    "1": "한",
-    "2": "두",
-    "3": "세 석",
-    "4": "네 넉",
-    "5": "다섯",
-    "6": "여섯",
-    "7": "일곱",
-    "8": "여덟",
-    "9": "아홉",
-    "10": "열",
-    "": "의 에 에는 중 도",
-}
-
 KOREAN: dict[str, tuple[str, ...]] = {
     **{
-        part: tuple(words.split()) for words, all_ in _KOREAN_WORDS.items() for part in all_.split()
+        part: tuple(meaning.split())
+        for meaning, parts in _table("korean times").items()
+        for part in parts
     },
     **{f"{first}요일": (day,) for first, day in zip("월화수목금토일", WEEKDAYS, strict=True)},
 }

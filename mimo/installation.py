@@ -41,10 +41,8 @@ def permit_many_files() -> None:
 
     Many systems begin with 1,024 or fewer, and each open project takes about ten.
     """
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(_MANY_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -16,7 +16,7 @@ from mimo.call.spec import Param, Shape, Spec, from_json
 from mimo.call.table import CommandTable
 from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 
 BY_NAME = "__named"
 """The end of the key of an option that gives a positional parameter."""
@@ -25,11 +25,9 @@ BY_NAME = "__named"
 # The declaration of options.
 
 
-@frozen
-class Option:
-    """An option: its names, as they are typed, and the key of its value."""
+class Option(NamedTuple):
+    """An option: its names, as they are typed, the longest last."""
 
-    key: str
     names: tuple[str, ...]
     help: str
     negated: tuple[str, ...] = ()
@@ -43,101 +41,84 @@ class Option:
     param: Param | None = None
     """None for the options that several commands have, whose values are in `Line.options`."""
 
+    @property
+    def key(self) -> str:
+        """Returns the key of its value."""
+        if self.param is None:
+            return self.names[-1][2:].replace("-", "_")
+        return f"{self.param.attribute}{BY_NAME if self.param.positional else ''}"
+
 
 COMMON = (
-    Option(key="json", names=("--json",), help="Print the answer as JSON", is_flag=True),
-    Option(key="project", names=("--project",), help="Work on this project", metavar="DIR"),
-    Option(key="no_color", names=("--no-color",), help="Print without colours", is_flag=True),
-    Option(key="no_pager", names=("--no-pager",), help="Never page long output", is_flag=True),
-    Option(key="verbose", names=("-v", "--verbose"), help="Show the codes of errors", is_flag=True),
+    Option(("--json",), "Print the answer as JSON", is_flag=True),
+    Option(("--project",), "Work on this project", metavar="DIR"),
+    Option(("--no-color",), "Print without colours", is_flag=True),
+    Option(("--no-pager",), "Never page long output", is_flag=True),
+    Option(("-v", "--verbose"), "Show the codes of errors", is_flag=True),
 )
 """The options that may be before or after any command."""
 
-HELP = Option(key="help", names=("-h", "--help"), help="Print this help", is_flag=True)
-VERSION = Option(key="version", names=("--version",), help="Print the version", is_flag=True)
+HELP = Option(("-h", "--help"), "Print this help", is_flag=True)
+VERSION = Option(("--version",), "Print the version", is_flag=True)
 
-ALLOW_SECRET = Option(
-    key="allow_secret",
-    names=("--allow-secret",),
-    help="Store it although it looks like a secret",
-    is_flag=True,
-)
+ALLOW_SECRET = Option(("--allow-secret",), "Store it although it looks like a secret", is_flag=True)
 """The option of commands that refuse secrets."""
 
-LONG = Option(key="long", names=("-l", "--long"), help="Print more of each memory", is_flag=True)
+LONG = Option(("-l", "--long"), "Print more of each memory", is_flag=True)
 """The option of commands that print less by default."""
 
 PROGRAMS: dict[str, tuple[Option, ...]] = {
-    "help": (Option(key="all", names=("-a", "--all"), help="List every command", is_flag=True),),
+    "help": (Option(("-a", "--all"), "List every command", is_flag=True),),
     "hook": (),
     "mcp": (
         Option(
-            key="toolsets",
-            names=("--toolsets",),
-            help=f"Groups of tools to list, by commas: {', '.join((*TOOLSETS, *SEVERAL))}",
+            ("--toolsets",),
+            f"Groups of tools to list, by commas: {', '.join((*TOOLSETS, *SEVERAL))}",
             metavar="NAMES",
             is_repeated=True,
         ),
         Option(
-            key="tool_names",
-            names=("--tool-names",),
-            help="Spelling of names such as save/decision (default underscore)",
+            ("--tool-names",),
+            "Spelling of names such as save/decision (default underscore)",
             choices=NAMINGS,
         ),
         Option(
-            key="exposure",
-            names=("--exposure",),
-            help="Whether the list is narrowed to the needs of a prompt (default static)",
+            ("--exposure",),
+            "Whether the list is narrowed to the needs of a prompt (default static)",
             choices=("static", "dynamic"),
         ),
         Option(
-            key="http",
-            names=("--http",),
-            help="Serve HTTP instead (default 127.0.0.1:6463; port 0: any free one)",
+            ("--http",),
+            "Serve HTTP instead (default 127.0.0.1:6463; port 0: any free one)",
             metavar="[HOST:]PORT",
             without="",
         ),
         Option(
-            key="token_file",
-            names=("--token-file",),
-            help="File with the token of HTTP clients (default $MIND_HOME/http-token, created)",
+            ("--token-file",),
+            "File with the token of HTTP clients (default $MIND_HOME/http-token, created)",
             metavar="FILE",
         ),
         Option(
-            key="tokens",
-            names=("--tokens",),
-            help="File with a token for each user of a team (see `mind token`)",
+            ("--tokens",),
+            "File with a token for each user of a team (see `mind token`)",
             metavar="FILE",
         ),
+        Option(("--commit",), "Commit what each call of an HTTP client writes", is_flag=True),
         Option(
-            key="commit",
-            names=("--commit",),
-            help="Commit what each call of an HTTP client writes",
-            is_flag=True,
-        ),
-        Option(
-            key="repository",
-            names=("--repository",),
-            help="Bare git repository to serve: commits are pushed to it (repeatable)",
+            ("--repository",),
+            "Bare git repository to serve: commits are pushed to it (repeatable)",
             metavar="PATH",
             is_repeated=True,
         ),
         Option(
-            key="index_url",
-            names=("--index-url",),
-            help="Shared index on PostgreSQL, as MIND_INDEX_URL, without a password",
+            ("--index-url",),
+            "Shared index on PostgreSQL, as MIND_INDEX_URL, without a password",
             metavar="URL",
         ),
+        Option(("--metrics-open",), "Answer /metrics without a token", is_flag=True),
         Option(
-            key="metrics_open",
-            names=("--metrics-open",),
-            help="Answer /metrics without a token",
-            is_flag=True,
-        ),
-        Option(
-            key="allow_host",
-            names=("--allow-host",),
-            help="Name under which other machines reach the HTTP server",
+            ("--allow-host",),
+            "Name under which other machines reach the HTTP server",
             metavar="NAME",
             is_repeated=True,
         ),
@@ -178,9 +159,8 @@ def _option(param: Param) -> Option:
     is_repeated = param.shape.items is not None or param.arg.many
     is_switch = param.shape.kind == "boolean" and param.default is not False
     return Option(
-        key=param.attribute,
-        names=names_of(param),
-        help=_help(param, is_repeated=is_repeated),
+        names_of(param),
+        _help(param, is_repeated=is_repeated),
         negated=tuple(f"--no-{name[2:]}" for name in param.options) if is_switch else (),
         is_flag=kind == "boolean",
         is_repeated=is_repeated and kind != "boolean",
@@ -192,9 +172,8 @@ def _option(param: Param) -> Option:
 def _by_name(param: Param) -> Option:
     """Returns the option that gives a positional parameter by its name."""
     return Option(
-        key=f"{param.attribute}{BY_NAME}",
-        names=names_of(param),
-        help=f"{param.arg.help}, given by name",
+        names_of(param),
+        f"{param.arg.help}, given by name",
         choices=(param.shape.items or param.shape).choices,
         param=param,
     )

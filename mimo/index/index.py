@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from mimo.index.documents import Document
     from mimo.index.links import Walks
     from mimo.index.meanings import Meanings
-    from mimo.index.tables import Search
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
 
@@ -59,7 +58,6 @@ class Caches:
     def __init__(self, identity: str) -> None:
         """Takes the identity of the file."""
         self.identity = identity
-        self.search: Search | None = None
         self.walks: Walks | None = None
         self.answers: dict[object, tuple[object, object]] = {}
 
@@ -342,7 +340,6 @@ class Index(Reader):
 
     def close(self) -> None:
         """Closes the files."""
-        self._caches = Caches("")  # A search refers to this index: a cycle would keep files open.
         self._tables.close()
         if self._vectors:
             self._vectors.close()
@@ -379,14 +376,13 @@ class Index(Reader):
     def search_tables(self, sql: Connection, request: Request) -> tuple[Found, bool]:
         """Returns the matches, and False if the vectors were damaged or removed meanwhile."""
         from mimo.index.search import search
-        from mimo.index.tables import Search, Tables
+        from mimo.index.tables import Tables
 
-        caches = self.caches_of(sql)
-        if caches.search is None:
-            caches.search = Search(
-                self._vectors, self._embedder, lambda: self.meanings, self.check_vectors
-            )
-        matches, file = search(Tables(sql, caches.search), request), self._vectors_file
+        self.caches_of(sql)  # Forgets what it knows of the encoder's vectors for another file.
+        source = Tables(
+            sql, self._vectors, self._embedder, lambda: self.meanings, self.check_vectors
+        )
+        matches, file = search(source, request), self._vectors_file
         return matches, not (self._vectors and file) or self._vectors.identity == file
 
     def caches_of(self, sql: Connection) -> Caches:

@@ -1,4 +1,4 @@
-"""The source of a search over the tables of an index, and the frequencies between searches."""
+"""The source of a search over the tables of an index."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ if TYPE_CHECKING:
 REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
 
-_KEPT_TERMS = 10_000
-
 _NONE: Mapping[bytes, float] = {}
 
 
-class Search:
-    """The search of one index. It caches frequencies between queries."""
+class Tables:
+    """The tables as one search sees them: a `Source` over SQLite."""
 
     def __init__(
         self,
+        sql: sqlite3.Connection,
         vectors: Vectors | None,
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
@@ -38,36 +37,11 @@ class Search:
     ) -> None:
         """Takes the vectors and their model, None to search by words only, and the encoder's.
 
-        `meanings` is called if words do not suffice: the encoder imports numpy. `check` is called
-        before, and makes missing vectors.
+        `sql` is in a transaction. `meanings` is called if words do not suffice: the encoder imports
+        numpy. `check` is called before, and makes missing vectors.
         """
-        self.vectors = vectors
-        self.embedder = embedder
-        self.meanings = meanings
-        self.check = check
-        self._frequencies: tuple[int, dict[str, int]] = (-1, {})
-
-    def frequencies(
-        self, sql: sqlite3.Connection, terms: Collection[str], revision: int
-    ) -> dict[str, int]:
-        """Returns the number of units that hold each term, cached until the index changes."""
-        counted, frequencies = self._frequencies
-        if counted != revision or len(frequencies) > _KEPT_TERMS:
-            frequencies = {}
-            self._frequencies = (revision, frequencies)
-        for term in set(terms) - frequencies.keys():
-            frequencies[term] = schema.frequency(sql, term)
-        return {term: frequencies[term] for term in terms}
-
-
-class Tables:
-    """The tables as one search sees them: a `Source` over SQLite."""
-
-    def __init__(self, sql: sqlite3.Connection, cache: Search) -> None:
-        """Takes the connection, in a transaction, and what earlier searches have kept."""
-        self._sql = sql
-        self._kept = cache
-        self.embedder = cache.embedder if cache.vectors else None
+        self._sql, self._vectors, self._meanings, self._check = sql, vectors, meanings, check
+        self.embedder = embedder if vectors else None
 
     @cached_property
     def totals(self) -> Totals:
@@ -80,7 +54,7 @@ class Tables:
 
     def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
         """Returns the number of units that hold each term."""
-        return self._kept.frequencies(self._sql, terms, self.totals.revision)
+        return {term: schema.frequency(self._sql, term) for term in terms}
 
     def by_words(
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
@@ -97,20 +71,20 @@ class Tables:
 
     def by_vector(self, query: bytes, filter: Filter) -> list[int]:
         """Returns the memories whose static vectors are nearest, nearest first."""
-        if self._kept.vectors is None:
+        if self._vectors is None:
             return []
-        return list(selection.memories_near(self._sql, self._kept.vectors, query, filter))
+        return list(selection.memories_near(self._sql, self._vectors, query, filter))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of a query with each static vector."""
-        return self._kept.vectors.cosines(query, names) if self._kept.vectors else _NONE
+        return self._vectors.cosines(query, names) if self._vectors else _NONE
 
     def compared(
         self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
     ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
-        self._kept.check(self._sql)
-        meanings = self._kept.meanings()
+        self._check(self._sql)
+        meanings = self._meanings()
         return meanings.compared(self._sql, text, filter, best) if meanings else None
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:

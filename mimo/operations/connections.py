@@ -6,6 +6,7 @@ A server has a limited number of connections, and any program of the machine can
 from __future__ import annotations
 
 import asyncio
+import resource
 from typing import Any
 
 import uvicorn
@@ -24,10 +25,6 @@ MOST = 1_000
 
 def most() -> int:
     """Returns the number of connections that a server takes: at most half of the open files."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return MOST
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else max(2, min(MOST, soft // 2))
 

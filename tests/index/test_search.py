@@ -9,7 +9,7 @@ from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found, Request
 from mimo.index.search import Candidates, StoredUnit, _is_conversation, _joined
-from mimo.index.tables import Search, Tables
+from mimo.index.tables import Tables
 from mimo.memory.model import Filter, Kind, Link, Section
 from mimo.ranking import Shape
 
@@ -60,7 +60,7 @@ def shapes(folder: Path, change: Change) -> set[Shape]:
     index.apply([change], now_ns=1)
     with index.reading() as sql:
         keys = [key for (key,) in sql.execute("SELECT key FROM memories")]
-        source = Tables(sql, Search(None, None))
+        source = Tables(sql, None, None)
         candidates = Candidates(source, keys, Filter()).listed
     index.close()
     return {candidate.shape for candidate in candidates}

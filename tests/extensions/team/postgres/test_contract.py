@@ -18,7 +18,7 @@ from mimo.index.embedding.encoder import Encoder, packaged_encoder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found, Request
 from mimo.index.search import Source, search
-from mimo.index.tables import Search, Tables
+from mimo.index.tables import Tables
 from mimo.memory.model import Filter, Kind, Link, Memory, Outcome, Place, Record
 from mimo.text.tokens import tokenize
 from tests.extensions.team.postgres.conftest import ON_BOTH
@@ -217,8 +217,7 @@ def test_both_indexes_name_the_same_candidates_in_the_same_order(
         ) as other,
         local.reading() as sql,
     ):
-        kept = Search(local._vectors, embedder, lambda: local.meanings)
-        tables = Tables(sql, kept)
+        tables = Tables(sql, local._vectors, embedder, lambda: local.meanings)
         assert other.totals._replace(revision=0) == tables.totals._replace(revision=0)
         for filter, texts in QUERIES_OF:
             admitted = tables.count(filter)

@@ -286,7 +286,8 @@ def check_agents(call: Call, choices: Choices) -> None:
     with suppress(MindError):
         texts += [resource.title or "" for resource in resources.newest(call.by(CALLER))]
         texts += [resources.read(call.by(CALLER), f"mind://memory/{id}").text for id in IDS]
-        texts += completions.topics(call).values + completions.tags(call).values
+        for kind in ("topic", "tag"):
+            texts += completions.complete(call, kind).values
         prompt = prompts.prompt(call.by(CALLER), prompts.RESUME.name, {})
         for message in prompt.messages:
             check_fenced(getattr(message.content, "text", ""))

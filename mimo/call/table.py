@@ -174,77 +174,6 @@ ALIASES: dict[str, str] = {"cat": "show", "find": "search", "ls": "list", "edges
 Only words with a single meaning, for commands that read: a guess must not write.
 """
 
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "approve": ("trust",),
-    "ask": ("recall", "search"),
-    "backup": ("sync",),
-    "bug": ("pitfalls add",),
-    "change": ("edit",),
-    "checkpoint": ("save checkpoint", "load checkpoint"),
-    "commit": ("sync",),
-    "conflict": ("review",),
-    "conflicts": ("review",),
-    "continue": ("load checkpoint",),
-    "create": ("add", "init", "procedure new"),
-    "decide": ("save decision",),
-    "decision": ("save decision", "load context"),
-    "decisions": ("list --type decision",),
-    "delete": ("rm",),
-    "forget": ("rm", "rm --purge"),
-    "get": ("show", "value get"),
-    "gotcha": ("pitfalls",),
-    "gotchas": ("pitfalls",),
-    "grep": ("search",),
-    "history": ("log", "search by-topic"),
-    "info": ("status", "show"),
-    "insight": ("save insight",),
-    "insights": ("list --type insight",),
-    "learn": ("save insight", "ingest"),
-    "lesson": ("save insight",),
-    "links": ("graph", "link"),
-    "logs": ("daemon logs", "events"),
-    "merge": ("review",),
-    "new": ("add", "procedure new"),
-    "next": ("load checkpoint",),
-    "note": ("add",),
-    "outcome": ("evolve outcome",),
-    "pull": ("sync --pull",),
-    "push": ("sync --push",),
-    "put": ("add", "value put"),
-    "query": ("search",),
-    "read": ("show",),
-    "rebuild": ("index",),
-    "recent": ("search recent", "list"),
-    "reindex": ("index",),
-    "remember": ("add",),
-    "remove": ("rm",),
-    "replace": ("evolve supersede",),
-    "resolve": ("review",),
-    "resume": ("load checkpoint", "procedure resume"),
-    "revert": ("undo", "restore"),
-    "run": ("procedure run",),
-    "serve": ("mcp",),
-    "server": ("mcp",),
-    "set": ("config", "value put"),
-    "settings": ("config",),
-    "setup": ("init", "install"),
-    "start": ("init", "daemon start"),
-    "stats": ("status", "metrics"),
-    "stop": ("daemon stop", "procedure cancel"),
-    "store": ("add",),
-    "supersede": ("evolve supersede",),
-    "tag": ("edit --add-tag",),
-    "topic": ("search by-topic",),
-    "unlink": ("link --remove",),
-    "update": ("edit", "index"),
-    "verify": ("doctor", "audit verify"),
-    "version": ("--version",),
-    "view": ("show",),
-    "why": ("load context", "search by-context"),
-    "write": ("add",),
-}
-"""Words that users of other programs may try, with the commands that the error names."""
-
 LONE: frozenset[str] = frozenset({"search recent", "pitfalls list", "pitfalls starter"})
 """Sub-commands only if nothing or an option follows: `mind search recent`, not `recent work`."""
 
@@ -342,20 +271,20 @@ class CommandTable:
         first: Mapping[str, Sequence[str]] | None = None,
         hidden: Iterable[str] = (),
         aliases: Mapping[str, str] | None = None,
-        synonyms: Mapping[str, Sequence[str]] | None = None,
+        synonyms: Callable[[], Mapping[str, Sequence[str]]] = dict,
         load: Callable[[str], Iterable[Spec]] = load_module,
         summaries: Callable[[], Mapping[str, str]] = dict,
         extensions: Callable[[], Mapping[str, Extension]] = dict,
     ) -> None:
         """Keeps the tables; see the constants above for their meaning."""
-        self._core = _Tables(sections, groups or {}, synonyms or {}, unlisted)
+        self._core = _Tables(sections, groups or {}, {}, unlisted)
         self.lone = frozenset(lone)
         self.alone = dict(alone or {})
         self.first = dict(first or {})
         self.hidden = frozenset(hidden)
         self.aliases = dict(aliases or {})
         self._load = load
-        self._summaries = summaries
+        self._summaries, self._synonyms = summaries, synonyms
         self._extensions = extensions
         self._loaded: dict[str, tuple[Spec, ...]] = {}
 
@@ -363,7 +292,7 @@ class CommandTable:
     def _all(self) -> _Tables:
         """The tables of the core and all extensions. No extension replaces a word of the core."""
         sections = {title: dict(section) for title, section in self._core.sections.items()}
-        groups, synonyms = dict(self._core.groups), dict(self._core.synonyms)
+        groups, synonyms = dict(self._core.groups), dict(self._synonyms())
         unlisted = list(self._core.names)
         for extension in self._extensions().values():
             for title, section in extension.commands.items():
@@ -489,17 +418,27 @@ def all_commands() -> CommandTable:
         first=FIRST,
         hidden=HIDDEN,
         aliases=ALIASES,
-        synonyms=SYNONYMS,
+        synonyms=synonyms,
         summaries=summaries,
         extensions=extensions,
     )
 
 
+def _listed(name: str) -> dict[str, str]:
+    """Returns the texts of a file of this package, each by what precedes its colon."""
+    lines = Path(__file__).with_name(name).read_text("utf-8").splitlines()
+    return {key: text for key, _, text in (line.partition(": ") for line in lines)}
+
+
 @cache
 def summaries() -> Mapping[str, str]:
     """Returns the first line of the help of each command by its path, from a generated file."""
-    lines = Path(__file__).with_name("summaries.txt").read_text("utf-8").splitlines()
-    return {path: summary for path, _, summary in (line.partition(": ") for line in lines)}
+    return _listed("summaries.txt")
+
+
+def synonyms() -> dict[str, tuple[str, ...]]:
+    """Returns words that users of other programs may try, each with the commands to name."""
+    return {word: tuple(lines.split(", ")) for word, lines in _listed("synonyms.txt").items()}
 
 
 # The tools that a server lists, and the spellings of their names.

@@ -112,15 +112,10 @@ def _strengths(call: Call) -> list[tuple[Age, Use | None, float]]:
     ages = refresh.up_to_date(call).ask(survey.ages, call.mind.trust.reviewed())
     uses, rate, now = finding.uses(call), call.mind.config["decay.rate"], call.mind.now()
     strengths = []
-    number = to_number(now)
     for age in ages:
-        lasting = 0.0 if age.protected else rate
-        if use := uses.get(age.id):
-            created = to_time(age.created)
-            score = decay.strength(age.importance, created, now=now, use=use, rate=lasting)
-        else:  # As above, without a time for each.
-            days = max(0, number - age.created) / 1_000_000 / 86_400
-            score = decay.score(age.importance, days, rate=lasting)
+        use, lasting = uses.get(age.id), 0.0 if age.protected else rate
+        created = to_time(age.created)
+        score = decay.strength(age.importance, created, now=now, use=use, rate=lasting)
         strengths.append((age, use, score))
     return strengths
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from io import TextIOWrapper
 from typing import Any, TextIO, TypeAlias
 
@@ -244,34 +245,23 @@ class Styled(NamedTuple):
 Part: TypeAlias = str | Styled
 
 
-def strong(text: str) -> Styled:
-    """Returns text that is emphasized, such as a title."""
-    return Styled(text, "strong")
+strong = partial(Styled, role="strong")
+"""Text that is emphasized, such as a title."""
 
+dim = partial(Styled, role="dim")
+"""Text of less weight, such as a date or a path."""
 
-def dim(text: str) -> Styled:
-    """Returns text of less weight, such as a date or a path."""
-    return Styled(text, "dim")
+good = partial(Styled, role="good")
+"""Text for a success."""
 
+bad = partial(Styled, role="bad")
+"""Text for a failure."""
 
-def good(text: str) -> Styled:
-    """Returns text for a success."""
-    return Styled(text, "good")
+warn = partial(Styled, role="warn")
+"""Text for a warning."""
 
-
-def bad(text: str) -> Styled:
-    """Returns text for a failure."""
-    return Styled(text, "bad")
-
-
-def warn(text: str) -> Styled:
-    """Returns text for a warning."""
-    return Styled(text, "warn")
-
-
-def accent(text: str) -> Styled:
-    """Returns text that the user may copy, such as a name, a command or a path."""
-    return Styled(text, "accent")
+accent = partial(Styled, role="accent")
+"""Text that the user may copy, such as a name, a command or a path."""
 
 
 def ident(id: str) -> Styled:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mimo.call.table import SYNONYMS, all_commands
+from mimo.call.table import all_commands, synonyms
 from mimo.cli.completing import completions
 from mimo.cli.options import PROGRAMS, SUMMARIES
 from tests import kit
@@ -86,8 +86,8 @@ def test_an_alias_is_not_another_command() -> None:
 
 def test_every_word_of_other_programs_names_an_existing_command() -> None:
     names = {*COMMANDS.below(""), *COMMANDS.aliases, *PROGRAMS}
-    assert names.isdisjoint(SYNONYMS)
-    for word, lines in SYNONYMS.items():
+    assert names.isdisjoint(synonyms())
+    for word, lines in synonyms().items():
         for line in lines:
             first, _, rest = line.partition(" ")
             second = rest.partition(" ")[0]

@@ -10,11 +10,6 @@ from threading import Lock
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """The upper bounds, in seconds, of the counted durations."""
 
-_SERIES = {
-    "mind_calls_total": ("counter", "Tool calls by tool and result: ok or the code of an error"),
-    "mind_call_seconds": ("histogram", "Duration of tool calls"),
-}
-
 
 class Counts:
     """The calls of one process; may be used by several threads."""
@@ -40,16 +35,17 @@ class Counts:
         with self._lock:
             lines = list(self._lines())
         for name, (help_, value) in gauges.items():
-            lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge", f"{name} {value}"]
+            lines += [*_head(name, "gauge", help_), f"{name} {value}"]
         return "\n".join(lines) + "\n"
 
     def _lines(self) -> Iterator[str]:
         name = "mind_calls_total"
-        yield from _head(name)
+        help_ = "Tool calls by tool and result: ok or the code of an error"
+        yield from _head(name, "counter", help_)
         for (tool, result), number in sorted(self._calls.items()):
             yield f'{name}{{tool="{tool}",result="{result}"}} {number}'
         name = "mind_call_seconds"
-        yield from _head(name)
+        yield from _head(name, "histogram", "Duration of tool calls")
         for tool in sorted(self._seconds):
             total = sum(number for (each, _), number in self._calls.items() if each == tool)
             for bound in BUCKETS:
@@ -60,6 +56,5 @@ class Counts:
             yield f'{name}_count{{tool="{tool}"}} {total}'
 
 
-def _head(name: str) -> tuple[str, str]:
-    kind, help_ = _SERIES[name]
+def _head(name: str, kind: str, help_: str) -> tuple[str, str]:
     return f"# HELP {name} {help_}", f"# TYPE {name} {kind}"

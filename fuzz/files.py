@@ -120,7 +120,6 @@ def client_file(data: bytes) -> None:
     ours, text = _EDITS_OF[format], data[1:].decode("utf-8", "replace")
     with suppress(Invalid, Conflict):
         before = edits.load(format, text)
-        made = edits.missing(format, text, ours)
         after = edits.put_in(format, text, ours)
         assert edits.put_in(format, after, ours) == after
         assert all(
@@ -129,8 +128,8 @@ def client_file(data: bytes) -> None:
             else edits.at(edits.load(format, after), edit.path) is not None
             for edit in ours
         )
-        left = edits.take_out(format, after, ours, containers=made)
-        assert edits.take_out(format, left, ours, containers=made) == left
+        left = edits.take_out(format, after, ours, original=text)
+        assert edits.take_out(format, left, ours, original=text) == left
         if isinstance(before, dict) and not any(edits.at(before, edit.path) for edit in ours):
             needed = {edit.path[0]: edit.value for edit in ours if isinstance(edit, Needed)}
             if text.strip():

@@ -132,7 +132,7 @@ class Kind(NamedTuple):
 
 
 REFUSED = object()
-NOTE = Note(clients=("cursor",), before=None, after="x", made=())
+NOTE = Note(clients=("cursor",), before=None, after="x")
 FILE = Path("/somewhere/settings.json")
 MADE = manifest.manifest_path("mama", "x.db", "owner")
 

@@ -257,22 +257,16 @@ def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> 
     elif any(editing.has_other_hook(editing.load(file.format, text), e) for e in target.edits):
         remark = "its hooks are changed, or of an earlier version; `--force` replaces them"
     clients = tuple(dict.fromkeys((*(note.clients if note else ()), client.name)))
-    containers = _new_containers(file, target, note)
     if text == file.text:
         # Without a note, the file had ours already: its original is unknown.
-        note = note or Note(clients=clients, before="", after="", made=containers)
+        note = note or Note(clients=clients, before="", after="")
         return Plan(file, file.data, replace(note, clients=clients), remark)
     current = None if file.data is None else files.digest(file.data)
     original = current
     if note:
         original = note.before if note.after == current else ""
     after = file.encoded(text)
-    note = Note(
-        clients=clients,
-        before=original,
-        after=files.digest(after),
-        made=tuple(dict.fromkeys((*(note.made if note else ()), *containers))),
-    )
+    note = Note(clients=clients, before=original, after=files.digest(after))
     return Plan(file, after, note, remark)
 
 
@@ -284,20 +278,6 @@ def _by_hand(edit: Edit) -> str:
     if isinstance(edit, Hook):
         return f"the new item of {name} would be {value}"
     return f"the entry would be {name} = {value}"
-
-
-def _new_containers(
-    file: FileState, target: Target, note: Note | None
-) -> tuple[tuple[str, ...], ...]:
-    """Returns the containers that are created for the edits.
-
-    A file without a note may have some of ours already. Containers with nothing else count, too.
-    """
-    text = file.text
-    if note is None:
-        with suppress(MindError):
-            text = editing.take_out(file.format, text, target.edits, containers=None)
-    return editing.missing(file.format, text, target.edits)
 
 
 def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
@@ -315,16 +295,20 @@ def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
         return Plan(file, file.data, replace(note, clients=other_clients), remark)
     if file.data is None:
         return Plan(file, None)
-    if note and note.after == files.digest(file.data):
-        if note.before is None:
-            return Plan(file, None)
-        original = storage.kept(call.mind.home, target.path, note.before)
-        if original is not None and not _has_ours(replace(file, data=original), target):
-            return Plan(file, original)
-    data = read(file)
-    containers = note.made if note else None
+    original: FileState | None = None
+    if note:
+        kept = storage.kept(call.mind.home, target.path, note.before) if note.before else None
+        if note.before is None or kept is not None:
+            original = replace(file, data=kept)
+        if original and note.after == files.digest(file.data) and not _has_ours(original, target):
+            return Plan(file, original.data)
+    data, before = read(file), None
+    if original:
+        before = original.text
+        with suppress(MindError):  # It may have had some of ours.
+            before = editing.take_out(file.format, before, target.edits, original=None)
     try:
-        text = editing.take_out(file.format, file.text, target.edits, containers=containers)
+        text = editing.take_out(file.format, file.text, target.edits, original=before)
     except MindError as error:
         raise _with_path(error, target.path) from None
     entries = [editing.at(data, edit.path) for edit in target.edits if isinstance(edit, Entry)]
@@ -373,7 +357,9 @@ def _plan_for_user(
 def _has_ours(file: FileState, target: Target) -> bool:
     """Returns whether a file has entries or hooks of ours."""
     try:
-        return editing.take_out(file.format, file.text, target.edits, containers=()) != file.text
+        return (
+            editing.take_out(file.format, file.text, target.edits, original=file.text) != file.text
+        )
     except MindError:
         return True  # It has some that can't be cut out.
 
@@ -579,7 +565,7 @@ def _other_hooks(here: Machine, *, capture: bool) -> Iterator[Doubt]:
                 if any(editing.has_other_hook(data, edit) for edit in edits):
                     yield Doubt(
                         f"the hooks of mind in {path} are changed, or of an earlier version",
-                        f"mind install {candidate.name} --scope {scope}",
+                        f"mind install {candidate.name} --scope {scope} --force",
                     )
 
 

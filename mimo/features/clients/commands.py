@@ -201,8 +201,6 @@ def _(result: Installation, screen: Screen) -> None:
             screen.note(str(row.problem))
         screen.line("install it with ", accent("`mind install CLIENT`"))
         return
-    if result.notice:
-        screen.note(result.notice)
     for file in result.files:
         _show_file(file, screen, dry_run=result.dry_run)
     if result.tools is not None:

@@ -21,9 +21,6 @@ from mimo.frozen import NamedTuple
 
 _OUR_HOOK = re.compile(r"(?:^|[/\\\"'])mind[\"']? hook(?: |$)")
 _TO_HOOK = re.compile(r"^.*?mind[\"']? hook ")
-SILENT = " 2>/dev/null || true"
-"""The end of a hook's command line, which those of the first versions lack."""
-
 _OUR_COMMAND = re.compile(r"(?:^|[/\\])mind$")
 
 
@@ -109,15 +106,15 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
     return text
 
 
-def take_out(
-    format: Format, text: str, edits: Sequence[Edit], *, containers: Iterable[Path] | None
-) -> str:
+def take_out(format: Format, text: str, edits: Sequence[Edit], *, original: str | None) -> str:
     """Returns the text without our entries.
 
-    A container that had nothing but our entries is removed if it is in `containers`, or if
-    `containers` is unknown (None). Raises `Invalid` if that would change something else.
+    A container that had nothing but our entries is removed, unless the `original` text, before our
+    entries, has it. A key that they need is removed if the original, not an empty one, lacks it:
+    in a new file it stays with what others add. An unknown original is None. Raises `Invalid` if
+    that would change something else.
     """
-    removable, original = None if containers is None else set(containers), load(format, text)
+    before, current = None if original is None else load(format, original), load(format, text)
     for edit in reversed(edits):
         if isinstance(edit, Script):
             text = "" if edit.is_in(text) else text
@@ -125,34 +122,19 @@ def take_out(
             text = _without_hooks(format, text, edit.path)
         elif isinstance(edit, Entry) and is_ours(at(load(format, text), edit.path)):
             text = _dropped(format, text, edit.path)
-        elif isinstance(edit, Needed) and edit.path in (removable or ()):
-            if at(load(format, text), edit.path) == edit.value:
-                text = _dropped(format, text, edit.path)
-            continue
         else:
+            is_new = isinstance(edit, Needed) and original and not _has(before, edit.path)
+            if is_new and at(load(format, text), edit.path) == edit.value:
+                text = _dropped(format, text, edit.path)
             continue
         if format is Format.TOML:
             continue  # Ours leave nothing: a table with a header of its own is the user's.
         for end in range(len(edit.path), 0, -1):
             above = edit.path[:end]
-            may_go = removable is None or above in removable
-            if may_go and at(original, above) and at(load(format, text), above) in ({}, []):
+            may_go = before is None or not _has(before, above)
+            if may_go and at(current, above) and at(load(format, text), above) in ({}, []):
                 text = _dropped(format, text, above)
     return text
-
-
-def missing(format: Format, text: str, edits: Iterable[Edit]) -> tuple[Path, ...]:
-    """Returns the containers that must be created for the entries, and the keys that they need.
-
-    A key that a new file needs stays with what others add to the file.
-    """
-    data = load(format, text)
-    paths: dict[Path, None] = {}
-    for edit in edits:
-        needed = isinstance(edit, Needed) and bool(text.strip())
-        depth = len(edit.path) + (isinstance(edit, Hook) or needed)
-        paths |= dict.fromkeys(edit.path[:end] for end in range(1, depth))
-    return tuple(path for path in paths if not _has(data, path))
 
 
 def _has(data: Any, path: Path) -> bool:
@@ -213,32 +195,20 @@ def has_other_hook(data: Any, edit: Edit) -> bool:
 def _our_hooks(data: Any, path: Path) -> list[Mapping[str, Any]]:
     """Returns the items of ours in a list; a group that has other hooks, too, without those."""
     items = at(data, path)
-    return [_with_ours_alone(items[place]) for place in _our_items(items)]
+    ours = [(items[place], _our_part(items[place])) for place in _our_items(items)]
+    return [
+        {**item, "hooks": [item["hooks"][place] for place in places]} if places else item
+        for item, places in ours
+    ]
 
 
-def _with_ours_alone(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    places = _our_part(item)
-    return {**item, "hooks": [item["hooks"][place] for place in places]} if places else item
-
-
-def _is_earlier(item: Mapping[str, Any], edit: Hook) -> bool:
-    """Returns whether an item is as the first versions wrote it: some lacked their matcher, too."""
-    return SILENT not in str(item) and _form(item, bare=True) == _form(edit.value, bare=True)
-
-
-def _form(item: Mapping[str, Any], *, bare: bool = False) -> dict[str, Any]:
-    """Returns an item without what depends on the machine: the program's path and `env`.
-
-    A `bare` one also lacks what the first versions did not write.
-    """
+def _form(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an item without what depends on the machine: the program's path and `env`."""
     result = {key: value for key, value in item.items() if key != "env"}
-    if bare:
-        result.pop("matcher", None)
     if isinstance(command := item.get("command"), str):
-        command = _TO_HOOK.sub("mind hook ", command)
-        result["command"] = command.removesuffix(SILENT) if bare else command
+        result["command"] = _TO_HOOK.sub("mind hook ", command)
     if isinstance(within := item.get("hooks"), list):
-        result["hooks"] = [_form(each, bare=bare) for each in within]
+        result["hooks"] = [_form(each) for each in within]
     return result
 
 
@@ -251,7 +221,7 @@ def has_edit(data: Any, edit: Edit, *, force: bool) -> bool:
         items = _our_hooks(data, edit.path)
         if not items or edit.value in items:
             return bool(items)
-        return not (force or edit.instead in items or any(_is_earlier(i, edit) for i in items))
+        return not (force or edit.instead in items)
     value = at(data, edit.path)
     if value is None or isinstance(edit, Needed):
         return value is not None
@@ -409,37 +379,14 @@ def _put_toml(text: str, path: Path, value: Any) -> str:
 
 
 def _drop_toml(text: str, path: Path) -> str:
-    import tomlkit
-
+    """Returns the text without a table and those below it. Raises `Invalid` without a header."""
     name = _name_toml(path)
-    if headers := list(re.finditer(rf"^[ \t]*\[[ \t]*{name}[ \t]*[.\]]", text, re.MULTILINE)):
-        for header in reversed(headers):
-            text = _cut_tables(text, header, name)
-        return text
-    try:
-        document = tomlkit.parse(text)
-    except ValueError:
-        raise _unchangeable(Format.TOML, path) from None
-    holder: Any = document
-    for key in path[:-1]:
-        holder = holder.get(key)
-        if not isinstance(holder, dict):
-            return text
-    if path[-1] not in holder:
-        return text
-    tail = _tail_of_table(holder[path[-1]])
-    del holder[path[-1]]
-    left = document.as_string()
-    # The texts are equal up to the header of the table.
-    pairs = enumerate(zip(text, left, strict=False))
-    common = next((at for at, (old, new) in pairs if old != new), len(left))
-    place = left.rfind("\n", 0, common) + 1
-    head, after = left[:place], tail + left[place:]
-    newline = newline_of(text)
-    if not after.strip():
-        return head.removesuffix(newline) if head.endswith(newline * 2) else head
-    starts = not head or head.endswith(newline * 2)
-    return head + (after.lstrip("\r\n") if starts else after)
+    headers = [*re.finditer(rf"^[ \t]*\[[ \t]*{name}[ \t]*[.\]]", text, re.MULTILINE)]
+    if not headers:
+        raise _unchangeable(Format.TOML, path)
+    for header in reversed(headers):
+        text = _cut_tables(text, header, name)
+    return text
 
 
 _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
@@ -488,7 +435,7 @@ def _header_toml(text: str, path: Path, place: int, *, after: int = 0) -> re.Mat
 
 def _name_toml(path: Path) -> str:
     """Returns the expression for a name in a header."""
-    return r"[ \t]*\.[ \t]*".join(map(re.escape, path))
+    return r"[ \t]*\.[ \t]*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in path)
 
 
 def _cut_tables(text: str, header: re.Match[str], name: str) -> str:
@@ -504,16 +451,3 @@ def _cut_tables(text: str, header: re.Match[str], name: str) -> str:
     if head.endswith(newline * 2) and (not after or after.startswith(newline)):
         head = head.removesuffix(newline)
     return head + after
-
-
-def _tail_of_table(item: Any) -> str:
-    """Returns the blank lines and comments below the last key of a table: they belong to others."""
-    body = getattr(getattr(item, "value", None), "body", [])
-    if body and body[-1][0] is not None:
-        return _tail_of_table(body[-1][1])
-    tail = ""
-    for key, part in reversed(body):
-        if key is not None:
-            break
-        tail = part.as_string() + tail
-    return tail

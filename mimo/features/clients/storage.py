@@ -19,7 +19,6 @@ from mimo.features.clients.edits import Format
 from mimo.features.clients.json_file import UNCHANGED
 from mimo.frozen import frozen
 
-_MOST_BYTES = 64 * 1024 * 1024
 _FOLDERS = "clients/folders.json"
 _FORMATS = {".toml": Format.TOML, ".yaml": Format.YAML, ".js": Format.SCRIPT}
 
@@ -65,8 +64,6 @@ class Note:
     """Digest of the copy; None if there was no file, empty if the original is unknown."""
     after: str
     """Digest of the file as mind wrote it."""
-    made: tuple[tuple[str, ...], ...]
-    """The containers that were created for the entries."""
 
 
 def look(path: Path, *, within: Path | None) -> FileState:
@@ -84,15 +81,11 @@ def look(path: Path, *, within: Path | None) -> FileState:
     if path.is_symlink() and not real.exists():
         raise StorageFailed(f"`{path}` is a link to the missing `{real}`", hint="remove it")
     try:
-        data, _ = disk.look(real, limit=_MOST_BYTES)
+        data = disk.read(real)
     except FileNotFoundError:
         return FileState(path=path, real=real, data=None)
     except OSError as error:
         raise failure("read", path, error) from error
-    if len(data) > _MOST_BYTES:
-        raise StorageFailed(
-            f"`{path}` has more than {_MOST_BYTES:,} bytes", hint="is it the right file?"
-        )
     return FileState(path=path, real=real, data=data)
 
 
@@ -166,7 +159,6 @@ def _noted(data: Any) -> Note:
         clients=tuple(map(str, data["clients"])),
         before=None if data["before"] is None else str(data["before"]),
         after=str(data["after"]),
-        made=tuple(tuple(map(str, path)) for path in data["made"]),
     )
 
 
@@ -185,7 +177,6 @@ def write_note(home: Path, path: Path, note: Note | None) -> None:
         "clients": note.clients,
         "before": note.before,
         "after": note.after,
-        "made": note.made,
     }
     _NOTES.write(home, _note(path), fields)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from mimo.features.clients.edits import SILENT, Edit, Entry, Hook, Needed
+from mimo.features.clients.edits import Edit, Entry, Hook, Needed
 from mimo.frozen import field, frozen, replace
 
 SERVER = "mind"
@@ -84,7 +84,7 @@ def line_of(client: str, program: str = SERVER) -> str:
     Project files are used by people without mind, too, and Copilot CLI refuses each edit after a
     hook that failed. Some clients ask again after every change of this line.
     """
-    return f"{shlex.quote(program)} hook {client}{SILENT}"
+    return f"{shlex.quote(program)} hook {client} 2>/dev/null || true"
 
 
 def _running(program: str, item: Mapping[str, Any]) -> dict[str, Any]:

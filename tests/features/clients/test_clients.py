@@ -310,7 +310,7 @@ def loaded(folder: Path) -> dict[Path, Any]:
 
 
 @pytest.mark.parametrize("name", ["claude-code", "gemini", "codex", "cursor", "vscode", "copilot"])
-def test_hooks_of_an_earlier_version_are_renewed(
+def test_hooks_of_an_earlier_version_are_reported_and_renewed_by_force(
     call: Call, project: Path, here: Machine, name: str
 ) -> None:
     install(call, name, "project", here)
@@ -320,6 +320,6 @@ def test_hooks_of_an_earlier_version_are_renewed(
             path.write_bytes(data.replace(b" 2>/dev/null || true", b""))
     assert loaded(project) != before
     assert [doubt for doubt in clients.doubts(call) if "earlier version" in doubt.message]
-    install(call, name, "project", here)
+    install(call, name, "project", here, force=True)
     assert loaded(project) == before
     assert list(clients.doubts(call)) == []

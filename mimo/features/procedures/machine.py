@@ -36,9 +36,7 @@ class Sent:
 
     event: str
     turn: int | None = None
-    """The turn that the run waited in when the event was sent; None if it is not known."""
-    early: bool = False
-    """True if no state waited when the event was sent."""
+    """The turn that the run waited in when the event was sent; None if no state waited."""
 
 
 class Run:
@@ -129,8 +127,6 @@ class Run:
             case "retry":
                 self.attempts += 1
                 self.error = error
-            case "failing":  # Written by earlier versions, before the end.
-                self.status, self.error = Status.FAILED, error
             case "end":
                 self.status, self.error = Status(record["status"]), error
             case "resume":
@@ -174,8 +170,7 @@ def chosen(run: Run, sent: Sequence[Sent]) -> int | None:
 
     An event that was sent while a state waited is for that turn only. A state without a question
     also takes an earlier event that it has a transition for. A question takes no event that was
-    sent before it was asked. Events of earlier versions of mind, whose turn is not known, are
-    taken in order.
+    sent before it was asked.
     """
     asks, transitions = run.question is not None, run.current.transitions
     for place in run.kept:
@@ -183,10 +178,8 @@ def chosen(run: Run, sent: Sequence[Sent]) -> int | None:
             return place
     for place in range(run.events, len(sent)):
         item = sent[place]
-        if item.early:
-            if not asks and item.event in transitions:
-                return place
-        elif item.turn in (None, run.turn):
+        is_usable = not asks and item.event in transitions
+        if is_usable if item.turn is None else item.turn == run.turn:
             return place
     return None
 
@@ -200,8 +193,7 @@ def pending(run: Run, sent: Sequence[Sent], event: str) -> str | None:
         place = chosen(run, sent)
         return None if place is None else sent[place].event
     stored_events = [sent[place] for place in run.kept if 0 <= place < len(sent)]
-    again = Sent(event=event, early=True)
-    return event if again in (*stored_events, *sent[run.events :]) else None
+    return event if Sent(event=event) in (*stored_events, *sent[run.events :]) else None
 
 
 def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
@@ -210,7 +202,7 @@ def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
     A question processes all events when it is asked. Early events are kept for other states.
     """
     events = len(sent) if place is None else max(run.events, place + 1)
-    early = (number for number in range(run.events, events) if sent[number].early)
+    early = (number for number in range(run.events, events) if sent[number].turn is None)
     places = [number for number in (*run.kept, *early) if number != place]
     return {"events": events} | ({"kept": places} if places != list(run.kept) else {})
 

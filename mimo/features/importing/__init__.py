@@ -7,7 +7,7 @@ database is beside it; all other sources are only read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from mimo.features.importing.manifest import (
     read_manifest,
     write_manifest,
 )
-from mimo.frozen import frozen, replace
+from mimo.frozen import field, frozen, replace
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
@@ -96,34 +96,26 @@ class Row:
 
 
 @frozen
-class MamaOutcome:
-    """The result of importing a MAMA database, or its plan."""
+class Outcome:
+    """The result of importing a source, or its plan."""
 
     source: Path
-    snapshot: Snapshot
+    format: str | None = None
+    """None for a database of MAMA."""
+    tables: Mapping[str, Kind] = field(default_factory=dict)
+    """The tables of such a database, with the types that their rows become."""
     rows: tuple[Row, ...]
-    links: LinkCounts
+    links: int
+    statements: LinkCounts | None = None
+    """Of such a database: the number of its statements about links."""
     notes: tuple[str, ...]
     lost: tuple[Row, ...]
     """Rows whose memory could not be read back as it should be."""
-    backup: str | None
+    backup: str | None = None
     manifest: str | None
 
 
-@frozen
-class Outcome:
-    """The result of importing any other source, or its plan."""
-
-    source: Path
-    format: str
-    rows: tuple[Row, ...]
-    links: int
-    notes: tuple[str, ...]
-    lost: tuple[Row, ...]
-    manifest: str | None
-
-
-def import_mama(call: Call, named: str | None, *, dry_run: bool) -> MamaOutcome:
+def import_mama(call: Call, named: str | None, *, dry_run: bool) -> Outcome:
     """Imports the memories of a MAMA database into the project and returns the result.
 
     With `dry_run` nothing is written. Raises `NotFound` if there is no database, `Invalid` if it is
@@ -131,7 +123,7 @@ def import_mama(call: Call, named: str | None, *, dry_run: bool) -> MamaOutcome:
     """
     source, other_paths = database.locate(named, call.mind.environ)
     snapshot = database.snapshot(source, (*TABLES, EDGES))
-    items, links = convert(snapshot.tables, now=call.mind.now().replace(microsecond=0))
+    items, statements = convert(snapshot.tables, now=call.mind.now().replace(microsecond=0))
     lost: tuple[Row, ...] = ()
     backup = manifest = None
     if dry_run:
@@ -150,11 +142,12 @@ def import_mama(call: Call, named: str | None, *, dry_run: bool) -> MamaOutcome:
             lost = _written(call, rows, listed, trust=approved)
             if not approved and any(row.new for row in rows):
                 call.note("trust", "the memories are not approved; the user can do so in a review")
-    return MamaOutcome(
+    return Outcome(
         source=source,
-        snapshot=snapshot,
+        tables={table: kind for table, kind in TABLES.items() if table in snapshot.tables},
         rows=rows,
-        links=links,
+        links=statements.written,
+        statements=statements,
         notes=tuple(_notes(snapshot, other_paths, rows)),
         lost=lost,
         backup=backup,
@@ -309,37 +302,29 @@ def _written(
     """
     root = call.mind.project.root
     previous = read_manifest(root, listed.path)
-    earlier = previous.files if previous else {}
-    new = {row.new.path: row.new.digest for row in rows if row.new}
-    # An import that was interrupted did not list them.
-    digests = {row.path: row.digest for row in rows if row.file and row.digest == row.file.digest}
-    changing = {row.path: row for row in rows if row.record}
-    replaceable = {row.existing: row.digest for row in changing.values() if row.existing}
-    listed = replace(
-        listed,
-        source=listed.source.encode("utf-8", "replace").decode(),
-        files={
-            **earlier,
-            **replaceable,
-            **{path: digests[path] for path in digests if path in earlier},
-            **new,
-        },
-    )
-    moving = {path: row.digest for path, row in changing.items() if row.hides}
-    replacing = {path: row.file.digest for path, row in changing.items() if row.file}
-    write_manifest(root, replace(listed, files={**listed.files, **moving}, replacing=replacing))
+    wrote = dict(previous.files) if previous else {}
+    replaceable = {row.existing for row in rows if row.record}
+    for row in rows:
+        if row.file and row.new:
+            wrote[row.path] = (row.file.digest,)
+        elif row.file and row.record:
+            wrote[row.path] = (row.digest, row.file.digest)
+            wrote.setdefault(row.existing or "", (row.digest,))
+        elif row.file and row.digest == row.file.digest and row.path in wrote:
+            wrote[row.path] = (row.digest,)  # An import that was interrupted did not list it.
+    source = listed.source.encode("utf-8", "replace").decode()
+    listed = replace(listed, source=source, files=wrote)
+    write_manifest(root, listed)
     for manifest in older:
-        left = {path: digest for path, digest in manifest.files.items() if path not in replaceable}
+        left = {path: of for path, of in manifest.files.items() if path not in replaceable}
         if not left:
             files.remove(files.safe_path(root, manifest.path))
         elif len(left) < len(manifest.files):
             write_manifest(root, replace(manifest, files=left))
     _create(call, rows, trust=trust)
-    if changing:
-        replaced = _replace(call, rows)
-        hidden = {changing[path].existing for path in replaced if changing[path].hides}
-        left = {path: digest for path, digest in listed.files.items() if path not in hidden}
-        write_manifest(root, replace(listed, files={**left, **replaced}))
+    if hidden := _replace(call, rows):
+        left = {path: of for path, of in listed.files.items() if path not in hidden}
+        write_manifest(root, replace(listed, files=left))
     lost = tuple(_unread(call, [row for row in rows if row.file]))
     refresh.commit_soon(call)
     refresh.refresh(call)
@@ -400,7 +385,7 @@ def _planned(
             row = replace(row, existing=path, digest=digest, changed=not same, record=replaces)
             if is_published and not row.hides:
                 row = Row(item=item, skipped=_PUBLISHED)
-            elif earlier and row.changed and not any(each.lists(path) for each in manifests):
+            elif earlier and row.changed and not any(path in each.files for each in manifests):
                 row = Row(item=item, skipped=_FOREIGN)
         if (row.new or row.record) and not files.is_private(row.path) and _names(row, hidden):
             row = Row(item=item, skipped=_NAMES_PRIVATE)
@@ -479,12 +464,12 @@ def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:
             call.advance("Importing", done + 1, len(new))
 
 
-def _replace(call: Call, rows: Iterable[Row]) -> dict[str, str]:
-    """Replaces memories whose source has changed; returns the digests of the replaced files.
+def _replace(call: Call, rows: Iterable[Row]) -> set[str | None]:
+    """Replaces memories whose source has changed; returns the files that moved to another name.
 
     One that is changed meanwhile stays.
     """
-    replaced: dict[str, str] = {}
+    moved: set[str | None] = set()
     for row in rows:
         if row.record and row.file:
             with suppress(Conflict):
@@ -494,8 +479,8 @@ def _replace(call: Call, rows: Iterable[Row]) -> dict[str, str]:
                     record = call.mind.store.move(record, row.path, record.memory.type)
                 changed = call.mind.store.rewrite(record, row.file.data)
                 saving.report(call, (row.record, changed))
-                replaced[row.path] = row.file.digest
-    return replaced
+                moved.update([row.existing] if row.hides else ())
+    return moved
 
 
 def _unread(call: Call, rows: Sequence[Row]) -> Iterator[Row]:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Annotated
 
 from mimo.call import Call, Surface
@@ -11,12 +10,13 @@ from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Denied, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import importing
 from mimo.features.importing.formats import formats
-from mimo.features.importing.mama import TABLES, LinkCounts
+from mimo.features.importing.mama import LinkCounts
 from mimo.features.importing.rollback import roll_back
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.operations import encoding
+from mimo.operations.rows import row_of
 from mimo.rendering import Part, Screen, accent, bad, dim, good, ident, strong, titled, warn
 from mimo.rendering.results import count, render
 
@@ -152,22 +152,26 @@ def import_(
     outcome = importing.import_source(
         call, source, from_, only=only, private=private, trust=trust, dry_run=dry_run
     )
+    return _imported(call, outcome, approved=trust, dry_run=dry_run)
+
+
+def _imported(call: Call, outcome: importing.Outcome, *, approved: bool, dry_run: bool) -> Import:
+    """Returns the result of an import, or of its plan."""
     new = [row.item.memory for row in outcome.rows if row.new and row.item.memory]
     encoding.note_missing(call, 0 if dry_run else len(new))
-    return Import(
+    named = new[:_NAMED] if outcome.format else ()
+    return row_of(
+        outcome,
+        Import,
         done=Done.PLANNED if dry_run else Done.IMPORTED,
         source=str(outcome.source),
         verified=not outcome.lost,
-        format=outcome.format,
-        groups=_groups(outcome.rows),
-        first=tuple(ImportedRow(id=memory.id, title=memory.heading) for memory in new[:_NAMED]),
-        links=outcome.links,
+        groups=_groups(outcome.rows, outcome.tables),
+        first=tuple(ImportedRow(id=memory.id, title=memory.heading) for memory in named),
         skipped=_skipped(outcome.rows),
-        approved=trust,
-        approvals=_approvals(call, outcome.rows) if trust else 0,
+        approved=approved,
+        approvals=_approvals(call, outcome.rows) if approved else 0,
         lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
-        manifest=outcome.manifest,
-        notes=outcome.notes,
         notice=call.notice,
     )
 
@@ -193,9 +197,7 @@ def _rolled_back(call: Call, source: str | None, format: str | None, *, dry_run:
     )
 
 
-def _groups(
-    rows: Sequence[importing.Row], types: Mapping[str, Kind] = MappingProxyType({})
-) -> tuple[GroupCounts, ...]:
+def _groups(rows: Sequence[importing.Row], types: Mapping[str, Kind]) -> tuple[GroupCounts, ...]:
     """Returns the numbers of each group of rows; `types` names tables, which may be empty."""
     groups = dict.fromkeys([*types, *(row.item.group for row in rows)])
     return tuple(
@@ -252,26 +254,8 @@ def mama(
     if rollback:
         return _rolled_back(call, db, "mama", dry_run=dry_run)
     outcome = importing.import_mama(call, db, dry_run=dry_run)
-    if not dry_run:
-        encoding.note_missing(call, sum(row.new is not None for row in outcome.rows))
-    is_approved = call.agent is None and not dry_run
-    tables = {table: kind for table, kind in TABLES.items() if table in outcome.snapshot.tables}
-    return Import(
-        done=Done.PLANNED if dry_run else Done.IMPORTED,
-        source=str(outcome.source),
-        verified=not outcome.lost,
-        groups=_groups(outcome.rows, tables),
-        links=outcome.links.written,
-        statements=outcome.links,
-        skipped=_skipped(outcome.rows),
-        approved=is_approved,
-        approvals=_approvals(call, outcome.rows) if is_approved else 0,
-        lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
-        backup=outcome.backup,
-        manifest=outcome.manifest,
-        notes=outcome.notes,
-        notice=call.notice,
-    )
+    approved = call.agent is None and not dry_run
+    return _imported(call, outcome, approved=approved, dry_run=dry_run)
 
 
 def _skipped(rows: Sequence[importing.Row]) -> tuple[Skipped, ...]:
@@ -287,7 +271,7 @@ def _skipped(rows: Sequence[importing.Row]) -> tuple[Skipped, ...]:
 
 @render.register
 def _(result: Import, screen: Screen) -> None:
-    for note in filter(None, (result.notice, *result.notes)):
+    for note in result.notes:
         screen.note(note)
     source = dim(f"  from {result.source}" + (f" ({result.format})" if result.format else ""))
     if result.done in (Done.ROLLED_BACK, Done.ROLLBACK_PLANNED):

@@ -17,6 +17,7 @@ from mimo.frozen import field, frozen, replace
 from mimo.memory import ids, naming
 from mimo.memory.codec.document import MAX_FILE_BYTES, decode, prose_lines, trim
 from mimo.memory.model import Kind, Link, Memory, Section
+from mimo.operations.rows import row_of
 from mimo.text.clean import storable
 
 LARGEST_JSON = 256 * 1024 * 1024
@@ -252,18 +253,13 @@ def _item(
         extra["unresolved_links"] = [_one_line(name)[:_LONGEST] for name in unknown[:_MOST_UNKNOWN]]
     if draft.created is None:
         extra["undated"] = True
-    memory = Memory(
+    memory = row_of(
+        draft,
+        Memory,
         id=id,
-        type=draft.type,
         content=content or draft.title or "",
         created=draft.created or now,
         title=draft.title and storable(draft.title),
-        topic=draft.topic,
-        tags=draft.tags,
-        importance=draft.importance,
-        confidence=draft.confidence,
-        category=draft.category,
-        status=draft.status,
         source=source,
         links=tuple(dict.fromkeys(links)),
         sections=sections,

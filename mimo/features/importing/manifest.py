@@ -1,4 +1,4 @@
-"""The manifest of a source: the files that imports from it have written, each with its digest.
+"""The manifest of a source: the files that imports from it have written, with their digests.
 
 `.mind/.local/imports/<format>-<hash of its path>.json` is written before the first of the files, so
 that an interrupted import can be completed or rolled back. A rollback removes the files in it, so
@@ -20,7 +20,7 @@ from mimo.data.disk import STORE
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import StorageFailed
-from mimo.frozen import field, frozen
+from mimo.frozen import frozen
 
 FOLDER = f"{STORE}/.local/imports"
 _PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md")
@@ -36,18 +36,15 @@ class Manifest:
     source: str
     backup: str
     """The copy of the source; empty if there is none."""
-    files: Mapping[str, str]
-    """The digest of each file as it was written."""
-    replacing: Mapping[str, str] = field(default_factory=dict)
-    """The digests that an interrupted import may have written since."""
+    files: Mapping[str, tuple[str, ...]]
+    """The digest of each file as it was written, after that of the text that this replaced.
 
-    def lists(self, path: str) -> bool:
-        """Returns whether an import wrote a file, which may have changed since."""
-        return path in self.files or path in self.replacing
+    Both count: an import may have been interrupted in between.
+    """
 
     def wrote(self, path: str, digest: str) -> bool:
         """Returns whether a file with this digest is as an import wrote it."""
-        return digest in (self.files.get(path), self.replacing.get(path))
+        return digest in self.files.get(path, ())
 
 
 def hold(root: Path) -> AbstractContextManager[None]:
@@ -103,20 +100,15 @@ def _file(path: str) -> StateFile[Manifest]:
 
 
 def _manifest(path: str, data: Any) -> Manifest:
-    listed, replacing = dict(data["files"]), dict(data.get("replacing", {}))
-    for name, digest in (*listed.items(), *replacing.items()):
-        if not (_PATH.fullmatch(name) and _DIGEST.fullmatch(digest)):
+    listed = {name: tuple(digests) for name, digests in data["files"].items()}
+    for name, digests in listed.items():
+        if not (_PATH.fullmatch(name) and all(map(_DIGEST.fullmatch, digests))):
             raise ValueError(f"no import writes `{name}`")
     source, backup = str(data["source"]), str(data["backup"])
-    return Manifest(path=path, source=source, backup=backup, files=listed, replacing=replacing)
+    return Manifest(path=path, source=source, backup=backup, files=listed)
 
 
 def write_manifest(root: Path, manifest: Manifest) -> None:
     """Writes a manifest over an earlier one. Raises `StorageFailed`."""
-    content = {
-        "source": manifest.source,
-        "backup": manifest.backup,
-        "files": dict(manifest.files),
-        **({"replacing": dict(manifest.replacing)} if manifest.replacing else {}),
-    }
+    content = {"source": manifest.source, "backup": manifest.backup, "files": {**manifest.files}}
     _file(manifest.path).write(root, manifest.path, content)

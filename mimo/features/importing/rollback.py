@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mimo.call import Call
 from mimo.data import files
 from mimo.errors import Conflict, Invalid, NotFound, join_texts
@@ -27,7 +29,8 @@ class RolledBack:
     """The result of a rollback, or its plan."""
 
     manifest: Manifest
-    removed: tuple[str, ...]
+    removed: Mapping[str, str]
+    """The removed files, each with its digest."""
     missing: tuple[str, ...]
     """Files that had been removed already."""
     changed: tuple[str, ...]
@@ -49,13 +52,12 @@ def roll_back(
         return _sorted(call, path)
     with hold(root):
         plan = _sorted(call, path)
-        digests = plan.manifest.files
         stored = [(name, call.mind.store.read(name)) for name in plan.removed]
-        stay = call.mind.store.delete_all({name: digests[name] for name in plan.removed})
+        stay = call.mind.store.delete_all(plan.removed)
         rolled = (read for name, read in stored if name not in stay)
         records = (record for read in rolled if not isinstance(read, Problem) for record in read)
         saving.report(call, *((record, None) for record in records))
-        changed = {name: digests[name] for name in (*plan.changed, *stay)}
+        changed = {name: plan.manifest.files[name] for name in (*plan.changed, *stay)}
         if changed:
             write_manifest(root, replace(plan.manifest, files=changed))
         else:
@@ -66,7 +68,7 @@ def roll_back(
         if not isinstance(error, Conflict):
             error.hint = join_texts(error.hint, "run it again to remove the rest") or ""
             raise error
-    removed = tuple(name for name in plan.removed if name not in stay)
+    removed = {name: digest for name, digest in plan.removed.items() if name not in stay}
     return replace(plan, removed=removed, changed=tuple(changed))
 
 
@@ -106,12 +108,11 @@ def _sorted(call: Call, path: str) -> RolledBack:
     if manifest is None:
         raise NotFound("nothing was imported here", hint="it was rolled back meanwhile")
     stamps = call.mind.store.stamps()
-    existing = [name for name in manifest.files if name in stamps]
-    digests = {name: call.mind.store.digest(name) for name in existing}
-    same = {name: digest for name, digest in digests.items() if manifest.wrote(name, digest)}
+    digests = {name: call.mind.store.digest(name) for name in manifest.files if name in stamps}
+    removed = {name: digest for name, digest in digests.items() if manifest.wrote(name, digest)}
     return RolledBack(
-        manifest=replace(manifest, files={**manifest.files, **same}, replacing={}),
-        removed=tuple(same),
+        manifest=manifest,
+        removed=removed,
         missing=tuple(name for name in manifest.files if name not in stamps),
-        changed=tuple(name for name in existing if name not in same),
+        changed=tuple(name for name in digests if name not in removed),
     )

@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Mapping
 
-from mimo.memory.model import Kind, Memory, Section, tag_key, topic_key
+from mimo.memory.model import Memory, Section, tag_key, topic_key
 from mimo.memory.outcomes import DEFAULT_CONFIDENCE
 from mimo.text.tokens import STOP_WORDS
 
@@ -50,14 +50,6 @@ def statement(memory: Memory) -> str:
 def folded(text: str) -> str:
     """Returns a text in Unicode's composed form, each run of blanks as one space."""
     return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-def is_single(memory: Memory) -> bool:
-    """Returns whether an exact duplicate adds nothing.
-
-    It does for checkpoints: two with the same text are two points in time.
-    """
-    return memory.type is not Kind.CHECKPOINT
 
 
 def covers(existing: Memory, draft: Memory) -> bool:

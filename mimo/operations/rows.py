@@ -304,6 +304,23 @@ def row_of(facts: object, view: Callable[..., T], **added: object) -> T:
     return view(**{name: getattr(facts, name) for name in names if hasattr(facts, name)}, **added)
 
 
+def result_of(call: Call, record: Record, view: Callable[..., T], **added: object) -> T:
+    """Returns the result of a change: the `added` fields, and the memory's facts for the others."""
+    memory, place = record.memory, record.place
+    facts = {
+        "id": memory.id,
+        "type": memory.type,
+        "title": memory.heading,
+        "topic": memory.topic,
+        "file": file_of(call, place.path),
+        "private": place.private or call.mind.is_users,
+        "trust": untrusted(call, record),
+        "scope": owner_of(call),
+        "notice": call.notice,
+    }
+    return view(**{name: facts[name] for name in view.__annotations__ if name in facts} | added)
+
+
 _OF_BASES = {"__annotations__", "__annotate__", "__annotate_func__", "__dict__", "__weakref__"}
 """Entries of a class that its view makes itself."""
 

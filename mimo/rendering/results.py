@@ -58,8 +58,11 @@ class Renderers(dict[object, Callable[[Any, Screen], None]]):
         return renderer
 
     def __call__(self, result: object, screen: Screen) -> None:
-        """Writes a result on the screen, as JSON if its type has no renderer."""
-        self.get(type(result), as_data)(result, screen)
+        """Writes a result on the screen after its notice, as JSON if its type has no renderer."""
+        renderer = self.get(type(result), as_data)
+        if renderer is not as_data and (notice := getattr(result, "notice", None)):
+            screen.note(notice)
+        renderer(result, screen)
 
 
 render = Renderers()

@@ -8,7 +8,6 @@ import pytest
 from mimo.memory.duplicates import (
     ALIKE,
     covers,
-    is_single,
     left_out,
     likeness,
     sample,
@@ -71,11 +70,6 @@ def test_a_topic_is_the_same_in_all_its_spellings_and_an_outcome_changes_no_stat
     other = replace(JWT, topic="Auth Strategy", outcome=Outcome.FAILED)
     sections = {**other.sections, Section.OUTCOME: "It leaked"}
     assert statement(replace(other, sections=sections)) == statement(JWT)
-
-
-def test_two_checkpoints_with_one_text_are_two_points_in_time():
-    assert is_single(TEA)
-    assert not is_single(replace(TEA, type=Kind.CHECKPOINT))
 
 
 @pytest.mark.parametrize(

@@ -283,8 +283,6 @@ def _(result: ExportPart, screen: Screen) -> None:
 
 @render.register
 def _(result: ExportWritten, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     memories = count(result.memories, "memory", "memories")
     if result.output != "-":
         size = f"{max(1, result.bytes // 1000):,} kB"

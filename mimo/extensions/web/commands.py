@@ -159,8 +159,6 @@ def _(result: ReportWritten, screen: Screen) -> None:
     memories = count(result.memories, "memory", "memories")
     size = f"{max(1, result.bytes // 1000):,} kB"
     screen.line(good("✓ "), accent(result.file), f"  {memories}, {size}")
-    if result.notice:
-        screen.note(result.notice)
     if not result.memories:
         screen.note("unapproved and private memories are left out; see `mind report --help`")
 

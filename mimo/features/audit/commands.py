@@ -18,8 +18,7 @@ from mimo.guard.policy import Operation
 from mimo.guard.totals import number_of
 from mimo.index import survey
 from mimo.operations import refresh
-from mimo.operations.rows import FromDate, Limit, TimeFilter, ToDate
-from mimo.project.events import Event
+from mimo.operations.rows import FromDate, Limit, TimeFilter, ToDate, row_of
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
 from mimo.rendering.results import count, render, stamp
 from mimo.text.clean import escaped
@@ -196,11 +195,7 @@ def verify(call: Call) -> AuditVerdict:
     """
     records, places = audit.broken(call)
     faults, notices = (
-        tuple(
-            AuditFault(file=place.file, line=place.line, what=place.what)
-            for place in places
-            if place.is_broken is broken
-        )
+        tuple(row_of(place, AuditFault) for place in places if place.is_broken is broken)
         for broken in (True, False)
     )
     return AuditVerdict(
@@ -318,17 +313,10 @@ def events(
     """Show the events of this project, newest last"""
     if follow and call.console.partial:
         for event in audit.followed(call, name, limit):
-            call.console.partial(_row(event))
+            call.console.partial(row_of(event, EventRow))
         return Events(events=())
-    return Events(events=tuple(_row(event) for event in audit.newest(call, name, limit)))
-
-
-def _row(event: Event) -> EventRow:
-    return EventRow(
-        name=event.name,
-        time=event.time,
-        measurements=dict(event.measurements),
-        metadata=dict(event.metadata),
+    return Events(
+        events=tuple(row_of(event, EventRow) for event in audit.newest(call, name, limit))
     )
 
 

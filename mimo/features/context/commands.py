@@ -222,8 +222,6 @@ def _(result: ContextWritten, screen: Screen) -> None:
     for file in result.files:
         action = "created" if file.created else "written" if file.changed else "up to date"
         screen.line(good("✓ "), accent(file.path), dim(f" {action}"))
-    if result.notice:
-        screen.note(result.notice)
 
 
 @render.register

@@ -222,11 +222,8 @@ def _may_write(root: Path, name: str) -> bool:
 def _content(path: Path) -> bytes | None:
     """Returns the content of a file; None if it does not exist."""
     try:
-        data, _ = disk.look(path, limit=_MOST_BYTES)
+        return disk.read(path, limit=_MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise failure("read", path, error) from error
-    if len(data) > _MOST_BYTES:
-        raise Invalid(f"`{path}` has more than 4 MiB", hint="clients do not read so much")
-    return data

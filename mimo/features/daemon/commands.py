@@ -179,16 +179,12 @@ def _(result: DaemonReport, screen: Screen) -> None:
     if not result.projects:
         screen.line(dim("no project is registered; `mind init` registers one"), indent=2)
     screen.line(dim(f"log: {result.log}"), indent=2)
-    if result.notice:
-        screen.note(result.notice)
 
 
 @render.register
 def _(result: DaemonStarted, screen: Screen) -> None:
     action = "is already running" if result.already else "has started"
     screen.line(good("✓ "), f"the daemon {action}", dim(f", process {result.pid}"))
-    if result.notice:
-        screen.note(result.notice)
 
 
 @render.register

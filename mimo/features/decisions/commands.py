@@ -1,7 +1,7 @@
 """`mind save …` and `mind evolve …`: decisions and their outcomes, checkpoints, insights."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
@@ -21,7 +21,7 @@ from mimo.features.decisions import relations
 from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
-from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
+from mimo.memory.model import Kind, Outcome, Section, topic_key
 from mimo.memory.outcomes import outcome_of
 from mimo.operations import saving
 from mimo.operations.rows import (
@@ -33,9 +33,7 @@ from mimo.operations.rows import (
     Tags,
     Untrusted,
     Warning,
-    file_of,
-    owner_of,
-    untrusted,
+    result_of,
 )
 from mimo.rendering import Screen, bad, dim, good, ident, titled
 from mimo.rendering.results import count, idents, render, row_labels, row_warnings
@@ -242,14 +240,15 @@ def decision(
 
 
 def _saved_decision(call: Call, saved: decisions.Saved) -> SavedDecision:
-    memory = saved.record.memory
-    return SavedDecision(
-        topic=memory.topic or "",
-        confidence=memory.confidence or 0.0,
+    return result_of(
+        call,
+        saved.record,
+        SavedDecision,
+        topic=saved.record.memory.topic or "",
+        confidence=saved.record.memory.confidence or 0.0,
         supersedes=saved.supersedes,
         already=saved.already or None,
-        scope=owner_of(call),
-        **_facts(call, saved.record, saved.notice),
+        notice=join_texts(saved.notice, call.notice),
     )
 
 
@@ -316,7 +315,7 @@ def checkpoint(
     )
     record = decisions.save_checkpoint(call, draft, private=private)
     files = phrases.items_of(record.memory.sections.get(Section.OPEN_FILES, ""))
-    return SavedCheckpoint(open_files=files, **_facts(call, record))
+    return result_of(call, record, SavedCheckpoint, open_files=files)
 
 
 @command(
@@ -358,20 +357,8 @@ def insight(
         links=relations.links_of(call, links),
     )
     stored = saving.store_once(call, draft, private=private, again=again)
-    return SavedInsight(
-        already=stored.already or None, **_facts(call, stored.record, stored.notice)
-    )
-
-
-def _facts(call: Call, record: Record, notice: str | None = None) -> dict[str, Any]:
-    """Returns the fields that the results of all commands that save share."""
-    return {
-        "id": record.memory.id,
-        "title": record.memory.heading,
-        "file": file_of(call, record.place.path),
-        "private": record.place.private or call.mind.is_users,
-        "notice": join_texts(notice, call.notice),
-    }
+    already, notice = stored.already or None, join_texts(stored.notice, call.notice)
+    return result_of(call, stored.record, SavedInsight, already=already, notice=notice)
 
 
 def _topic(topic: str) -> str:
@@ -475,18 +462,15 @@ def outcome(
     """
     record, previous = decisions.conclude(call, id, outcome_of(outcome), reason)
     memory = record.memory
-    return Evolved(
-        id=memory.id,
-        topic=memory.topic,
-        title=memory.heading,
+    return result_of(
+        call,
+        record,
+        Evolved,
         outcome=memory.outcome,
         reason=outcomes.reason(memory),
         confidence_before=previous,
         confidence=previous if memory.confidence is None else memory.confidence,
         warning=outcomes.warning(memory),
-        trust=untrusted(call, record),
-        file=file_of(call, record.place.path),
-        notice=call.notice,
     )
 
 
@@ -569,8 +553,6 @@ def _(result: SavedInsight, screen: Screen) -> None:
 
 
 def _saved(result: SavedDecision | SavedCheckpoint | SavedInsight, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     remark = "  stored before" if getattr(result, "already", None) else ""
     title = titled(result.title)
     marks = row_labels(result, brief=True)
@@ -579,8 +561,6 @@ def _saved(result: SavedDecision | SavedCheckpoint | SavedInsight, screen: Scree
 
 @render.register
 def _(result: Evolved, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     title = titled(result.title)
     screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result, brief=True))
     if result.outcome is None:

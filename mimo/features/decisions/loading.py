@@ -47,6 +47,7 @@ from mimo.operations.rows import (
     Untrusted,
     linked_memories,
     remembered,
+    row_of,
     rows,
     trust_of,
     untrusted,
@@ -112,7 +113,7 @@ class Checkpoint:
         Omitted[tuple[RecentMemory, ...]],
         Out("Approved memories made since then, newest first; without a checkpoint, the newest"),
     ] = None
-    notice: Omitted[str] = None
+    origin: Annotated[Omitted[str], Out(wire="notice")] = None
 
 
 @frozen
@@ -156,14 +157,13 @@ def checkpoint(call: Call) -> Checkpoint:
     """
     resumed = decisions.latest_checkpoint(call)
     if resumed is None:
-        notice = Hint("no checkpoint yet; ", Command("save checkpoint"), " makes one")
         return Checkpoint(
             summary=None,
             open_files=(),
             next_steps=None,
             timestamp=None,
             recent=_recent(call, None),
-            notice=notice,
+            origin=Hint("no checkpoint yet; ", Command("save checkpoint"), " makes one"),
         )
     call.count_uses([resumed.record])
     memory = resumed.record.memory
@@ -189,7 +189,7 @@ def checkpoint(call: Call) -> Checkpoint:
         trust=trust_of(call, resumed.record),
         file=resumed.record.place.path,
         recent=_recent(call, resumed.record),
-        notice=origin,
+        origin=origin,
     )
 
 
@@ -268,10 +268,9 @@ def links_in(call: Call, around: Graph, *, with_words: bool = True) -> tuple[Rel
     """Returns the links of a graph, with the words for their types unless `with_words` is off."""
     trust = {node.record.memory.id: untrusted(call, node.record) for node in around.nodes}
     return tuple(
-        RelatedLink(
-            source=edge.source,
-            target=edge.target,
-            type=edge.type,
+        row_of(
+            edge,
+            RelatedLink,
             trust=trust[edge.source],
             given=edge.given if with_words else None,
         )
@@ -416,15 +415,15 @@ def update_outcome(
 def _(result: Checkpoint, screen: Screen) -> None:
     if result.summary is None:
         screen.line("no checkpoint")
-        screen.note(result.notice or "")
+        screen.note(result.origin or "")
         _write_recent(screen, "The newest memories", result.recent)
         return
     where = f" on {result.branch}" if result.branch else ""
     by = f" by {result.by}" if result.by else ""
     marks = labels(trust=result.trust or TrustLabel.TRUSTED)
     screen.line(strong(f"Checkpoint, {result.age}{where}{by}"), *marks)
-    if result.notice:
-        screen.line(warn(result.notice))
+    if result.origin:
+        screen.line(warn(result.origin))
     screen.blank()
     screen.markdown(result.summary)
     _list(screen, "Next steps", result.next_steps)
@@ -464,8 +463,6 @@ def _list(screen: Screen, title: str, items: object) -> None:
 
 @render.register
 def _(result: Context, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     show(result.memory, screen, in_full=True)
     if result.related:
         screen.blank()

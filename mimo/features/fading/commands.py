@@ -20,8 +20,7 @@ from mimo.operations.rows import (
     Limit,
     Untrusted,
     facts,
-    file_of,
-    untrusted,
+    result_of,
     view,
 )
 from mimo.rendering import BELOW, LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, titled, warn
@@ -220,14 +219,8 @@ def keep(call: Call, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
     not fade by default.
     """
     record = overview.keep(call, id, keep=not off)
-    return Kept(
-        id=record.memory.id,
-        title=record.memory.heading,
-        protected=decay.is_protected(record, call.mind.trust.reviewed()),
-        trust=untrusted(call, record),
-        file=file_of(call, record.place.path),
-        notice=call.notice,
-    )
+    protected = decay.is_protected(record, call.mind.trust.reviewed())
+    return result_of(call, record, Kept, protected=protected)
 
 
 def _weakest(
@@ -267,8 +260,6 @@ def _(result: DecayCheck, screen: Screen) -> None:
 
 @render.register
 def _(result: FadingRows, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     for row in result.memories:
         about = (warn(f"  {_left(row):<9}"), dim(f"  {type_mark(row.type)}  "))
         title = fitted(row.title, LEAST_OF_A_TITLE)
@@ -286,8 +277,6 @@ def _(result: FadingRows, screen: Screen) -> None:
 
 @render.register
 def _(result: Kept, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     state = "does not fade" if result.protected else "fades"
     title = titled(result.title)
     screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result), f"  {state}")

@@ -18,7 +18,16 @@ from mimo.memory.ids import with_handles
 from mimo.memory.model import Link, Outcome
 from mimo.memory.relations import Edge, Graph, Node, Relation
 from mimo.operations import finding, lookup, refresh
-from mimo.operations.rows import Facts, Limit, LinkedMemory, TrustLabel, Untrusted, facts, untrusted
+from mimo.operations.rows import (
+    Facts,
+    Limit,
+    LinkedMemory,
+    TrustLabel,
+    Untrusted,
+    facts,
+    row_of,
+    untrusted,
+)
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
 from mimo.rendering.results import age, count, render, row_labels, type_mark
 from mimo.text.clean import in_mermaid
@@ -47,15 +56,6 @@ class Box:
     mark: Mark = Mark.NONE
 
 
-@frozen
-class Arrow:
-    """A link in a drawing, from the memory that holds it."""
-
-    source: str
-    target: str
-    label: str
-
-
 _MERMAID_STYLES = {
     Mark.FAILED: "stroke:#c00,stroke-width:3px",
     Mark.SUPERSEDED: "stroke-dasharray:4 4,opacity:0.7",
@@ -68,7 +68,7 @@ _DOT_STYLES = {
 }
 
 
-def mermaid(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
+def mermaid(boxes: Sequence[Box], arcs: Sequence["Arc"]) -> str:
     """Returns a Mermaid flowchart in a fenced code block, ready to be pasted into Markdown."""
     names = _names(boxes)
     body = ["flowchart LR"]
@@ -77,8 +77,8 @@ def mermaid(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
         label = "<br/>".join(in_mermaid(_plain(line)) for line in box.lines)
         body.append(f'  {names[box.id]}["{label}"]{style}')
     body += [
-        f'  {names[arrow.source]} -->|"{in_mermaid(_plain(arrow.label))}"| {names[arrow.target]}'
-        for arrow in arrows
+        f'  {names[arc.source]} -->|"{in_mermaid(_plain(named(arc)))}"| {names[arc.target]}'
+        for arc in arcs
     ]
     used = {box.mark for box in boxes}
     styles = ((mark, style) for mark, style in _MERMAID_STYLES.items() if mark in used)
@@ -86,7 +86,7 @@ def mermaid(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
     return "\n".join(["```mermaid", *body, "```"])
 
 
-def dot(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
+def dot(boxes: Sequence[Box], arcs: Sequence["Arc"]) -> str:
     """Returns a directed graph in Graphviz's DOT language."""
     names = _names(boxes)
     body = ["digraph memory {", "  rankdir=LR;", "  node [shape=box];"]
@@ -95,8 +95,8 @@ def dot(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
         label = "\\n".join(map(_in_dot, box.lines))
         body.append(f'  {names[box.id]} [label="{label}"{style}];')
     body += [
-        f'  {names[arrow.source]} -> {names[arrow.target]} [label="{_in_dot(arrow.label)}"];'
-        for arrow in arrows
+        f'  {names[arc.source]} -> {names[arc.target]} [label="{_in_dot(named(arc))}"];'
+        for arc in arcs
     ]
     return "\n".join([*body, "}"])
 
@@ -205,6 +205,9 @@ def graph(
         return _graph(call, walk, types, shared=shared)
 
     result, drawing, left_out = walked(shared=False), None, 0
+    of_types = " or ".join(f"`{words}`" for words in names)
+    usual = ", ".join(Relation)
+    without_links = f"there is no link of the type {of_types}; the usual types are {usual}"
     if format is not Format.TREE:
         draws_all = private or call.mind.is_users
         drawing = _drawn(format, result if draws_all else walked(shared=True))
@@ -213,7 +216,7 @@ def graph(
         result,
         drawing=drawing,
         notice=join_texts(
-            None if result.links or result.missing or not names else _without_links(names),
+            without_links if names and not (result.links or result.missing) else None,
             Hint(f"left out: {left_out:,} private (", Option(private=True), ")")
             if left_out
             else None,
@@ -252,11 +255,6 @@ def _with_meanings(types: Sequence[str]) -> Iterator[str]:
                 yield relation.value
 
 
-def _without_links(types: Sequence[str]) -> str:
-    named = " or ".join(f"`{words}`" for words in types)
-    return f"there is no link of the type {named}; the usual types are {', '.join(Relation)}"
-
-
 def _node(node: Node, memory: Facts) -> LinkedMemory:
     # A failure is drawn as the outcome; only a claim without effect needs words.
     claimant = memory.claimed_by
@@ -267,14 +265,7 @@ def _node(node: Node, memory: Facts) -> LinkedMemory:
 def _arc(
     source: str, target: str, link: Edge | Link, trust: Mapping[str, TrustLabel | None]
 ) -> Arc:
-    return Arc(
-        source=source,
-        target=target,
-        type=link.type,
-        given=link.given,
-        confidence=link.confidence,
-        trust=trust[source],
-    )
+    return row_of(link, Arc, source=source, target=target, trust=trust[source])
 
 
 def _drawn(format: Format, graph: LinkGraph) -> str:
@@ -284,16 +275,12 @@ def _drawn(format: Format, graph: LinkGraph) -> str:
     drawn = {box.id for box in boxes}
     absent = dict.fromkeys(arc.target for arc in arcs if arc.target not in drawn)
     boxes += [Box(id=name, lines=(name, "missing"), mark=Mark.MISSING) for name in absent]
-    arrows = [
-        Arrow(source=arc.source, target=arc.target, label=named(arc.type, arc.given))
-        for arc in arcs
-    ]
-    return mermaid(boxes, arrows) if format is Format.MERMAID else dot(boxes, arrows)
+    return mermaid(boxes, arcs) if format is Format.MERMAID else dot(boxes, arcs)
 
 
-def named(type: str, words: str | None) -> str:
+def named(arc: Arc) -> str:
     """Returns a link's type with the words given for it."""
-    return f"{type} ({words})" if words else type
+    return f"{arc.type} ({arc.given})" if arc.given else arc.type
 
 
 def _box(node: LinkedMemory) -> Box:
@@ -324,9 +311,7 @@ def _(result: LinkGraph, screen: Screen) -> None:
     if result.cut:
         which = "nearest" if result.start else "newest and those linked with them"
         screen.note(f"{len(result.nodes):,} are shown, the {which}; `--limit` shows more")
-    if result.notice:
-        screen.note(result.notice)
-    elif not result.links and not result.missing:
+    if not (result.notice or result.links or result.missing):
         screen.note(
             "links are made with `mind link ID OTHER`, with `mind save decision … --link"
             " builds_on:ID`, by `links:` in a memory's header, or with [[ID]] or [[title]] in its"
@@ -439,5 +424,4 @@ class _Tree:
 
 def arrow_of(arc: Arc, *, forward: bool) -> str:
     """Returns a link's type with an arrow for its direction."""
-    type = named(arc.type, arc.given)
-    return f"{type} →" if forward else f"← {type}"
+    return f"{named(arc)} →" if forward else f"← {named(arc)}"

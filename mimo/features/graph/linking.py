@@ -174,8 +174,6 @@ def _row(call: Call, source: Record, link: Link, target: Record) -> ChangedLink:
 
 @render.register
 def _(result: Linked, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     for row in result.links:
         remark = "  linked before" if result.already else "  removed" if result.removed else ""
         words = row.given or row.type

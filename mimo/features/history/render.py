@@ -128,5 +128,3 @@ def _(result: Synced, screen: Screen) -> None:
                 screen.note(line.removeprefix("mind: "))
     if result.pushed:
         screen.line(good("✓ "), "pushed")
-    if result.notice:
-        screen.note(result.notice)

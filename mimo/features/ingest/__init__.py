@@ -41,10 +41,11 @@ from mimo.memory.chunking import (
     suffix,
 )
 from mimo.memory.model import Kind, Problem, Record, check_unit
-from mimo.memory.sources import Source, chunk_id
+from mimo.memory.sources import Source
 from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import Seen, State, ingested_files
 from mimo.operations.overview import everything
+from mimo.operations.rows import row_of
 from mimo.operations.saving import approving, check_secrets, clean_tags
 from mimo.project import git
 from mimo.project.events import Event
@@ -124,12 +125,6 @@ class FileReport:
     """Size and modification time (ns) of the file when it was read."""
     is_named: bool = True
     """True if the caller named the file itself, not a folder or a glob that contains it."""
-
-    @property
-    def new_ids(self) -> tuple[str, ...]:
-        """Returns the ids that the chunks get when they are written."""
-        numbers = range(1, len(self.chunks) + 1)
-        return tuple(chunk_id(self.source_id or "", number) for number in numbers)
 
 
 class _Waiting:
@@ -561,18 +556,16 @@ def _ingest_once(
     report = replace(report, strategy=chunking.strategy, chunks=new_chunks)
     if options.dry_run:
         return report
-    source = Source(
+    source = row_of(
+        options,
+        Source,
         id=report.source_id or "",
-        type=options.type,
         path=path,
         sha256=sha256,
         chunking=chunking,
         total=len(report.chunks),
         created=mind.now(),
-        tags=options.tags,
-        importance=options.importance,
         by=call.author,
-        metadata=options.metadata,
         others=old_source.others if old_source else {},
     )
     if waiting and not earlier and report.chunks:

@@ -18,8 +18,9 @@ from mimo.frozen import frozen
 from mimo.memory.chunking import LINES, SMALLEST, Chunking, Strategy
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Category, Kind
+from mimo.memory.sources import chunk_id
 from mimo.operations import encoding
-from mimo.operations.rows import Importance, Private, Tags
+from mimo.operations.rows import Importance, Private, Tags, row_of
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, first_lines, render
 
@@ -201,27 +202,26 @@ def _created(file: FileReport) -> int:
 def _chunk_rows(file: FileReport) -> list[ChunkRow]:
     return [
         ChunkRow(
-            id=id_,
+            id=chunk_id(file.source_id or "", number),
             path=file.path,
-            chunk_index=index,
+            chunk_index=number - 1,
             lines=f"{chunk.first_line}-{chunk.last_line}",
             heading_path=chunk.path,
             characters=len(chunk.text),
             text=chunk.text,
         )
-        for index, (id_, chunk) in enumerate(zip(file.new_ids, file.chunks, strict=True))
+        for number, chunk in enumerate(file.chunks, 1)
     ]
 
 
 def _file_row(file: FileReport) -> FileRow:
     refusal = file.refusal
-    return FileRow(
-        path=file.path,
+    return row_of(
+        file,
+        FileRow,
         chunks_created=_created(file),
         file_size=file.size,
         strategy_used=None if refusal else file.strategy.value,
-        source_id=file.source_id,
-        file=file.file,
         already_ingested=file.is_known or None,
         replaced=file.replaced or None,
         skipped=refusal.message if refusal else None,
@@ -232,8 +232,6 @@ def _file_row(file: FileReport) -> FileRow:
 
 @render.register
 def _(result: Ingested, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     for chunk in result.chunks or ():
         _chunk(chunk, screen)
     for file in result.files or ():

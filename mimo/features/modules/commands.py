@@ -12,6 +12,7 @@ from mimo.features import modules
 from mimo.features.modules import FoundModule, InstalledModule
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
+from mimo.operations.rows import row_of
 from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import render
 
@@ -26,10 +27,10 @@ class ModuleRow:
 
     file: Annotated[str, Out("Its manifest, relative to the folder that holds .mcp/")]
     runs: Annotated[bool, Out("Whether a host runs it by default")]
-    id: Omitted[str]
-    name: Omitted[str]
-    version: Omitted[str]
-    entrypoint: Omitted[str]
+    id: Omitted[str] = None
+    name: Omitted[str] = None
+    version: Omitted[str] = None
+    entrypoint: Omitted[str] = None
     commands: tuple[str, ...]
     reason: Annotated[Omitted[str], Out("Why it does not run")]
 
@@ -86,13 +87,11 @@ def _root(call: Call, target: str | None) -> Path:
 
 def _row(module: FoundModule) -> ModuleRow:
     manifest = module.manifest
-    return ModuleRow(
+    return row_of(
+        manifest,
+        ModuleRow,
         file=module.file,
         runs=module.reason is None,
-        id=manifest.id if manifest else None,
-        name=manifest.name if manifest else None,
-        version=manifest.version if manifest else None,
-        entrypoint=manifest.entrypoint if manifest else None,
         commands=tuple(command.name for command in manifest.commands) if manifest else (),
         reason=module.reason,
     )

@@ -31,9 +31,7 @@ from mimo.operations.rows import (
     Tags,
     Undo,
     Untrusted,
-    file_of,
-    owner_of,
-    untrusted,
+    result_of,
 )
 from mimo.operations.saving import Stored
 from mimo.privacy.model import texts_of
@@ -198,18 +196,9 @@ def _retagged(
 
 
 def _written(call: Call, stored: Stored) -> Written:
-    record = stored.record
-    return Written(
-        id=record.memory.id,
-        type=record.memory.type,
-        title=record.memory.heading,
-        file=file_of(call, record.place.path),
-        private=record.place.private or call.mind.is_users,
-        trust=untrusted(call, record),
-        scope=owner_of(call),
-        already=stored.already or None,
-        notice=join_texts(stored.notice, call.notice),
-    )
+    notice = join_texts(stored.notice, call.notice)
+    already = stored.already or None
+    return result_of(call, stored.record, Written, already=already, notice=notice)
 
 
 @command(
@@ -252,11 +241,12 @@ def rm(
 
         done = (undoing.unstage(call, record), forget(call, quoted))
         notice = join_texts(*done, undoing.forget_ids(call, (name,)), _same_id(call, name))
-    return Removed(
+    return result_of(
+        call,
+        record,
+        Removed,
         id=name,
         title=record.origin if parts else record.memory.heading,
-        trust=untrusted(call, record),
-        file=file_of(call, record.place.path),
         chunks=len(parts) or None,
         undo=undoing.entry_id(),
         notice=notice,
@@ -273,8 +263,6 @@ def _same_id(call: Call, id: str) -> str | None:
 
 @render.register
 def _(result: Written, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     remark = "  stored before" if result.already else ""
     title = titled(result.title)
     screen.line(good("✓ "), ident(result.id), "  ", title, remark, *row_labels(result))
@@ -288,5 +276,3 @@ def _(result: Removed, screen: Screen) -> None:
     screen.line(good("✓ "), "removed ", ident(result.id), "  ", title, chunks, *marks)
     if result.undo:
         screen.note("`mind undo` restores it")
-    if result.notice:
-        screen.note(result.notice)

@@ -305,8 +305,6 @@ def _listed(record: Record, memory: Facts, strength: overview.Strong) -> ListedM
 def _(result: Stored, screen: Screen) -> None:
     done = "stored before as " if result.already else "stored "
     screen.line(good("✓ "), done, ident(result.id))
-    if result.notice:
-        screen.note(result.notice)
 
 
 @render.register
@@ -316,8 +314,6 @@ def _(result: Deleted, screen: Screen) -> None:
 
 @render.register
 def _(result: MemorySearch, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     for row in result.results:
         head, _, tail = row.content.strip().partition("\n")
         when = dim(f"  {age(row.created_at, screen)}")
@@ -341,8 +337,6 @@ def _(result: MemorySearch, screen: Screen) -> None:
 
 @render.register
 def _(result: MemoryList, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     for row in result.memories:
         head = next((line for line in row.content.splitlines() if line.strip()), "")
         title = fitted(head, LEAST_OF_A_TITLE)

@@ -246,8 +246,11 @@ def list_(
     from mimo.operations import finding, past
 
     notice = None
-    if all_projects:
-        _check_present(at, everywhere=everywhere)
+    if all_projects and (at is not None or everywhere):
+        raise Invalid(
+            "`all_projects` lists the present memories of projects",
+            hint="leave out `at` and `user`",
+        )
     if at is not None:
         state = past.at(call, at)
         call, notice = state.call, state.label
@@ -256,15 +259,6 @@ def list_(
     if all_projects:
         return _of_projects(call, options, private=private, chunks=chunks)
     return _of_project(call, options, notice, chunks=chunks)
-
-
-def _check_present(at: str | None, *, everywhere: bool) -> None:
-    """Raises `Invalid` for options that exclude a list of all projects."""
-    if at is not None or everywhere:
-        raise Invalid(
-            "`all_projects` lists the present memories of projects",
-            hint="leave out `at` and `user`",
-        )
 
 
 def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: bool) -> MemoryRows:
@@ -382,8 +376,6 @@ def _facts(result: MemoryDetails, screen: Screen) -> None:
 
 @render.register
 def _(result: MemoryRows, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if result.unreadable:
         files = count(result.unreadable, "file")
         screen.note(f"{files} could not be read; `mind doctor` lists them")

@@ -8,9 +8,8 @@ from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.operations import undoing
-from mimo.operations.rows import File, Limit, Owner, file_of, owner_of
+from mimo.operations.rows import File, Limit, Owner, file_of, owner_of, row_of
 from mimo.operations.undoing import Action
-from mimo.project.trash import Entry
 from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render, second
 
@@ -104,8 +103,9 @@ def undo(
         user = call.user() if call.agent is None else None
         last_id = call.mind.trash.last
         changes = [
-            _change(
+            row_of(
                 change.entry,
+                ChangeRow,
                 files=tuple(file_of(owner, path) for path in change.files),
                 undone=change.undone,
                 scope=owner_of(owner),
@@ -118,32 +118,13 @@ def undo(
         return Undone(changes=tuple(changes[:limit]))
     done = undoing.undo(call, id, dry_run=dry_run, force=force)
     return Undone(
-        change=_change(done.entry),
+        change=row_of(done.entry, ChangeRow),
         files=tuple(
             UndoneFile(file=file_of(call, step.kept.path), action=step.action, changed=step.changed)
             for step in done.steps
         ),
         redo=done.redo,
         dry_run=dry_run or None,
-    )
-
-
-def _change(
-    entry: Entry,
-    *,
-    files: tuple[str, ...] | None = None,
-    undone: bool | None = None,
-    scope: str | None = None,
-) -> ChangeRow:
-    return ChangeRow(
-        id=entry.id,
-        time=entry.time,
-        command=entry.command,
-        by=entry.by,
-        undoes=entry.undoes,
-        files=files,
-        undone=undone,
-        scope=scope,
     )
 
 
@@ -166,8 +147,6 @@ _MOST_FILES = 20
 def _(result: Undone, screen: Screen) -> None:
     if result.purged is not None:
         screen.line(good("✓ "), f"{count(result.purged, 'change')} removed from the trash for good")
-    if result.notice:
-        screen.note(result.notice)
     if result.changes is not None:
         _list(result.changes, screen)
     if result.change is not None:

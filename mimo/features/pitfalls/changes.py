@@ -97,14 +97,12 @@ def _files(path: Path) -> Iterable[Path]:
 def _text(path: Path) -> str | None:
     """Returns a file's text; None if it is binary, a link, or too large."""
     try:
-        data, _ = disk.look(path, limit=_MOST_BYTES)
+        data = disk.read(path, limit=_MOST_BYTES)
     except PermissionError as error:
         raise failure("read", path, error) from error
     except (OSError, StorageFailed):
         return None
-    if len(data) > _MOST_BYTES or b"\0" in data:
-        return None
-    return data.decode("utf-8", "replace")
+    return None if b"\0" in data else data.decode("utf-8", "replace")
 
 
 def top_of(root: Path) -> Path:

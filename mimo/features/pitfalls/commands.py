@@ -196,10 +196,8 @@ def edge_row(edge: Edge, view: type[T], *, of_stack: bool = False, **added: obje
 
 def edge_problems(call: Call, edges: Sequence[Edge]) -> tuple[EdgeProblem, ...]:
     """Returns the files, and the patterns of edges, that can't be used."""
-    return tuple(
-        EdgeProblem(file=problem.path, line=problem.line, reason=problem.reason)
-        for problem in sources.problems(call, edges)
-    )
+    problems = sources.problems(call, edges)
+    return tuple(row_of(problem, EdgeProblem, file=problem.path) for problem in problems)
 
 
 # Adding edges.
@@ -379,12 +377,7 @@ def _added(call: Call, new: Edge, *, private: bool = False) -> EdgeDetails:
     return edge_row(
         edge,
         EdgeDetails,
-        detection=EdgePatterns(
-            context=edge.detection.context,
-            intent=edge.detection.intent,
-            code=edge.detection.code,
-            tasks=edge.detection.tasks or None,
-        ),
+        detection=row_of(edge.detection, EdgePatterns, tasks=edge.detection.tasks or None),
         created_at=record.memory.created,
         file=edge.file if new.of_project else str(call.mind.home / edge.file),
         notice=f"saved, but it never matches: {faults}" if faults else None,
@@ -510,8 +503,6 @@ def _marked(severity: Severity) -> Part:
 
 @render.register
 def _(result: EdgeWarnings, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if not result.edges:
         screen.line("no known pitfall applies")
     for place, edge in enumerate(result.edges):
@@ -556,8 +547,6 @@ def _show_row(edge: EdgeRow, screen: Screen) -> None:
 
 @render.register
 def _(result: EdgeDetails, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     where = dim("  this project" if result.file.startswith(".mind/") else "  all projects")
     severity = _marked(result.severity)
     screen.line(good("✓ "), ident(result.id), "  ", titled(result.title), "  ", severity, where)

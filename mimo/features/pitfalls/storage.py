@@ -31,11 +31,8 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-_FORMAT = 6
-CACHE = f"cache/edges-{_FORMAT}.json"
+CACHE = "cache/edges-6.json"
 """The edges as they were read; the number is that of their fields."""
-_SETTLED_NS = 2_000_000_000
-"""A file that was just written may change again without a new stamp."""
 
 
 def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
@@ -63,7 +60,7 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
                 continue
             else:
                 edge = edge_in(record)
-                if read_ns - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
+                if stamp.is_settled(read_ns):
                     used[name] = list(stamp), edge
         except OSError as error:
             problems.append(_problem(f"{FOLDER}/{name}", error))
@@ -73,8 +70,6 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
         with suppress(StorageFailed, OSError):
             rows = {name: (stamp, edge._asdict()) for name, (stamp, edge) in used.items()}
             _CACHE.write(home, CACHE, rows)
-            for name in ("edges", *(f"edges-{number}" for number in range(_FORMAT))):
-                (home / "cache" / f"{name}.json").unlink(missing_ok=True)  # Of earlier versions.
     return edges, problems
 
 

@@ -428,8 +428,6 @@ def _state(call: Call, ids: tuple[str, ...]) -> TrustState:
 
 @render.register
 def _(result: Review, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if not result.total:
         screen.line(good("✓ "), "nothing to review")
         _show_fading(result, screen)
@@ -463,8 +461,6 @@ def _show_fading(result: Review, screen: Screen) -> None:
 
 @render.register
 def _(result: SettledRow, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     screen.line(good("✓ "), strong(short(result.title or result.id or "")))
     screen.line(result.message, indent=2)
     for file in result.files:

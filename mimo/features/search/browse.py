@@ -206,10 +206,9 @@ def _fold_row(record: Record, row: Remembered) -> Remembered:
 def _(result: Evolution, screen: Screen) -> None:
     if not result.results:
         screen.line(f"no memory on “{result.topic}”")
-        screen.note(result.notice or "`mind search recent` lists the newest memories")
+        if not result.notice:
+            screen.note("`mind search recent` lists the newest memories")
         return
-    if result.notice:
-        screen.note(result.notice)
     if len(result.current) > 1:
         conflict = f"{len(result.current)} decisions on this topic compete"
         screen.line(warn(f"{conflict}; save a decision that supersedes them"))
@@ -229,8 +228,6 @@ def _(result: Evolution, screen: Screen) -> None:
 
 @render.register
 def _(result: InContext, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if not (result.results or result.nearest):
         screen.line(f"nothing found for “{result.query}”")
         screen.note("`mind search` also finds by words; other words may help")
@@ -249,8 +246,6 @@ def _(result: InContext, screen: Screen) -> None:
 
 @render.register
 def _(result: Recent, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if not result.results:
         screen.line("no memories")
         if NONE_PASSES not in (result.notice or ""):

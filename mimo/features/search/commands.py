@@ -251,15 +251,11 @@ def row_of(memory: Facts, hit: Hit, project: str, names: Mapping[Kind, str]) -> 
 def _(result: SearchResults, screen: Screen) -> None:
     if not result.results:
         screen.line(f"nothing found for “{result.query}”")
-        if result.notice:
-            screen.note(result.notice)
         if not (result.notice or "").endswith((_EMPTY, NONE_PASSES)):
             screen.note("try other words or fewer filters; `mind list` lists all memories")
         return
     several = len({row.project for row in result.results if not row.scope}) > 1
     sure = [row for row in result.results if not row.weak]
-    if result.notice and not sure:
-        screen.note(result.notice)
     for row in result.results:
         if row.weak and not screen.setting.details:
             write_weak(row, row.title, row.date, screen, row.project if several else "")
@@ -269,8 +265,6 @@ def _(result: SearchResults, screen: Screen) -> None:
     more = " or more" if sure_total >= searching.RANKED else ""
     of_all = f" of {sure_total:,}{more}" if result.more else ""
     screen.line(dim(match_count(len(sure), result.total - len(sure), of_all)))
-    if result.notice and sure:
-        screen.note(result.notice)
 
 
 def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> None:

@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from mimo.call import Call, Surface
@@ -11,12 +12,15 @@ from mimo.config import SETTINGS, ZONE, Setting, setting
 from mimo.data import disk
 from mimo.data.disk import STORE
 from mimo.errors import Command, Hint, Invalid, MindError, StorageFailed
-from mimo.features.review.trusting import FirstLook, look_of
+from mimo.features.review.trusting import FirstLook, look_of, show_look
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.operations import disclosure, settings, syncing
+from mimo.operations.rows import row_of
 from mimo.project.init import init as make
 from mimo.project.projects import Registered, find
+from mimo.rendering import Screen, accent, dim, good, strong, warn
+from mimo.rendering.results import render, shown
 from mimo.surroundings import Question
 
 _ANSWERS = ("yes", "no")
@@ -84,14 +88,12 @@ def init(
     with suppress(MindError):
         opened = call.at(Registered(path=project.root, name=project.name))
         arrived = look_of(opened) if opened else None
-    return Initialised(
+    return row_of(
+        report,
+        Initialised,
         path=str(project.root),
         name=project.name,
-        created=report.created,
-        added=report.added,
         trusted=report.created,
-        found=report.found,
-        include=report.include,
         notices=notices,
         arrived=arrived,
     )
@@ -207,14 +209,50 @@ def config(
         )
     return Settings(
         settings=tuple(
-            SettingRow(
-                key=row.key,
-                value=to_json(values[row.key]),
-                origin=values.origins[row.key],
-                help=row.help,
-            )
+            row_of(row, SettingRow, value=to_json(values[row.key]), origin=values.origins[row.key])
             for row in rows
         ),
         warnings=disclosure.of_settings(call),
         omitted=None if key else len(SETTINGS) - len(rows),
     )
+
+
+# The output.
+
+
+@render.register
+def _(result: Initialised, screen: Screen) -> None:
+    done = "has a memory now" if result.created else "had a memory already"
+    screen.line(good("✓ "), strong(result.name), f" {done}  ", dim(result.path))
+    for path in result.added:
+        screen.line(dim(f"wrote {path}"), indent=2)
+    if result.include:
+        screen.blank()
+        screen.line("found ", ", ".join(result.found), "; to search them as memories:")
+        screen.line(accent(f"mind config include {quote(','.join(result.include))}"), indent=4)
+    for notice in result.notices:
+        screen.note(notice)
+    screen.blank()
+    if result.arrived:
+        show_look(result.arrived, screen)
+        screen.blank()
+        either = ""
+        if result.arrived.memories:
+            screen.line("they came with the files: go through them with ", accent("`mind review`"))
+            either = "or "
+        screen.line(f"{either}approve all of them with ", accent("`mind trust`"))
+    screen.line("next: ", accent('mind add "what should be remembered"'))
+
+
+@render.register
+def _(result: Settings, screen: Screen) -> None:
+    for row in result.settings:
+        value = shown(row.value) if row.value not in ("", []) else "-"
+        screen.line(accent(row.key), " = ", value, dim(f"  ({row.origin})"))
+        screen.line(dim(row.help), indent=4)
+    if result.omitted:
+        screen.line(
+            f"{result.omitted} other settings have their default: ", accent("`mind config --all`")
+        )
+    for warning in result.warnings:
+        screen.line(warn(warning))

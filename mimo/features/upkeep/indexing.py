@@ -8,6 +8,7 @@ from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.embedding import without_encoder
 from mimo.operations import encoding, refresh, sharing
+from mimo.operations.rows import row_of
 from mimo.operations.sharing import Shared
 from mimo.rendering import Screen, dim, good, strong, warn
 from mimo.rendering.results import count, render
@@ -90,10 +91,9 @@ def index(
     if push or join or levels:
         shared = sharing.shared_index(call).publish(call, levels, join=join)
     stats = call.mind.index.stats()
-    return Indexed(
-        added=done.added,
-        changed=done.changed,
-        removed=done.removed,
+    return row_of(
+        done,
+        Indexed,
         memories=stats.memories,
         passages=stats.units,
         encoded=encoded,
@@ -108,8 +108,6 @@ def index(
 
 @render.register
 def _(result: Indexed, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     held = count(result.memories, "memory", "memories")
     screen.line(good("✓ "), f"{held}, {count(result.passages, 'passage')}")
     changes = f"{result.added:,} new, {result.changed:,} changed, {result.removed:,} deleted"

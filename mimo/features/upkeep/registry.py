@@ -143,8 +143,6 @@ def _one(entries: tuple[Registered, ...], name: str) -> Registered:
 
 @render.register
 def _(result: ProjectRows, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if not result.projects:
         screen.line("no projects")
         screen.note("`mind init` makes the working directory one")

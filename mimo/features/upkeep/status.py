@@ -17,7 +17,7 @@ from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
 from mimo.operations import across, disclosure, finding, overview, running, sharing, syncing
 from mimo.operations.overview import Health
-from mimo.operations.rows import File
+from mimo.operations.rows import File, row_of
 from mimo.operations.sharing import SharedState
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, day, minute, render, tally
@@ -185,7 +185,7 @@ def _running(call: Call, process: daemon.Running | None) -> Iterator[RunningProc
     if process and (root is None or str(root) in process.watching):
         yield RunningProcess(kind=running.Kind.DAEMON, pid=process.pid, since=process.started)
     for server in running.servers(call.mind.home, root):
-        yield RunningProcess(kind=server.kind, pid=server.pid, since=server.since)
+        yield row_of(server, RunningProcess)
 
 
 def _user_memory(call: Call) -> UserMemory | None:
@@ -223,7 +223,7 @@ def _warnings(call: Call) -> Iterator[str]:
 
 def _project(call: Call) -> ProjectStatus:
     counted = overview.overview(call)
-    number, origins = counted.by_type, counted.origins
+    number = counted.by_type
     return ProjectStatus(
         path=str(call.mind.project.root),
         name=call.mind.project.name,
@@ -239,16 +239,11 @@ def _project(call: Call) -> ProjectStatus:
             sessions_inferred=counted.sessions,
         ),
         memories=counted.total,
-        origins=ProjectOrigins(
-            in_place=origins.in_place,
-            included=origins.included,
-            ingested_files=origins.ingested_files,
-            chunks=origins.chunks,
-        ),
+        origins=row_of(counted.origins, ProjectOrigins),
         trust=trusting.describe(call),
         waiting=review.count(call),
         unreadable=tuple(
-            Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
+            row_of(problem, Unreadable, file=problem.path)
             for problem in disclosure.of_problems(call)
         ),
         shared=_shared_state(call),

@@ -19,7 +19,7 @@ from mimo.features import values
 from mimo.features.values import Consistency
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.operations.rows import TrustLabel, label_of
+from mimo.operations.rows import TrustLabel, label_of, row_of
 from mimo.rendering import Screen, as_json, good
 from mimo.rendering.results import count, render, second
 
@@ -110,9 +110,7 @@ def list_values(
         cursor=cursor,
         level=_level(call, consistency),
     )
-    return ValueKeys(
-        keys=page.keys, cursor=page.cursor, total=page.total, problems=page.problems or None
-    )
+    return row_of(page, ValueKeys, problems=page.problems or None)
 
 
 @command(
@@ -132,14 +130,8 @@ def get_value(
     """Show the value of a key"""
     entry = values.get(call, namespace, key, _level(call, consistency))
     trusted = values.is_trusted(call, entry)
-    return KeptValue(
-        namespace=namespace,
-        key=key,
-        value=entry.value,
-        trust=label_of(trusted),
-        expires_at=entry.expires,
-        file=entry.file,
-    )
+    added = {"trust": label_of(trusted), "expires_at": entry.expires}
+    return row_of(entry, KeptValue, namespace=namespace, key=key, **added)
 
 
 @command(
@@ -230,8 +222,6 @@ def _(result: KeptValue, screen: Screen) -> None:
 
 @render.register
 def _(result: ValuePut, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if result.expires_at:
         screen.line(good("✓ "), f"kept until {second(result.expires_at)}")
     else:

@@ -31,7 +31,17 @@ from mimo.memory.codec.document import (
     title,
     trim,
 )
-from mimo.memory.model import Kind, Link, Memory, Outcome, Problem, Section, Version, kind_of
+from mimo.memory.model import (
+    Kind,
+    Link,
+    Memory,
+    Outcome,
+    Problem,
+    Section,
+    Version,
+    is_elsewhere,
+    kind_of,
+)
 from mimo.text.clean import compiled
 
 
@@ -65,7 +75,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
         extra["tags"] = None  # A value without a meaning.
     owned = is_owned(understood, path)
     layout = layout_of(
-        document.body, newline=document.newline, sections=owned, competing=in_store(path)
+        document.body, newline=document.newline, sections=owned, competing=not is_elsewhere(path)
     )
     content, sections = layout.content.text, layout.texts
     links = understood.pop("links", ())
@@ -74,7 +84,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
     if "type" not in understood:
         understood["type"] = ids.folder_kind(path) or Kind.FACT
     if "title" not in understood:
-        understood["title"] = title(content) or (None if in_store(path) else file_title(path))
+        understood["title"] = title(content) or (file_title(path) if is_elsewhere(path) else None)
     if "created" not in understood:
         understood["created"] = modified.astimezone(UTC)
     memory = Memory(
@@ -210,12 +220,7 @@ def file_title(path: str) -> str | None:
 
 def is_owned(understood: Mapping[str, Any], path: str) -> bool:
     """Returns whether a header with these fields was written by mind."""
-    return in_store(path) and "id" in understood and "type" in understood
-
-
-def in_store(path: str) -> bool:
-    """Returns whether a file is in `.mind/`, where git uses our merge driver."""
-    return path.startswith(".mind/")
+    return not is_elsewhere(path) and "id" in understood and "type" in understood
 
 
 def content_line(data: bytes) -> int:

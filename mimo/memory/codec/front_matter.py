@@ -13,8 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from functools import cache
 from typing import Any
@@ -248,8 +247,12 @@ def load(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
 
 def read(text: str, *, deepest: int = MAX_DEPTH) -> Header:
     """Returns the entries of a header with their places. Raises the errors of `load`."""
-    with _reported(text):
+    try:
         return _Reader(_loader_class()(text), deepest).header()
+    except (NotAMapping, Unreadable):
+        raise
+    except Exception as error:  # noqa: BLE001 - a parser raises more than `YAMLError`
+        raise _unreadable(error, text) from None
 
 
 class Fault(NamedTuple):
@@ -323,17 +326,6 @@ class _Handler:
 
     def load(self, header: str) -> dict[str, Any]:
         return read(header).data
-
-
-@contextmanager
-def _reported(text: str) -> Iterator[None]:
-    """Turns any exception of a parser into `Unreadable`; there are more than `YAMLError`."""
-    try:
-        yield
-    except (NotAMapping, Unreadable):
-        raise
-    except Exception as error:  # noqa: BLE001 - see above
-        raise _unreadable(error, text) from None
 
 
 def _unreadable(error: Exception, text: str) -> Unreadable:

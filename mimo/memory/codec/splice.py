@@ -28,7 +28,6 @@ from mimo.memory.codec.file import (
     clean_title,
     encoded,
     file_title,
-    in_store,
     is_owned,
     links_in,
     normal,
@@ -39,7 +38,7 @@ from mimo.memory.codec.file import (
 )
 from mimo.memory.codec.front_matter import GONE, LISTS, Entry, flow
 from mimo.memory.codec.items import Edit, as_written, by_hand, emptied, list_edits
-from mimo.memory.model import Link, Memory, Problem, Section, Version
+from mimo.memory.model import Link, Memory, Problem, Section, Version, is_elsewhere
 
 _BLOCK_MARK = re.compile(r"[|>][-+0-9]*")
 _REMARK = re.compile(r"(?:^|\s)#", re.MULTILINE)
@@ -59,7 +58,7 @@ def splice(original: bytes, previous: Memory, after: Memory, *, path: str) -> by
     understood, _ = understand(header)
     changes = _changes(previous, after, header, understood, path)
     owned = is_owned(understood, path)
-    body = _body(document, previous, after, owned=owned, competing=in_store(path))
+    body = _body(document, previous, after, owned=owned, competing=not is_elsewhere(path))
     data = _joined(document, changes, body)
     _verify(data, previous, after, changes, path=path)
     return data
@@ -109,7 +108,7 @@ def _changes(
     if clean_title(after.title) is None or (
         old["title"] is GONE
         and target.title
-        == (title(target.content) or (None if in_store(path) else file_title(path)))
+        == (title(target.content) or (file_title(path) if is_elsewhere(path) else None))
     ):
         new["title"] = GONE
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mimo.features.graph.commands import Arrow, Box, Mark, dot, mermaid
+from mimo.features.graph.commands import Arc, Box, Mark, dot, mermaid
 
 HOSTILE = [
     'say "no"]; evil[x',
@@ -23,10 +23,14 @@ HOSTILE = [
 ]
 
 
-def drawn(text: str) -> tuple[list[Box], list[Arrow]]:
+def arc(source: str, target: str, type: str) -> Arc:
+    return Arc(source=source, target=target, type=type, given=None, confidence=None, trust=None)
+
+
+def drawn(text: str) -> tuple[list[Box], list[Arc]]:
     return (
         [Box(id="a", lines=(text, "end")), Box(id=f"{text}.", lines=("x",), mark=Mark.MISSING)],
-        [Arrow(source="a", target=f"{text}.", label=text)],
+        [arc("a", f"{text}.", text)],
     )
 
 
@@ -37,7 +41,7 @@ def test_mermaid_is_fenced_and_marks_a_failure() -> None:
         Box(id="c", lines=("Bad",), mark=Mark.FAILED),
     ]
 
-    assert mermaid(boxes, [Arrow(source="a", target="b", label="supersedes")]).splitlines() == [
+    assert mermaid(boxes, [arc("a", "b", "supersedes")]).splitlines() == [
         "```mermaid",
         "flowchart LR",
         '  n0["Use JWT<br/>fact, 2026-11-01"]',
@@ -53,7 +57,7 @@ def test_mermaid_is_fenced_and_marks_a_failure() -> None:
 def test_dot_is_a_directed_graph() -> None:
     boxes = [Box(id="a", lines=("Use JWT", "fact")), Box(id="b", lines=("B",), mark=Mark.FAILED)]
 
-    assert dot(boxes, [Arrow(source="b", target="a", label="refines")]).splitlines() == [
+    assert dot(boxes, [arc("b", "a", "refines")]).splitlines() == [
         "digraph memory {",
         "  rankdir=LR;",
         "  node [shape=box];",

@@ -312,7 +312,7 @@ def test_a_dry_run_writes_nothing(call, project):
     assert [chunk.first_line for chunk in taken.chunks] == [1, 5, 9]
     assert not (project / ".mind/sources").exists()
     done = one(call, "guide.md")
-    assert taken.new_ids == done.ids
+    assert len(taken.chunks) == len(done.ids)
     known = one(call, "guide.md", dry_run=True)
     assert known.is_known
     assert known.chunks == taken.chunks

@@ -14,7 +14,7 @@ from mimo.errors import Command, Hint
 from mimo.frozen import NamedTuple, replace
 from mimo.index import rows
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.rows import Evidence, Found, Hit, Newer, Request
+from mimo.index.rows import SURE, Evidence, Found, Hit, Newer, Request
 from mimo.index.schema import Totals, to_time
 from mimo.index.selection import pruned
 from mimo.memory.model import Filter, Record
@@ -146,7 +146,7 @@ def search(source: Source, request: Request) -> Found:
     terms = pruned((*query.content, *spellings), statistics.frequencies, statistics.units)
     matches = sum(statistics.frequencies[term] for term in terms)
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
-    ranker = Ranker(query, statistics)
+    ranker = Ranker(query, statistics, SURE)
     candidates = Candidates(source, keys, request.filter)
     ranked = ranker.rank(candidates.listed, candidates.around)
     cosines, notice = Cosines({}), None
@@ -190,7 +190,8 @@ def pooled(text: str, answers: Sequence[Found]) -> list[tuple[int, Hit]]:
     listed = [around.pop(key) for key in hits]
     neighbours = {near for item in listed for near in item.beside}
     guessed = [evidence.cosines.is_guessed for _, evidence in parts]
-    ranker = Ranker(parts[0][1].query, _joined_statistics([item.statistics for _, item in parts]))
+    statistics = _joined_statistics([item.statistics for _, item in parts])
+    ranker = Ranker(parts[0][1].query, statistics, SURE)
     ranked = ranker.rank(
         listed,
         [item for key, item in around.items() if key in neighbours],

@@ -268,16 +268,16 @@ def shared_links(sql: sqlite3.Connection, ids: Sequence[str]) -> list[tuple[str,
     ).fetchall()
 
 
-def superseding_names(sql: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
+def superseding_names(sql: sqlite3.Connection) -> list[tuple[str, str, str, Record]]:
     """Returns the links that should supersede a memory but do not name its id, without effect.
 
-    Each has the id of the memory, the name, the id that it should name, and the text's digest.
+    Each has the id of its memory, the name, the text's digest, and the memory that it should name.
     """
     links = named_links(sql, ["supersedes"])
     keys = resolved(sql, [link for _, link, _ in links])
     named = records(sql, [key for key, *_ in keys.values()])
     return [
-        (source, link.target, named[keys[link][0]].memory.id, digest)
+        (source, link.target, digest, named[keys[link][0]])
         for source, link, digest in links
         if link in keys
     ]

@@ -78,8 +78,8 @@ class Answer:
     """True for a list, newest first: the query names no subject."""
     sure: int = 0
     """The number of matches that are not weak; they come first."""
-    more: int = 0
-    """The number of sure matches beyond the limit."""
+    beyond: str | None = None
+    """The notice that sure matches are beyond the limit."""
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -103,7 +103,7 @@ class Asked(NamedTuple):
 
 def is_weak(hit: Hit) -> bool | None:
     """Returns True for a match that is not sure, or None, as rows report it."""
-    return True if hit.score < SURE else None
+    return True if hit.score < SURE and not hit.is_listed else None
 
 
 def most_weak(call: Call) -> int:
@@ -140,6 +140,13 @@ def search(
     if with_user and (user := call.user()):
         problem = add_users(pool, user, text, asking, options)
     answer = answered(text, asking, pool, options, counted=counted)
+    if asking.time:
+        from mimo.project import git
+        from mimo.project.walk import COMMITS, LOG
+
+        is_of_git = any(hit.record.place.path in (LOG, COMMITS) for hit in answer.hits)
+        if is_of_git and git.boundary(call.mind.project.root):
+            problem = join_texts(problem, git.SHALLOW)
     if number := call.index.count_unread():
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)
@@ -330,10 +337,7 @@ def answered(
     sure = [match for match in answer.matches[: answer.sure] if counted and not match[1].is_listed]
     for owner in dict.fromkeys(owner for owner, _ in sure):
         owner.count_uses(hit.record for other, hit in sure if other is owner)
-    is_open = options.threshold is None and not answer.listed
-    is_all_weak = is_open and answer.matches and not answer.sure
-    notice = join_texts(answer.notice, remark, WEAK if is_all_weak else None)
-    return replace(answer, notice=notice)
+    return replace(answer, notice=join_texts(answer.notice, remark))
 
 
 def _below(answer: Answer, listed: Answer, limit: int) -> Answer:
@@ -362,14 +366,14 @@ def _pooled(text: str, pool: Sequence[Asked], number: int, options: Options) -> 
     considered = sum(result.considered for result in answers)
     rows = row_count([hit for _, hit in matches], considered, options)
     sure = sum(not is_weak(hit) for _, hit in matches)
-    requested = sum(hit.score >= max(SURE, options.threshold or 0) for _, hit in matches)
     notices = [result.notice for result in answers]
+    is_all_weak = rows and not sure and options.threshold is None
     return Answer(
         matches=tuple((asked.call, hit) for asked, hit in matches[:rows] if asked.call),
         considered=considered,
-        notice=join_texts(*dict.fromkeys(filter(None, notices))),
+        notice=join_texts(*dict.fromkeys(notices), WEAK if is_all_weak else None),
         sure=min(sure, rows),
-        more=max(0, requested - rows),
+        beyond=beyond([hit for _, hit in matches], rows, options),
     )
 
 
@@ -406,6 +410,16 @@ def row_count(hits: Sequence[Hit], considered: int, options: Options) -> int:
         return 0 if is_far else min(NEAREST, limit, len(hits))
     near = sum(least(considered) <= hit.score < SURE for hit in hits)
     return min(sure + min(options.weak, max(0, ROWS - sure), near), limit)
+
+
+def beyond(hits: Sequence[Hit], rows: int, options: Options) -> str | None:
+    """Returns the notice that the limit leaves sure ones of some matches out, beyond `rows`."""
+    requested = sum(hit.score >= max(SURE, options.threshold or 0) for hit in hits)
+    if requested <= rows:
+        return None
+    more = " or more" if requested >= RANKED else ""
+    noun = "result is" if requested - rows == 1 and not more else "results are"
+    return f"{requested - rows:,}{more} sure {noun} beyond the limit"
 
 
 def _each_once(answers: Sequence[tuple[Hit, ...]]) -> list[tuple[Hit, ...]]:
@@ -495,7 +509,7 @@ def _one_list(projects: Sequence[Asked], options: Options) -> Answer:
     calls = [(asked.call, asked.filter) for asked in projects if asked.call]
     considered = sum(call.index.count(filter) for call, filter in calls)
     lists = [(asked, asked.listed) for asked in projects if asked.listed]
-    sure = [pair for pair in lists if not all(map(is_weak, pair[1].hits))]
+    sure = [pair for pair in lists if any(hit.score >= SURE for hit in pair[1].hits)]
     lists = sure or lists
     once = _each_once([listed.hits for _, listed in lists])
     matches = [(asked, hit) for (asked, _), hits in zip(lists, once, strict=True) for hit in hits]

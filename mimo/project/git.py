@@ -224,6 +224,9 @@ def author_of(root: Path, path: str) -> str | None:
     return None if commit in boundary(root) else author
 
 
+SHALLOW = "this clone is shallow; `git fetch --unshallow` gets the earlier commits"
+
+
 def boundary(root: Path) -> frozenset[str]:
     """Returns the oldest commits of a shallow clone, whose parents are missing.
 

@@ -190,7 +190,9 @@ def resolve(root: Path, revision: str, *, now: datetime) -> Commit:
     if id_ is None:
         raise NotFound(
             f"`{revision}` is not a commit, branch, tag or date of this repository",
-            hint=Hint(
+            hint=git.SHALLOW
+            if git.boundary(root)
+            else Hint(
                 "such as HEAD~3, v1.2, 2026-11-01 or `last week`; ",
                 Command("log"),
                 " lists the commits",
@@ -225,7 +227,7 @@ def _last_commit(root: Path, date: str, now: datetime) -> str | None:
     if not commit:
         raise NotFound(
             f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",
-            hint=Hint(Command("log"), " lists the commits"),
+            hint=git.SHALLOW if git.boundary(root) else Hint(Command("log"), " lists the commits"),
         )
     return commit
 

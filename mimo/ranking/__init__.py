@@ -59,9 +59,6 @@ this much."""
 FAR = 0.17
 """The cosine of the nearest unit below which a query is about something else than the store."""
 
-LITERAL = 0.3
-"""The least score of a memory that holds all words of a short query: `rows.SURE` of the index."""
-
 
 class Ranked(NamedTuple):
     """One candidate's place in the answer."""
@@ -91,9 +88,9 @@ class Cosines(NamedTuple):
 class Ranker:
     """Ranks the candidates of one query; each is read once, however often it is ranked."""
 
-    def __init__(self, query: RankingQuery, statistics: Statistics) -> None:
-        """Takes the query, and the frequencies of its words in the store."""
-        self._query = query
+    def __init__(self, query: RankingQuery, statistics: Statistics, sure: float) -> None:
+        """Takes the query, the frequencies of its words, and the least score of a literal match."""
+        self._query, self._sure = query, sure
         self._reader = Reader(query, statistics)
 
     def rank(
@@ -124,7 +121,7 @@ class Ranker:
             # A match is not surer than one that is above it.
             lowest = min(lowest, self._reader.score(key, ahead[place]))
             if literal[place]:
-                lowest = max(lowest, LITERAL)
+                lowest = max(lowest, self._sure)
             reading = self._reader[key]
             unit = _best_unit(reading.coverages, near[place])
             ranked.append(

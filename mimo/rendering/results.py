@@ -311,13 +311,11 @@ def write_weak(row: object, title: str, created: datetime, screen: Screen, place
     screen.line(ident(getattr(row, "id", "")), "  ", text, when, *row_labels(row, brief=True))
 
 
-def match_count(sure: int, weak: int, of_all: str = "") -> str:
-    """Returns the number of matches: `2 results, 1 weak`, or `1 of 3 results`."""
-    noun = "result" if (sure or weak) == 1 and not of_all else "results"
+def match_count(sure: int, weak: int) -> str:
+    """Returns the number of matches: `2 results, 1 weak`, or `1 weak result`."""
     if weak and not sure:
-        return f"{weak:,} weak {noun}"
-    summary = f"{sure:,}{of_all} {noun}"
-    return f"{summary}, {weak} weak" if weak else summary
+        return count(weak, "weak result")
+    return f"{count(sure, 'result')}{f', {weak} weak' if weak else ''}"
 
 
 def row_warnings(row: object, *warnings: str | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mimo.index.rows import SURE
 from mimo.ranking import Candidate, Cosines, Ranked, Ranker, Statistics, understand
 
 STORE = Statistics(
@@ -35,7 +36,7 @@ def cosines(of: dict[int, float | list[float]], *, is_guessed: bool = False) -> 
 
 def ranked(question: str, candidates: Any, near: Cosines = NO_COSINES, **more: Any) -> list[Ranked]:
     """Returns the ranking of candidates for a question."""
-    ranker = Ranker(understand(question, more.pop("asked", None)), more.pop("store", STORE))
+    ranker = Ranker(understand(question, more.pop("asked", None)), more.pop("store", STORE), SURE)
     return ranker.rank(candidates, more.pop("around", ()), near)
 
 

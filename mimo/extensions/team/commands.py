@@ -233,13 +233,8 @@ def search_org(
     options = finding.Options(filter=rows.narrowed(call, **filters), limit=limit)
     call.mind.prepare()
     matches, notice = search_organisation(call, query, options, filters.get("types", ()))
-    return SearchResults(
-        query=query,
-        total=len(matches),
-        results=tuple(matches),
-        notice=notice,
-        limited=len(matches) == limit or None,
-    )
+    results = tuple(matches)
+    return SearchResults(query=query, total=len(results), results=results, notice=notice)
 
 
 def _check_person(call: Call) -> None:

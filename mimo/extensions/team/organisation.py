@@ -146,13 +146,14 @@ def search_organisation(
     asking = question.understood(query, call.mind.local_now())
     if call.mind.has_project and asking.way is not question.Way.SEARCH:
         answer = searching.search(call, query, options, with_user=True)
-        return rows_of(answer.matches, types), join_texts(answer.notice, _ONLY_HERE)
+        return rows_of(answer.matches, types), join_texts(answer.notice, answer.beyond, _ONLY_HERE)
     try:
         others = search_others(call, query, options)
     except StorageFailed as error:
         answer = across.search_projects(call, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
-        return rows_of(answer.matches, types), join_texts(instead, answer.notice)
+        notice = join_texts(instead, answer.notice, answer.beyond)
+        return rows_of(answer.matches, types), notice
     pool: list[searching.Asked] = []
     problem = None
     if call.mind.has_project:
@@ -166,7 +167,8 @@ def search_organisation(
     pool.append(others.asked._replace(tries=(replace(result, hits=hits),)))
     matches = searching.ordered(query, pool, -1)
     considered = sum(asked.tries[-1].considered for asked in pool)
-    count = searching.row_count([hit for _, hit in matches], considered, options)
+    all_hits = [hit for _, hit in matches]
+    count = searching.row_count(all_hits, considered, options)
     names = names_of(types)
     rows = [
         rows_of([(asked.call, hit)], types)[0] if asked.call else _row(others, hit, names)
@@ -175,7 +177,8 @@ def search_organisation(
     is_weak = bool(rows and rows[0].weak and options.threshold is None)
     missing = None if others.names else "no other project in the shared index can be read by you"
     remark = searching.WEAK if is_weak else None
-    return rows, join_texts(call.notice, others.notice, problem, remark, missing)
+    beyond = searching.beyond(all_hits, count, options)
+    return rows, join_texts(call.notice, others.notice, problem, remark, missing, beyond)
 
 
 def _row(others: Others, hit: Hit, names: Mapping[Kind, str]) -> SearchResult:

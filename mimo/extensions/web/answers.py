@@ -40,6 +40,7 @@ from mimo.api import (
     finding,
     frozen,
     handle_of,
+    join_texts,
     lookup,
     outcomes,
     refresh,
@@ -272,7 +273,8 @@ def search(
         )
         for owner, hit in hits
     )
-    return Matches(query=query, matches=matches, notice=answer.notice)
+    notice = join_texts(answer.notice, answer.beyond)
+    return Matches(query=query, matches=matches, notice=notice)
 
 
 def _narrowed(call: Call, trust: TrustLabel | None, **filters: Unpack[rows.Filters]) -> Filter:

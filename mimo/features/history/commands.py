@@ -26,6 +26,7 @@ from mimo.frozen import frozen
 from mimo.operations import lookup, sharing, syncing, undoing
 from mimo.operations.rows import File, Limit, Reference, Undo, Untrusted, untrusted
 from mimo.operations.syncing import leaks
+from mimo.project import git
 from mimo.project.revisions import Change, Commit
 
 
@@ -64,6 +65,7 @@ class Log:
     """The commits that changed the memory, newest first."""
 
     commits: tuple[LogRow, ...]
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -123,11 +125,13 @@ def log(
     limit: Limit = 20,
 ) -> Log:
     """Show the commits that changed the memory, newest first"""
-    steps = revisions.log(call, id, limit)
+    steps = tuple(revisions.log(call, id, limit))
+    is_cut = any(step.commit.id in git.boundary(call.mind.project.root) for step in steps)
     return Log(
         commits=tuple(
             LogRow(commit=_commit(step.commit), files=_files(call, step.files)) for step in steps
-        )
+        ),
+        notice=git.SHALLOW if is_cut else None,
     )
 
 

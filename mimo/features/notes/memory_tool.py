@@ -230,7 +230,7 @@ def search(
         results=results,
         nearest=nearest,
         total_searched=answer.considered,
-        notice=answer.notice,
+        notice=join_texts(answer.notice, answer.beyond),
     )
 
 

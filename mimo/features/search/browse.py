@@ -164,7 +164,7 @@ def by_context(
         results=results,
         nearest=nearest,
         related=linked_memories(call, [node for node in around.nodes if node.depth]),
-        notice=answer.notice,
+        notice=join_texts(answer.notice, answer.beyond),
     )
 
 

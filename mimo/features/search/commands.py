@@ -31,6 +31,7 @@ from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,
     age,
+    count,
     day,
     first_lines,
     match_count,
@@ -99,8 +100,6 @@ class SearchResults:
     total: Annotated[int, Out("Number of results")]
     results: tuple[SearchResult, ...]
     notice: Omitted[str] = None
-    limited: Annotated[Omitted[bool], Out("True if more may match than `limit` permits")] = None
-    more: Annotated[Omitted[int], Out("Number of sure results beyond `limit`, or more")] = None
 
 
 @command(
@@ -161,7 +160,6 @@ def search(
     call.mind.prepare()
     if scope not in tuple(Scope):
         rows, notice = loaded(scopes()[scope])(call, query, options, types)
-        more = None
     else:
         if scope == Scope.ALL:
             from mimo.operations import across
@@ -172,17 +170,11 @@ def search(
             if not answer.considered:
                 reason = _EMPTY if conditions == Filter() else NONE_PASSES
                 answer = replace(answer, notice=join_texts(answer.notice, reason))
-        rows, notice, more = rows_of(answer.matches, types), answer.notice, answer.more
+        rows = rows_of(answer.matches, types)
+        notice = join_texts(answer.notice, answer.beyond)
     outside = None if everywhere or scope != Scope.PROJECT or not call.mind.is_users else _OUTSIDE
     notice = join_texts(revision, outside, notice, _edges_notice(call, options.filter.types))
-    return SearchResults(
-        query=query,
-        total=len(rows),
-        results=tuple(rows),
-        notice=notice,
-        limited=len(rows) == limit or None,
-        more=more or None,
-    )
+    return SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
 
 
 def _check(call: Call, scope: str, at: str | None, *, private: bool, everywhere: bool) -> None:
@@ -261,10 +253,13 @@ def _(result: SearchResults, screen: Screen) -> None:
             write_weak(row, row.title, row.date, screen, row.project if several else "")
         else:
             _write(row, screen, result.query, project=several)
-    sure_total = len(sure) + (result.more or 0)
-    more = " or more" if sure_total >= searching.RANKED else ""
-    of_all = f" of {sure_total:,}{more}" if result.more else ""
-    screen.line(dim(match_count(len(sure), result.total - len(sure), of_all)))
+    summary = match_count(len(sure), result.total - len(sure))
+    if all(row.relevance is None for row in result.results):  # A list, not matches.
+        dates = [row.date for row in result.results]
+        is_ordered = len(dates) > 1 and dates == sorted(dates, reverse=True)
+        order = ", newest first" if is_ordered else ""
+        summary = f"{count(result.total, 'memory', 'memories')}{order}"
+    screen.line(dim(summary))
 
 
 def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> None:

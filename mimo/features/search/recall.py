@@ -14,6 +14,7 @@ from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.note import closed_as
 from mimo.memory.outcomes import reason, warning
 from mimo.operations import finding, freshness, searching
+from mimo.operations.lists import as_hits
 from mimo.operations.rows import Query
 from mimo.rendering import Screen, dim, ident
 from mimo.rendering.results import after_same, render, without_title
@@ -99,13 +100,14 @@ def summarise(call: Call, query: str) -> Recollection:
         asking = understood(query, call.mind.local_now())
         if not compiled(r"\w").search(query):
             return Recollection(summary="The query is empty: name what to recall.")
-        is_latest = asking.way in (Way.LATEST, Way.NEWEST)
-        if asking.otherwise is Way.LATEST:  # Unless a memory is clearly about the words.
-            first = finding.Options(limit=1)
-            is_latest = searching.search(call, query, first, counted=False, with_user=True).listed
-        if is_latest and not asking.decisions:
+        if asking.way in (Way.LATEST, Way.NEWEST) and not asking.decisions:
             return _newest(call)
-        return _best(call, query)
+        options = finding.Options(limit=MOST_CANDIDATES)
+        matches = searching.search(call, query, options, counted=False, with_user=True)
+        # Unless a memory is clearly about the words.
+        if asking.otherwise is Way.LATEST and matches.listed and not asking.decisions:
+            return _newest(call)
+        return _best(call, query, options, matches)
     except MindError as error:
         return unable(error)
     except OSError as error:
@@ -118,9 +120,9 @@ def unable(error: MindError) -> Recollection:
     return Recollection(summary=f"The memory could not be searched: {error.message}{hint}.")
 
 
-def _best(call: Call, query: str) -> Recollection:
-    options = finding.Options(limit=MOST_CANDIDATES)
-    matches = searching.search(call, query, options, counted=False, with_user=True)
+def _best(
+    call: Call, query: str, options: finding.Options, matches: searching.Answer
+) -> Recollection:
     all_hits = matches.matches
     hits = [(owner, hit) for owner, hit in all_hits if _is_trusted(owner, hit.record)]
     if len(hits) < min(MOST_NOTES, len(all_hits)):
@@ -135,22 +137,33 @@ def _best(call: Call, query: str) -> Recollection:
         message = UNAPPROVED if all_hits else _nothing(call, matches.considered)
         return Recollection(summary=_lines(message, *notes))
     best = hits[: MOST_LISTED if matches.listed else MOST_NOTES]
-    records = [(owner, hit.record) for owner, hit in best]
     is_weak = searching.is_weak(best[0][1])
-    for owner, record in records if not is_weak else ():
-        owner.count_uses([record])
+    for owner, hit in () if is_weak or matches.listed else best:
+        owner.count_uses([hit.record])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     if matches.listed and len(hits) > len(best):
         more = " or more" if len(all_hits) == MOST_CANDIDATES else ""
         opening = f"{len(best)} of {len(hits)}{more} notes"
     opening = f"{opening} (weak)" if is_weak else opening
+    confidence = None if matches.listed else round(best[0][1].score, 2)
+    return _summary(call, opening, best, notes, confidence)
+
+
+def _summary(
+    call: Call,
+    opening: str,
+    best: Sequence[searching.Match],
+    notes: Sequence[str],
+    confidence: float | None = None,
+) -> Recollection:
     texts = [
         _text(owner, hit.record, hit.passage, hit.newer.successor, hit.competing)
         for owner, hit in best
     ]
+    records = [(owner, hit.record) for owner, hit in best]
     return Recollection(
         summary=_lines(_opening(call, opening), *_numbered(records, texts), *notes),
-        confidence=None if matches.listed else round(best[0][1].score, 2),
+        confidence=confidence,
         source_refs=tuple(uri_of(record.memory.id) for _, record in records),
     )
 
@@ -169,18 +182,8 @@ def _newest(call: Call) -> Recollection:
     if not newest:
         return Recollection(summary=_lines(UNAPPROVED, note) if note else _nothing(call, 0))
     opening = "the newest note" if len(newest) == 1 else f"the {len(newest)} newest notes"
-    ids = [record.memory.id for record in newest]
-    competing = call.index.competing(ids)
-    texts = [
-        _text(call, record, "", finding.successor(call, id), competing.get(id, ()))
-        for id, record in zip(ids, newest, strict=True)
-    ]
-    return Recollection(
-        summary=_lines(
-            _opening(call, opening), *_numbered([(call, record) for record in newest], texts), note
-        ),
-        source_refs=tuple(map(uri_of, ids)),
-    )
+    hits = as_hits(call, newest, 1.0, Filter())
+    return _summary(call, opening, [(call, hit) for hit in hits], [note])
 
 
 def _lines(*parts: str) -> str:

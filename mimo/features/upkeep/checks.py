@@ -345,11 +345,12 @@ def _links(call: Call) -> Iterator[Check]:
     loose = call.index.loose_links()
     yield from _loose(call, loose)
     by_name = call.index.ask(survey.superseding_names)[:_MOST_NAMED]
-    for source, name, target_id, digest in by_name:
+    for source, name, digest, target in by_name:
         message = f"{source} supersedes `{name}` by its name, which has no effect"
-        hint = f"write the id in its file: `to: {target_id}`"
+        hint = f"write the id in its file: `to: {target.memory.id}`"
         if not disclosure.may_quote(call, digest):
             message = f"{handle_of(source)} supersedes a name, which has no effect"
+        if not all(disclosure.may_quote(call, each) for each in (digest, target.place.digest)):
             hint = "write an id in its file"
         yield _warning("links", message, hint)
     circles = call.index.ask(survey.circles)[:_MOST_NAMED]

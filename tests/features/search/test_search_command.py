@@ -33,8 +33,9 @@ def test_sure_matches_below_a_threshold_are_not_counted_as_beyond_the_limit(call
     for number in range(3):
         add(call, f"Lunch number {number} is served at noon")
 
-    assert search(call, "lunch noon", limit=2).more == 1
-    assert search(call, "lunch noon", threshold=0.99).more is None
+    limited = search(call, "lunch noon", limit=2)
+    assert limited.notice == "1 sure result is beyond the limit"
+    assert search(call, "lunch noon", threshold=0.99).notice is None
 
 
 @pytest.mark.parametrize("query", ["cookie jar", "what did we do today"])

@@ -34,6 +34,7 @@ from mimo.operations.lists import (
     resolved,
     within,
 )
+from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -62,6 +63,8 @@ RANKED = 60
 """The number of matches of each memory that are ordered together, at least."""
 
 WEAK = "no sure match; these are the nearest, and weak"
+_RESPELLED = 0.29
+"""The highest score of a match of the nearest words, which is not sure."""
 _THEN_OPEN = "below the matches are the open issues, next steps and plans"
 
 
@@ -323,6 +326,7 @@ def answered(
             remark = f"only from this time: {resolved(asking.time, span, now)}"
             break
         weak = answer if answer.matches and not weak.matches else weak
+    answer = _respelled(text, asking, pool, options, answer)
     is_about_work = asking.otherwise is Way.OPEN
     if asking.otherwise and options.threshold is None and (is_about_work or not answer.sure):
         answer = _below(answer, _one_list(projects, options), options.limit)
@@ -350,6 +354,47 @@ def _below(answer: Answer, listed: Answer, limit: int) -> Answer:
     matches = (*sure, *rest)[:limit]
     notice = join_texts(answer.notice, _THEN_OPEN if rest else None)
     return replace(answer, matches=matches, sure=len(matches), notice=notice)
+
+
+def _respelled(
+    text: str, asking: Asking, pool: Sequence[Asked], options: Options, answer: Answer
+) -> Answer:
+    """Returns weak matches of the nearest words of the memories, for words that none of them has.
+
+    That is `answer` if it is sure, the query is not short, or no memory has words near to all.
+    """
+    if answer.sure or options.threshold is not None:
+        return answer
+    from mimo.index.spelling import nearest, unknown
+
+    own = [(asked.call, asked.filter) for asked in pool if asked.call]
+    spelled: dict[str, str] = {}
+    for word in unknown(text, [asked.tries[-1] for asked in pool]):
+        near = []
+        for call, conditions in own:
+            # The notice has the word: for an agent it is one of an approved memory.
+            is_approved = conditions.approved or call.agent is not None
+            near += call.index.ask(nearest, word, replace(conditions, approved=is_approved))
+        if not near:
+            return answer
+        spelled[word] = min(near)[-1]
+    if not spelled:
+        return answer
+    text = compiled(r"\w+").sub(lambda match: spelled.get(match[0], match[0]), text)
+    again = [
+        ask(call, text, asking, replace(options, filter=conditions), by_meaning=False)
+        for call, conditions in own
+    ]
+    nearby = _pooled(text, again, -1, options)
+    sure = nearby.matches[: min(nearby.sure, max(options.weak, NEAREST))]
+    if not any(hit.is_literal for _, hit in sure):
+        return answer
+    matches = [(owner, replace(hit, score=min(hit.score, _RESPELLED))) for owner, hit in sure]
+    missing, present = (
+        " and ".join(map('"{}"'.format, words)) for words in zip(*spelled.items(), strict=True)
+    )
+    notice = f"no memory has {missing}; these have {present}"
+    return Answer(matches=tuple(matches), considered=nearby.considered, notice=notice)
 
 
 def _searched_times(time: NamedTime, now: datetime) -> str:

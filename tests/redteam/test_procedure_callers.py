@@ -134,6 +134,20 @@ def test_a_changed_caller_is_not_trusted(call: Call) -> None:
     assert signed(call) == "claude-code"
 
 
+def test_a_run_that_an_earlier_version_began_acts_as_an_agent(call: Call) -> None:
+    put(call, "add", ADD)
+    execution = started(call, "add", PERSON)
+    path = journal(call, execution)
+    first, *rest = path.read_text(encoding="utf-8").splitlines()
+    old = {key: value for key, value in json.loads(first).items() if key != CALLER}
+    mark = executing.executions(call)._mark(execution.id, old)
+    path.write_text("\n".join([json.dumps(old | {"mark": mark}), *rest, ""]), encoding="utf-8")
+
+    assert continued(call, execution, PERSON)["status"] == "completed"
+
+    assert signed(call) == "mcp"
+
+
 def test_a_run_that_has_ended_is_not_continued_by_anyone(call: Call) -> None:
     put(call, "add", ADD)
     execution = started(call, "add", AGENT)

@@ -17,6 +17,9 @@ from mimo.project import projects
 TOOLSET = "procedures"
 """The toolset that procedures can't call: procedures that start each other might never end."""
 
+UNKNOWN = {"author": "mcp", "agent": "mcp"}
+"""The caller of a run that an earlier version of mind began, as recorded since: any agent."""
+
 
 def fault(name: str, arguments: Mapping[str, Any]) -> str | None:
     """Returns why a procedure can't call a command with arguments of these names, or None."""

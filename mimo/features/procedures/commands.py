@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
@@ -24,7 +24,7 @@ from mimo.errors import (
 from mimo.features.procedures import executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.library import ProcedureFile
-from mimo.features.procedures.machine import Status
+from mimo.features.procedures.machine import Run, Status
 from mimo.features.procedures.model import (
     LATEST,
     NAME,
@@ -36,7 +36,7 @@ from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault, scalar
-from mimo.operations.rows import Limit, TrustLabel, label_of, row_of
+from mimo.operations.rows import Limit, TrustLabel, label_of
 from mimo.operations.saving import check_secrets
 
 PROGRAM_WAITS_MS = 60_000
@@ -125,7 +125,7 @@ class Ran:
     error: Annotated[Omitted[str], Out("Why it failed or was interrupted")] = None
     waits_for: WaitsFor = None
     question: Asks = None
-    answering: Annotated[Omitted[str], Out(wire="notice")] = None
+    notice: Omitted[str] = None
     log: Log = None
     warnings: Annotated[Omitted[tuple[str, ...]], Out("Violations of the context's schema")] = None
 
@@ -323,26 +323,31 @@ def runs(call: Call, *, limit: Limit = 20) -> Runs:
 
     The status without an id lists them, too.
     """
-    own = executing.executions(call).own()
+    executions = executing.executions(call)
+    ids = [id for id in executions.ids()[::-1] if not executions.is_foreign(id)]
     rows: list[RunRow] = []
     damaged: list[str] = []
-    for execution in own[:limit]:
+    for id in ids[:limit]:
+        execution = executions.existing(id)
         try:
-            report = executing.report(call, execution)
-        except StorageFailed:
-            damaged.append(execution.id)
+            report = executing.report(call, execution) if execution else None
+        except Untrusted:
             continue
-        rows.append(
-            RunRow(
-                execution_id=execution.id,
-                procedure=report.run.procedure.key,
-                status=report.status,
-                current_state=report.run.state,
-                started_at=report.started,
-                elapsed_ms=report.elapsed_ms,
+        except StorageFailed:
+            damaged.append(id)
+            continue
+        if report:
+            rows.append(
+                RunRow(
+                    execution_id=id,
+                    procedure=report.run.procedure.key,
+                    status=report.status,
+                    current_state=report.run.state,
+                    started_at=report.started,
+                    elapsed_ms=report.elapsed_ms,
+                )
             )
-        )
-    return Runs(runs=tuple(rows), total=len(own), damaged=tuple(damaged))
+    return Runs(runs=tuple(rows), total=len(ids), damaged=tuple(damaged))
 
 
 @command(
@@ -431,6 +436,10 @@ def resume(
     return _ran(call, execution, in_background=async_, timeout=timeout)
 
 
+def _moves(run: Run) -> tuple[Moved, ...]:
+    return tuple(Moved(from_=move.pop("from"), **move) for move in map(dict, run.history))
+
+
 def _ran(call: Call, execution: Execution, *, in_background: bool, timeout: int | None) -> Ran:
     if in_background:
         pid = executing.start(call, execution)
@@ -441,27 +450,19 @@ def _ran(call: Call, execution: Execution, *, in_background: bool, timeout: int 
     report = executing.carry_out(call, execution, wait_ms=wait_ms, waits=not is_program)
     run = report.run
     return Ran(
-        **_facts(report),
+        execution_id=report.id,
+        status=report.status,
         final_state=run.state,
+        context=run.context,
+        history=_moves(run),
         duration_ms=report.elapsed_ms,
-        answering=_answered(report),
+        error=report.error,
+        waits_for=run.accepts or None,
+        question=run.question if run.accepts else None,
+        notice=_answered(report),
+        log=tuple(run.log) or None,
         warnings=report.warnings or None,
     )
-
-
-def _facts(report: Report) -> dict[str, Any]:
-    """Returns the fields that all results about one run share."""
-    run = report.run
-    return {
-        "execution_id": report.id,
-        "status": report.status,
-        "context": run.context,
-        "history": tuple(Moved(from_=move.pop("from"), **move) for move in map(dict, run.history)),
-        "error": report.error,
-        "waits_for": run.accepts or None,
-        "question": run.question if run.accepts else None,
-        "log": tuple(run.log) or None,
-    }
 
 
 def _answered(report: Report) -> str | None:
@@ -484,11 +485,19 @@ def sending(execution_id: str, event: str) -> Command:
 
 
 def _progress(report: Report) -> Progress:
+    run = report.run
     return Progress(
-        **_facts(report),
-        current_state=report.run.state,
+        execution_id=report.id,
+        status=report.status,
+        current_state=run.state,
+        context=run.context,
         elapsed_ms=report.elapsed_ms,
-        procedure=report.run.procedure.key,
+        procedure=run.procedure.key,
+        history=_moves(run),
+        error=report.error,
+        waits_for=run.accepts or None,
+        question=run.question if run.accepts else None,
+        log=tuple(run.log) or None,
     )
 
 
@@ -504,10 +513,13 @@ def list_(call: Call) -> Procedures:
     """List the procedures of this project"""
     checked = library.read_files(call)
     rows = tuple(
-        row_of(
-            procedure,
-            Row,
+        Row(
+            name=procedure.name,
+            version=procedure.version,
+            description=procedure.description,
             state_count=len(procedure.states),
+            timeout_ms=procedure.timeout_ms,
+            max_retries=procedure.max_retries,
             trust=_trust(call, file, procedure),
         )
         for file, result in checked
@@ -537,14 +549,18 @@ def show(
 ) -> Definition:
     """Show a procedure and its states"""
     file, procedure = library.find(call, name, version)
-    canonical = json.dumps(
-        procedure.definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    return row_of(
-        procedure,
-        Definition,
+    definition = dict(procedure.definition)
+    canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return Definition(
+        name=procedure.name,
+        version=procedure.version,
+        description=procedure.description,
         steps=tuple(procedure.states),
         hash=files.digest(canonical.encode("utf-8", "replace")),
+        definition=definition,
+        context_schema=dict(procedure.context_schema),
+        timeout_ms=procedure.timeout_ms,
+        max_retries=procedure.max_retries,
         trust=_trust(call, file, procedure),
         file=file.path,
         diagram=mermaid(procedure) if format == "mermaid" else None,

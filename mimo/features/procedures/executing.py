@@ -319,7 +319,8 @@ def _opened(call: Call, execution: Execution) -> tuple[Call, list[Record], Run]:
 
 def _callers(records: list[Record]) -> list[Mapping[str, Any]]:
     """Returns the callers that began and continued a run."""
-    return [record[CALLER] for record in records if CALLER in record]
+    head = records[0].get(CALLER, calling.UNKNOWN)
+    return [head, *(record[CALLER] for record in records[1:] if CALLER in record)]
 
 
 def _check_user(call: Call, execution: Execution) -> None:

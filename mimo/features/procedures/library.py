@@ -76,11 +76,13 @@ def listed(root: Path) -> list[ProcedureFile]:
             continue
         path, data, problem = f"{FOLDER}/{name}", b"", None
         try:
-            data = disk.read(files.safe_path(root, path), limit=_LARGEST)
+            data, _ = disk.look(files.safe_path(root, path), limit=_LARGEST)
         except FileNotFoundError:  # removed meanwhile
             continue
         except OSError as error:
             problem = failure("read", root / path, error).message
+        if len(data) > _LARGEST:
+            data, problem = b"", f"larger than {_LARGEST:,} bytes"
         result.append(ProcedureFile(path=path, data=data, problem=problem))
     return result
 
@@ -88,7 +90,7 @@ def listed(root: Path) -> list[ProcedureFile]:
 def given(path: Path) -> bytes:
     """Returns the bytes of a file that the user named. Raises `Invalid` if it can't be read."""
     try:
-        return disk.read(path, limit=_LARGEST)
+        return disk.look(path, limit=_LARGEST)[0]
     except OSError as error:
         reason = failure("read", path, error).message
         raise Invalid(reason, hint="name a procedure's Markdown file") from None

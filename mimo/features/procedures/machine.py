@@ -36,7 +36,9 @@ class Sent:
 
     event: str
     turn: int | None = None
-    """The turn that the run waited in when the event was sent; None if no state waited."""
+    """The turn that the run waited in when the event was sent; None if it is not known."""
+    early: bool = False
+    """True if no state waited when the event was sent."""
 
 
 class Run:
@@ -127,6 +129,8 @@ class Run:
             case "retry":
                 self.attempts += 1
                 self.error = error
+            case "failing":  # Written by earlier versions, before the end.
+                self.status, self.error = Status.FAILED, error
             case "end":
                 self.status, self.error = Status(record["status"]), error
             case "resume":
@@ -170,7 +174,8 @@ def chosen(run: Run, sent: Sequence[Sent]) -> int | None:
 
     An event that was sent while a state waited is for that turn only. A state without a question
     also takes an earlier event that it has a transition for. A question takes no event that was
-    sent before it was asked.
+    sent before it was asked. Events of earlier versions of mind, whose turn is not known, are
+    taken in order.
     """
     asks, transitions = run.question is not None, run.current.transitions
     for place in run.kept:
@@ -178,8 +183,10 @@ def chosen(run: Run, sent: Sequence[Sent]) -> int | None:
             return place
     for place in range(run.events, len(sent)):
         item = sent[place]
-        is_usable = not asks and item.event in transitions
-        if is_usable if item.turn is None else item.turn == run.turn:
+        if item.early:
+            if not asks and item.event in transitions:
+                return place
+        elif item.turn in (None, run.turn):
             return place
     return None
 
@@ -193,7 +200,8 @@ def pending(run: Run, sent: Sequence[Sent], event: str) -> str | None:
         place = chosen(run, sent)
         return None if place is None else sent[place].event
     stored_events = [sent[place] for place in run.kept if 0 <= place < len(sent)]
-    return event if Sent(event=event) in (*stored_events, *sent[run.events :]) else None
+    again = Sent(event=event, early=True)
+    return event if again in (*stored_events, *sent[run.events :]) else None
 
 
 def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
@@ -202,7 +210,7 @@ def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
     A question processes all events when it is asked. Early events are kept for other states.
     """
     events = len(sent) if place is None else max(run.events, place + 1)
-    early = (number for number in range(run.events, events) if sent[number].turn is None)
+    early = (number for number in range(run.events, events) if sent[number].early)
     places = [number for number in (*run.kept, *early) if number != place]
     return {"events": events} | ({"kept": places} if places != list(run.kept) else {})
 

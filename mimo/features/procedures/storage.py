@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -150,13 +149,14 @@ class Execution:
         append_log.append(self._inbox, line.encode() + b"\n")
 
     def sent(self) -> list[Sent]:
-        """Returns all events that were ever sent to it."""
+        """Returns all events that were ever sent to it; earlier versions wrote no turn."""
         events = []
         for line in append_log.split(files.content(self._inbox) or b"").lines:
             with suppress(ValueError, KeyError, TypeError):
                 item = loads(line)
-                turn = None if item["turn"] is None else index(item["turn"])
-                events.append(Sent(event=str(item["event"]), turn=turn))
+                event, turn = str(item["event"]), item.get("turn", "unknown")
+                number = turn if isinstance(turn, int) else None
+                events.append(Sent(event=event, turn=number, early=turn is None))
         return events
 
     def cancel(self, reason: str) -> None:
@@ -203,29 +203,35 @@ class Executions:
                 self._execution(name).remove()
         if len(ids := self.ids()) > _KEPT:
             # A pull may bring any number of runs, which must not push out the user's own.
-            ids.sort(key=lambda id: self._owns(id) or False)
-            for old in map(self._execution, ids[:-_KEPT]):
+            for old in map(self._execution, sorted(ids, key=self._is_own)[:-_KEPT]):
                 if not old.is_running:
                     old.remove()
         return Execution(folder)
 
-    def _owns(self, id: str) -> bool | None:
-        """Returns whether this user started a run; None if it can't be read."""
+    def _is_own(self, id: str) -> bool:
+        """Returns whether this user started a run that can be read."""
         with suppress(StorageFailed):
             return self.is_ours(id, self._execution(id).start())
-        return None
+        return False
+
+    def is_foreign(self, id: str) -> bool:
+        """Returns whether a run can be read, and this user did not start it."""
+        with suppress(StorageFailed):
+            return not self.is_ours(id, self._execution(id).start())
+        return False
 
     def is_ours(self, id: str, start: Mapping[str, Any]) -> bool:
         """Returns whether this user started a run; one that came with a clone is not theirs.
 
-        Its caller, text and context must not have changed since.
+        Its caller, text and context must not have changed since. Earlier versions recorded no
+        caller, and marked the id alone.
         """
         record = {key: value for key, value in start.items() if key != "mark"}
         return start.get("mark") == self._mark(id, record)
 
     def _mark(self, id: str, record: Record) -> str:
-        content = json.dumps(record, sort_keys=True)
-        return sha256(f"{self._owner}\n{id}\n{content}".encode()).hexdigest()
+        content = f"\n{json.dumps(record, sort_keys=True)}" if CALLER in record else ""
+        return sha256(f"{self._owner}\n{id}{content}".encode()).hexdigest()
 
     def find(self, reference: str) -> Execution:
         """Returns the run with that id, or an unambiguous start or end of it, or the `latest`.
@@ -238,14 +244,15 @@ class Executions:
             raise Invalid(
                 f"`{reference}` is not an id of a run", hint="`run_procedure` returns one"
             )
-        if reference == LATEST and (own := self.own()):
-            return own[0]
+        if reference == LATEST:
+            for id_ in reversed(ids):
+                if not self.is_foreign(id_):
+                    return self._execution(id_)
         exact = [id_ for id_ in ids if id_ == reference]
         near = exact or [
             id_
             for id_ in ids
-            if (id_.startswith(reference) or id_.endswith(reference))
-            and self._owns(id_) is not False
+            if (id_.startswith(reference) or id_.endswith(reference)) and not self.is_foreign(id_)
         ]
         if len(near) > 1:
             raise AmbiguousId(
@@ -264,9 +271,9 @@ class Executions:
         """Returns the number of runs that a process runs now."""
         return sum(self._execution(id).is_running for id in self.ids())
 
-    def own(self) -> list[Execution]:
-        """Returns the runs that this user started, newest first, and those that can't be read."""
-        return [self._execution(id) for id in self.ids()[::-1] if self._owns(id) is not False]
+    def existing(self, id: str) -> Execution | None:
+        """Returns the run with exactly that id, or None."""
+        return self._execution(id) if id in self.ids() else None
 
     def ids(self) -> list[str]:
         """Returns the ids of all runs, oldest first."""

@@ -170,17 +170,17 @@ def test_sent_events_keep_their_order(runs: Executions) -> None:
 
     assert run.sent() == [
         Sent(event="yes", turn=0),
-        Sent(event="no\n"),
+        Sent(event="no\n", early=True),
         Sent(event="논문", turn=7),
     ]
 
 
-def test_other_lines_among_the_events_are_skipped(runs: Executions, tmp_path: Path) -> None:
+def test_events_of_earlier_versions_have_no_turn(runs: Executions, tmp_path: Path) -> None:
     run = runs.create("ship_1", {})
     lines = b'{"event": "yes"}\n{"event": 5, "turn": "x"}\nnull\n{"turn": 1}\n'
-    (folder(tmp_path, "ship_1") / "inbox.jsonl").write_bytes(lines + b'{"event": 5, "turn": 2}\n')
+    (folder(tmp_path, "ship_1") / "inbox.jsonl").write_bytes(lines)
 
-    assert run.sent() == [Sent(event="5", turn=2)]
+    assert run.sent() == [Sent(event="yes"), Sent(event="5")]
 
 
 def test_a_cancellation_can_be_withdrawn(runs: Executions) -> None:

@@ -197,6 +197,17 @@ def test_a_context_with_an_infinite_number_fails_the_run(call: Call) -> None:
     assert done.run.error == "the context would contain an infinite number or `NaN`"
 
 
+def test_the_failure_in_the_records_of_an_earlier_version_is_read(call: Call) -> None:
+    put(call, "greet", GREET)
+    execution = begun(call, "greet")
+    execution.append({"kind": "failing", "error": "the disk is full", "at": 1})
+    report = executing.report(call, execution)
+
+    assert (report.status, report.error) == (Status.FAILED, "the disk is full")
+    with pytest.raises(Conflict, match="is failed already"):
+        executing.carry_out(call, execution)
+
+
 def test_an_action_has_its_own_timeout(call: Call, time: Time) -> None:
     put(call, "late", LOOP.replace("delay,", "delay, timeout: 300,"), max_retries=0)
     done = ran(call, "late")
@@ -359,6 +370,20 @@ def test_concurrent_answers_to_a_question_do_not_answer_the_next_one(call: Call)
     assert executing.carry_out(call, execution, waits=False).run.state == "delete"
     execution.send("yes", turn=0)
     assert executing.carry_out(call, execution, waits=False).run.state == "delete"
+
+
+def test_answers_repeated_with_an_earlier_version_answer_one_question(call: Call) -> None:
+    put(call, "two", TWO)
+    execution = begun(call, "two")
+    question = {"kind": "stay", "state": "stage", "at": 1, "question": "Deploy to staging?"}
+    execution.append(question)
+    execution.append({"kind": "end", "status": "interrupted", "at": 1, "error": "no answer yet"})
+    inbox = call.mind.folder / ".local" / "executions" / execution.id / "inbox.jsonl"
+    inbox.write_text('{"event": "yes"}\n{"event": "yes"}\n', encoding="utf-8")
+
+    asks = executing.carry_out(call, execution, waits=False)
+    assert path_of(asks) == [("stage", "yes", "delete")]
+    assert asks.run.question == "Delete the old database?"
 
 
 def test_an_event_sent_before_a_question_does_not_answer_it(call: Call) -> None:

@@ -31,8 +31,11 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-CACHE = "cache/edges-6.json"
+_FORMAT = 6
+CACHE = f"cache/edges-{_FORMAT}.json"
 """The edges as they were read; the number is that of their fields."""
+_SETTLED_NS = 2_000_000_000
+"""A file that was just written may change again without a new stamp."""
 
 
 def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
@@ -60,7 +63,7 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
                 continue
             else:
                 edge = edge_in(record)
-                if stamp.is_settled(read_ns):
+                if read_ns - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
                     used[name] = list(stamp), edge
         except OSError as error:
             problems.append(_problem(f"{FOLDER}/{name}", error))
@@ -70,6 +73,8 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
         with suppress(StorageFailed, OSError):
             rows = {name: (stamp, edge._asdict()) for name, (stamp, edge) in used.items()}
             _CACHE.write(home, CACHE, rows)
+            for name in ("edges", *(f"edges-{number}" for number in range(_FORMAT))):
+                (home / "cache" / f"{name}.json").unlink(missing_ok=True)  # Of earlier versions.
     return edges, problems
 
 

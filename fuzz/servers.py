@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import anyio
 import uvicorn
+from mcp.server.stdio import stdio_server
 from mcp_types import INTERNAL_ERROR, JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
@@ -136,7 +137,7 @@ def frames(data: bytes) -> None:
         invalid.append(text)
     may_be_fewer = bool(_LONGER.search(data)) or max(ids.values()) > 1
     reading, writing = pipe()
-    output = _Output(1 if may_be_fewer else sum(ids.values()), writing)
+    output: Any = _Output(1 if may_be_fewer else sum(ids.values()), writing)
 
     async def served(app: App) -> None:
         with anyio.fail_after(_SECONDS):
@@ -144,8 +145,8 @@ def frames(data: bytes) -> None:
 
     with (
         a_project() as call,
-        patch.object(stdio, "diverted", lambda _: reading),
-        patch.object(stdio, "Output", lambda _: output),
+        patch.object(stdio, "_private_input", lambda: reading),
+        patch.object(stdio, "stdio_server", lambda lines: stdio_server(lines, output)),
         _no_errors_logged(),
     ):
         app = App(Memory(lambda: call.mind), all_commands(), toolsets=["all"], naming="underscore")

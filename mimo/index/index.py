@@ -289,6 +289,8 @@ class Index(Reader):
         """The state of the vectors when none was missing."""
         self.begun, self._compared_file = "", ""
         """The tables with which a comparison of all files began last, and one was complete."""
+        self._is_first = False
+        """True if the tables were empty, and their first index is not complete yet."""
         self.repair: Callable[[], object] | None = None
         """Writes all that the tables lack, from the files; set by the caller."""
         self.in_memory_because: str | None = None
@@ -413,8 +415,14 @@ class Index(Reader):
         return self._compared_file == sql.identity
 
     def note_all_compared(self, identity: str) -> None:
-        """Notes that all files were compared with the tables that had an identity in `begin`."""
+        """Notes that all files were compared with the tables that had an identity in `begin`.
+
+        Removes the files of earlier versions of mind if the index is complete for the first time.
+        """
         self._compared_file = identity
+        if self._is_first and self._folder:
+            schema.remove_earlier(self._folder)
+        self._is_first = False
 
     def note_compared(self, digest: bytes, revision: int) -> None:
         """Notes the digest of all files, which equal the index.
@@ -517,6 +525,7 @@ class Index(Reader):
                 self.approve(writer.claims)
             if not before.memories or not self._embeds:
                 self._note_model(sql)
+            self._is_first = self._is_first or not before.revision
             units = schema.totals(sql).units if count else 0
         if count > _MOST_UNUSED + 2 * units:
             self.prune()

@@ -12,11 +12,13 @@ from __future__ import annotations
 import weakref
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from mimo.data import Schema, disk
 from mimo.errors import Misread
 from mimo.frozen import NamedTuple
+from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 
 FORMAT = 19
 """Rises with every change of the tables, of the tokens or of the stored values."""
+
+_EARLIER = (
+    r"(?:index|vectors|meanings)(?:-[0-9]+)?\.db(?:-wal|-shm|-journal|-sums)?"
+    r"|(?:vectors|meanings)-[0-9a-f]+\.rows|draft-.*"
+)
+"""The names of the files of versions up to 1.1."""
 
 Approves = Callable[[str], bool]
 """Returns whether the text with a digest may be shown to an agent."""
@@ -315,6 +323,14 @@ def open_cache(folder: Path | None, owner: str, approvals: Approvals) -> Cache:
     from mimo.data.cache import Cache
 
     return Cache(folder, SCHEMA, owner=owner, prepare=approvals.add_functions)
+
+
+def remove_earlier(folder: Path) -> None:
+    """Removes the files of versions of mind up to 1.1, as far as possible."""
+    for path in folder.iterdir():
+        if compiled(_EARLIER).fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 def newest_first(memory: str) -> str:

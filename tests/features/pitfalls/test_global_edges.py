@@ -55,7 +55,7 @@ def test_files_without_an_edge_are_reported(home, folder):
 
 def test_an_unchanged_file_is_not_parsed_again(home, folder, monkeypatch):
     put(folder, "one.md", EDGE)
-    monkeypatch.setattr(disk.Stamp, "is_settled", lambda *_: True)  # as if written long ago
+    monkeypatch.setattr(storage, "_SETTLED_NS", -1)  # the file counts as written long ago
     first = read_all(home)
 
     with monkeypatch.context() as patch:

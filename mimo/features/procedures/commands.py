@@ -125,7 +125,7 @@ class Ran:
     error: Annotated[Omitted[str], Out("Why it failed or was interrupted")] = None
     waits_for: WaitsFor = None
     question: Asks = None
-    notice: Omitted[str] = None
+    answering: Annotated[Omitted[str], Out(wire="notice")] = None
     log: Log = None
     warnings: Annotated[Omitted[tuple[str, ...]], Out("Violations of the context's schema")] = None
 
@@ -459,7 +459,7 @@ def _ran(call: Call, execution: Execution, *, in_background: bool, timeout: int 
         error=report.error,
         waits_for=run.accepts or None,
         question=run.question if run.accepts else None,
-        notice=_answered(report),
+        answering=_answered(report),
         log=tuple(run.log) or None,
         warnings=report.warnings or None,
     )

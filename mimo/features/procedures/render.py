@@ -60,8 +60,6 @@ def _(result: Progress, screen: Screen) -> None:
         ("took", _seconds(result.elapsed_ms)),
     ]
     screen.pairs(rows, indent=2)
-    if result.notice:
-        screen.note(result.notice)
     if result.error:
         screen.line(bad(result.error), indent=2)
     if result.waits_for:
@@ -97,8 +95,6 @@ def _(result: Runs, screen: Screen) -> None:
 @render.register
 def _(result: Sent, screen: Screen) -> None:
     screen.line(good("✓ "), "sent ", strong(result.event), "; now in state ", result.current_state)
-    if result.notice:
-        screen.note(result.notice)
 
 
 def _trace(result: Ran | Progress, screen: Screen) -> None:

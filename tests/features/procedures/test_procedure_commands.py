@@ -90,7 +90,7 @@ def test_the_command_that_answers_a_question_is_quoted(
     put(call, "wait", WAIT.replace('"yes"', json.dumps(event)))
     asks = start(acting_as(call, "claude-code"), "wait")
     line = f"mind procedure send {asks.execution_id} {shown}"
-    assert f"`{line}` answers it" in str(asks.notice)
+    assert f"`{line}` answers it" in str(asks.answering)
     output = run("procedure", "status", "latest")[1]
     assert f"  mind procedure send wait_ID {shown}\n  mind procedure send wait_ID no\n" in output
     output = run("procedure", "resume", "latest", "--timeout", "100")[1]

@@ -65,6 +65,8 @@ RANKED = 60
 WEAK = "no sure match; these are the nearest, and weak"
 _RESPELLED = 0.29
 """The highest score of a match of the nearest words, which is not sure."""
+_MOST_RESPELLED = 17
+"""The most memories whose words are compared: of more, some would have to be opened again."""
 _THEN_OPEN = "below the matches are the open issues, next steps and plans"
 
 
@@ -363,7 +365,7 @@ def _respelled(
 
     That is `answer` if it is sure, the query is not short, or no memory has words near to all.
     """
-    if answer.sure or options.threshold is not None:
+    if answer.sure or options.threshold is not None or len(pool) > _MOST_RESPELLED:
         return answer
     from mimo.index.spelling import nearest, unknown
 

@@ -100,12 +100,14 @@ def _file(path: str) -> StateFile[Manifest]:
 
 
 def _manifest(path: str, data: Any) -> Manifest:
-    listed = {name: tuple(digests) for name, digests in data["files"].items()}
+    # Earlier versions wrote one digest for each file, and those of replacing texts apart.
+    listed = {k: (of,) if isinstance(of, str) else tuple(of) for k, of in data["files"].items()}
+    for name, digest in data.get("replacing", {}).items():
+        listed[name] = (*listed.get(name, ()), digest)
     for name, digests in listed.items():
         if not (_PATH.fullmatch(name) and all(map(_DIGEST.fullmatch, digests))):
             raise ValueError(f"no import writes `{name}`")
-    source, backup = str(data["source"]), str(data["backup"])
-    return Manifest(path=path, source=source, backup=backup, files=listed)
+    return Manifest(path=path, source=str(data["source"]), backup=str(data["backup"]), files=listed)
 
 
 def write_manifest(root: Path, manifest: Manifest) -> None:

@@ -142,6 +142,17 @@ class TestAgain:
 
         assert import_(call, rollback=True).removed == 2
 
+    def test_a_list_of_an_earlier_version_is_continued_and_rolled_back(self, call, graph):
+        listed = Path(call.mind.project.root, import_(call, str(graph)).manifest or "")
+        data = json.loads(listed.read_bytes())
+        (ana, [digest]), (pay, [other]) = data["files"].items()
+        files = {ana: "0" * len(digest), pay: other}
+        listed.write_text(json.dumps({**data, "files": files, "replacing": {ana: digest}}))
+
+        lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
+        assert totals(import_(call, str(graph))) == (0, 1, 1, 0)
+        assert import_(call, rollback=True).removed == 2
+
 
 class TestNewerExports:
     """An export has another name each time, and its memories have ids."""

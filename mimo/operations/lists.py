@@ -87,7 +87,7 @@ def list_for(call: Call, text: str, asking: Asking, options: Options, find: Find
 def _of_span(call: Call, text: str, asking: Asking, options: Options, find: Find) -> Listed:
     """Returns the memories of a time, then those of other times that name the date.
 
-    If there are none, it returns the newest ones, which are weak. In each case it is a list, which
+    If there are none, it returns the newest ones, with score 0. In each case it is a list, which
     is about this project. The remark states which of them it is.
     """
     time = asking.time
@@ -153,9 +153,9 @@ def _naming(call: Call, text: str, time: NamedTime, options: Options, find: Find
 def _listed(
     call: Call, asking: Asking, options: Options, *, latest: bool = False, weak: bool = False
 ) -> Listed:
-    """Returns the latest work, the decisions, or the newest memories, which are weak.
+    """Returns the latest work, the decisions, or the newest memories, with a score of 0.
 
-    With `weak`, the decisions are weak as well.
+    With `weak`, the decisions have that score as well.
     """
     if asking.decisions and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.DECISION}))

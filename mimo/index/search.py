@@ -228,10 +228,10 @@ def _named_first(text: str, hits: list[tuple[int, Hit]]) -> list[tuple[int, Hit]
 
         def missing(match: tuple[int, Hit]) -> int:
             memory = match[1].record.memory
-            return len(asked - _words(f"{memory.heading}\n{memory.text}"))
+            texts = (memory.heading, memory.text, memory.topic or "", *memory.tags)
+            return len(asked - _words("\n".join(texts)))
 
-        others = [match for match in hits if not match[1].is_literal]
-        hits = [*sorted(literal, key=missing), *others]
+        hits = [*sorted(literal, key=missing), *(m for m in hits if not m[1].is_literal)]
     named = [match for match in hits if is_named(match[1].record, text)]
     remaining = [match for match in hits if match not in named] if named else hits
     first = (replace(hit, score=hits[0][1].score, is_literal=True) for _, hit in named)

@@ -34,11 +34,11 @@ def unknown(text: str, answers: Sequence[Found]) -> list[str]:
     return [word for word in plain if tokenize(word) in terms]
 
 
-def nearest(sql: sqlite3.Connection, word: str, filter: Filter) -> list[tuple[int, int, str]]:
+def nearest(sql: sqlite3.Connection, word: str, filter: Filter) -> list[tuple[int, bool, int, str]]:
     """Returns the words of the memories that pass a filter that are near to another.
 
-    Each has the number of errors, and the negative number of units with it. An error is a letter
-    that is missing, superfluous or another one, or two that are swapped.
+    Each has the number of errors, whether it ends in another letter, and the negative number of
+    units with it. An error is a letter that is missing, superfluous or wrong, or two swapped ones.
     """
     typed, limit = word.casefold(), 1 + (len(word) >= _LONG)
     terms = []
@@ -53,15 +53,15 @@ def nearest(sql: sqlite3.Connection, word: str, filter: Filter) -> list[tuple[in
     terms = sorted(each for each in terms if each[0] <= limit)[:_TERMS]
     where, values = selection.condition(filter)
     holding = "SELECT n.memory FROM words JOIN units n ON n.key = words.rowid WHERE words MATCH ?"
-    near: list[tuple[int, int, str]] = []
+    near: list[tuple[int, bool, int, str]] = []
     for *_, term, units in terms:
         clause = f"WHERE m.key IN ({holding}) AND {where} LIMIT {_READ // len(terms)}"
         some = rows.select(sql, clause, (f'"{term}"', *values))
         text = "\n".join(f"{each.memory.heading}\n{each.memory.text}" for each in some)
         near += [
-            (_errors(typed, candidate.casefold(), limit), -units, candidate)
-            for candidate in dict.fromkeys(compiled(r"[^\W\d_]+").findall(text))
-            if abs(len(candidate) - len(typed)) <= limit and term in tokenize(candidate)
+            (_errors(typed, each.casefold(), limit), each[-1] != word[-1], -units, each)
+            for each in dict.fromkeys(compiled(r"[^\W\d_]+").findall(text))
+            if abs(len(each) - len(typed)) <= limit and term in tokenize(each)
         ]
     return [each for each in near if each[0] <= limit]
 

@@ -27,14 +27,19 @@ from mimo.frozen import replace
 from mimo.guard.policy import Operation, Request
 from mimo.operations.disclosure import hides_private
 from mimo.operations.finding import Options
-from mimo.operations.searching import Answer, Asked, add_users, answered, ask, check_length
+from mimo.operations.searching import (
+    STAY_OPEN,
+    Answer,
+    Asked,
+    add_users,
+    answered,
+    ask,
+    check_length,
+)
 from mimo.project import git
 from mimo.project.projects import Registered, Registry
 
 T = TypeVar("T")
-
-_STAY_OPEN = 16
-"""The number of other projects that stay open: each takes several open files and 0.4 MB."""
 
 
 def search_projects(call: Call, text: str, options: Options, *, private: bool) -> Answer:
@@ -101,7 +106,7 @@ def ask_each(
         call.check_cancelled()
         if entry.path == here or not entry.search_all:
             continue
-        stays, target = number < _STAY_OPEN, None
+        stays, target = number < STAY_OPEN, None
         try:
             target = call.at(entry, stays=stays)
             if target is None:

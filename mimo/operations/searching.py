@@ -63,10 +63,10 @@ RANKED = 60
 """The number of matches of each memory that are ordered together, at least."""
 
 WEAK = "no sure match; these are the nearest, and weak"
-_RESPELLED = 0.29
-"""The highest score of a match of the nearest words, which is not sure."""
-_MOST_RESPELLED = 17
-"""The most memories whose words are compared: of more, some would have to be opened again."""
+_RESPELLED = SURE - 0.01
+"""The highest score of a match of the nearest words, which is never sure."""
+STAY_OPEN = 16
+"""The number of other projects that stay open: each takes several open files and 0.4 MB."""
 _THEN_OPEN = "below the matches are the open issues, next steps and plans"
 
 
@@ -363,9 +363,10 @@ def _respelled(
 ) -> Answer:
     """Returns weak matches of the nearest words of the memories, for words that none of them has.
 
-    That is `answer` if it is sure, the query is not short, or no memory has words near to all.
+    That is `answer` if it is sure, the query is not short, no memory has words near to all, or the
+    pool has memories that are closed again.
     """
-    if answer.sure or options.threshold is not None or len(pool) > _MOST_RESPELLED:
+    if answer.sure or options.threshold is not None or len(pool) > STAY_OPEN + 1:
         return answer
     from mimo.index.spelling import nearest, unknown
 

@@ -25,7 +25,7 @@ ZONE = "time.zone"
 FORMAT = 1
 """The version of the store's layout, `format` in `.mind/config.toml`."""
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 64 * 1024
 """Maximum size of a settings file."""
 _MOST_ITEMS = 200
 """Maximum length of a list in a project's settings, each glob of which is compared with files."""

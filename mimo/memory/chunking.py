@@ -13,7 +13,7 @@ from unicodedata import combining
 
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.memory.codec.document import DEEPEST, header_end
+from mimo.memory.codec.document import DEEPEST, Unreadable, header_end, limit_steps
 from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
@@ -547,9 +547,15 @@ def _between_blocks(blocks: Sequence[_Block]) -> Cut:
 
 
 def _blocks(text: str, head: int) -> list[_Block]:
-    """Returns the blocks of the outermost level after the header, from the parser's source map."""
-    # The parser would read a lone carriage return as a line end.
-    tokens = _parser().parse(compiled(r"\r(?!\n)").sub(" ", text[head:]))
+    """Returns the blocks of the outermost level after the header, from the parser's source map.
+
+    A text that takes too long to read is one paragraph.
+    """
+    try:
+        # The parser would read a lone carriage return as a line end.
+        tokens = _parser().parse(compiled(r"\r(?!\n)").sub(" ", text[head:]))
+    except Unreadable:
+        return [_Block(head, len(text), len(text), 0, "", is_prose=True)]
     # The source map may name a line beyond the last one.
     starts = [head, *(place + 1 for place in _line_ends(text, head)), len(text), len(text)]
     blocks: list[_Block] = []
@@ -571,4 +577,4 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])
-    return parser
+    return limit_steps(parser)

@@ -20,7 +20,9 @@ from mimo.memory import ids
 from mimo.memory.codec.document import (
     CONFLICT,
     DEEPEST,
+    Unreadable,
     conflict_line,
+    limit_steps,
     prose_lines,
     without_comments,
 )
@@ -296,7 +298,7 @@ def _tokens(text: str) -> list[Token]:
     reader = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).disable("lheading")
     # The grammar reads the text within a line.
     reader.core.ruler.enableOnly(["normalize", "block"])
-    return reader.parse(text)
+    return limit_steps(reader).parse(text)
 
 
 def unclosed(text: str) -> int | None:
@@ -304,7 +306,10 @@ def unclosed(text: str) -> int | None:
 
     No line after it is read.
     """
-    token = _tokens(f"{text}\n\nA new line.")[-1]
+    try:
+        token = _tokens(f"{text}\n\nA new line.")[-1]
+    except Unreadable:
+        return None
     return token.map[0] + 1 if token.type in ("fence", "html_block") and token.map else None
 
 
@@ -388,7 +393,10 @@ def parse(
         return Problem(path=path, line=begin, reason=CONFLICT)
     if is_empty(text):
         return ()
-    entries = list(_entries(text, modified))
+    try:
+        entries = list(_entries(text, modified))
+    except Unreadable as error:
+        return Problem(path=path, line=None, reason=error.reason)
     raws = [*text.split("\n"), ""]
     times = dates() if any(line.day is None for line, _ in entries) else {}
     taken: dict[str, int] = {}

@@ -155,6 +155,20 @@ def test_no_text_takes_long_to_cut(text):
 
 
 @pytest.mark.req("000-72")
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(">" * 99 + "a\n" + "b\n" * 20_000, id="lines in nested quotes"),
+        pytest.param(">- " * 49 + "a\n" + "b\n" * 20_000, id="lines in lists and quotes"),
+        pytest.param("\n".join(["a|" * 256, "-|" * 256, *"x" * 256, ""]) * 60, id="tables"),
+    ],
+)
+def test_markdown_that_takes_long_to_read_is_cut_as_a_paragraph(text):
+    result = texts(text, "markdown", chunk_size=5_000)
+    assert "".join("".join(result).split()) == "".join(text.split())
+
+
 def test_neighbours_share_whole_words_up_to_the_overlap():
     text = " ".join(f"word{number:02}" for number in range(40))
     result = texts(text, "paragraphs", chunk_size=70, overlap=20)

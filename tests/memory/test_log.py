@@ -259,6 +259,16 @@ def test_a_log_with_a_merge_conflict_is_a_problem():
     assert (result.line, "conflict" in result.reason) == (2, True)
 
 
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_a_log_that_takes_long_to_read_is_a_problem():
+    text = ">" * 99 + "a\n" + "b\n" * 20_000
+    result = log.parse(text.encode(), path="p", digest="d", modified=READ, dates=dict)
+
+    assert isinstance(result, Problem)
+    assert "take too long to read" in result.reason
+    assert log.unclosed(text) is None
+
+
 PIECES = st.sampled_from(
     ["## 2026-11-20", "## Gotchas", "## Project State", "# x", "- ", "  ", "> ", "```", "\n", "\n",
      "Decided: a thing", "**Bug:** it", " because", " → ", "- Goal: x", "<!--", "-->", "| ", "[x] ",

@@ -1,5 +1,6 @@
 """A file that cannot be read is reported and skipped; every other memory stays in use."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mimo import config, rendering
+from mimo import rendering
 from mimo.cli.main import main
 from mimo.data.sqlite import files_of
 from mimo.errors import Internal, MindError
@@ -346,10 +347,23 @@ def test_a_folder_of_1500_levels_is_walked(world: Path, faults: list[str]) -> No
         subprocess.run(["rm", "-rf", top], check=True)  # pytest's own removal recurses
 
 
-def test_settings_larger_than_a_megabyte_are_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text("format = 1\n" + "# x\n" * 400_000)
+@pytest.mark.attack(KIND)
+@pytest.mark.parametrize("owner", ["shop/.mind", "home"])
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        pytest.param("# x\n" * 20_000, "too large: 80,000 bytes, at most 65,536", id="large"),
+        pytest.param("a" + ".a" * 20_000 + " = 1\n", "nested too deeply", id="dots"),
+    ],
+)
+def test_doctor_names_settings_that_cost_too_much(
+    world: Path, capsys: pytest.CaptureFixture[str], owner: str, settings: str, reason: str
+) -> None:
+    path = world / owner / "config.toml"
+    path.write_text(settings)
 
-    (warning,) = config.load(user=tmp_path / "none", project=path).warnings
+    run("doctor", "--json")
 
-    assert "too large" in warning
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    messages = [check["message"] for check in checks if check["name"] == "settings"]
+    assert any(str(path) in message and reason in message for message in messages)

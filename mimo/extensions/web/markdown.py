@@ -7,12 +7,14 @@ are those below, and the browser makes each element by its name. Raw HTML in Mar
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mimo.api import clean
+from mimo.api import Unreadable, clean, limit_steps
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -31,14 +33,13 @@ SCHEMES = frozenset(("http", "https", "mailto"))
 MOST = 200_000
 """Characters that are read as Markdown; a longer text is shown as it is."""
 
-MOST_CELLS = 20_000
-"""Cells of the tables of a text; a text with more is shown as it is."""
+MOST_STEPS = 60_000
+"""Steps and tokens of reading the texts of a page; a text with more is shown as it is."""
+
+_PLAIN = "This text is shown as it is written: formatting it would take too long."
 
 _HEADINGS = {"h1": "h2", "h2": "h3", "h3": "h4", "h4": "h5", "h5": "h6", "h6": "h6"}
 """The page has a heading of its own above the text."""
-
-_DIVIDING = " \t|:->*+.)0123456789"
-"""The characters of the line below the first one of a table, which can be in a list or a quote."""
 
 _REFERENCE = re.compile(
     r"\[\[([^\[\]\n|#^]{1,200})(?:[#^][^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]"
@@ -47,34 +48,21 @@ _REFERENCE = re.compile(
 _ALIGNED = re.compile(r"text-align:(left|center|right)")
 
 
-def tree(text: str) -> list[Node]:
-    """Returns the nodes of a Markdown text."""
+def tree(text: str, steps: Iterator[int] | None = None) -> list[Node]:
+    """Returns the nodes of a Markdown text; `steps` counts those of the texts of a page."""
     text = clean(text)
-    if len(text) > MOST or _cells(text) > MOST_CELLS:
-        return [["pre", {}, [text]]]
-    return _nodes(_parser().parse(text))
+    if len(text) <= MOST:
+        with suppress(Unreadable):
+            return _nodes(_parser().parse(text, {"steps": steps or count()}))
+    return [["p", {}, [_PLAIN]], ["pre", {}, [text]]]
 
 
 def rendered(page: dict[str, Any]) -> dict[str, Any]:
     """Returns the JSON of a page with its Markdown as trees."""
-    sections = {name: tree(text) for name, text in page["sections"].items()}
-    return {**page, "content": tree(page["content"]), "sections": sections}
-
-
-def _cells(text: str) -> int:
-    """Returns the number of cells that the tables of a text have at most.
-
-    Every row gets as many cells as the line below the first one, for which two characters suffice.
-    """
-    cells = columns = lines = 0
-    for line in [*text.split("\n"), ""]:
-        lines += 1
-        if not line.strip(" \t"):  # A table ends here.
-            cells += columns * lines
-            columns = lines = 0
-        elif not line.strip(_DIVIDING):
-            columns = max(columns, line.count("|") + 1)
-    return cells
+    steps = count()
+    content = tree(page["content"], steps)
+    sections = {name: tree(text, steps) for name, text in page["sections"].items()}
+    return {**page, "content": content, "sections": sections}
 
 
 @cache
@@ -82,7 +70,7 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40})
-    return parser.enable(["table", "strikethrough"])
+    return limit_steps(parser.enable(["table", "strikethrough"]), MOST_STEPS)
 
 
 def _nodes(tokens: Sequence[Token]) -> list[Node]:

@@ -43,7 +43,7 @@ _MAX_MESSAGE = 8_000
 _MAX_SESSION_BYTES = 200_000
 _OLD_SECONDS = 7 * 24 * 3600
 _WAIT_SECONDS = 0.3
-_MAX_SETTINGS = 100_000
+_MAX_SETTINGS = 64 * 1024
 _FEW = 400
 """Up to this number, approved texts are looked up, and others are not read."""
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Literal
+from itertools import count, pairwise
+from typing import TYPE_CHECKING, Any, Literal
 
 from mimo.frozen import field, frozen
 from mimo.memory.model import Section, Version
 from mimo.memory.naming import VAULT, properties, without_vault
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file that is read as a memory."""
@@ -30,6 +33,9 @@ DEEPEST = 100
 
 Below its deepest level, markdown-it skips the rest of a text.
 """
+
+MOST_STEPS = 300_000
+"""The most steps of reading Markdown; a megabyte of prose takes about a third of them."""
 
 _OPENING = re.compile(r"(---|\+\+\+)[ \t]*(\r?\n)")
 _CLOSING = {
@@ -53,6 +59,25 @@ class Unreadable(Exception):
         super().__init__(reason)
         self.reason = reason
         self.line = line
+
+
+def limit_steps(parser: MarkdownIt, most: int = MOST_STEPS) -> MarkdownIt:
+    """Returns the parser, which raises `Unreadable` for a text that takes more steps or tokens.
+
+    A line takes a step at each level of lists and quotes around it, so that few bytes can take
+    hours. An `env` that several texts share counts the steps of all of them.
+    """
+
+    def step(state: Any, *_: object) -> bool:
+        steps = state.env.setdefault("steps", count())
+        if next(steps) >= most or len(state.tokens) > most:
+            raise Unreadable("its lists, quotes, tables and marks take too long to read")
+        return False
+
+    enclosing = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("table", "steps", step, {"alt": enclosing})
+    parser.inline.ruler.before("text", "steps", step)
+    return parser
 
 
 @frozen

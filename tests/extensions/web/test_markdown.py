@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.extensions.web.markdown import MOST, TAGS, Node, is_safe, tree
+from mimo.extensions.web.markdown import MOST, TAGS, Node, is_safe, rendered, tree
 
 
 def elements(nodes: list[Node]) -> Iterator[list[Node]]:
@@ -107,9 +107,38 @@ def test_hidden_and_bidirectional_characters_are_removed() -> None:
     assert tree("a\u202eb\u200b\x1b[31mc\U000e0041") == [["p", {}, ["abc"]]]
 
 
+def shown_as_written(text: str) -> list[Node]:
+    reason = "This text is shown as it is written: formatting it would take too long."
+    return [["p", {}, [reason]], ["pre", {}, [text]]]
+
+
 def test_a_huge_text_is_shown_as_it_is() -> None:
     text = "*x* " * MOST
-    assert tree(text) == [["pre", {}, [text]]]
+    assert tree(text) == shown_as_written(text)
+
+
+@pytest.mark.attack("web")
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{first}{text * (MOST // len(text) - 1)}", id=text.strip())
+        for first, text in (
+            *(("", mark) for mark in ("[", "![", "*a_", "*[", "[*", "[a][", "[[a|", "~~a", "<a")),
+            *(("", text) for text in ("<![CDATA[", "a\\\n", "[a](<b", "- a\nb\n")),
+            *((f"{marks}a\n", "b\n") for marks in (">" * 40, ">- " * 20)),
+        )
+    ],
+)
+def test_markup_that_takes_long_to_format_is_shown_as_it_is(text: str) -> None:
+    assert tree(text) == shown_as_written(text)
+
+
+@pytest.mark.attack("web")
+def test_the_texts_of_a_page_take_no_longer_than_a_single_one() -> None:
+    text = "[" * 20_000
+    page = {"content": text, "sections": {str(number): text for number in range(6)}}
+    *_, last = rendered(page)["sections"].values()
+    assert last == shown_as_written(text)
 
 
 @pytest.mark.attack("web")
@@ -118,7 +147,7 @@ def test_tables_that_grow_when_they_are_parsed_are_shown_as_they_are(before: str
     inside = " " * len(before) if before == "1. " else before
     rows = [f"{before}{'a|' * 256}", f"{inside}{'-|' * 256}", *[f"{inside}x"] * 256, ""]
     text = "\n".join(rows) * 60
-    assert tree(text) == [["pre", {}, [text]]]
+    assert tree(text) == shown_as_written(text)
 
 
 def test_a_long_table_is_a_table() -> None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from itertools import chain
 from typing import Any
 
 import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 WAITING_SECONDS = 10.0
@@ -18,6 +21,9 @@ WAITING_SECONDS = 10.0
 _FULL = 0.9
 """The share of the permitted connections from which the longest waiting one is closed."""
 
+
+_MOST_HEAD = 16 * 1024
+"""The most bytes of the first line and the headers of a request."""
 
 MOST = 1_000
 """The most connections of a server."""
@@ -76,13 +82,30 @@ class Connection(H11Protocol):
         self._timer = self.loop.call_later(WAITING_SECONDS, self._check)
 
 
-def config(application: Any, patience: int) -> uvicorn.Config:
+def _limited(application: ASGIApp) -> ASGIApp:
+    """Returns an application that refuses a request with a large head.
+
+    The parser limits only one that comes in parts.
+    """
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        parts = chain((scope["raw_path"], scope["query_string"]), *scope["headers"])
+        if sum(len(part) + 2 for part in parts) <= _MOST_HEAD:
+            await application(scope, receive, send)
+            return
+        text = f"The first line and the headers have at most {_MOST_HEAD:,} bytes\n"
+        await PlainTextResponse(text, 431, {"connection": "close"})(scope, receive, send)
+
+    return answer
+
+
+def config(application: ASGIApp, patience: int) -> uvicorn.Config:
     """Returns the settings of a server; at its end, open connections have `patience` seconds.
 
     It names no event loop: the callers run the server in one of theirs, that of asyncio.
     """
     return uvicorn.Config(
-        application,
+        _limited(application),
         http=Connection,
         ws="none",
         lifespan="off",

@@ -669,6 +669,19 @@ def test_a_body_without_end_is_refused(server: Served) -> None:
     assert answer.status_code == 413
 
 
+@pytest.mark.attack("http")
+@pytest.mark.parametrize("size", [1_000, 17_000, 60_000])
+@pytest.mark.parametrize("place", ["one header", "many headers", "query"])
+def test_a_head_of_more_than_16_kib_is_refused(server: Served, place: str, size: int) -> None:
+    many = {f"x-{number}": "a" * 100 for number in range(size // 110)}
+    more = {"one header": {"x-more": "a" * size}, "many headers": many}.get(place, {})
+    query = f"?{'a' * size}" if place == "query" else ""
+
+    answer = httpx2.get(f"{server.base}/healthz{query}", headers=more)
+
+    assert answer.status_code == (200 if size == 1_000 else 431)
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD"])
 def test_other_methods_are_refused(server: Served, method: str) -> None:
     assert httpx2.request(method, server.url, headers=server.headers()).status_code == 405

@@ -26,6 +26,10 @@ def main() -> int:
     gc.set_threshold(GARBAGE)
     try:
         _load_pathlib()
+        from mimo.data import disk
+
+        # For every program that is started: an editor, a pager, a browser, those that git starts.
+        os.environ["PATH"] = disk.search_path()
         if sys.argv[1:2] == ["hook"] and _is_client():
             from mimo.features.hooks.command import main as hook
 

@@ -289,6 +289,22 @@ def _not_regular(path: Path | str) -> OSError:
     return OSError(errno.EINVAL, "not a regular file", str(path))
 
 
+# Programs.
+
+
+def search_path(environ: Mapping[str, str] = os.environ) -> str:
+    """Returns the absolute folders on the PATH: a clone can bring programs in a relative one."""
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(filter(os.path.isabs, folders))
+
+
+def program(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Returns the path of a program; None if it is not on the PATH."""
+    from shutil import which
+
+    return which(name, path=search_path(environ))
+
+
 # Private places: their modes, and the users whose files count as the user's own.
 
 

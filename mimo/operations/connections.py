@@ -11,8 +11,6 @@ from itertools import chain
 from typing import Any
 
 import uvicorn
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 WAITING_SECONDS = 10.0
@@ -82,24 +80,26 @@ class Connection(H11Protocol):
         self._timer = self.loop.call_later(WAITING_SECONDS, self._check)
 
 
-def _limited(application: ASGIApp) -> ASGIApp:
+def _limited(application: Any) -> Any:
     """Returns an application that refuses a request with a large head.
 
     The parser limits only one that comes in parts.
     """
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
         parts = chain((scope["raw_path"], scope["query_string"]), *scope["headers"])
         if sum(len(part) + 2 for part in parts) <= _MOST_HEAD:
             await application(scope, receive, send)
             return
-        text = f"The first line and the headers have at most {_MOST_HEAD:,} bytes\n"
-        await PlainTextResponse(text, 431, {"connection": "close"})(scope, receive, send)
+        closes = [(b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 431, "headers": closes})
+        text = b"The first line and the headers have at most 16 KiB\n"
+        await send({"type": "http.response.body", "body": text})
 
     return answer
 
 
-def config(application: ASGIApp, patience: int) -> uvicorn.Config:
+def config(application: Any, patience: int) -> uvicorn.Config:
     """Returns the settings of a server; at its end, open connections have `patience` seconds.
 
     It names no event loop: the callers run the server in one of theirs, that of asyncio.

@@ -340,7 +340,8 @@ def _environment(names: frozenset[str], groups: tuple[str, ...]) -> dict[str, st
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name in names or name.startswith(groups)
     }
-    return {**variables, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+    settings = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+    return {**variables, **settings, "PATH": disk.search_path()}
 
 
 def _without_commit(environ: dict[str, str]) -> dict[str, str]:
@@ -376,9 +377,7 @@ def working_tree(root: Path) -> Path | None:
 
 def _program() -> str:
     """Returns the path of git. Raises `Invalid` if it is not installed."""
-    import shutil
-
-    if program := shutil.which("git"):
+    if program := disk.program("git"):
         return program
     raise Invalid("git is not installed", hint=_NO_GIT)
 

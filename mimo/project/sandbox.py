@@ -7,7 +7,6 @@ links, and the files that git ignores.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -16,6 +15,7 @@ from enum import Enum, auto
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from mimo.data import disk
 from mimo.data.failures import failure
 from mimo.errors import (
     Command,
@@ -293,7 +293,7 @@ def _ignored(top: Path | None, paths: Iterable[Path]) -> Set[Path]:
     """
     if top is None:
         return frozenset()
-    if shutil.which("git") is None:
+    if disk.program("git") is None:
         return {path for path in paths if path.name in _GENERATED}
     names = {os.fsencode(path.relative_to(top)): path for path in paths}
     # A name is not an option or a pattern if it begins with a dot.

@@ -2,7 +2,11 @@
 
 import ast
 import os
+import pty
+import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +22,7 @@ from mimo.memory.model import Kind
 from mimo.operations import saving
 from mimo.project import git as runner
 from tests.conftest import git
-from tests.kit import put, repository, script
+from tests.kit import environment, put, repository, run, script
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
 
@@ -229,6 +233,41 @@ MORE_LINES = (
 )
 
 
+@pytest.mark.attack("git")
+@pytest.mark.parametrize("path", [".:PATH", ":PATH", "bin:PATH", "PATH:"])
+def test_no_program_of_a_clone_runs_by_a_relative_folder_on_the_path(
+    call: Call, program: Path, canary: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository(call.mind.project.root)
+    record = saving.store(call, saving.draft(Kind.FACT, "Tea is hot"))
+    (root / "bin").mkdir()
+    for name in ("git", "gpg", "ssh-keygen", "claude", "mind", "sh", "ed-of-clone"):
+        (root / name).symlink_to(program)
+        (root / "bin" / name).symlink_to(program)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("PATH", path.replace("PATH", os.environ["PATH"]))
+    call.mind.environ = dict(os.environ)
+
+    for line in ("status", "doctor", "sync", "log", "ingest .", "install claude --dry-run"):
+        run(call, *line.split(), status=None)
+    ours, theirs = pty.openpty()
+    edited = subprocess.run(
+        [sys.executable, "-P", "-m", "mimo", "edit", record.memory.id],
+        env=environment(EDITOR="ed-of-clone", PATH=os.environ["PATH"]),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+    )
+    os.close(ours)
+    os.close(theirs)
+
+    assert "the editor failed" in edited.stderr
+    assert "ed-of-clone: Editing failed: [Errno 2]" in edited.stderr
+    assert not canary.exists()
+
+
 def _lines() -> list[str]:
     examples = [example for spec in all_commands().all() for example in spec.examples]
     plain = [line.removeprefix("mind ") for line in examples if not set(line) & set("|<>")]
@@ -426,3 +465,12 @@ def test_one_module_alone_starts_git() -> None:
         and os.path.basename(node.value) == "git"  # noqa: PTH119 - a string of a program
     }
     assert named == {"project/git.py"}
+
+
+def test_one_module_alone_searches_the_path() -> None:
+    searching = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"\bshutil\b.*\bwhich\b|get_exec_path", path.read_text("utf-8"))
+    }
+    assert searching == {"data/disk.py"}

@@ -5,9 +5,7 @@ has the new content of one file, and `apply` writes it.
 """
 
 import json
-import os
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +16,7 @@ from typing import Annotated, Any
 
 from mimo.call import Call
 from mimo.call.spec import Omitted, Out
-from mimo.data import files
+from mimo.data import disk, files
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed, join_texts
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
@@ -81,8 +79,8 @@ class Machine:
 
     places: Mapping[str, str]
     project: Path | None
-    path: str | None
-    """The PATH to search for programs."""
+    environ: Mapping[str, str]
+    """The variables, with the PATH to search for programs."""
     executable: str
     """The absolute path of `mind`."""
     home: str | None = None
@@ -90,7 +88,7 @@ class Machine:
 
     def which(self, program: str) -> str | None:
         """Returns the path of a program; None if it is not on the PATH."""
-        return shutil.which(program, path=self.path)
+        return disk.program(program, self.environ)
 
 
 class Target(NamedTuple):
@@ -123,14 +121,13 @@ class Doubt(NamedTuple):
 def machine(call: Call) -> Machine:
     """Returns this machine, according to the environment of `mind`."""
     home = call.mind.environ.get("HOME") or str(Path.home())
-    path = call.mind.environ.get("PATH")
     beside = Path(sys.executable).with_name("mind")
-    named = shutil.which("mind", path=path) or (str(beside) if beside.exists() else "mind")
+    named = disk.program("mind", call.mind.environ) or (str(beside) if beside.exists() else "mind")
     return Machine(
         places=places(home, call.mind.environ, sys.platform),
         project=call.mind.project.root if call.mind.has_project else None,
-        path=path,
-        executable=os.path.abspath(named) if os.sep in named else named,  # noqa: PTH100 - links stay
+        environ=call.mind.environ,
+        executable=named,
         home=str(call.mind.home) if call.mind.environ.get("MIND_HOME") else None,
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 from mimo.call import Call, Caller, Surface
@@ -355,7 +354,7 @@ def _matches(
             f"there is nothing to ingest in `{' '.join(names)}`",
             hint="files that git ignores, hidden files and links are skipped",
         )
-    if not which("git") and git.is_inside(call.mind.project.root):
+    if not disk.program("git") and git.is_inside(call.mind.project.root):
         call.note("ignored", "without git, folders are read with the files that it ignores")
     return matches, refused
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimo.call import Call
+from mimo.data import disk
 from mimo.data.loads import MAX_DEPTH, levels
 from mimo.errors import IndexNotReady, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.features.procedures import calling, steps
@@ -259,15 +260,10 @@ def _log(args: Mapping[str, Any], scope: Scope) -> Outcome:
 
 
 def scrubbed(environ: Mapping[str, str], allowed: Iterable[str]) -> dict[str, str]:
-    """Returns the part of an environment that programs may see: no keys, no tokens.
-
-    Relative folders are dropped from PATH: a clone could put a program of its own there.
-    """
+    """Returns the part of an environment that programs may see: no keys, no tokens."""
     names = {*_INHERITED, *allowed, *(name for name in environ if name.startswith("LC_"))}
     variables = {name: environ[name] for name in names if name in environ}
-    folders = [f for f in variables.get("PATH", "").split(os.pathsep) if Path(f).is_absolute()]
-    variables["PATH"] = os.pathsep.join(folders) or os.defpath
-    return variables
+    return variables | {"PATH": disk.search_path(environ) or os.defpath}
 
 
 def run_program(

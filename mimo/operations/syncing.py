@@ -366,8 +366,14 @@ def ignored(root: Path) -> str | None:
 
     A memory that git ignores as a whole is the user's decision.
     """
+    if not git.is_inside(root):
+        return None
+    try:
+        git.check_rules(root)
+    except Invalid as error:
+        return error.message
     with suppress(Invalid):
-        if not git.is_inside(root) or git.is_ignored(root, f"{STORE}/{files.CONFIG}"):
+        if git.is_ignored(root, f"{STORE}/{files.CONFIG}"):
             return None
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", STORE)
         listed = os.fsdecode(git.run(root, *words).stdout).split("\0")

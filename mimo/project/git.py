@@ -7,6 +7,7 @@ files. Some facts are read from git's files, which is faster than starting git.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -83,6 +84,8 @@ _OF_PERSON_GROUPS = (
 
 _READ_ALWAYS = ("HEAD", "config", "index", "packed-refs", "commondir")
 """Files of a git directory that most commands open."""
+_MOST_RULES = 1_000_000
+"""The largest file of ignore rules; git reads them whole."""
 SECONDS = 60
 """Deadline of a command that reads."""
 _SECONDS_OF_OUTPUT = 5
@@ -273,6 +276,34 @@ def is_ignored(root: Path, path: str) -> bool:
     return output(root, "check-ignore", "--", path) is not None
 
 
+def check_rules(root: Path, folders: Iterable[Path] | None = None) -> None:
+    """Raises `Invalid` for a file of ignore rules that git would read for minutes, or wait for.
+
+    These are the files that apply in a project, and in some folders of its repository: by default
+    in all folders of the memory.
+    """
+    top, within = working_tree(root) or root, (root.resolve(), *(folders or ()))
+    places = {place for folder in within for place in (folder, *folder.parents)}
+    read = [f"{place}" for place in places if place.is_relative_to(top)]
+    below = [] if folders else [f"{root / disk.STORE}"]
+    for name in below:  # It grows meanwhile: a folder can be too deep for a recursion.
+        with suppress(OSError), os.scandir(name) as entries:
+            below += (entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    files = [Path(name, disk.IGNORE_FILE) for name in (*read, *below)]
+    if common := common_directory(root):
+        files.append(common / "info" / "exclude")
+    for file in files:
+        with suppress(OSError):
+            status = file.lstat()
+            is_pipe, size = stat.S_ISFIFO(status.st_mode), status.st_size
+            if is_pipe or (stat.S_ISREG(status.st_mode) and size > _MOST_RULES):
+                is_large = f"is too large: {size:,} bytes, at most {_MOST_RULES:,}"
+                raise Invalid(
+                    f"`{file}` {'is a named pipe' if is_pipe else is_large}",
+                    hint="git can't read it: shorten or remove it",
+                )
+
+
 def is_top(folder: Path) -> bool:
     """Returns whether a folder is the top of a working tree, without running git."""
     marker = folder / ".git"
@@ -286,6 +317,8 @@ def _reading(
     place = next(n for n, word in enumerate(words) if n % 2 == 0 and word != "-c")
     options, name, arguments = words[:place], words[place], words[place + 1 :]
     program, top = _program_and_top(root)
+    if name in ("status", "check-ignore") or "--exclude-standard" in arguments:
+        check_rules(root, [root / disk.STORE] if name == "check-ignore" else None)
     # These read files of the working tree, through git's filters.
     compares_files = name == "status" or (name == "diff" and "--cached" not in arguments)
     settings = [*_READING, *(_filters_off(root) if compares_files else ())]

@@ -299,6 +299,7 @@ def _ignored(top: Path | None, paths: Iterable[Path]) -> Set[Path]:
     # A name is not an option or a pattern if it begins with a dot.
     data = b"".join(b"./%s\0" % name for name in names)
     try:
+        git.check_rules(top, {path.parent for path in paths})
         asked = git.run(top, "check-ignore", "-z", "--stdin", data=data)
     except Invalid as error:
         reason = error.message

@@ -27,6 +27,7 @@ from tests import kit
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES
 
+REPORT = rendering.report
 KIND = "small hostile file stops commands"
 
 Record = Callable[[str, object], None]
@@ -299,6 +300,29 @@ def test_a_named_pipe_in_the_place_of_a_file_does_not_hang(
     for command in ("status", "search limit", "value get session b", "events", "daemon logs"):
         run(*command.split())
     assert faults == []
+
+
+@pytest.mark.attack("special file hangs a command")
+@pytest.mark.parametrize("sort", ["large", "pipe"])
+@pytest.mark.parametrize("folder", ["", ".mind/", ".mind/facts/", "docs/", ".git/info/"])
+def test_git_is_not_asked_to_read_a_large_file_of_rules_or_a_pipe(
+    world: Path, folder: str, sort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "report", REPORT)
+    kit.put(world / "shop" / "docs" / "adr.md", "Use queues.\n")
+    path = world / "shop" / folder / ("exclude" if ".git/" in folder else ".gitignore")
+    path.unlink(missing_ok=True)
+    if sort == "pipe":
+        os.mkfifo(path)
+    else:
+        path.touch()
+        os.truncate(path, 10 << 30)
+    reason = "is a named pipe" if sort == "pipe" else "is too large: 10,737,418,240 bytes"
+
+    lines = ["ingest docs"] if folder == "docs/" else ["sync", "status", "doctor"]
+    answers = [kit.run(None, *line.split(), status=None) for line in lines]
+
+    assert [(ran.out + ran.err).count(f"`{path}` {reason}") for ran in answers] == [1] * len(lines)
 
 
 @pytest.mark.attack("special file hangs a command")

@@ -399,6 +399,12 @@ class Mind:
         return self._project
 
     @property
+    def source(self) -> str:
+        """The line that names the project if it is around another repository; else empty."""
+        project = self._project
+        return projects.source_of(project) if project and project.inner else ""
+
+    @property
     def folder(self) -> Path:
         """The project's `.mind/`."""
         return self.project.root / ".mind"

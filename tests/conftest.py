@@ -358,6 +358,7 @@ class Unguarded:
     """A stand-in for a Mind that can be invoked: the default policy, and a time."""
 
     is_users = False
+    source = ""
 
     def __init__(self) -> None:
         session = Session({}, started=NOW)

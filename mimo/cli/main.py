@@ -143,8 +143,11 @@ def run_command(
         return 0
     finish()
     writes = spec.effect is not Effect.READ and spec.needs_project
-    if writes and project is None and not (options.get("json") or arguments.get("user")):
-        _print_project(mind)
+    if project is None and not (options.get("json") or arguments.get("user")):
+        if writes:
+            _print_project(mind)
+        elif mind.source and not spec.needs.person:
+            complain(f"note: {mind.source}")
     return int(getattr(result, "exit_status", 0))
 
 

@@ -30,6 +30,7 @@ from mimo.guard.audit import Ending, ended_by
 from mimo.guard.guard import span
 from mimo.guard.policy import Request
 from mimo.memory.ids import check_key, check_namespace
+from mimo.project.projects import check_reach
 
 if TYPE_CHECKING:
     from mimo.call import Call
@@ -175,6 +176,8 @@ def _owner(spec: Spec, call: Call, values: Mapping[str, Any]) -> Call:
             _ = call.mind.project
     elif spec.of_user:
         _check_person(spec, owner)
+    if spec.needs_project and spec.effect is not Effect.READ and owner.mind.project.inner:
+        check_reach(owner.mind.project)
     return owner
 
 

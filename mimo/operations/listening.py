@@ -228,7 +228,7 @@ def replied(mind: Mind, request: Mapping[str, Any], answers: Answers) -> Mapping
     if asking.shared(request) != asking.shared(asking.surroundings(mind.environ)):
         return None
     project = projects.find(Path(request["folder"]), mind.home)
-    is_same = project is not None and project.root == mind.project.root
+    is_same = project is not None and not project.inner and project.root == mind.project.root
     if not is_same or mind.config["server.socket"] == "off":
         return None
     if request["ask"] == "status":

@@ -13,7 +13,7 @@ from mimo.data import disk, files
 from mimo.data.loads import DataError, bounded
 from mimo.data.locks import lock
 from mimo.errors import Hint, Invalid, Option
-from mimo.project.projects import registering
+from mimo.project.projects import check_reach, registering
 from mimo.project.trust import Trust
 
 
@@ -30,6 +30,7 @@ def change(call: Call, target: Setting, text: str | None, *, user: bool) -> Call
         )
     path = (call.mind.home if scope is Scope.USER else call.mind.folder) / "config.toml"
     if scope is Scope.PROJECT:
+        check_reach(call.mind.project)
         # Not `mind.trust`, which would keep the present settings.
         Trust(call.mind.home, call.mind.project.root).check_format()
     value = None if text is None else target.parse(text)

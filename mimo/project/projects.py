@@ -22,6 +22,7 @@ from mimo.errors import (
     LaterFormat,
     MindError,
     NoProject,
+    Option,
     StorageFailed,
     Untrusted,
     join_texts,
@@ -119,6 +120,8 @@ class Project(NamedTuple):
     root: Path
     """Absolute, without symbolic links."""
     name: str
+    inner: Path | None = None
+    """The top of another repository, in which the search for the project began."""
 
     @property
     def store(self) -> Path:
@@ -172,17 +175,52 @@ def find(start: Path, home: Path) -> Project | None:
     # `Path.resolve` fails for a link to itself before Python 3.13.
     start, real_home = Path(os.path.realpath(start)), Path(os.path.realpath(home))
     refused: Untrusted | None = None
+    top: Path | None = None
     for folder in (start, *start.parents):
         try:
             if project := _project_at(folder, home, real_home):
-                return project
+                is_other = top and _is_other_repository(top, project.root)
+                return project._replace(inner=top) if is_other else project
         except Untrusted as error:
             if folder == start:
                 raise
             refused = refused or error
+        if top is None and os.path.lexists(f"{folder}/.git"):
+            top = folder
     if refused:
         raise refused
     return None
+
+
+def _is_other_repository(top: Path, root: Path) -> bool:
+    """Returns whether a working tree within a project is of another repository.
+
+    Submodules and worktrees of the project's repository are not.
+    """
+    from mimo.project import git
+
+    folder, common = git.directory(top), git.common_directory(root)
+    if folder is None or common is None:
+        return True
+    return not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(common))
+
+
+def source_of(project: Project) -> str:
+    """Returns the line that names a project beside an answer in another repository within it."""
+    return f"from the project `{project.root}`, which is around this repository"
+
+
+def check_reach(project: Project) -> None:
+    """Raises `NoProject` if a change would be made around the repository, without being asked."""
+    if project.inner:
+        raise NoProject(
+            f"the repository `{project.inner}` has no memory; that of the project around it,"
+            f" `{project.root}`, is changed only if you name it",
+            hint=Hint(
+                *("run ", Command("init", str(project.inner)), " for a memory of its own, or name"),
+                *(" the project with ", Option(project=str(project.root)), " or MIND_PROJECT"),
+            ),
+        )
 
 
 def explicit(root: Path, home: Path) -> Project:

@@ -330,6 +330,8 @@ class App:
             return refused(error, specs)
         if repository and arguments.get("async") and not result.is_error:
             notices.append("what this run writes is not committed; without `async` it is")
+        if call.mind.source and not result.is_error:
+            notices.append(call.mind.source)
         result.content += [TextContent(text=f"notice: {notice}") for notice in notices]
         return result
 

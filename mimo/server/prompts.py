@@ -73,13 +73,15 @@ def resume_work(call: Call) -> str:
     resumed = decisions.latest_checkpoint(call)
     if resumed is None or not call.mind.trust.trusted(resumed.record.place.digest):
         notes = _notes(call)
-        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
+        if notes and notes.notes:
+            return f"{_NOWHERE}\n\n{fenced(notes.text, call.mind.source)}"
+        return _NOWHERE
     id = resumed.record.memory.id
     checkpoints = call.index.ask(lambda sql: Catalog(sql).by_id(id))
     age_text = age(resumed.record.memory.created, call.mind.now())
     lines = [f"Where work stopped, {age_text}, on {resumed.whose.value}:"]
     lines += [line.text for note in checkpoints for line in context.checkpoint(note)]
-    return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
+    return f"{_GO_ON}\n\n{fenced(chr(10).join(lines), call.mind.source)}"
 
 
 @request(

@@ -93,6 +93,8 @@ def read(call: Call, uri: str) -> TextResourceContents:
     if answer.stale:
         stale = for_agents(answer.stale).replace(">", "›")  # noqa: RUF001 - it ends no comment
         label += f"<!-- stale: {stale} -->\n"
+    if call.mind.source:
+        label += f"<!-- {call.mind.source} -->\n"
     return TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,

@@ -1,6 +1,7 @@
 """The one path from a surface to a command."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -11,6 +12,7 @@ from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
 from mimo.memory.model import Kind
 from mimo.operations import saving
 from mimo.operations.invoke import invoke
+from mimo.project.projects import Project
 from tests.conftest import Clock, Unguarded
 
 MCP = Caller(surface=Surface.MCP, name="a client")
@@ -25,7 +27,7 @@ class FakeMind(Unguarded):
     def project(self) -> object:
         if not self.has_project:
             raise NoProject("there is no project here")
-        return object()
+        return Project(root=Path("/"), name="x")
 
 
 def declared(function: Any, **settings: Any) -> Spec:

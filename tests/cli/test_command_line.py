@@ -19,6 +19,7 @@ from mimo.cli.main import main
 from mimo.config import Config
 from mimo.data import disk
 from mimo.errors import Invalid, NoProject, NotFound
+from mimo.project.projects import Project
 from tests.conftest import Unguarded
 
 
@@ -53,7 +54,7 @@ class FakeMind(Unguarded):
     def project(self) -> object:
         if not self.has_project:
             raise NoProject("there is no project here", hint="run `mind init` first")
-        return object()
+        return Project(root=Path("/"), name="x")
 
 
 def seen(name: str, call: Any, **given: Any) -> Seen:

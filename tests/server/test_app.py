@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -19,6 +20,7 @@ from mimo.call.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.call.table import CommandTable
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
+from mimo.project.projects import Project
 from mimo.server.app import MOST_WAITING, App
 from mimo.server.exposure import Listing, Mode
 from mimo.server.stdio import Lines
@@ -32,7 +34,7 @@ class FakeMind(Unguarded):
     """As much of a Mind as the server hands on."""
 
     has_project = True
-    project = None
+    project = Project(root=Path("/"), name="x")
     store = trust = index = None
     author: str | None = None
     is_outdated = False

@@ -14,6 +14,7 @@ from mimo.features.clients.table import ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
 from mimo.operations import settings
+from mimo.project.projects import check_reach
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
 from mimo.surroundings import Question
@@ -85,6 +86,8 @@ def install(
         return Installation(clients=tuple(clients.states(here)))
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
+    if for_scope is Scope.PROJECT:
+        check_reach(call.mind.project)
     groups = None if toolsets is None else _toolsets_of(toolsets)
     rows = tuple(clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run))
     messages = []
@@ -178,6 +181,8 @@ def uninstall(
     here = machine(call)
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
+    if for_scope is Scope.PROJECT:
+        check_reach(call.mind.project)
     rows = tuple(clients.uninstall(call, chosen, for_scope, here, dry_run=dry_run))
     return Installation(client=client, scope=for_scope, dry_run=dry_run, files=rows)
 

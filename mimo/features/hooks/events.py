@@ -317,8 +317,12 @@ def takes_context(event: Event) -> bool:
     return event.moment is Moment.START
 
 
-def fenced(text: str) -> str:
-    """Returns notes for an agent, in a labelled element; cut to `MAX_CHARS`."""
+def fenced(text: str, source: str = "") -> str:
+    """Returns notes for an agent, in a labelled element; cut to `MAX_CHARS`.
+
+    `source` names the project if it is around another repository.
+    """
+    text = f"- {source}\n{text}" if source and text else text
     room = MAX_CHARS - len(_OPEN) - len(_CLOSE) - 2
     cut = text if len(text) <= room else text[:room].rpartition("\n")[0]
     return f"{_OPEN}\n{cut}\n{_CLOSE}" if cut else ""

@@ -136,7 +136,7 @@ def _with_work(scene: Scene, session: Session) -> Session:
 
 def _at_stop(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns the request to record what the session leaves, once in a session that worked."""
-    if not (scene.allowed.capture and scene.event.may_ask and scene.event.session):
+    if scene.source or not (scene.allowed.capture and scene.event.may_ask and scene.event.session):
         return Say(), session
     from mimo.features.hooks import capture
 
@@ -267,7 +267,7 @@ def _sections(
     if selection:
         scene.log(f"{len(marks)} lines of notes")
     if selection:
-        say = say._replace(context=fenced(context.rendered(selection)))
+        say = say._replace(context=fenced(context.rendered(selection), scene.source))
     return say, session.and_shown([*read, *marks])
 
 
@@ -354,7 +354,8 @@ def _with_prompt(
             budget -= len(line.text) + 1
             texts.append(line.text)
             marks.append(line.mark)
-    return Say(context=fenced("\n".join(texts)) if texts else ""), session.and_shown(marks)
+    say = Say(context=fenced("\n".join(texts), scene.source))
+    return say, session.and_shown(marks)
 
 
 def _named_failures(catalog: Catalog, prompt: str) -> list[Note]:
@@ -441,7 +442,7 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     # All of them count as reported, and a question has no other text beside it.
     suffix = "".join(f"; also: {text}" for text in texts[len(critical) :])
     say = Say(
-        context=fenced("\n".join(f"- {text}" for text in texts)),
+        context=fenced("\n".join(f"- {text}" for text in texts), scene.source),
         notice=f"mind: {'; '.join(texts)}",
         stop=f"mind: a known pitfall applies: {'; '.join(critical)}{suffix}" if critical else "",
     )
@@ -527,7 +528,7 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
     from mimo.operations import lookup, saving
 
     words = masked(storable(without_fenced(text)).strip()[:MAX_SUMMARY])
-    if not words or not scene.allowed.summaries:
+    if not words or not scene.allowed.summaries or scene.source:
         return session
     opened = Mind.open(
         scene.root, project=scene.root, environ=scene.environ, clock=lambda: scene.now

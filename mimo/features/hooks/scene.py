@@ -150,10 +150,12 @@ class Scene:
         now: datetime,
         environ: Mapping[str, str],
         is_outside: bool = False,
+        source: str = "",
     ) -> None:
         """Takes the event and the project; reads the settings.
 
-        Outside of any project, `root` is that of the user's memory for all projects.
+        Outside of any project, `root` is that of the user's memory for all projects. `source` names
+        a project that is around another repository, in which nothing is saved unasked.
         """
         self.event = event
         self.home = home
@@ -161,6 +163,7 @@ class Scene:
         self.now = now
         self.environ = environ
         self.is_outside = is_outside
+        self.source = source
         self.allowed = _allowed(home, root)
         # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root, self.allowed.only)
@@ -377,8 +380,15 @@ def of_event(
         project = projects.of_user(home)
     if project is None:
         return None
+    source = projects.source_of(project) if project.inner else ""
     return Scene(
-        event, home=home, root=project.root, now=now, environ=environ, is_outside=is_outside
+        event,
+        home=home,
+        root=project.root,
+        now=now,
+        environ=environ,
+        is_outside=is_outside,
+        source=source,
     )
 
 

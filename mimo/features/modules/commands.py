@@ -13,6 +13,7 @@ from mimo.features.modules import FoundModule, InstalledModule
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.operations.rows import row_of
+from mimo.project.projects import check_reach
 from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import render
 
@@ -62,6 +63,8 @@ def install(
 
     It holds the manifest of `recall_memory`, instructions, a sample call and the script to run it.
     """
+    if target is None and call.mind.has_project:
+        check_reach(call.mind.project)
     return modules.install(_root(call, target), force=force)
 
 

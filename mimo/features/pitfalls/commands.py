@@ -15,6 +15,7 @@ from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.operations import across
 from mimo.operations.rows import File, Private, Trust, label_of, row_of, view
+from mimo.project.projects import check_reach
 from mimo.rendering import (
     Part,
     Screen,
@@ -332,6 +333,8 @@ def add(
         raise Invalid(
             "`private` needs `project`", hint="pitfalls for all projects are never in a repository"
         )
+    if project:
+        check_reach(call.mind.project)
     edge = Edge(
         id="",
         title=title,

@@ -122,7 +122,7 @@ def _check_nesting(call: Call, root: Path, directory: str) -> None:
     if not os.path.lexists(root / STORE):
         with suppress(MindError, OSError):
             around = find(root, call.mind.home)
-    if around is None:
+    if around is None or around.inner:
         return
     question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)
     if call.ask is None or call.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:

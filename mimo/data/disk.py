@@ -294,8 +294,8 @@ def _not_regular(path: Path | str) -> OSError:
 
 def search_path(environ: Mapping[str, str] = os.environ) -> str:
     """Returns the absolute folders on the PATH: a clone can bring programs in a relative one."""
-    folders = environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(filter(os.path.isabs, folders))
+    path = environ.get("PATH", os.environ.get("PATH", os.defpath))
+    return os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep)))
 
 
 def program(name: str, environ: Mapping[str, str] = os.environ) -> str | None:

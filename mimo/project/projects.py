@@ -214,8 +214,8 @@ def check_reach(project: Project) -> None:
     """Raises `NoProject` if a change would be made around the repository, without being asked."""
     if project.inner:
         raise NoProject(
-            f"the repository `{project.inner}` has no memory; that of the project around it,"
-            f" `{project.root}`, is changed only if you name it",
+            f"`{project.inner}` is a repository without a memory, and the project around it,"
+            f" `{project.root}`, is changed only if it is named",
             hint=Hint(
                 *("run ", Command("init", str(project.inner)), " for a memory of its own, or name"),
                 *(" the project with ", Option(project=str(project.root)), " or MIND_PROJECT"),

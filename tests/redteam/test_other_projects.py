@@ -21,7 +21,7 @@ from mimo.project.init import init
 from mimo.project.memories import MemoryStore
 from mimo.project.walk import Walk
 from tests.conftest import NOW
-from tests.kit import over_pipe, run
+from tests.kit import over_pipe, repository, run, served
 
 TOOLS = all_commands().tools()
 AGENT = Caller(surface=Surface.MCP, name="claude-code")
@@ -110,6 +110,35 @@ def test_a_broken_project_is_skipped_and_named(
     assert "diary was skipped: it can't be read" in answer["notice"]
     assert "4711" not in json.dumps(answer)
     assert call_tool(call, "mind_status")["global_stats"]["total_memories"] == 1
+
+
+@pytest.mark.attack("memory written across the top of a repository")
+def test_a_server_in_a_repository_within_a_project_names_it_and_writes_nothing(
+    call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = call.mind.project.root
+    call_tool(call, "mind_add", PERSON, content="The launch is on Monday")
+    monkeypatch.chdir(repository(root / "library"))
+
+    async def talk(client: Client) -> Any:
+        matches = await client.call_tool("mind_search", {"query": "launch"})
+        added = await client.call_tool("mind_add", {"content": "The launch is off"})
+        return matches, added, await client.read_resource("mind://context")
+
+    matches, added, context = over_pipe(root / "library", talk)
+    with served(home, root):  # It does not answer for the folders of another repository.
+        listed = run(None, "list")
+
+    source = f"from the project `{root}`, which is around this repository"
+    assert matches.structured_content["total"] == 1
+    assert matches.content[-1].text == f"notice: {source}"
+    assert context.contents[0].text.startswith(f"<!-- {source} -->\n")
+    assert f"note: {source}" in listed.err
+    assert added.is_error
+    assert f"`{root}/library` is a repository without a memory" in added.content[0].text
+    assert [path.name for path in (root / ".mind" / "facts").iterdir()] == [
+        "fact_the_launch_is_on_monday_20261120_pxhaaa.md"
+    ]
 
 
 @pytest.mark.attack(PRIVATE)

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mimo.memory.codec.document import is_formatted_soon
 from mimo.rendering import BELOW, Part, Screen, Styled, page, text_of, write
 from mimo.text.clean import HIDDEN, clean, compiled
 
@@ -100,8 +101,11 @@ class TerminalScreen(Screen):
         self._console.print(Text(clean(body)), soft_wrap=True)
 
     def markdown(self, body: str) -> None:
-        """Writes Markdown, formatted."""
-        self._console.print(Markdown(clean(body), hyperlinks=False))
+        """Writes Markdown, formatted unless that takes long."""
+        if is_formatted_soon(clean(body)):
+            self._console.print(Markdown(clean(body), hyperlinks=False))
+        else:
+            self.verbatim(body)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
         """Writes rows as a table that fits the width."""

@@ -420,3 +420,13 @@ def test_words_are_highlighted_as_whole_words(capsys: pytest.CaptureFixture[str]
     assert out.count("\x1b[1;33m") == 2
     assert "\x1b[1;33mreset\x1b[0m" in out
     assert "\x1b[1;33m인증\x1b[0m전략" in out
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize("text", ["[" * 90_000, ">" * 19 + "a\n" + "b\n" * 20_000])
+def test_markdown_that_takes_long_to_format_is_printed_as_it_is(text: str) -> None:
+    screen = TerminalScreen(colour=False, width=100, height=24)
+
+    screen.markdown(text)
+
+    assert screen.written.strip() == text.strip()

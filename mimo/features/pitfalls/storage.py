@@ -131,7 +131,9 @@ def _write(home: Path, memory: Memory, data: bytes) -> Record:
 
 
 def _read(file: Path, path: str) -> Record | Problem:
-    data, status = disk.look(file)
+    from mimo.memory.codec.document import MAX_FILE_BYTES
+
+    data, status = disk.look(file, limit=MAX_FILE_BYTES)
     return _parsed(data, path, disk.moment(status.st_mtime))
 
 

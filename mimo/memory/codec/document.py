@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -78,6 +79,17 @@ def limit_steps(parser: MarkdownIt, most: int = MOST_STEPS) -> MarkdownIt:
     parser.block.ruler.before("table", "steps", step, {"alt": enclosing})
     parser.inline.ruler.before("text", "steps", step)
     return parser
+
+
+def is_formatted_soon(text: str) -> bool:
+    """Returns whether a library that parses Markdown itself takes less than a second for a text."""
+    from markdown_it import MarkdownIt
+
+    parser = limit_steps(MarkdownIt().enable(["strikethrough", "table"]), 60_000)
+    with suppress(Unreadable):
+        parser.parse(text)
+        return True
+    return False
 
 
 @frozen

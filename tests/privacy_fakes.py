@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 ALNUM = string.ascii_letters + string.digits
 WORD = ALNUM + "_-"
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + string.digits
 
@@ -116,6 +117,7 @@ TOKENS: dict[str, list[Make]] = {
     "perplexity_key": [_after("pp·lx-", ALNUM, 48)],
     "replicate_token": [_after("r·8_", ALNUM, 37)],
     "huggingface_token": [_after("h·f_", string.ascii_letters, 34)],
+    "wallet_key": [_after("xp·rv9s21ZrQH143K", BASE58, 95)],
     "npm_token": [_after("np·m_", ALNUM, 36)],
     "pypi_token": [_after("py·pi-AgE", WORD, 150)],
     "rubygems_token": [_after("ruby·gems_", HEX, 48)],
@@ -223,17 +225,27 @@ IN_PLACE: dict[str, list[Callable[[Draw], tuple[str, str]]]] = {
     "password": [
         lambda draw: within("password: §", draw.password()),
         lambda draw: within('DB_PASSWORD="§"', draw.password()),
-        lambda draw: within("the admin password is §", draw.password()),
         lambda draw: within("curl -u deploy" + ":§ https://api.corp/", draw.some(ALNUM, 14)),
         lambda draw: within("client_secret = '§'", draw.some(WORD, 32)),
-        lambda draw: within("the pass" + "word for staging is §", draw.password()),
-        lambda draw: within("스테이징 비밀" + "번호는 §입니다", draw.password()),
         lambda draw: within("machine api.corp login ci pass" + "word §", draw.some(ALNUM, 12)),
     ],
     "credential": [
         lambda draw: within('"api_key": "§"', draw.some(ALNUM, 32)),
         lambda draw: within("export SERVICE_TOKEN=§", draw.some(HEX, 40)),
         lambda draw: within("accessKey: §", b64encode(draw.bytes(30)).decode()),
+    ],
+    "secret_in_prose": [
+        lambda draw: within("the admin password is §", draw.password()),
+        lambda draw: within("the pass" + "word for staging is §", draw.password()),
+        lambda draw: within("스테이징 비밀" + "번호는 §입니다", draw.password()),
+    ],
+    "okta_token": [lambda draw: within("Authorization: SSWS §", "00" + draw.some(WORD, 40))],
+    "password_hash": [
+        lambda draw: within("bob:$2b$12$§", draw.some(ALNUM, 53)),
+        lambda draw: within("root:$6$§:19000", f"{draw.some(ALNUM, 16)}${draw.some(ALNUM, 86)}"),
+        lambda draw: within(
+            "pbkdf2_sha256$600000$§=", f"{draw.some(ALNUM, 22)}${draw.some(ALNUM, 43)}"
+        ),
     ],
 }
 """Makers of what is a secret because of where it stands; `§` is its place."""

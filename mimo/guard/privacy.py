@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from mimo.data.disk import STORE
-from mimo.errors import MindError, PiiDetected, SecretDetected
+from mimo.errors import Command, Hint, MindError, PiiDetected, SecretDetected
 from mimo.frozen import NamedTuple
 from mimo.guard import PiiAction
 from mimo.memory.ids import SUFFIX, stem_of
-from mimo.privacy.model import APART, Finding, findings, texts_of
+from mimo.privacy.model import APART, SECRET_IN_PROSE, Finding, findings, texts_of
 from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
 
@@ -56,21 +56,38 @@ class Found(NamedTuple):
 
 def check_secrets(
     fields: Mapping[str, Any], *, by_person: bool, previous: str = "", file: str | None = None
-) -> None:
+) -> Found | None:
     """Raises `SecretDetected` if a text in one of the fields contains a secret.
 
+    Returns the first secret that may be stored, with a warning: one in prose, or a part of a token.
     Secrets in `previous`, the stored text, may stay: another part of it may be changed. The mark
     that allows a line counts only if a person set it.
     """
-    secrets = [
-        Found(path, secret.kind, secret.line)
-        for field, value in fields.items()
-        for path, text in _texts(field, value)
-        for secret in secrets_in(text, allowing=by_person)
-        if not previous or text[secret.start : secret.end] not in previous
-    ]
+    secrets: list[Found] = []
+    warnings: list[Found] = []
+    for field, value in fields.items():
+        for path, text in _texts(field, value):
+            hits = secrets_in(text, cut=True, allowing=by_person)
+            complete = secrets_in(text, allowing=by_person) if hits else ()
+            places = [hit.start for hit in complete if hit.kind != SECRET_IN_PROSE]
+            for hit in hits:
+                if not previous or text[hit.start : hit.end] not in previous:
+                    is_refused = any(hit.start <= place < hit.end for place in places)
+                    finding = Found(path, hit.kind, hit.line)
+                    (secrets if is_refused else warnings).append(finding)
     if secrets:
         raise _detected(secrets, file)
+    return warnings[0]._replace(field=file or warnings[0].field) if warnings else None
+
+
+def warning(secret: Found) -> Hint:
+    """Returns a notice about a secret that is stored, with the way to keep it out of git."""
+    return Hint(
+        f"`{secret.field}` seems to hold a secret on line {secret.line}: {secret.kind}; answers "
+        "mask it, and a memory of ",
+        Command("add", private=True),
+        " stays out of git",
+    )
 
 
 def _detected(secrets: Sequence[Found], file: str | None) -> SecretDetected:
@@ -88,10 +105,10 @@ def _detected(secrets: Sequence[Found], file: str | None) -> SecretDetected:
     )
 
 
-def check_file(path: str, data: bytes, *, by_person: bool) -> None:
+def check_file(path: str, data: bytes, *, by_person: bool) -> Found | None:
     """Raises `SecretDetected` if a file or its name contains a secret, as `mind scan` reports it.
 
-    The mark that allows a line counts only for a person.
+    Returns the first secret in prose. The mark that allows a line counts only for a person.
     """
     if kinds := [hit.kind for hit in secrets_in(path)]:
         raise SecretDetected(
@@ -100,8 +117,10 @@ def check_file(path: str, data: bytes, *, by_person: bool) -> None:
             details={"file": path, "kind": kinds[0]},
         )
     hits = secrets_in_file(path, text_of(data), allowing=by_person)
-    if hits:
-        raise _detected([Found(path, hit.kind, hit.line) for hit in hits], path)
+    places = [Found(path, hit.kind, hit.line) for hit in hits]
+    if secrets := [place for place in places if place.kind != SECRET_IN_PROSE]:
+        raise _detected(secrets, path)
+    return places[0] if places else None
 
 
 def text_of(data: bytes) -> str:

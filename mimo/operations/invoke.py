@@ -308,7 +308,9 @@ def _admitted(spec: Spec, call: Call, values: dict[str, Any]) -> dict[str, Any]:
             hint="omit `--allow-secret`, and refer to the place where the secret is kept",
         )
     if not call.caller.allows_secrets:
-        privacy.check_secrets(fields, by_person=call.agent is None)
+        secret = privacy.check_secrets(fields, by_person=call.agent is None)
+        if secret and not values.get("private"):
+            call.note("secret", privacy.warning(secret))
     if not spec.is_of_values:
         return values
     return privacy.admitted(

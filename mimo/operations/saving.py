@@ -250,7 +250,9 @@ def _create(
 ) -> Record:
     """Writes the file under a new id; retries if another process has taken the id."""
     words = memory.topic or memory.title or memory.content
-    if call.caller.allows_secrets:  # In the text, but not in the name of its file.
+    if (
+        call.caller.allows_secrets or "secret" in call.notices
+    ):  # In the text, but not in the name of its file.
         words = without(words, secrets_in(words))
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
@@ -593,4 +595,7 @@ def check_secrets(
     one.
     """
     if not call.caller.allows_secrets:
-        privacy.check_secrets(fields, by_person=call.agent is None, previous=previous, file=file)
+        by_person = call.agent is None
+        secret = privacy.check_secrets(fields, by_person=by_person, previous=previous, file=file)
+        if secret:
+            call.note("secret", privacy.warning(secret))

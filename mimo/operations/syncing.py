@@ -115,10 +115,8 @@ def sync(
     changed = commits.pending(root)
     unfit = {entry.path: None for entry in changed if not _is_fit(root, entry)}
     pending = tuple(entry for entry in changed if entry.path not in unfit)
-    for entry in pending:
-        path = files.safe_path(root, entry.path)
-        if entry.change != "removed" and path.is_file() and not call.caller.allows_secrets:
-            privacy.check_file(entry.path, disk.read(path), by_person=call.agent is None)
+    if not call.caller.allows_secrets:
+        _check_secrets(call, root, pending)
     message = (message or message_of(call, pending)) if pending else None
     if message and (automatic or call.agent is not None):
         message = changes.unreviewed(message)
@@ -149,6 +147,16 @@ def sync(
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
     return replace(done, pushed=push, branch=git.branch(root))
+
+
+def _check_secrets(call: Call, root: Path, pending: Sequence[Change]) -> None:
+    """Raises `SecretDetected` if a file to be committed holds a secret; warns of one in prose."""
+    for entry in pending:
+        path = files.safe_path(root, entry.path)
+        if entry.change != "removed" and path.is_file():
+            secret = privacy.check_file(entry.path, disk.read(path), by_person=call.agent is None)
+            if secret:
+                call.note("secret", privacy.warning(secret))
 
 
 def _is_fit(root: Path, entry: Change) -> bool:

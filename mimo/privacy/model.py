@@ -70,13 +70,20 @@ class Finding(NamedTuple):
     """1-based."""
 
 
+SECRET_IN_PROSE = "secret_in_prose"  # noqa: S105 - a kind
+"""The kind of a password or token in a sentence: it may be stored, with a warning."""
+
+
 def findings(text: str, spans: Iterable[Span]) -> tuple[Finding, ...]:
-    """Returns the spans as findings, in order; overlapping ones become one of the first's kind."""
+    """Returns the spans as findings, in order; overlapping ones become one of the first's kind,
+    unless that is `secret_in_prose`.
+    """
     result: list[Finding] = []
     line, position = 1, 0
     for kind, start, end in sorted(spans, key=lambda span: (span[1], -span[2])):
-        if result and start < result[-1].end:
-            result[-1] = result[-1]._replace(end=max(end, result[-1].end))
+        if result and start < (previous := result[-1]).end:
+            label = kind if previous.kind == SECRET_IN_PROSE else previous.kind
+            result[-1] = previous._replace(kind=label, end=max(end, previous.end))
             continue
         line += text.count("\n", position, start)
         position = start

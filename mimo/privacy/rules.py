@@ -48,6 +48,8 @@ class Form(NamedTuple):
     kind: str
     words: tuple[str, ...]
     pattern: str
+    program: str | None = None
+    """For an argument that is a password, what is before it: its value is that of a name."""
 
 
 TOKENS: tuple[Token, ...] = (
@@ -59,12 +61,7 @@ TOKENS: tuple[Token, ...] = (
     ),
     Token("github_token", "github_pat_", "A-Za-z0-9_", 60, 255),
     Token(
-        "gitlab_token",
-        "gl(?:pat|dt|rt|ptt|ft|imt|soat|cbt|agent)-",
-        "A-Za-z0-9_.=-",
-        20,
-        300,
-        words=tuple(f"gl{s}-" for s in "pat dt rt ptt ft imt soat cbt agent".split()),
+        "gitlab_token", "gl(?:pat|[dr]t|ptt|ft|imt|soat|cbt|agent)-", f".={_WORD}", 20, 300, ("gl",)
     ),
     Token(
         "slack_token", "xox[a-es-z.opr](?:-|\\.xox[bp]-)", "A-Za-z0-9%/+-", 20, 400, words=("xox",)
@@ -76,9 +73,7 @@ TOKENS: tuple[Token, ...] = (
     Token("google_oauth", "GOCSPX-", _WORD, 28),
     Token("google_oauth", r"ya29\.", _WORD, 30, 400),
     Token("google_oauth", "1//0", _WORD, 40, 200, apart=True),
-    Token("openai_key", "sk-proj-", _WORD, 40, 300),
-    Token("openai_key", "sk-svcacct-", _WORD, 40, 300),
-    Token("openai_key", "sk-admin-", _WORD, 40, 300),
+    Token("openai_key", "sk-(?:proj|svcacct|admin)-", _WORD, 40, 300, words=("sk-",)),
     Token("anthropic_key", "sk-ant-", _WORD, 32, 300),
     Token("openrouter_key", "sk-or-v1-", _HEX_DIGITS, 64),
     Token("openai_key", "sk-", _ALNUM, 32, 64, apart=True),
@@ -90,8 +85,7 @@ TOKENS: tuple[Token, ...] = (
     Token("npm_token", "npm_", _ALNUM, 36),
     Token("pypi_token", "pypi-AgE", _WORD, 50, 400),
     Token("rubygems_token", "rubygems_", _HEX_DIGITS, 48),
-    Token("docker_token", "dckr_pat_", _WORD, 27, 40),
-    Token("docker_token", "dckr_oat_", _WORD, 27, 40),
+    Token("docker_token", "dckr_[po]at_", _WORD, 27, 40, words=("dckr_",)),
     Token("sendgrid_key", r"SG\.", "A-Za-z0-9_.-", 66, 70, apart=True),
     Token("twilio_key", "SK", _HEX_DIGITS, 32, apart=True),
     Token("mailgun_key", "key-", _HEX_DIGITS, 32, apart=True),
@@ -123,8 +117,35 @@ TOKENS: tuple[Token, ...] = (
     Token("age_key", "AGE-SECRET-KEY-1", "AC-HJ-NP-Z02-9", 58),
     Token("discord_token", r"mfa\.", _WORD, 80, 100, apart=True),
     Token("fly_token", "fm2_", "A-Za-z0-9+/=", 80, 1500),
+    Token("wallet_key", "[t-z]prv", "1-9A-HJ-NP-Za-km-z", 107, words=("prv",)),
 )
 
+_QUOTES = "„“”«»‘’"  # noqa: RUF001
+LITERAL = (
+    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{8,256})(?P=quote)"
+    rf"|(?P<bare>(?!\w{{1,60}}(?:\.\w{{1,60}}){{1,6}}\()[^\s\"'`,;<>(){{}}\[\]|&…{_QUOTES}\x00\u3000-\u9fff가-힣]{{8,256}}))"
+)
+"""A value: in quotes, or bare and not the name of a function."""
+_LINE_END = r"(?:\r?\n|\\n)[ \t>#*]{0,40}"
+_LINES = rf"(?:[A-Za-z0-9+/]{{16,80}}={{0,2}}{_LINE_END}){{1,120}}+"
+_KEY = (
+    r"[A-Za-z0-9+/]{16,8000}+"
+    rf"(?:{_LINE_END}[A-Za-z0-9+/]{{16,80}}+){{0,120}}+(?:{_LINE_END}[A-Za-z0-9+/]{{1,80}}={{1,2}})?={{0,2}}"
+)
+"""A private key in base64, after the bytes that identify it."""
+
+_PROGRAMS = (
+    r"\b(?:(?:mysql|maria|mongo|ldap)\w{0,16}|sshpass|redis-cli|sqlcmd|7za?|(?:un)?zip"
+    r"|(?:docker|podman|az|oc|registry)[ \t]login)(?:[ \t][^\n|;]{0,200})?\Z"
+)
+_OPTION = (
+    r"(?:--(?<![\w-]--)(?:[a-z]{1,20}-){0,3}pass(?:word|wd)?|requirepass"
+    r"|wpa_passphrase[ \t](?:([\"']).{1,40}?\1|\S{1,40}))[ \t]{1,4}" + LITERAL
+)
+_REVERSED = (
+    rf"(?:value|Value)[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}{LITERAL}[\s,]{{1,40}}[\"']?"
+    r"(?i:name|key)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?[\w.-]{0,40}(?i:passw|pwd|secret)"
+)
 FORMS: tuple[Form, ...] = (
     Form(
         "jwt",
@@ -139,8 +160,8 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         "webhook_url",
-        ("/api/webhooks/",),
-        r"discord(?:app)?\.com/api/webhooks/(\d{16,20}/[A-Za-z0-9_-]{50,80})",
+        ("/webhooks/",),
+        r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/(\d{16,20}/[A-Za-z0-9_-]{50,80})",
     ),
     Form(
         "webhook_url",
@@ -165,7 +186,9 @@ FORMS: tuple[Form, ...] = (
         r"\.(?<=[A-Za-z0-9_-]{24}\.)([A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})"
         r"(?!\.?[A-Za-z0-9_-])",
     ),
-    Form("mailchimp_key", ("-us",), r"(?<![A-Za-z0-9])([a-f0-9]{32}-us\d{1,2})(?![A-Za-z0-9])"),
+    Form(
+        "mailchimp_key", ("-us",), r"[a-f0-9](?<![A-Za-z0-9].)[a-f0-9]{31}-us\d{1,2}(?![A-Za-z0-9])"
+    ),
     Form(
         "terraform_token",
         (".atlasv1.",),
@@ -205,6 +228,35 @@ FORMS: tuple[Form, ...] = (
         r"(?i:server|data source|host|addr)=[^\n;]{1,200};[^\n]{0,300}?"
         r"(?i:password|pwd)=([^;\s\"'<>]{4,128})",
     ),
+    Form("okta_token", ("SSWS ",), r"SSWS[ \t]{1,4}(00[A-Za-z0-9_-]{38,42})"),
+    Form(
+        "password_hash",
+        ("$",),
+        r"\$(?:2[abxy]?\$\d\d\$([\w./]{53})"
+        r"|(?:[1567]|apr1|g?y\$[\w./]{1,8})\$((?:rounds=\d{1,9}\$)?[\w./]{1,32}\$[\w./]{22,86})"
+        r"|(?:argon2i?d?|s?crypt|pbkdf2[\w-]{0,12})(?:\$[\w=,]{2,60}){1,2}\$([\w./+=$-]{22,300})"
+        r"|(?<=sha\d{3}\$)\d{3,8}\$([\w./+=]{1,64}\$[\w./+=]{22,128})"
+        r"|\w{8,32}\$([a-f0-9]{40,128})|\d{4,7}:[\w+/=]{16,60}\$([\w+/=:]{56,160}))",
+    ),
+    Form("password_hash", ("SHA}",), r"\{S?SHA\d{0,3}\}([A-Za-z0-9+/]{28,120}={0,2})"),
+    Form(
+        "private_key",
+        ("MI", "CAQ"),
+        r"M(?<![A-Za-z0-9+/]M)(?:II[A-Za-z0-9+/]{2}(?:[AQgw]IBA(?:AJB|AKB|AKC|DANBgkqhkiG)"
+        r"|[DTjz]B.BgkqhkiG9w0BBQ0)|HcCAQEEI|I(?:GkAgEBBD|HcAgEBBE|G[H2]AgEAMB|HuAgEAMB)"
+        rf"|[CE][4c]CAQAwBQYDK2V){_KEY}",
+    ),
+    Form("private_key", ("b3BlbnNzaC1rZXktdjE",), rf"b3BlbnNzaC1rZXktdjE{_KEY}"),
+    Form(
+        "private_key",
+        ("PRIVATE KEY-----", "Private-Lines:"),
+        rf"(?<![A-Za-z0-9+/=])(?:{_LINES}(?:[A-Za-z0-9+/]{{1,80}}={{0,2}}{_LINE_END})?"
+        rf"(?=-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY)|(?<=Private-Lines: \d\d\n){_LINES}"
+        rf"|(?<=Private-Lines: \d\n){_LINES})",
+    ),
+    Form("password", ("pass",), _OPTION, program=""),
+    Form("password", ("value", "Value"), _REVERSED, program=""),
+    Form("password", (" -",), rf" -[paPw][ \t]{{0,2}}{LITERAL}", program=_PROGRAMS),
 )
 
 BASIC = ("authorization_header", "docker_auth")
@@ -215,33 +267,83 @@ MIXED = ("telegram_token", "discord_token")
 
 # Names in texts, as in `password = …`.
 
-CHOSEN = ("passw", "passphrase", "pwd", "secret", "비밀번호", "비번", "암호", "패스워드")
-"""Parts of names whose values people choose."""
-DRAWN = (
-    "token",
-    "api_key",
-    "api-key",
-    "api key",
-    "apikey",
-    "access_key",
-    "access-key",
-    "access key",
-    "accesskey",
-    "account_key",
-    "auth_key",
-    "encryption_key",
-    "signing_key",
-    "private_key",
-    "credential",
-    "토큰",
-    "api 키",
-    "api키",
-    "인증 키",
-    "인증키",
-    "시크릿",
-)
-"""Parts of names whose values are generated."""
 
+class Name(NamedTuple):
+    """A part of names of secrets."""
+
+    words: tuple[str, ...]
+    chosen: bool
+    """True if people choose the values, False if they are generated."""
+    start: str = ""
+    """A pattern of the beginning of the name, up to the end of the word."""
+    is_end: bool = False
+    """True if the name ends with the word, and if prose gives it other meanings."""
+
+
+_KEYS = r"(?:(?:api|access)[_ -]?|(?:account|auth|encryption|signing|private)[_-])key\Z"
+_END_OF_NAME = (
+    r"(?:(?<![A-Za-z0-9])(?<![A-Za-z0-9] )(?:pass|Pass|PASS)"
+    r"|(?<=[a-z0-9])Pass|(?<=[A-Z0-9])(?<!BY)(?<!COM)PASS|(?i:(?<![a-z])pw|identified))\Z"
+)
+NAMES: tuple[Name, ...] = (
+    Name(("passw", "passphrase", "pwd", "psk", "kennwort", "contrase"), True),
+    Name(("secret",), True, r"(?<!-> )secret\Z"),  # Not a type that a function returns.
+    Name(("clave", "mot de passe"), True, r"(?<![a-z])(?:clave|mot de passe)\Z"),
+    Name(("pass", "pw", "identified"), True, _END_OF_NAME, is_end=True),
+    Name(("token", "credential"), False),
+    Name(("key",), False, _KEYS),
+)
+FOREIGN_NAMES: tuple[Name, ...] = (
+    Name(("비밀번호", "비번", "암호", "패스워드", "密码", "密碼", "口令"), True),
+    Name(("パスワード", "暗証番号", "пapoль"), True),
+    Name(("토큰", "api 키", "api키", "인증 키", "인증키", "시크릿", "schlüssel"), False),
+    Name(("密钥", "密鑰", "令牌", "apiキー", "トークン", "тoкeн", "clé"), False),
+)
+"""Names in texts with other letters; Cyrillic ones as they are folded."""
+
+# Between a name and its value.
+
+_SIGN = r"[ \t]{0,4}(?:=>|:=|:-|[?|+]{0,2}={1,3}|:)[ \t]{0,4}"
+_NEXT_LINE = (
+    r"[ \t\\]{0,4}(?:#[^\n]{0,80})?(?:\r?\n[ \t>#*]{0,40}){1,2}(?:-[ \t])?"
+    r"(?=\S{8,260}[ \t]{0,4}(?:[\r\n\x00]|\Z))"
+)
+SEPARATORS = (
+    # A type before the sign; anchors and tags of YAML, prefixes, calls and markup after it.
+    rf"(?:\[\d{{0,4}}\])?(?::?[ \t]{{1,2}}[\w.\[\]|]{{2,30}}(?=[ \t]{{0,2}}=))?{_SIGN}"
+    r"(?:[&!]\S{0,40}[ \t]{1,4}){0,2}"
+    r"(?:(?:new )?[\w.]{1,30}\((?=[\"'])|[bruN@](?=[\"']))?(?:\"{3}|'{3})?"
+    r"[ \t]?\*{0,2}[ \t]?(?:</?(?:b|i|em|strong|code|kbd|tt|td)>[ \t]{0,2}){0,2}"
+    # The next line, also after the sign of a block or three quotes; an explicit key of YAML.
+    rf"|{_SIGN}(?:[|>][+-]?\d?|\"{{3}}|'{{3}})?{_NEXT_LINE}"
+    r"|[ \t]{0,4}\r?\n[ \t]{0,40}:[ \t]{1,4}"
+    # The next argument; a call, SQL, a macro; the next cell of a table.
+    r"|(?<=[\"'`])[ \t]{0,4},\s{0,4}(?=[\"'])"
+    r"|(?:[ \t]{0,2}\([ \t]?|[ \t]{1,4}(?:(?i:by|as|to)[ \t]{1,4})?)(?=[\"'])"
+    r"|[ \t]{0,20}\|[ \t]{0,20}\*{0,2}"
+    # An element of XML, or the element after that of the name.
+    r"|(?:[ \t][^<>\n]{0,60}[\"'])?>\s{0,40}(?:<!\[CDATA\[|<value>)?"
+    r"|</[\w:.-]{1,40}>\s{0,40}<[\w:.-]{1,40}>"
+    # The value of an entry, an attribute, or a variable.
+    r"|(?![\"'`]{0,2}[ \t]{0,4}[:=])(?=[\"',\r\n]|[ \t][{,])(?:(?!\b(?i:name|key)\b)"
+    r"[^<>\[\]}\x00]){0,160}?\b(?i:value|default)[\"']?[ \t]{0,20}[:=][ \t]{0,4}"
+)
+FOR_SIGN = (
+    r"(?:[ \t](?i:for|of|to|on|in|at|für|von|zum|zur|der|des|beim|im|pour|de|du|sur|para|del|en"
+    r"|для|oт|к|нa)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?[ \t]?[:=][ \t]{1,4}[ \t]?\*{0,2}"
+)
+PROSE = (
+    r"(?:[ \t][^\s:=,;.()\[\]]{1,40}){0,6}?[ \t](?:is|was|becomes|(?:set |changed )?to|ist|war"
+    r"|lautet|wurde|est|es|era|é|è|этo|был|-|->|→)(?:[ \t](?:now|still|currently|(?:re)?set to"
+    r"|changed to|jetzt|nun|maintenant|ahora|тeпepь))?[ \t]{0,2}[ \t:]|[ \t]{1,2}(?=\S)"
+    r"|(?:[ \t]?\([^()\n]{1,40}\))?(?:[은는이가을를][ \t]{1,4}|(?<=[가-힣])[ \t]{1,4}"
+    r"|[ \t]?(?:是|为|為|は|が|を|改为|改為|改成|设为|設為)[ \t:]{0,3})"
+)
+OPENING = rf"[ \t]?[{_QUOTES}「『*_]{{0,2}}[ \t]?"
+"""Signs of a sentence before a value."""
+
+SAMPLE = "A1b2-C3d4!e5F6_g7H8+i9"
+"""A value that is secret after each name of a secret."""
 ABOUT_ONE = (
     r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
 )
@@ -249,12 +351,17 @@ ABOUT_ONE = (
 
 # Values of such names.
 
-_PLACEHOLDER = (
-    r"[<>{}]|^[$(=|-]|^[@*#&~]{2}|^%\w{1,40}%$|\.\.\.|…|x{4}|X{4}|\*{3}|_{3}|0{6}|1234567|abcdef[^0-9]|abcdefgh|"
-    r"(?i:example|sample|change_?me|your|placeholder|redacted|insert|dummy|replace|secrets?\.|"
-    r"\benv\b|environ|getenv|foobar|lorem|ENC\[|op://|vault:|fake)"
+_FILLER = (
+    r"(?i:example|x{5}|redacted|placeholder|your[_-]|1234567890|abcdefghij)"
+    r"|wJalrXUtnFEMI|je7MtGbClwBF|Eby8vdM02xNOcqFl|(.{2,6})\1{4}"
 )
-_FILLER = r"(?i:example|x{5}|redacted|placeholder|your[_-]|1234567890|abcdefghij)"
+"""Words and rows of examples, the beginnings of documented keys, and repeated patterns."""
+_VARIABLE = (
+    r"[<>{}]|^[$(]|^[@*#&~]{2}|^%\w{1,40}%$|\.\.\.|…|x{4}|X{4}|\*{3}|_{3}|0{6}|1234567|abcdef[^0-9]"
+    r"|abcdefgh|(?i:sample|change_?me|your|insert|dummy|replace|secrets?\.|\benv\b|environ|getenv"
+    r"|foobar|lorem|ENC\[|op://|vault:|fake)"
+)
+"""Variables, and words in the place of a value."""
 _FEIGNED = r"(?i)s3cr|passw0rd"
 """Spellings of passwords that are made up for an example."""
 _WORD = r"(?:[A-Za-z]{3,}|[A-Za-z]{1,2}(?![A-Za-z]))?\d{0,4}"
@@ -286,14 +393,15 @@ def entropy(text: str) -> float:
     return -sum(n / size * log2(n / size) for n in counts)
 
 
-def is_placeholder(value: str) -> bool:
-    """Returns whether a value is only a placeholder for a secret."""
-    return bool(compiled(_PLACEHOLDER).search(value)) or value.lower() in _STOCK
+def is_placeholder(value: str, *, of_token: bool = False) -> bool:
+    """Returns whether a value only stands for a secret: every check, refusal and mask asks this.
 
-
-def is_random(value: str) -> bool:
-    """Returns whether the variable part of a token looks random."""
-    return not compiled(_FILLER).search(value) and len(set(value)) >= min(8, 3 + len(value) // 5)
+    The rest of a token with a known beginning is random, and no variable.
+    """
+    value = value[:_ENOUGH]
+    if len(set(value)) < min(8, 3 + len(value) // 5) or compiled(_FILLER).search(value):
+        return True
+    return not of_token and bool(value.lower() in _STOCK or compiled(_VARIABLE).search(value))
 
 
 def is_mixed(value: str) -> bool:
@@ -309,7 +417,7 @@ def is_secret(value: str, *, chosen: bool) -> bool:
     `chosen` is for passwords, which people make up: they are shorter than generated values.
     """
     value = value[:_ENOUGH]
-    if not any(map(str.isdigit, value)):
+    if value.startswith(("=", "|", "-")) or not any(map(str.isdigit, value)):
         return False
     if is_placeholder(value) or compiled(_FEIGNED).search(value):
         return False

@@ -10,21 +10,36 @@ import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterable, Iterator
 
-from mimo.privacy.model import APART, Finding, Span, findings, folded, unescaped, unwrapped
+from mimo.privacy.model import (
+    APART,
+    SECRET_IN_PROSE,
+    Finding,
+    Span,
+    findings,
+    folded,
+    unescaped,
+    unwrapped,
+)
 from mimo.privacy.rules import (
     ABOUT_ONE,
     ALLOWED,
     BASIC,
-    CHOSEN,
-    DRAWN,
+    FOR_SIGN,
+    FOREIGN_NAMES,
     FORMS,
+    LITERAL,
     MIXED,
+    NAMES,
+    OPENING,
+    PROSE,
+    SAMPLE,
+    SEPARATORS,
     TOKENS,
+    Form,
     Token,
     is_mixed,
     is_own_id,
     is_placeholder,
-    is_random,
     is_secret,
     is_words,
 )
@@ -68,6 +83,8 @@ def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
         yield from _private_keys(text)
     if "://" in text:
         yield from _addresses(text)
+    if "|" in text and compiled(_RULE).search(text):
+        yield from _columns(text)
     assigned = [*_assigned(text)]
     yield from assigned
     if folding := unwrapped(text):
@@ -88,17 +105,24 @@ def _has(text: str, words: Iterable[str]) -> bool:
 
 
 _TOKENS = tuple((rule, rule.words or (rule.start.replace("\\", ""),)) for rule in TOKENS)
+_SIGNS = ("sk-", "_", "-", "")
+_BY_SIGN = {
+    sign: [token for token in _TOKENS if next(filter(token[1][0].__contains__, _SIGNS)) == sign]
+    for sign in _SIGNS
+}
+"""The same by a sign that all their words have: a text without it is not searched for them."""
 
 
 def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
-    for rule, words in _TOKENS:
-        if not _has(text, words):
-            continue
-        for match in _token(rule).finditer(text):
-            if _is_drawn(text, rule, match):
-                yield rule.kind, *match.span()
-        if cut:
-            yield from _cut(text, rule)
+    for sign, tokens in _BY_SIGN.items():
+        for rule, words in tokens if sign in text else ():
+            if not _has(text, words):
+                continue
+            for match in _token(rule).finditer(text):
+                if _is_drawn(text, rule, match):
+                    yield rule.kind, *match.span()
+            if cut:
+                yield from _cut(text, rule)
 
 
 def _token(rule: Token) -> re.Pattern[str]:
@@ -113,7 +137,7 @@ def _token(rule: Token) -> re.Pattern[str]:
 def _is_drawn(text: str, rule: Token, match: re.Match[str]) -> bool:
     """Returns whether a token looks drawn, the more so if letters touch it."""
     drawn = re.sub(r"\s", "", match[0])[-rule.least :]
-    if not is_random(drawn):
+    if is_placeholder(drawn, of_token=True):
         return False
     if "a-z" in rule.tail.lower() and not rule.tail.isupper() and not is_mixed(drawn):
         return False
@@ -133,30 +157,41 @@ def _cut(text: str, rule: Token) -> Iterator[Span]:
         prefix = compiled(_NAME).search(text[max(0, match.start() - 128) : match.start()])
         name = (prefix[0] if prefix else "") + match[0]
         is_word = not text[match.start() - 1 : match.start()].isalnum()
-        if is_word and is_mixed(match[1]) and not is_own_id(name):
+        is_drawn = is_mixed(match[1]) and not is_placeholder(match[1], of_token=True)
+        if is_word and is_drawn and not is_own_id(name):
             yield rule.kind, *match.span()
 
 
 def _forms(text: str) -> Iterator[Span]:
     """Yields the secrets of other shapes."""
     for form in FORMS:
-        if not _has(text, form.words):
-            continue
-        for match in compiled(form.pattern).finditer(text):
-            group = match.lastindex or 0
-            value = match[group]
-            if form.kind in BASIC:
-                user, colon, password = _decoded(value).partition(":")
-                is_login = colon and user.isprintable()
-                if form.kind == "docker_auth" and not is_login:
-                    continue
-                value = (password if is_login else "") or value
-            if form.kind == "telegram_token":
-                value = value.partition(":")[2]  # The number before it is the bot's public id.
-            if form.kind in MIXED and not is_mixed(value):
-                continue
-            if is_random(value) and not is_placeholder(value[:40]) and not is_words(value):
-                yield form.kind, *match.span(group)
+        if _has(text, form.words):
+            for match in compiled(form.pattern).finditer(text):
+                yield from _of_form(text, form, match)
+
+
+def _of_form(text: str, form: Form, match: re.Match[str]) -> Iterator[Span]:
+    """Yields the secret in a match of a form, unless it only looks like one."""
+    if form.program is not None:
+        start, end = _value_span(match)
+        line = compiled(form.program).search(text, max(0, match.start() - 240), match.start())
+        if line and is_secret(text[start:end], chosen=True):
+            yield form.kind, start, end
+        return
+    group = match.lastindex or 0
+    value = match[group]
+    if form.kind in BASIC:
+        user, colon, password = _decoded(value).partition(":")
+        is_login = colon and user.isprintable()
+        if form.kind == "docker_auth" and not is_login:
+            return
+        value = (password if is_login else "") or value
+    if form.kind in ("telegram_token", "webhook_url"):
+        value = re.split("[:/]", value)[-1]  # The number before it is a public id.
+    if form.kind in MIXED and not is_mixed(value):
+        return
+    if not is_placeholder(value[:40]) and not is_words(value):
+        yield form.kind, *match.span(group)
 
 
 def _decoded(text: str) -> str:
@@ -204,43 +239,27 @@ def _addresses(text: str) -> Iterator[Span]:
             yield kind, *match.span(2)
 
 
-_SIGN = r"[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}"
-_FOR = r"(?:[ \t](?:for|of|to|on|in|at)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?"
-_IS = r"[ \t](?:is|was|becomes)(?:[ \t](?:now|still|currently|set to))?[ \t]{0,2}[ \t:]"
-_KOREAN = r"(?:[ \t]?\([^()\n]{1,40}\))?(?:[은는이가을를][ \t]{1,4}|(?<=[가-힣])[ \t]{1,4})"
-_LITERAL = (
-    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{8,256})(?P=quote)"
-    r"|(?P<bare>[^\s\"'`,;<>(){}\[\]|&…\x00가-힣]{8,256}))"
-)
+_CLOSING = r"[\"'`\])*]{0,4}"
 _VALUE = (
-    rf"([\w-]{{0,30}}?)(?:[ \t]key|[ \t]phrase)?[\"'`\])]{{0,2}}"
-    rf"(?:{_SIGN}|{_FOR}(?:{_IS}|[ \t]?[:=][ \t]{{1,4}})|{_KOREAN})"
-    r"[ \t]?\*{0,2}"
-    rf"{_LITERAL}"
+    rf"([\w-]{{0,30}}?)(?:[ \t]key|[ \t]phrase)?{_CLOSING}"
+    rf"(?:{FOR_SIGN}|{SEPARATORS}|(?P<prose>{PROSE}){OPENING}){LITERAL}"
 )
-"""Follows the name of a secret: the end of the name, what connects it to its value, the value."""
-_PASS = (
-    r"(?:(?:(?<![A-Za-z0-9])(?<![A-Za-z0-9] )(?:pass|Pass|PASS)|(?<=[a-z0-9])Pass"
-    rf"|(?<=[A-Z0-9])(?<!BY)(?<!COM)PASS)[\"'`\])]{{0,2}}{_SIGN}"
-    rf"|(?<=-)(?P<option>pass(?:word|wd)?)[ \t]{{1,4}}){_LITERAL}"
-)
-"""A name that ends in `pass`, or the option of a program, and its value.
-
-Other words begin with `pass`, and in prose, it has other meanings.
-"""
-_OPTION = r"--(?:[a-z]{1,20}-){0,3}\Z"
-"""The beginning of such an option."""
+"""Follows a part of a name: the end of the name, what connects it to its value, the value."""
+_VALUE_OF_END = rf"(){_CLOSING}(?:{SEPARATORS})(?P<prose>\Z)?{LITERAL}"
 
 
 def _assigned(text: str) -> Iterator[Span]:
     """Yields the values after names of secrets, as in `password = …`."""
     lower = text.lower()
-    for words, chosen in ((CHOSEN, True), (DRAWN, False)):
+    for words, chosen, beginning, is_end in NAMES if text.isascii() else (*NAMES, *FOREIGN_NAMES):
+        value = _VALUE_OF_END if is_end else _VALUE
+        source = text if is_end else lower
         for word in words:
             place = lower.find(word)
             while place >= 0:
-                place += len(word)
-                if match := compiled(_VALUE).match(text, place):
+                begin, place = max(0, place - 16), place + len(word)
+                is_name = not beginning or compiled(beginning).search(source, begin, place)
+                if is_name and (match := compiled(value).match(text, place)):
                     start, end = _value_span(match)
                     if compiled(ABOUT_ONE).search(match[1]) or not is_secret(
                         text[start:end], chosen=chosen
@@ -248,19 +267,35 @@ def _assigned(text: str) -> Iterator[Span]:
                         # Names within the value: only the last one is read again.
                         place = max(place, lower.rfind(word, place, match.end()))
                     else:
-                        yield "password" if chosen else "credential", start, end
+                        kind = "password" if chosen else "credential"
+                        yield SECRET_IN_PROSE if match["prose"] else kind, start, end
                         place = end
                 place = lower.find(word, place)
-    place = lower.find("pass")
-    while place >= 0:
-        following = place + len("pass")
-        if match := compiled(_PASS).match(text, place):
-            start, end = _value_span(match)
-            context = text[max(0, place - 64) : place] if match["option"] else "--"
-            if compiled(_OPTION).search(context) and is_secret(text[start:end], chosen=True):
-                yield "password", start, end
-            following = max(following, lower.rfind("pass", following, match.end()))
-        place = lower.find("pass", following)
+
+
+_RULE = r"\n[ \t]{0,8}\|?[ \t]{0,8}:?-{1,80}:?[ \t]{0,8}\|[ \t|:-]{0,400}\r?\n"
+"""The line below the header of a Markdown table."""
+
+
+def _columns(text: str) -> Iterator[Span]:
+    """Yields the secrets in the columns of Markdown tables whose header is the name of a secret."""
+    start = 0
+    for rule in compiled(_RULE).finditer(text):
+        if rule.start() < start:
+            continue
+        header = text[text.rfind("\n", 0, rule.start()) + 1 : rule.start()].strip()
+        names = [cell.strip(" \t*`") for cell in header.removeprefix("|").split("|")]
+        columns = {n for n, name in enumerate(names) if [*_assigned(f"{name}: {SAMPLE}")]}
+        start = rule.end()
+        while columns and (row := text[start : text.find("\n", start) + 1 or None]).strip():
+            at = start + (row.find("|") + 1 if row.lstrip().startswith("|") else 0)
+            for number, cell in enumerate(text[at : start + len(row)].split("|")):
+                if number in columns:
+                    line = f"{names[number]}: {cell.strip()}"
+                    moved = at + len(cell) - len(cell.lstrip()) - len(names[number]) - 2
+                    yield from ((kind, a + moved, b + moved) for kind, a, b in _assigned(line))
+                at += len(cell) + 1
+            start += len(row)
 
 
 def _value_span(match: re.Match[str]) -> tuple[int, int]:

@@ -18,6 +18,8 @@ from mimo.memory import ids, naming
 from mimo.memory.codec.document import MAX_FILE_BYTES, decode, prose_lines, trim
 from mimo.memory.model import Kind, Link, Memory, Section
 from mimo.operations.rows import row_of
+from mimo.privacy.model import without
+from mimo.privacy.secrets import secrets_in
 from mimo.text.clean import storable
 
 LARGEST_JSON = 256 * 1024 * 1024
@@ -272,7 +274,8 @@ def _new_id(draft: Draft, source: str) -> str:
     """Returns the id of a new memory: readable words, and a digest of its source."""
     if draft.whole:
         return draft.whole.id
-    words = ids.slug(draft.title or draft.topic or draft.content)
+    text = draft.title or draft.topic or draft.content
+    words = ids.slug(without(text, secrets_in(text)))
     words = "" if ids.holds_secret(words) else words
     digest = sha256(source.encode("utf-8", "replace")).hexdigest()[:10]
     return "_".join(part for part in (draft.type.value, words, digest) if part)

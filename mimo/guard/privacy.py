@@ -11,7 +11,7 @@ from mimo.errors import Command, Hint, MindError, PiiDetected, SecretDetected
 from mimo.frozen import NamedTuple
 from mimo.guard import PiiAction
 from mimo.memory.ids import SUFFIX, stem_of
-from mimo.privacy.model import APART, SECRET_IN_PROSE, Finding, findings, texts_of
+from mimo.privacy.model import APART, PROSE, Finding, findings, name_in, texts_of
 from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
 
@@ -69,7 +69,7 @@ def check_secrets(
         for path, text in _texts(field, value):
             hits = secrets_in(text, cut=True, allowing=by_person)
             complete = secrets_in(text, allowing=by_person) if hits else ()
-            places = [hit.start for hit in complete if hit.kind != SECRET_IN_PROSE]
+            places = [hit.start for hit in complete if hit.kind != PROSE]
             for hit in hits:
                 if not previous or text[hit.start : hit.end] not in previous:
                     is_refused = any(hit.start <= place < hit.end for place in places)
@@ -118,7 +118,7 @@ def check_file(path: str, data: bytes, *, by_person: bool) -> Found | None:
         )
     hits = secrets_in_file(path, text_of(data), allowing=by_person)
     places = [Found(path, hit.kind, hit.line) for hit in hits]
-    if secrets := [place for place in places if place.kind != SECRET_IN_PROSE]:
+    if secrets := [place for place in places if place.kind != PROSE]:
         raise _detected(secrets, path)
     return places[0] if places else None
 
@@ -137,7 +137,7 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
         for key, item in value.items():
             yield path, str(key)
             label = "…" if secrets_in(str(key)) else str(key)[:60]
-            yield from _texts(f"{path}.{label}", named(key, item))
+            yield from _texts(f"{path}.{label}", named(name_in(value, key), item))
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(path, item)

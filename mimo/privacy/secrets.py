@@ -10,16 +10,7 @@ import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterable, Iterator
 
-from mimo.privacy.model import (
-    APART,
-    SECRET_IN_PROSE,
-    Finding,
-    Span,
-    findings,
-    folded,
-    unescaped,
-    unwrapped,
-)
+from mimo.privacy.model import APART, PROSE, Finding, Span, findings, folded, unescaped, unwrapped
 from mimo.privacy.rules import (
     ABOUT_ONE,
     ALLOWED,
@@ -31,8 +22,8 @@ from mimo.privacy.rules import (
     MIXED,
     NAMES,
     OPENING,
-    PROSE,
     SAMPLE,
+    SENTENCE,
     SEPARATORS,
     TOKENS,
     Form,
@@ -242,7 +233,7 @@ def _addresses(text: str) -> Iterator[Span]:
 _CLOSING = r"[\"'`\])*]{0,4}"
 _VALUE = (
     rf"([\w-]{{0,30}}?)(?:[ \t]key|[ \t]phrase)?{_CLOSING}"
-    rf"(?:{FOR_SIGN}|{SEPARATORS}|(?P<prose>{PROSE}){OPENING}){LITERAL}"
+    rf"(?:{FOR_SIGN}|{SEPARATORS}|(?P<prose>{SENTENCE}){OPENING}){LITERAL}"
 )
 """Follows a part of a name: the end of the name, what connects it to its value, the value."""
 _VALUE_OF_END = rf"(){_CLOSING}(?:{SEPARATORS})(?P<prose>\Z)?{LITERAL}"
@@ -268,7 +259,7 @@ def _assigned(text: str) -> Iterator[Span]:
                         place = max(place, lower.rfind(word, place, match.end()))
                     else:
                         kind = "password" if chosen else "credential"
-                        yield SECRET_IN_PROSE if match["prose"] else kind, start, end
+                        yield PROSE if match["prose"] else kind, start, end
                         place = end
                 place = lower.find(word, place)
 

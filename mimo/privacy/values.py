@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from mimo.frozen import NamedTuple, names_of, replace
-from mimo.privacy.model import STAND_IN, Finding, Span, findings, folded, mark, without
+from mimo.privacy.model import STAND_IN, Finding, Span, findings, folded, mark, name_in, without
 from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
 
@@ -201,7 +201,8 @@ class _Screen:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {self.key(key): self.field(key, item, kind) for key, item in value.items()}
+            fields = [(key, item, kind, name_in(value, key)) for key, item in value.items()]
+            return {self.key(field[0]): self.field(*field) for field in fields}
         if isinstance(value, list | tuple):
             items = [self.of(item, kind) for item in value]
             return items if isinstance(value, list) else tuple(items)
@@ -267,7 +268,7 @@ class _Screen:
             self.kinds.append(result.split("-")[1])
         return result
 
-    def field(self, key: Any, value: Any, around: str | None = None) -> Any:
+    def field(self, key: Any, value: Any, around: str | None = None, name: Any = None) -> Any:
         """Returns the value of a field; `around` is the kind of the object that has it."""
         if type(key) is not str:
             return self.of(value, around)
@@ -279,7 +280,7 @@ class _Screen:
             return mark(kind)
         if _IDENTIFIER.fullmatch(key):
             return self.identifiers(value)
-        return self.named(key, value) if isinstance(value, str) else self.of(value)
+        return self.named(name or key, value) if isinstance(value, str) else self.of(value)
 
 
 _NAMES = {"birth_date": _BIRTH, "address": _ADDRESS, "phone": _PHONE}

@@ -9,7 +9,7 @@ import pytest
 
 from mimo.errors import SecretDetected
 from mimo.guard import privacy
-from mimo.privacy.model import without
+from mimo.privacy.model import texts_of, without
 from mimo.privacy.secrets import secrets_in
 from mimo.privacy.values import screened
 from tests.privacy_fakes import ALNUM, HEX, IN_PLACE, TOKENS, WORD, Draw
@@ -34,6 +34,7 @@ SECRETS = {
     "bcrypt": "$2b$12$" + DRAW.some(ALNUM, 53),
     "sha512crypt": "$6$" + DRAW.some(ALNUM, 16) + "$" + DRAW.some(ALNUM, 86),
     "argon2": "$argon2id$v=19$m=65536,t=3,p=4$" + DRAW.some(ALNUM, 22) + "$" + DRAW.some(ALNUM, 43),
+    "phpass": DRAW.some(ALNUM, 31),
     "django": "pbkdf2_sha256$600000$" + DRAW.some(ALNUM, 22) + "$" + DRAW.some(ALNUM, 43) + "=",
     "werkzeug": "scrypt:32768:8:1$" + DRAW.some(ALNUM, 16) + "$" + DRAW.some(HEX, 128),
     "ssha": "{SSHA}" + b64encode(DRAW.bytes(24)).decode(),
@@ -65,6 +66,19 @@ def test_secrets_in_everyday_clothes_are_found_and_their_look_alikes_are_not(nam
         left = without(whole, hits)
         assert not any(part in left for secret in used for part in secret.split("\n"))
     assert secrets_in(dressed(decoy)) == ()
+
+
+@pytest.mark.attack("secret in everyday clothes")
+def test_the_name_of_an_entry_in_a_value_is_that_of_its_value() -> None:
+    entry = {"env": [{"name": "DB_PASSWORD", "value": SECRETS["password"]}]}
+
+    assert secrets_in("\n".join(texts_of(entry)))
+    with pytest.raises(SecretDetected):
+        privacy.check_secrets({"value": entry}, by_person=False)
+    masked = {"env": [{"name": "DB_PASSWORD", "value": "[REDACTED:password]"}]}
+    assert screened(entry) == (masked, ("password",))
+    clean = {"env": [{"name": "BUILD", "value": SECRETS["password"]}, {"value": 3}]}
+    assert screened(clean) == (clean, ())
 
 
 PLACEHOLDERS = (

@@ -250,9 +250,8 @@ def _create(
 ) -> Record:
     """Writes the file under a new id; retries if another process has taken the id."""
     words = memory.topic or memory.title or memory.content
-    if (
-        call.caller.allows_secrets or "secret" in call.notices
-    ):  # In the text, but not in the name of its file.
+    # Permitted in the text, but not in the name of its file.
+    if private or call.caller.allows_secrets or "secret" in call.notices:
         words = without(words, secrets_in(words))
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
@@ -587,15 +586,20 @@ def is_private(call: Call, id: str) -> bool:
 
 
 def check_secrets(
-    call: Call, fields: Mapping[str, Any], *, previous: str = "", file: str | None = None
+    call: Call,
+    fields: Mapping[str, Any],
+    *,
+    previous: str = "",
+    file: str | None = None,
+    private: bool = False,
 ) -> None:
     """Raises `SecretDetected` if a field holds a secret, unless the user allows secrets.
 
-    Secrets that are already in `previous` are ignored. `file` is the file of the text, if it has
-    one.
+    Warns of a secret in prose, unless the text is private. Secrets that are already in `previous`
+    are ignored. `file` is the file of the text, if it has one.
     """
     if not call.caller.allows_secrets:
         by_person = call.agent is None
         secret = privacy.check_secrets(fields, by_person=by_person, previous=previous, file=file)
-        if secret:
+        if secret and not private:
             call.note("secret", privacy.warning(secret))

@@ -414,20 +414,21 @@ def _row(call: Call, item: Item, *, private: bool) -> Row:
     if item.memory is None:
         return Row(item=item, skipped=item.skipped or "it is empty")
     try:
-        _check_texts(call, item.memory)
-        return Row(item=item, file=rendered(item.memory, private=private or item.private))
+        private = private or item.private
+        _check_texts(call, item.memory, private=private)
+        return Row(item=item, file=rendered(item.memory, private=private))
     except (Invalid, SecretDetected) as error:
         return Row(item=item, skipped=error.message)
 
 
-def _check_texts(call: Call, memory: Memory) -> None:
+def _check_texts(call: Call, memory: Memory, *, private: bool) -> None:
     """Raises `SecretDetected`, which names the field, if an imported memory holds a secret."""
     names = ("content", "title", "topic", "tags", "status", "category", "source")
     fields = {name: getattr(memory, name) for name in names}
     links = [link.given for link in memory.links]
     sections = {name.value.lower(): text for name, text in memory.sections.items()}
     fields |= {"links": links, "metadata": memory.extra, **sections}
-    saving.check_secrets(call, fields)
+    saving.check_secrets(call, fields, private=private)
 
 
 def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:

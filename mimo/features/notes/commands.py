@@ -159,7 +159,8 @@ def edit(
         tags = saving.clean_tags(() if tags == ("",) else tags)
     # Secrets that the memory has already may stay in these texts.
     compared = {"content": content, "title": title}
-    saving.check_secrets(call, compared, previous="\n".join(texts_of(record.memory)))
+    previous, private = "\n".join(texts_of(record.memory)), record.place.private
+    saving.check_secrets(call, compared, previous=previous, private=private)
     fields = {
         **compared,
         "topic": topic,

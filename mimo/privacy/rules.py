@@ -123,7 +123,7 @@ TOKENS: tuple[Token, ...] = (
 _QUOTES = "„“”«»‘’"  # noqa: RUF001
 LITERAL = (
     r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{8,256})(?P=quote)"
-    rf"|(?P<bare>(?!\w{{1,60}}(?:\.\w{{1,60}}){{1,6}}\()[^\s\"'`,;<>(){{}}\[\]|&…{_QUOTES}\x00\u3000-\u9fff가-힣]{{8,256}}))"
+    rf"|(?P<bare>(?!\w{{1,60}}(?:\.\w{{1,60}}){{1,6}}\()[^\s\"'`,;<>(){{}}\[\]|&…{_QUOTES}\x00\u3000-\u30ff가-힣]{{8,256}}))"
 )
 """A value: in quotes, or bare and not the name of a function."""
 _LINE_END = r"(?:\r?\n|\\n)[ \t>#*]{0,40}"
@@ -135,7 +135,7 @@ _KEY = (
 """A private key in base64, after the bytes that identify it."""
 
 _PROGRAMS = (
-    r"\b(?:(?:mysql|maria|mongo|ldap)\w{0,16}|sshpass|redis-cli|sqlcmd|7za?|(?:un)?zip"
+    r"\b(?:(?:mysql|maria|mongo)\w{0,16}|sshpass|redis-cli|7za?"
     r"|(?:docker|podman|az|oc|registry)[ \t]login)(?:[ \t][^\n|;]{0,200})?\Z"
 )
 _OPTION = (
@@ -256,7 +256,7 @@ FORMS: tuple[Form, ...] = (
     ),
     Form("password", ("pass",), _OPTION, program=""),
     Form("password", ("value", "Value"), _REVERSED, program=""),
-    Form("password", (" -",), rf" -[paPw][ \t]{{0,2}}{LITERAL}", program=_PROGRAMS),
+    Form("password", (" -p", " -a "), rf" -[pa][ \t]{{0,2}}{LITERAL}", program=_PROGRAMS),
 )
 
 BASIC = ("authorization_header", "docker_auth")

@@ -2,7 +2,8 @@
 
 Defaults are overridden by the user's `config.toml` in `$MIND_HOME`, and that by the project's in
 `.mind/`. The project's file comes with a clone, so a setting that could run a program or reach
-outside the project is read from the user's file only.
+outside the project is read from the user's file only, and a change of the project's file applies
+only as far as the user approved it, or as its `Unapproved` permits.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import suppress
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
 from mimo.data import disk
@@ -35,6 +37,7 @@ _DEEPEST = 16
 
 
 _UNREAD = ", so it is not read; until that is corrected, settings that restrict are strictest"
+_UNREAD_CHANGE = ", so it is not read; until that is corrected, the approved settings apply"
 
 _TYPES = {bool: "true or false", float: "a number", int: "a whole number", str: "a text"}
 _ON_OFF = ("on", "off")
@@ -53,6 +56,17 @@ class Scope(StrEnum):
 PROJECT, USER, ANY = Scope
 
 
+class Unapproved(StrEnum):
+    """The effect of a value in the project's file that the user has not approved."""
+
+    WAITS = "waits"
+    """None: it could widen what is read, approved or run, or hide a memory or a warning."""
+    NARROWS = "narrows"
+    """It can only narrow the approved value: the lower number counts, or what both lists have."""
+    APPLIES = "applies"
+    """It applies: it changes only how an answer looks."""
+
+
 class Setting(NamedTuple):
     """The declaration of a setting. The type of the default is the type of its values."""
 
@@ -64,6 +78,7 @@ class Setting(NamedTuple):
     """The possible words, also of a list; for a number, the lowest and the highest value."""
     verified: Callable[[Any], Any] = lambda value: value
     """Returns a value of the right type. Raises `Invalid` if it can't be used."""
+    unapproved: Unapproved = Unapproved.WAITS
 
     def check(self, value: Any) -> Any:
         """Returns `value` in the setting's type. Raises `Invalid` if it does not fit."""
@@ -108,6 +123,16 @@ class Setting(NamedTuple):
         except ValueError:
             raise self._wrong(text, f"must be {_TYPES[type(self.default)]}") from None
 
+    def active(self, approved: Any, value: Any) -> Any:
+        """Returns the value that applies while only `approved` is approved."""
+        if self.unapproved is Unapproved.APPLIES:
+            return value
+        if self.unapproved is Unapproved.WAITS:
+            return approved
+        if isinstance(approved, tuple):
+            return tuple(item for item in approved if item in value)
+        return min(approved, value)
+
     def _wrong(self, value: Any, must: str) -> Invalid:
         return Invalid(
             f"setting `{self.key}` {must}, not `{value}`",
@@ -129,36 +154,10 @@ _THIS_MACHINE = r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1"
 
 
 def _encoder(value: str) -> str:
-    """Returns `on`, `off`, a folder or a URL without a password. Raises `Invalid` for all others.
+    """Returns `on`, `off`, a folder or a URL without a password. Raises `Invalid`."""
+    from mimo.data.urls import encoder_place
 
-    Whether the URL's machine may be asked is checked when it is used.
-    """
-    from urllib.parse import urlsplit
-
-    if value in _ON_OFF:
-        return value
-    if "/" in value and "://" not in value:
-        if value.startswith("~") or Path(value).is_absolute():
-            return value
-        raise Invalid(
-            f"setting `embedding.encoder`: the folder `{value}` is relative, and commands run in"
-            " many folders",
-            hint=f"give it as a whole: {Path(value).absolute()}",
-            details={"setting": "embedding.encoder"},
-        )
-    try:
-        url = urlsplit(value)
-        is_usable = url.scheme in ("http", "https") and url.port != 0
-        is_usable = is_usable and bool(url.hostname) and not url.username
-    except ValueError:
-        is_usable = False
-    if is_usable:
-        return value
-    raise Invalid(
-        f"setting `embedding.encoder` must be on, off, a folder or a URL, not `{value}`",
-        hint="for example http://127.0.0.1:11434/v1, or ~/models/e5; see docs/encoders.md",
-        details={"setting": "embedding.encoder"},
-    )
+    return value if value in _ON_OFF else encoder_place(value)
 
 
 def other_machine(place: str) -> str:
@@ -170,61 +169,10 @@ def other_machine(place: str) -> str:
     return "" if re.fullmatch(_THIS_MACHINE, host) else host
 
 
-class DatabaseUrl(NamedTuple):
-    """The parts of a URL of PostgreSQL that messages need."""
-
-    place: str
-    """The server and the database, without roles and parameters."""
-    passwords: tuple[str, ...]
-    """The passwords in the URL, as they are written and as they are meant."""
-
-
-_HOST = r"(?:\[[^\]/?#@\s]*\]|[^:,/?#@\[\]\s]*)(?::\d*)?"
-_URL = (
-    r"postgres(?:ql)?://(?:[^:@/?#\s]*(?::(?P<password>[^@/?#\s]*))?@)?"
-    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)(?P<database>/[^:@/?#\s]*)?(?:\?(?P<query>[^@#\s]*))?"
-)
-
-
-def database_url(url: str) -> DatabaseUrl:
-    """Returns the parts of a URL of PostgreSQL. Raises `Invalid`, which names no part of it.
-
-    It is stricter than PostgreSQL: that takes a part of a password with a `/` for a port, and names
-    it in its error.
-    """
-    import re
-    from urllib.parse import unquote
-
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise Invalid(
-            "the URL of the shared index must begin with `postgresql://`",
-            hint="for example postgresql://ana@db.example.org/mind",
-        )
-    match = re.fullmatch(_URL, url)
-    if match is None or re.search(r"%(?![0-9A-Fa-f]{2})", url):
-        raise Invalid(
-            "the URL of the shared index is invalid",
-            hint="it is postgresql://USER@HOST:PORT/DATABASE, with `@`, `/`, `:`, `?`, `#` and `%`"
-            " in a name or a password written as %40, %2F, %3A, %3F, %23 and %25",
-        )
-    query = (each.partition("=") for each in (match["query"] or "").split("&"))
-    parameters = [(unquote(name), value) for name, _, value in query]
-    passwords = [match["password"] or ""]
-    passwords += [value for name, value in parameters if name.endswith("password")]
-    # Parameters override the parts before them.
-    options = {name: unquote(value) for name, value in parameters if value}
-    service = f"service {options['service']}" if "service" in options else ""
-    host = options.get("host") or match["hosts"] or service or "this machine"
-    port = f":{options['port']}" if "port" in options else ""
-    database = f"/{options['dbname']}" if "dbname" in options else match["database"] or ""
-    return DatabaseUrl(
-        place=f"{host}{port}{database}".rstrip("/"),
-        passwords=tuple({form for word in passwords if word for form in (word, unquote(word))}),
-    )
-
-
 def without_password(url: str) -> str:
     """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
+    from mimo.data.urls import database_url
+
     if url and database_url(url).passwords:
         raise Invalid(
             "the URL of the shared index has a password",
@@ -264,10 +212,18 @@ SETTINGS = (
         "safe.projects", (), USER, "Projects of other users to use, as absolute paths; `*` for all"
     ),
     Setting(
-        "include", (), PROJECT, "Markdown elsewhere in the project to read as memories, as globs"
+        "include",
+        (),
+        PROJECT,
+        "Markdown elsewhere in the project to read as memories, as globs",
+        unapproved=Unapproved.NARROWS,
     ),
     Setting(
-        "comments", (), PROJECT, "Code whose `MEMORY: …` comments are read as memories, as globs"
+        "comments",
+        (),
+        PROJECT,
+        "Code whose `MEMORY: …` comments are read as memories, as globs",
+        unapproved=Unapproved.NARROWS,
     ),
     Setting(
         "commits",
@@ -275,6 +231,7 @@ SETTINGS = (
         PROJECT,
         "Number of last commits to read `decided:`, `problem:`, `learned:`, `fixed:` from",
         (0, 10_000),
+        unapproved=Unapproved.NARROWS,
     ),
     Setting(
         ZONE,
@@ -299,7 +256,12 @@ SETTINGS = (
         (0, 1),
     ),
     Setting(
-        "decay.floor", 0.05, ANY, "Decay score below which a memory counts as forgotten", (0.001, 1)
+        "decay.floor",
+        0.05,
+        ANY,
+        "Decay score below which a memory counts as forgotten",
+        (0.001, 1),
+        unapproved=Unapproved.APPLIES,
     ),
     Setting(
         "ingest.max_bytes",
@@ -307,8 +269,16 @@ SETTINGS = (
         ANY,
         "Maximum size of an ingested file, in bytes",
         (1, 100_000_000),
+        unapproved=Unapproved.NARROWS,
     ),
-    Setting("ingest.max_chunks", 1_000, ANY, "Maximum number of chunks of one file", (1, 100_000)),
+    Setting(
+        "ingest.max_chunks",
+        1_000,
+        ANY,
+        "Maximum number of chunks of one file",
+        (1, 100_000),
+        unapproved=Unapproved.NARROWS,
+    ),
     Setting(
         "trash.megabytes",
         100,
@@ -425,11 +395,7 @@ SETTINGS = (
         "mcp.toolsets", (), USER, "Groups of tools that the MCP server lists", (*TOOLSETS, *SEVERAL)
     ),
     Setting(
-        "mcp.tool_names",
-        "underscore",
-        USER,
-        "Spelling of tool names in the MCP server",
-        NAMINGS,
+        "mcp.tool_names", "underscore", USER, "Spelling of tool names in the MCP server", NAMINGS
     ),
     Setting(
         "mcp.exposure",
@@ -478,6 +444,14 @@ def setting(key: str) -> Setting:
     return _BY_KEY[key]
 
 
+class SettingChange(NamedTuple):
+    """A value in the project's file that waits for approval."""
+
+    key: str
+    approved: Any
+    value: Any
+
+
 @frozen
 class Config:
     """The values of all settings, and the file that each comes from."""
@@ -485,6 +459,7 @@ class Config:
     values: Mapping[str, Any]
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+    waiting: tuple[SettingChange, ...] = ()
 
     @property
     def format(self) -> int:
@@ -493,40 +468,42 @@ class Config:
 
     def check_format(self) -> None:
         """Raises `StorageFailed` if a later version of mind wrote the store."""
-        check_format(self.format)
+        LaterFormat.check("this memory", self.format, FORMAT)
 
     def __getitem__(self, key: str) -> Any:
         """Returns the value of a known setting."""
         return self.values[key]
 
 
-def load(*, user: Path | None, project: Path | None) -> Config:
+ALL: EllipsisType = ...
+"""Means that any text of the project's file is approved."""
+
+
+def load(
+    *, user: Path | None, project: Path | None, latest: bytes | EllipsisType | None = ALL
+) -> Config:
     """Returns the settings of the two files, either of which may be missing.
 
     An invalid value or an unknown key is ignored, with a warning in `warnings`. `FALLBACKS` apply
-    to such settings, and to all settings of a file that can't be read.
+    to such settings, and to all settings of a file that can't be read. `latest` is the last
+    approved text of the project's file, None without one: of another text, only what needs no
+    approval applies, and the rest is in `waiting`.
     """
     values = {s.key: s.default for s in SETTINGS}
     origins = dict.fromkeys(values, "default")
     warnings: list[str] = []
+    waiting: list[SettingChange] = []
     for path, scope in ((user, Scope.USER), (project, Scope.PROJECT)):
-        settings = _read(path, scope, warnings)
-        if settings is None:
-            _fall_back("", scope, values, origins)
-            continue
-        for key, value in settings.items():
-            try:
-                problem = _take(key, value, scope, values, origins)
-            except (Invalid, ValueError, OverflowError) as error:
-                reason = f"`{key[:80]}` can't be used: {error}"
-                problem = error.message if isinstance(error, Invalid) else reason
-                problem += _fall_back(key, scope, values, origins)
-            if problem:
-                warnings.append(f"{path}: {problem}")
-    return Config(values=values, origins=origins, warnings=tuple(warnings))
+        data = _read(path, scope)
+        if scope is Scope.USER or isinstance(latest, EllipsisType) or data == (latest or b""):
+            problems = _take_all(data, scope, values, origins)
+        else:
+            problems = _take_unapproved(data, latest or b"", values, origins, waiting)
+        warnings += (f"{path}: {problem}" for problem in problems)
+    return Config(values=values, origins=origins, warnings=tuple(warnings), waiting=tuple(waiting))
 
 
-def check_format(number: object, subject: str = "this memory") -> None:
+def check_format(number: object, subject: str) -> None:
     """Raises `StorageFailed` if the `format` in settings is that of a later version of mind."""
     LaterFormat.check(subject, number, FORMAT)
 
@@ -538,6 +515,37 @@ def format_of(data: bytes) -> int:
     except DataError:
         return FORMAT
     return value if type(value) is int else FORMAT
+
+
+def _take_all(
+    data: bytes | DataError,
+    scope: Scope,
+    values: dict[str, Any],
+    origins: dict[str, str],
+    approved: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Sets the values of a file, and returns its problems.
+
+    Settings that can't be used get their `FALLBACKS`, or their values in `approved` if it is given.
+    """
+    try:
+        if isinstance(data, DataError):
+            raise data
+        settings = _parsed(data)
+    except DataError as error:
+        _fall_back("", scope, values, origins, approved)
+        return [f"{error}{_UNREAD if approved is None else _UNREAD_CHANGE}"]
+    problems = []
+    for key, value in settings.items():
+        try:
+            problem = _take(key, value, scope, values, origins)
+        except (Invalid, ValueError, OverflowError) as error:
+            reason = f"`{key[:80]}` can't be used: {error}"
+            problem = error.message if isinstance(error, Invalid) else reason
+            problem += _fall_back(key, scope, values, origins, approved)
+        if problem:
+            problems.append(problem)
+    return problems
 
 
 def _take(
@@ -560,44 +568,73 @@ def _take(
     return None
 
 
-def _fall_back(key: str, scope: Scope, values: dict[str, Any], origins: dict[str, str]) -> str:
+def _take_unapproved(
+    data: bytes | DataError,
+    latest: bytes,
+    values: dict[str, Any],
+    origins: dict[str, str],
+    waiting: list[SettingChange],
+) -> list[str]:
+    """Sets the values of the project's approved text, and of another one what needs no approval.
+
+    Returns the problems of that text, and adds what waits for approval.
+    """
+    changed, changed_origins = {**values}, {**origins}
+    _take_all(latest, Scope.PROJECT, values, origins)
+    users = {declared.key for declared in SETTINGS if declared.scope is USER}
+    approved = {key: value for key, value in values.items() if key not in users}
+    problems = _take_all(data, Scope.PROJECT, changed, changed_origins, approved)
+    for key, value in changed.items():
+        if key not in _BY_KEY:
+            values[key] = value  # The format, which a later version wrote, protects the store.
+        elif value != values[key]:
+            values[key] = _BY_KEY[key].active(approved[key], value)
+            if values[key] == value:
+                origins[key] = changed_origins[key]
+            else:
+                waiting.append(SettingChange(key, approved[key], value))
+    return problems
+
+
+def _fall_back(
+    key: str,
+    scope: Scope,
+    values: dict[str, Any],
+    origins: dict[str, str],
+    approved: Mapping[str, Any] | None,
+) -> str:
     """Sets the fallbacks of the settings that a key may mean; returns the end of a warning.
 
     A table or a value may be in place of the other. An empty key means every setting.
     """
     used = ""
-    for name, text in FALLBACKS.items():
+    for name in FALLBACKS if approved is None else approved:
         if not key or f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}."):
-            declared = setting(name)
-            if declared.scope in (Scope.ANY, scope):
-                values[name], origins[name] = declared.parse(text), scope.value
-                used += f"; until this is corrected, `{name}` is `{text}`"
+            if approved is not None:
+                values[name] = approved[name]
+                used = "; until this is corrected, the approved value applies"
+            elif (declared := setting(name)).scope in (Scope.ANY, scope):
+                values[name], origins[name] = declared.parse(FALLBACKS[name]), scope.value
+                used += f"; until this is corrected, `{name}` is `{FALLBACKS[name]}`"
     return used
 
 
-def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any] | None:
-    """Returns the file's settings with dotted keys; None, with a warning, if it can't be read.
+def _read(path: Path | None, scope: Scope) -> bytes | DataError:
+    """Returns the text of a file, empty if it is missing, or the reason why it can't be read.
 
     Symbolic links are followed for the user's file only: in a project, a link could reveal names
     from other files of the user.
     """
     if path is None:
-        return {}
+        return b""
     try:
-        data = disk.read(path, limit=MAX_BYTES, follow=scope is Scope.USER)
+        return disk.read(path, limit=MAX_BYTES, follow=scope is Scope.USER)
     except OSError as error:
         # A broken link is not a missing file: the settings that it leads to may restrict.
         if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
-            return {}
+            return b""
         linked = scope is Scope.PROJECT and os.path.islink(path)  # noqa: PTH114 - raises nothing
-        reason = "not a regular file" if linked else error.strerror
-        warnings.append(f"{path}: {reason}{_UNREAD}")
-        return None
-    try:
-        return _parsed(data)
-    except DataError as error:
-        warnings.append(f"{path}: {error}{_UNREAD}")
-    return None
+        return DataError("not a regular file" if linked else str(error.strerror))
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

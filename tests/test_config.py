@@ -2,13 +2,15 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo import config as settings_file
-from mimo.config import SETTINGS, load, other_machine, setting
+from mimo.config import SETTINGS, Scope, Setting, Unapproved, load, other_machine, setting
 from mimo.errors import Invalid
 
 
@@ -326,57 +328,186 @@ def test_a_number_that_no_float_holds_is_refused() -> None:
         setting("decay.rate").check(10**400)
 
 
-@pytest.mark.parametrize(
-    ("url", "place", "passwords"),
-    [
-        ("postgresql://ana@db.example.org/mind", "db.example.org/mind", ()),
-        ("postgres://db:5433,[::1]:5434/mind?sslmode=require", "db:5433,[::1]:5434/mind", ()),
-        ("postgresql:///mind", "this machine/mind", ()),
-        ("postgresql:///mind?host=%2Frun%2Fpostgresql", "/run/postgresql/mind", ()),
-        ("postgresql://ana@/?host=db&port=5433&dbname=mind", "db:5433/mind", ()),
-        ("postgresql://db/mind?dbname=other", "db/other", ()),
-        ("postgresql:///?service=mind%20test", "service mind test", ()),
-        ("postgresql://ana:hunter2@db/mind", "db/mind", ("hunter2",)),
-        ("postgresql://ana:hunter:2@db/mind", "db/mind", ("hunter:2",)),
-        ("postgresql://ana:hunter%2F2@db", "db", ("hunter%2F2", "hunter/2")),
-        ("postgresql://ana@db/mind?password=hunter2", "db/mind", ("hunter2",)),
-        ("postgresql://db/mind?user=ana&pass%77ord=hunter2", "db/mind", ("hunter2",)),
-        ("postgresql://db/mind?sslkey=/a&sslpassword=hunter2", "db/mind", ("hunter2",)),
-    ],
-)
-def test_a_url_has_a_place_and_passwords(url, place, passwords):
-    parsed = settings_file.database_url(url)
+def whole_text(values: dict[str, object]) -> bytes:
+    """Returns a settings file with these values."""
+    document = tomlkit.document()
+    for key, value in values.items():
+        document.append(tomlkit.key(key.split(".")), tomlkit.item(value))
+    return document.as_string().encode()
 
-    assert parsed.place == place
-    assert set(parsed.passwords) == set(passwords)
-    if passwords:
-        with pytest.raises(Invalid, match="has a password"):
-            setting("index.url").check(url)
+
+def values_of(declared: Setting) -> st.SearchStrategy[object]:
+    """Returns the possible values of a setting, as a settings file has them."""
+    if isinstance(declared.default, tuple):
+        return st.lists(st.sampled_from(["docs/*.md", "adr/*.md", "**/*.py"]), max_size=4)
+    if isinstance(declared.default, str):
+        return st.sampled_from(declared.allowed)
+    kind = st.floats if isinstance(declared.default, float) else st.integers
+    return kind(*declared.allowed)
+
+
+OF_PROJECT = [declared for declared in SETTINGS if declared.scope is not Scope.USER]
+
+
+def is_at_most(value: Any, approved: Any) -> bool:
+    """Returns whether a value is not wider than the approved one of a setting that narrows."""
+    if isinstance(value, tuple):
+        return {*value} <= {*approved}
+    return bool(value <= approved)
+
+
+@pytest.mark.parametrize("declared", OF_PROJECT, ids=lambda declared: declared.key)
+@given(data=st.data())
+def test_an_unapproved_value_is_never_wider_than_the_approved_one(
+    tmp_path_factory: pytest.TempPathFactory, declared: Setting, data: st.DataObject
+) -> None:
+    key = declared.key
+    absent = st.none() | values_of(declared)
+    users, latest, changed = (data.draw(absent, name) for name in ("user", "latest", "changed"))
+    texts = [b"" if it is None else whole_text({key: it}) for it in (users, latest, changed)]
+    folder = tmp_path_factory.mktemp("settings")
+    user, project = folder / "user.toml", folder / "project.toml"
+    user.write_bytes(texts[0])
+    project.write_bytes(texts[1])
+    approved = load(user=user, project=project)[key]
+    project.write_bytes(texts[2])
+    stated = load(user=user, project=project)[key]
+
+    config = load(user=user, project=project, latest=texts[1])
+
+    if declared.unapproved is Unapproved.NARROWS:
+        assert is_at_most(config[key], approved)
     else:
-        assert setting("index.url").check(url) == url
+        assert config[key] == (stated if declared.unapproved is Unapproved.APPLIES else approved)
+    waits = [] if config[key] == stated else [(key, approved, stated)]
+    assert [tuple(change) for change in config.waiting] == waits
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://ana:hun/ter2@db/mind",
-        "postgresql://ana:12/hunter2@db/mind",
-        "postgresql://ana:hun?ter2@db/mind",
-        "postgresql://ana:hun#ter2@db/mind",
-        "postgresql://ana:hun@ter2@db/mind",
-        "postgresql://ana:hunter2%@db/mind",
-        "postgresql://ana:hunter 2@db/mind",
-        "postgresql://ana@db:hunter2/mind",
-        "host=db password=hunter2",
-        "mysql://ana:hunter2@db/mind",
-        "hunter2",
-    ],
-)
-def test_a_url_that_can_be_misread_is_refused_without_naming_any_part(url):
-    with pytest.raises(Invalid) as caught:
-        setting("index.url").check(url)
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write(
+        tmp_path / "project.toml",
+        """\
+        format = 1
+        include = ["docs/*.md", "adr/*.md"]
+        commits = 100
+        decay.floor = 0.2
+        [hook]
+        edges = "off"
+        [context]
+        budget = 4000
+        """,
+    )
 
-    assert "hun" not in f"{caught.value.wire()}{caught.value!r}"
-    assert "ter2" not in f"{caught.value.wire()}"
-    assert caught.value.hint
-    assert caught.value.__context__ is None
+
+def test_of_an_unapproved_text_only_what_narrows_or_formats_applies(project: Path) -> None:
+    latest = project.read_bytes()
+    write(
+        project,
+        """\
+        include = ["**/*.md", "adr/*.md"]
+        comments = ["**/*.py"]
+        commits = 20
+        decay.floor = 0.3
+        ingest.max_bytes = 99000000
+        [hook]
+        context = "off"
+        """,
+    )
+
+    config = load(user=None, project=project, latest=latest)
+
+    expected = {
+        "include": ("adr/*.md",),
+        "comments": (),
+        "commits": 20,
+        "decay.floor": 0.3,
+        "ingest.max_bytes": 10 * 1024 * 1024,
+        "context.budget": 4000,
+        "hook.context": "on",
+        "hook.edges": "off",
+    }
+    assert {key: config[key] for key in expected} == expected
+    assert {change.key: (change.approved, change.value) for change in config.waiting} == {
+        "include": (("docs/*.md", "adr/*.md"), ("**/*.md", "adr/*.md")),
+        "comments": ((), ("**/*.py",)),
+        "ingest.max_bytes": (10 * 1024 * 1024, 99_000_000),
+        "context.budget": (4000, 6000),
+        "hook.context": ("on", "off"),
+        "hook.edges": ("off", "on"),
+    }
+    origins = {key: config.origins[key] for key in ("hook.edges", "hook.context", "decay.floor")}
+    assert list(origins.values()) == ["project", "default", "project"]
+    assert config.warnings == ()
+
+
+def test_without_an_approved_text_the_users_settings_and_the_defaults_are_approved(
+    tmp_path: Path, project: Path
+) -> None:
+    user = write(tmp_path / "user.toml", '[hook]\nedges = "off"\ncontext = "off"\n')
+    write(project, 'comments = ["**/*.py"]\n[hook]\ncontext = "on"\n')
+
+    config = load(user=user, project=project, latest=None)
+
+    assert (config["comments"], config["hook.edges"], config["hook.context"]) == ((), "off", "off")
+    assert config.origins["hook.context"] == "user"
+    assert [change.key for change in config.waiting] == ["comments", "hook.context"]
+
+
+@pytest.mark.parametrize("data", [b"include = [", b"\xff\xfe", None])
+def test_an_unapproved_file_that_cant_be_read_keeps_the_approved_values(
+    project: Path, data: bytes | None
+) -> None:
+    latest = project.read_bytes()
+    approved = load(user=None, project=project)
+    project.unlink()
+    project.mkdir() if data is None else project.write_bytes(data)
+
+    config = load(user=None, project=project, latest=latest)
+
+    assert (config.values, config.origins) == (approved.values, approved.origins)
+    assert config.waiting == ()
+    assert "is not read; until that is corrected, the approved settings" in config.warnings[0]
+
+
+def test_an_unapproved_value_that_cant_be_used_keeps_the_approved_one(project: Path) -> None:
+    latest = project.read_bytes()
+    write(project, "include = 4\nhook = 'on'\nnonsense = 1\n")
+
+    config = load(user=None, project=project, latest=latest)
+
+    assert (config["include"], config["hook.edges"]) == (("docs/*.md", "adr/*.md"), "off")
+    assert [warning.partition("; ")[2] for warning in config.warnings] == [
+        *["until this is corrected, the approved value applies"] * 2,
+        "",
+    ]
+
+
+def test_a_removed_file_keeps_the_approved_values(project: Path) -> None:
+    latest = project.read_bytes()
+    project.unlink()
+
+    config = load(user=None, project=project, latest=latest)
+
+    assert config["hook.edges"] == "off"
+    assert config["commits"] == 100
+    assert {change.key for change in config.waiting} == {"commits", "context.budget", "hook.edges"}
+
+
+def test_the_format_of_an_unapproved_text_counts(project: Path) -> None:
+    latest = project.read_bytes()
+    write(project, "format = 2\n")
+
+    config = load(user=None, project=project, latest=latest)
+
+    assert config.format == 2
+    assert "newer" in config.warnings[0]
+
+
+def test_the_approved_text_is_not_compared(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_file, "_take_unapproved", None)
+    latest = project.read_bytes()
+
+    assert load(user=None, project=project, latest=latest) == load(user=None, project=project)
+    project.unlink()
+    assert load(user=None, project=project, latest=None).waiting == ()

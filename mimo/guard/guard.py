@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from mimo.errors import Denied, StorageFailed
+from mimo.errors import Denied, Hint, StorageFailed
 from mimo.frozen import replace
 from mimo.guard.audit import (
     AuditLog,
@@ -21,6 +21,7 @@ from mimo.guard.audit import (
     must_be_recorded,
 )
 from mimo.guard.policy import (
+    FILE,
     ActivePolicies,
     Limit,
     Operation,
@@ -50,16 +51,17 @@ class Guard:
         *,
         root: Path | None,
         trusted: Callable[[str], bool],
+        latest: Callable[[], bytes | None] = lambda: None,
         owner: Callable[[], str],
         session: Session,
         log: AuditLog | None = None,
     ) -> None:
         """Takes a project's root, or None outside of a project; nothing is read yet.
 
-        `owner` returns the user's secret.
+        `trusted` and `latest` are as `PolicyFile` takes them. `owner` returns the user's secret.
         """
         self.session = session
-        self._policy_file = PolicyFile(root, trusted)
+        self._policy_file = PolicyFile(root, trusted, latest)
         self._root, self._owner = root, owner
         self._limits: Limits | None = None
         self._opening = allocate_lock()
@@ -97,7 +99,7 @@ class Guard:
                 verdicts.clear()
             verdicts[key] = (request.at, verdict)
         if not verdict.permitted:
-            raise _denied(request, verdict)
+            raise _denied(request, verdict, policies.waiting() if verdict.waits else None)
 
     def limit(self, request: Request) -> None:
         """Counts a call. Raises `RateLimited` if there were too many."""
@@ -186,7 +188,7 @@ class Guard:
             self._limits.close()
 
 
-def _denied(request: Request, verdict: Verdict) -> Denied:
+def _denied(request: Request, verdict: Verdict, waiting: tuple[str, Hint] | None) -> Denied:
     """Returns the error for a denied call: it names the request, and no stored data."""
     details: dict[str, object]
     if verdict.reason == "ttl":
@@ -202,7 +204,10 @@ def _denied(request: Request, verdict: Verdict) -> Denied:
         subject, details = f"tool '{request.tool}'", {"tool": request.tool}
     details["operation"] = request.operation.value
     message = f"Access denied to {subject}"
-    error = Denied(message, hint=f"`{request.tool}`: {verdict.message}", details=details)
+    hint = f"`{request.tool}`: {verdict.message}"
+    if waiting:
+        hint = Hint(hint, f"; {FILE}, as it is, permits it: ", waiting[1])
+    error = Denied(message, hint=hint, details=details)
     error.reason = verdict.reason
     return error
 

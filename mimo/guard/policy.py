@@ -1,8 +1,9 @@
 """Calls, the policies that permit them, and `.mind/policy.yaml`, which a policy is read from.
 
 A rule states what one tool may do, a limit how often. Several policies may apply at once, and each
-of them must permit a call: an unapproved file is applied together with the default policy, so it
-can only restrict further.
+of them must permit a call: an unapproved file is applied together with its last approved text, or
+without one with the default policy, so it can only restrict further. A file that is missing without
+approval leaves the last approved text active.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 from mimo.data import disk, files
@@ -198,6 +200,8 @@ class Verdict(NamedTuple):
     """One word for the metrics, such as `namespace`; empty if the call is permitted."""
     message: str = ""
     """The part of the rule that forbids the call."""
+    waits: bool = False
+    """True if the call is permitted once the current state of the file is approved."""
 
 
 PERMITTED = Verdict(permitted=True)
@@ -477,6 +481,19 @@ class ActivePolicies:
     """The digest by which the file is approved; empty without a file."""
     trusted: bool = True
     """True if the user approved the file; an unapproved file can only restrict further."""
+    proposed: Policy | None = None
+    """The policy that becomes active if the user approves the file, or that it is missing."""
+
+    def waiting(self) -> tuple[str, Hint] | None:
+        """Returns the effect of an unapproved file and the way to approve it; None without one."""
+        if self.trusted:
+            return None
+        way = Command("trust", FILE)
+        if self.proposed is DEFAULT:
+            message = "the policy was removed, which is not approved here, so it is still active"
+            return message, Hint("approve its removal with ", way)
+        message = "the policy is not approved here, so it can only narrow permissions"
+        return message, Hint("approve it with ", way, ", or commit it")
 
     def refusal(self, agent: str | None) -> Denied:
         """Returns the error for every call while the file is invalid.
@@ -503,29 +520,58 @@ class ActivePolicies:
                     verdict = judge(rule, request)
                     if not verdict.permitted:
                         place = f"{policy.source}:{rule.line}" if rule.line else policy.source
-                        return verdict._replace(message=f"{verdict.message} ({place})")
+                        message = f"{verdict.message} ({place})"
+                        waits = self.proposed and ActivePolicies(policies=(self.proposed,))
+                        is_next = bool(waits and waits.judge(request).permitted)
+                        return verdict._replace(message=message, waits=is_next)
         return PERMITTED
 
 
 class PolicyFile:
     """Reads a project's policy again whenever the file or its approval changes."""
 
-    def __init__(self, root: Path | None, trusted: Callable[[str], bool]) -> None:
-        """Takes a project's root, and a function that returns whether a digest is approved."""
+    def __init__(
+        self,
+        root: Path | None,
+        trusted: Callable[[str], bool],
+        latest: Callable[[], bytes | None] = lambda: None,
+    ) -> None:
+        """Takes a project's root, and two functions of its approvals.
+
+        `trusted` returns whether a digest is approved, and `latest` the last approved text of the
+        file, None without one. It is asked while the file is missing or not approved.
+        """
         self._file = files.reread(root / FILE, _read) if root else None
-        self._trusted = trusted
+        self._trusted, self._latest = trusted, latest
 
     def active(self) -> ActivePolicies:
         """Returns the policies that apply now."""
-        read = self._file() if self._file else None
-        if read is None:
+        if self._file is None:
             return ActivePolicies(policies=(DEFAULT,))
-        policy, faults, digest = read
-        trusted = self._trusted(digest)
-        policies: tuple[Policy, ...] = ()
-        if policy is not None:
-            policies = (policy,) if trusted else (DEFAULT, policy)
-        return ActivePolicies(policies=policies, faults=faults, digest=digest, trusted=trusted)
+        policy, faults, digest = self._file() or (DEFAULT, (), "")
+        trusted = policy is not DEFAULT and self._trusted(digest)
+        if policy is None:
+            return ActivePolicies(policies=(), faults=faults, digest=digest, trusted=trusted)
+        latest = None if trusted else self._latest()
+        base = DEFAULT if latest is None else _approved(latest)
+        if trusted or policy is base:
+            return ActivePolicies(policies=(policy,), digest=digest)
+        policies = (base,) if policy is DEFAULT else (base, policy)
+        return ActivePolicies(policies=policies, digest=digest, trusted=False, proposed=policy)
+
+
+@lru_cache(8)
+def _approved(data: bytes) -> Policy:
+    """Returns the policy in an approved text; one that permits nothing if it can't be read."""
+    try:
+        return parse(data, f"approved {FILE}")
+    except (InvalidPolicy, MindError):
+        return Policy(
+            rules={EVERY: Rule(operations=())},
+            tool_limits={},
+            namespace_limits={},
+            source=f"approved {FILE}, which is invalid",
+        )
 
 
 def _read(path: Path) -> _Read:

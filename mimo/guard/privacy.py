@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mimo.data.disk import STORE
 from mimo.errors import Command, Hint, MindError, PiiDetected, SecretDetected
@@ -14,6 +14,9 @@ from mimo.memory.ids import SUFFIX, stem_of
 from mimo.privacy.model import APART, PROSE, Finding, findings, name_in, texts_of
 from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
+
+if TYPE_CHECKING:
+    from mimo.guard.policy import Policy
 
 T = TypeVar("T")
 
@@ -179,10 +182,12 @@ def admitted(
     *,
     names: Iterable[str | None],
     pair: tuple[str, str] | None = None,
+    proposed: Policy | None = None,
 ) -> dict[str, Any]:
     """Returns the arguments of a tool for values, redacted if the policy requires it.
 
-    `pair` names the arguments with a key and its value. Raises `PiiDetected` if they contain
+    `pair` names the arguments with a key and its value, `proposed` is the policy in a file that is
+    not approved. Raises `PiiDetected` if they contain
     personal data and the policy does not permit it, and if one of `names`, such as a key, does:
     redacted, it would be another key.
     """
@@ -206,7 +211,11 @@ def admitted(
         hint = (
             f"remove {listed}, rename a key or field if only its name looks like that of a secret"
         )
-        hint += ", or let the policy redact it: `pii.on_write: redact`"
+        if proposed and proposed.on_write is not PiiAction.REFUSE:
+            way = f", or approve {proposed.source}, which permits it: "
+            hint = Hint(hint, way, Command("trust", proposed.source), ", or commit it")
+        else:
+            hint += ", or let the policy redact it: `pii.on_write: redact`"
         if masks:
             hint = f"remove {listed}, and choose a namespace and a key without personal data: "
             hint += "redacted, they would be others"

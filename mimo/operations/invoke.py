@@ -313,9 +313,9 @@ def _admitted(spec: Spec, call: Call, values: dict[str, Any]) -> dict[str, Any]:
             call.note("secret", privacy.warning(secret))
     if not spec.is_of_values:
         return values
-    return privacy.admitted(
-        values, call.mind.guard.on_write, names=(spec.needs.namespace, spec.needs.key), pair=pair
-    )
+    guard, names = call.mind.guard, (spec.needs.namespace, spec.needs.key)
+    proposed = guard.policies().proposed
+    return privacy.admitted(values, guard.on_write, names=names, pair=pair, proposed=proposed)
 
 
 def _request(spec: Spec, call: Call) -> Request:

@@ -266,6 +266,20 @@ def test_a_refused_value_may_be_redacted(call: Call) -> None:
     assert "`pii.on_write: redact`" in (refused.value.hint or "")
 
 
+@pytest.mark.parametrize("action", ["redact", "allow"])
+def test_a_refusal_shows_how_to_approve_a_policy_that_permits_the_value(
+    call: Call, action: str
+) -> None:
+    policy(call, action)
+    ask(call, "mind_untrust", PERSON)
+
+    with pytest.raises(PiiDetected) as refused:
+        ask(call, "putMemory", namespace="agent.x", key="k", value="call 212-234-5678")
+
+    assert "`mind trust .mind/policy.yaml`, or commit it" in (refused.value.hint or "")
+    assert "on_write" not in (refused.value.hint or "")
+
+
 @pytest.mark.req("002-42")
 def test_a_value_with_personal_data_is_refused_exactly_as_documented(call: Call) -> None:
     value = {"a": {"mail": "jo@corp.io"}, "b": ["call 212-234-5678"], "c": "jo@corp.io"}

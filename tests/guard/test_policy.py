@@ -1,10 +1,13 @@
 """Reading `policy.yaml`, and its errors."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.data.disk import Stamp
 from mimo.guard import policy as reading
@@ -12,6 +15,7 @@ from mimo.guard.policy import (
     ALL,
     DEFAULT,
     FILE,
+    ActivePolicies,
     InvalidPolicy,
     Limit,
     Operation,
@@ -229,3 +233,131 @@ def test_a_change_while_the_file_is_read_takes_effect(
     path.write_text("limits: 3\n", encoding="utf-8")
 
     assert file.active().faults
+
+
+SEARCH = Request(tool="mind_search", operation=Operation.READ, at=NOW)
+PUT = Request(tool="putMemory", operation=Operation.WRITE, namespace="public.a", at=NOW)
+WIDE = 'tool_permissions:\n  putMemory: {allowed_namespaces: ["*"]}\n'
+NARROW = "tool_permissions:\n  mind_search: {operations: []}\n"
+BROKEN = "tool_permissions: [}\n"
+
+
+@pytest.mark.attack("an earlier or missing policy widens")
+@pytest.mark.parametrize(
+    ("current", "latest", "searches", "puts"),
+    [
+        (None, None, True, False),
+        (None, NARROW, False, False),
+        (None, WIDE, True, True),
+        (WIDE, None, True, False),
+        (WIDE, NARROW, False, False),
+        (NARROW, None, False, False),
+        (NARROW, WIDE, False, False),
+        (f"{WIDE}  mind_add: {{}}\n", WIDE, True, True),
+        (WIDE, BROKEN, False, False),
+        (None, BROKEN, False, False),
+    ],
+)
+def test_an_unapproved_or_missing_file_can_only_narrow_the_last_approved_one(
+    tmp_path: Path, current: str | None, latest: str | None, searches: bool, puts: bool
+) -> None:
+    if current is not None:
+        put(tmp_path / FILE, current)
+    text = None if latest is None else latest.encode()
+
+    active = PolicyFile(tmp_path, lambda _: False, lambda: text).active()
+
+    assert active.judge(SEARCH).permitted is searches
+    assert active.judge(PUT).permitted is puts
+    assert active.trusted is (current is None and latest is None)
+
+
+@pytest.mark.parametrize(
+    ("current", "latest", "waits"),
+    [(WIDE, None, True), (WIDE, NARROW, True), (NARROW, None, False), (None, NARROW, False)],
+)
+def test_a_call_that_the_file_permits_waits_for_its_approval(
+    tmp_path: Path, current: str | None, latest: str | None, waits: bool
+) -> None:
+    if current is not None:
+        put(tmp_path / FILE, current)
+    text = None if latest is None else latest.encode()
+
+    verdict = PolicyFile(tmp_path, lambda _: False, lambda: text).active().judge(PUT)
+
+    assert (verdict.permitted, verdict.waits) == (False, waits)
+
+
+def test_an_unapproved_file_that_is_invalid_permits_nothing(tmp_path: Path) -> None:
+    put(tmp_path / FILE, BROKEN)
+
+    active = PolicyFile(tmp_path, lambda _: False, WIDE.encode).active()
+
+    assert active.faults
+    assert (active.policies, active.trusted) == ((), False)
+
+
+def test_an_approved_file_is_active_without_its_last_approved_text(tmp_path: Path) -> None:
+    put(tmp_path / FILE, WIDE)
+
+    active = PolicyFile(tmp_path, lambda _: True, NARROW.encode).active()
+
+    assert (len(active.policies), active.trusted, active.waiting()) == (1, True, None)
+
+
+def test_a_rule_of_the_approved_text_names_its_place(tmp_path: Path) -> None:
+    active = PolicyFile(tmp_path, lambda _: False, NARROW.encode).active()
+
+    message = "its operations are none (approved .mind/policy.yaml:2)"
+    assert active.judge(SEARCH).message == message
+    assert active.judge(SEARCH).waits
+    assert [str(part) for part in active.waiting() or ()] == [
+        "the policy was removed, which is not approved here, so it is still active",
+        "approve its removal with `mind trust .mind/policy.yaml`",
+    ]
+
+
+RULES = st.fixed_dictionaries(
+    {},
+    optional={
+        "operations": st.lists(st.sampled_from(["read", "write"]), unique=True),
+        "allowed_namespaces": st.lists(
+            st.sampled_from(["*", "agent.*", "public.*", "agent.a"]), unique=True
+        ),
+        "max_ttl_seconds": st.sampled_from([0, 60, 100_000]),
+    },
+)
+POLICIES = st.dictionaries(
+    st.sampled_from(["*", "putMemory", "deleteMemory", "mind_search", "memory", "search/*"]), RULES
+).map(lambda rules: json.dumps({"tool_permissions": rules}).encode())
+REQUESTS = st.builds(
+    Request,
+    tool=st.sampled_from(["putMemory", "deleteMemory", "mind_search", "mind_add"]),
+    operation=st.sampled_from(Operation),
+    namespace=st.sampled_from([None, "agent.a", "public.a"]),
+    ttl_seconds=st.sampled_from([None, 30, 5_000]),
+    at=st.just(NOW),
+)
+
+
+@given(current=st.none() | POLICIES, latest=st.none() | POLICIES, request_=REQUESTS)
+def test_no_unapproved_file_permits_what_the_approved_one_denies(
+    tmp_path_factory: pytest.TempPathFactory,
+    current: bytes | None,
+    latest: bytes | None,
+    request_: Request,
+) -> None:
+    root = tmp_path_factory.mktemp("policy")
+    if current is not None:
+        put(root / FILE, current.decode())
+    base = DEFAULT if latest is None else parse(latest, FILE)
+    stated = DEFAULT if current is None else parse(current, FILE)
+
+    active = PolicyFile(root, lambda _: False, lambda: latest).active()
+    verdict = active.judge(request_)
+
+    is_approved = ActivePolicies(policies=(base,)).judge(request_).permitted
+    is_stated = ActivePolicies(policies=(stated,)).judge(request_).permitted
+    assert verdict.permitted <= is_approved
+    assert not verdict.waits or (is_stated and not is_approved)
+    assert verdict.permitted or verdict.waits or not is_stated

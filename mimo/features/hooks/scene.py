@@ -167,6 +167,8 @@ class Scene:
         self.allowed = _allowed(home, root)
         # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root, self.allowed.only)
+        self.latest_policy: Callable[[], bytes | None] = lambda: None
+        """Returns the last approved text of the policy; None without one."""
         self.refusal: MindError | None = None
         """The reason why the policy or a limit does not permit this moment; None if it does."""
         self._started = time.monotonic()
@@ -244,6 +246,7 @@ class Scene:
             self._guard = Guard(
                 root=root,
                 trusted=self.trust.trusted,
+                latest=self.latest_policy,
                 owner=partial(projects.index_owner, self.home, os.urandom),
                 session=Calls(self.environ, started=self.now),
                 log=AuditLog(self.home, root, os.urandom),
@@ -251,11 +254,11 @@ class Scene:
         return self._guard
 
     def _has_policy(self) -> bool:
-        """Returns whether there is a policy file, which most projects lack."""
+        """Returns whether there is a policy file or an approved text of it; most have neither."""
         try:
             os.lstat(f"{self.root}/.mind/policy.yaml")
         except FileNotFoundError:
-            return False
+            return not self.is_outside and self.latest_policy() is not None
         except OSError:
             pass
         return not self.is_outside

@@ -7,7 +7,7 @@ from mimo.call import Call, Surface
 from mimo.call.arguments import nearest
 from mimo.call.spec import Arg, Effect, Needs, Out, command
 from mimo.call.table import all_commands
-from mimo.errors import Command, Hint, Invalid, NotFound
+from mimo.errors import Command, Hint, Invalid, NotFound, join_texts
 from mimo.frozen import frozen
 from mimo.guard.policy import (
     FILE,
@@ -23,7 +23,7 @@ from mimo.guard.policy import (
 )
 from mimo.memory.ids import check_namespace
 from mimo.operations import disclosure
-from mimo.rendering import Screen, bad, dim, good, strong, warn
+from mimo.rendering import Screen, bad, dim, good, strong
 from mimo.rendering.results import count, render
 
 REQUESTS: Mapping[str, tuple[str | None, ...]] = {
@@ -80,7 +80,9 @@ class PolicyShown:
     """The active policy; if several rules name a tool, each must permit a call."""
 
     file: Annotated[str | None, Out("The file, where there is one")]
-    trusted: Annotated[bool, Out("Whether it was approved here; else it can only narrow")]
+    trusted: Annotated[
+        bool, Out("Whether it, or its removal, was approved here; else it can only narrow")
+    ]
     rules: tuple[PolicyRule, ...]
     tool_limits: tuple[PolicyLimit, ...]
     namespace_limits: tuple[PolicyLimit, ...]
@@ -145,8 +147,8 @@ def policy_show(call: Call) -> PolicyShown:
     """
     policies = _valid(call)
     tools = named_tools()
-    base = policies.policies[-1]
-    # An untrusted policy applies beside the default one, and may have the same rules.
+    call.note("policy", join_texts(*(policies.waiting() or ())))
+    # An unapproved policy applies beside the approved one, and may have the same rules.
     rules = dict.fromkeys(
         PolicyRule(
             tool=tools.get(name, name),
@@ -159,12 +161,22 @@ def policy_show(call: Call) -> PolicyShown:
         for policy in policies.policies
         for name, rule in policy.rules.items()
     )
+    tool_limits = [
+        _limit(tools.get(key, key), limit)
+        for policy in policies.policies
+        for key, limit in policy.tool_limits.items()
+    ]
+    namespace_limits = [
+        _limit(key, limit)
+        for policy in policies.policies
+        for key, limit in policy.namespace_limits.items()
+    ]
     return PolicyShown(
         file=FILE if policies.digest else None,
         trusted=policies.trusted,
         rules=tuple(rules),
-        tool_limits=tuple(_limit(tools.get(key, key), it) for key, it in base.tool_limits.items()),
-        namespace_limits=tuple(_limit(key, it) for key, it in base.namespace_limits.items()),
+        tool_limits=tuple(dict.fromkeys(tool_limits)),
+        namespace_limits=tuple(dict.fromkeys(namespace_limits)),
         pii_on_write=call.mind.guard.on_write,
     )
 
@@ -185,6 +197,7 @@ def policy_check(call: Call) -> PolicyChecked:
     While it is invalid no tool may be used; the exit status is then 1.
     """
     policies = call.mind.guard.policies()
+    call.note("policy", join_texts(*(policies.waiting() or ())))
     return PolicyChecked(
         file=FILE if policies.digest or policies.faults else None,
         valid=not policies.faults,
@@ -253,6 +266,8 @@ def policy_explain(
         for rule in policy.rules_of(request.tool)
     ]
     rules = f"permitted by {' and '.join(dict.fromkeys(places))}" if places else _NO_RULE
+    if verdict.waits:
+        call.note("policy", join_texts(*(policies.waiting() or ())))
     return PolicyVerdict(
         tool=name,
         namespace=namespace,
@@ -260,9 +275,11 @@ def policy_explain(
         permitted=verdict.permitted,
         reason=(verdict.message or rules) + (_FREE if spec and spec.needs.person else ""),
         limits=tuple(
-            _limit(name, limit)
-            for policy in policies.policies
-            for _, name, limit in policy.limits_on(request)
+            dict.fromkeys(
+                _limit(name, limit)
+                for policy in policies.policies
+                for _, name, limit in policy.limits_on(request)
+            )
         ),
     )
 
@@ -288,9 +305,8 @@ def _place(policy: Policy, rule: Rule) -> str:
 
 @render.register
 def _(result: PolicyShown, screen: Screen) -> None:
-    screen.line(result.file or "no policy.yaml: these are the defaults")
-    if not result.trusted:
-        screen.line(warn("untrusted"), dim("  it can only narrow the defaults"))
+    rules = "the defaults" if result.trusted else "those of its approved text"
+    screen.line(result.file or f"no policy.yaml: these are {rules}")
     screen.blank()
     rows = [
         (
@@ -298,7 +314,7 @@ def _(result: PolicyShown, screen: Screen) -> None:
             " ".join(rule.operations) or "none",
             "anywhere" if where is None else " ".join(where) or "nowhere",
             "" if rule.max_ttl_seconds is None else f"{rule.max_ttl_seconds:,} s",
-            rule.source.rpartition("/")[2],
+            rule.source.replace(".mind/", ""),
         )
         for rule in result.rules
         for where in [rule.namespaces if rule.context_types is None else rule.context_types]
@@ -319,9 +335,7 @@ def _(result: PolicyChecked, screen: Screen) -> None:
     elif result.file:
         screen.line(good("✓ "), f"{result.file} is valid")
     else:
-        screen.line(good("✓ "), "no policy.yaml; `mind policy show` lists the defaults")
-    if not result.trusted:
-        screen.note("it is not approved here, so it can only narrow; see `mind trust`")
+        screen.line(good("✓ "), "no policy.yaml; `mind policy show` lists the active rules")
 
 
 @render.register

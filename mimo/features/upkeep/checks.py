@@ -322,9 +322,8 @@ def _policy(call: Call) -> Iterator[Check]:
         yield _fault(
             "policy", disclosure.reason_for(call, FILE, reason), hint, file=FILE, line=line
         )
-    if not policies.trusted:
-        message = "it is not approved here, so it can only narrow permissions"
-        yield _warning("policy", message, Hint("approve it with ", Command("trust")), file=FILE)
+    if waiting := policies.waiting():
+        yield _warning("policy", *waiting, file=FILE)
 
 
 def _sources(call: Call) -> Iterator[Check]:

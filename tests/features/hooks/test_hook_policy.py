@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 from mimo.call import Call
 from mimo.cli.main import main
-from mimo.features.hooks.scene import CALLS, log_path
+from mimo.features.hooks.events import Dialect, Event, Moment
+from mimo.features.hooks.scene import CALLS, Scene, log_path
 from mimo.features.policy.commands import HOOKS
 from mimo.features.upkeep.commands import config
 from mimo.guard.policy import FILE
@@ -19,6 +21,7 @@ from tests.features.hooks.test_capture import Agent
 from tests.features.hooks.test_moments import CODE, Client, edge, remember
 
 _ = edge
+DENIES = 'tool_permissions: {"*": {operations: []}}'
 QUESTION = "why do uploads fail behind the proxy?"
 RESUME = "let's continue where we stopped"
 SUMMARY = "We moved the login to Rust. Next: write the tests for the lexer and release it."
@@ -114,6 +117,19 @@ def test_without_a_policy_what_a_hook_gives_is_recorded(
         ("hook/summary", "write", "ok"),
     ]
     assert main(["audit", "verify"], open=lambda _: call.mind) == 0
+
+
+@pytest.mark.attack("an earlier or missing policy widens")
+def test_a_hook_keeps_to_the_approved_policy_of_a_missing_file(call: Call) -> None:
+    event = Event(dialect=Dialect.CLAUDE, name="UserPromptSubmit", moment=Moment.PROMPT)
+    root = call.mind.project.root
+    scene = Scene(event, home=call.mind.home, root=root, now=call.mind.now(), environ={})
+    assert scene.permits()
+
+    scene = Scene(event, home=call.mind.home, root=root, now=call.mind.now(), environ={})
+    scene.latest_policy = partial(str.encode, DENIES)
+    assert not scene.permits()
+    assert not scene.allows("mind_add", writes=True)
 
 
 def test_a_denied_moment_is_recorded_and_logged(claude: Client, call: Call, edge: str) -> None:

@@ -28,6 +28,7 @@ from mimo.text.clean import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import EllipsisType
     from typing import Any
 
     from mimo.guard.guard import Guard
@@ -395,14 +396,19 @@ def of_event(
     )
 
 
-def _allowed(home: Path, root: Path) -> Allowed:
-    """Returns the settings; a file is parsed only if one of its lines may concern hooks."""
+def _allowed(home: Path, root: Path, latest: bytes | EllipsisType | None = ...) -> Allowed:
+    """Returns the settings; files are parsed only if one of their lines may concern hooks.
+
+    `latest` is the last approved text of the project's file, as `config.load` takes it.
+    """
     user, of_project = home / "config.toml", root / ".mind" / "config.toml"
-    if not any(map(_concerns_hooks, (user, of_project))):
+    approved = latest if isinstance(latest, bytes) else b""
+    texts: tuple[Path | bytes, ...] = (user, of_project, approved)
+    if not any(map(_concerns_hooks, texts)):
         return Allowed()
     from mimo.config import load
 
-    config = load(user=user, project=of_project)
+    config = load(user=user, project=of_project, latest=latest)
     return Allowed(
         context=config["hook.context"] == "on",
         edges=config["hook.edges"] == "on",
@@ -415,13 +421,13 @@ def _allowed(home: Path, root: Path) -> Allowed:
     )
 
 
-def _concerns_hooks(path: Path) -> bool:
+def _concerns_hooks(file: Path | bytes) -> bool:
     """Returns whether a settings file has a line, other than a comment, that may concern hooks.
 
-    A link, a large file, and one that can't be read may.
+    A link, a large file, and one that can't be read may. The file may be given as its text.
     """
     try:
-        data = disk.look(path, limit=_MAX_SETTINGS)[0]
+        data = file if isinstance(file, bytes) else disk.look(file, limit=_MAX_SETTINGS)[0]
     except FileNotFoundError:
         return False
     except OSError:

@@ -128,3 +128,22 @@ def test_a_failure_to_write_the_log_is_ignored(tmp_path: Path) -> None:
     scene.log_line(tmp_path, NOW, "lost")
 
     assert (tmp_path / "logs").read_text(encoding="utf-8") == "a file"
+
+
+@pytest.mark.attack("warning turned off by unapproved settings")
+@pytest.mark.parametrize(
+    ("current", "latest", "warns"),
+    [
+        ('hook.edges = "off"\n', None, True),
+        ('hook.edges = "off"\n', b"format = 1\n", True),
+        ('hook.edges = "off"\n', b'hook.edges = "off"\n', False),
+        ("format = 1\n", b'[hook]\nedges = "off"\n', False),
+        ("hook = [\n", b"format = 1\n", True),
+    ],
+)
+def test_unapproved_settings_neither_end_nor_begin_the_warnings_of_a_hook(
+    root: Path, current: str, latest: bytes | None, warns: bool
+) -> None:
+    (root / ".mind" / "config.toml").write_text(current, "utf-8")
+
+    assert scene._allowed(root / "home", root, latest).edges is warns

@@ -278,7 +278,8 @@ file with a syntax error is ignored as a whole. Because it may have restricted s
 settings below then have these values, not their defaults, until the file is corrected. The same
 applies to each of them whose own value is invalid. `<none>` is an address that no commit has. An
 error in the project's file affects only settings that are read from it. A missing file has no
-effect.
+effect. A project's file that is [not approved](rules/trust.md#settings-of-the-project) only narrows
+the approved one, and an error in it changes nothing.
 
 At the start of a session, hooks name the file, and write the reason to `$MIND_HOME/logs/hook.log`.
 """

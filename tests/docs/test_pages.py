@@ -12,6 +12,7 @@ import pytest
 
 from mimo.call.table import all_commands
 from mimo.cli.main import main
+from mimo.config import SETTINGS, Scope, Unapproved
 from mimo.features.clients.table import CLIENTS
 from mimo.features.hooks.exposure import classify
 from mimo.guard.policy import DEFAULT
@@ -41,6 +42,18 @@ WITH_LINKS = [
 ]
 LOG = (ROOT / "docs" / "reference" / "rules" / "log.md").read_text("utf-8")
 FORMS = re.findall(r"^\| `\*\*(\w+):\*\*.* \| an? (\w+) \| ([\d.]+) \|$", LOG, re.MULTILINE)
+
+
+def test_the_rules_of_trust_list_the_effect_of_each_setting_that_is_not_approved() -> None:
+    text = (ROOT / "docs" / "reference" / "rules" / "trust.md").read_text("utf-8")
+    section = text.partition("## Settings of the project\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\w+): .* \| (.*) \|$", section, re.MULTILINE)
+
+    listed = {effect: re.findall(r"`(.+?)`", names) for effect, names in rows}
+    assert listed == {
+        effect: [s.key for s in SETTINGS if s.unapproved is effect and s.scope is not Scope.USER]
+        for effect in Unapproved
+    }
 
 
 def test_the_commands_of_the_readme_work(

@@ -62,6 +62,7 @@ class Guard:
         """
         self.session = session
         self._policy_file = PolicyFile(root, trusted, latest)
+        self.policy_text = self._policy_file.text
         self._root, self._owner = root, owner
         self._limits: Limits | None = None
         self._opening = allocate_lock()

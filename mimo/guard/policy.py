@@ -541,7 +541,7 @@ class PolicyFile:
         `trusted` returns whether a digest is approved, and `latest` the last approved text of the
         file, None without one. It is asked while the file is missing or not approved.
         """
-        self._file = files.reread(root / FILE, _read) if root else None
+        self._root, self._file = root, files.reread(root / FILE, _read) if root else None
         self._trusted, self._latest = trusted, latest
 
     def active(self) -> ActivePolicies:
@@ -558,6 +558,11 @@ class PolicyFile:
             return ActivePolicies(policies=(policy,), digest=digest)
         policies = (base,) if policy is DEFAULT else (base, policy)
         return ActivePolicies(policies=policies, digest=digest, trusted=False, proposed=policy)
+
+    def text(self) -> bytes | None:
+        """Returns the last approved text of the file, without one the file's; None without both."""
+        latest = None if self.active().trusted else self._latest()
+        return files.content(self._root / FILE) if self._root and latest is None else latest
 
 
 @lru_cache(8)

@@ -305,6 +305,28 @@ def test_an_approved_file_is_active_without_its_last_approved_text(tmp_path: Pat
     assert (len(active.policies), active.trusted, active.waiting()) == (1, True, None)
 
 
+@pytest.mark.parametrize(
+    ("current", "latest", "is_approved", "text"),
+    [
+        (None, None, False, None),
+        (None, NARROW, False, NARROW),
+        (WIDE, NARROW, False, NARROW),
+        (WIDE, None, False, WIDE),
+        (WIDE, NARROW, True, WIDE),
+    ],
+)
+def test_the_text_of_the_policy_is_the_approved_one_if_there_is_one(
+    tmp_path: Path, current: str | None, latest: str | None, is_approved: bool, text: str | None
+) -> None:
+    if current is not None:
+        put(tmp_path / FILE, current)
+    approved = None if latest is None else latest.encode()
+
+    file = PolicyFile(tmp_path, lambda _: is_approved, lambda: approved)
+
+    assert file.text() == (None if text is None else text.encode())
+
+
 def test_a_rule_of_the_approved_text_names_its_place(tmp_path: Path) -> None:
     active = PolicyFile(tmp_path, lambda _: False, NARROW.encode).active()
 

@@ -23,7 +23,6 @@ from mimo.api import (
     git,
     locks,
     one_line,
-    policy,
     projects,
     refresh,
     replace,
@@ -298,7 +297,7 @@ def working_copy(call: Call) -> WorkingCopy:
         with suppress(MindError):
             main = revisions.short_name(root, revisions.main_branch(root))
             is_default = label == main.removeprefix("origin/")
-    stated = files.content(root / policy.FILE)
+    stated = call.mind.guard.policy_text()
     return WorkingCopy(
         identity=project,
         project=one_line(call.mind.project.name),

@@ -184,8 +184,8 @@ def event_of(request: Request, ending: Ending, session: Session) -> dict[str, An
         "session": _safe_name(named[:_LONGEST]) if named else session.id,
         "agent": _safe_name(request.agent[:_LONGEST]) if request.agent else None,
         "user": _safe_name(request.user) if request.user else None,
-        "namespace": request.namespace and _shown_key(request.namespace)[:_LONGEST],
-        "key": request.key and _shown_key(request.key)[:_LONGEST],
+        "namespace": request.namespace and masked_name(request.namespace),
+        "key": request.key and masked_name(request.key),
         "error": ending.error,
         "reason": ending.reason,
         "redactions": ending.redactions or None,
@@ -202,10 +202,11 @@ def _safe_name(text: str) -> str:
     return for_log(text)
 
 
-def _shown_key(key: str) -> str:
+def masked_name(name: str) -> str:
+    """Returns a namespace or key as records, metrics and spans show it."""
     from mimo.privacy.values import screened_key
 
-    return screened_key(key, personal=True)
+    return screened_key(name, personal=True)[:_LONGEST]
 
 
 class Head(NamedTuple):

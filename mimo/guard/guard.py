@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from mimo.errors import Denied, Hint, StorageFailed
+from mimo.errors import Denied, PiiDetected, SecretDetected, StorageFailed
 from mimo.frozen import replace
 from mimo.guard.audit import (
     AuditLog,
@@ -18,6 +18,7 @@ from mimo.guard.audit import (
     Status,
     ended_by,
     event_of,
+    masked_name,
     must_be_recorded,
 )
 from mimo.guard.policy import (
@@ -214,7 +215,7 @@ def _denied(request: Request, verdict: Verdict, waiting: tuple[str, Hint] | None
 
 
 @contextmanager
-def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Iterator[Any]:
+def span(name: str, request: Request) -> Iterator[Any]:
     """Runs the block in an OpenTelemetry span, which it gets; None if the process has no tracing.
 
     A program that traces has imported OpenTelemetry's API already, for example
@@ -224,15 +225,37 @@ def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Itera
     if trace is None:
         yield None
         return
-    attrs = {key: value for key, value in attributes.items() if value is not None}
     # The text of an error may contain a memory, so the span gets only the type of the error.
     quiet = {"record_exception": False, "set_status_on_exception": False}
-    with trace.get_tracer("mimo").start_as_current_span(name, attributes=attrs, **quiet) as started:
+    attributes = traced(request)
+    with trace.get_tracer("mimo").start_as_current_span(name, attributes=attributes, **quiet) as it:
         try:
-            yield started
+            yield it
         except BaseException as error:
-            started.set_status(trace.StatusCode.ERROR, type(error).__name__)
+            it.set_status(trace.StatusCode.ERROR, type(error).__name__)
+            it.set_attributes(_refused(error))
             raise
+
+
+def traced(request: Request) -> dict[str, str]:
+    """Returns the attributes of a call's spans."""
+    attributes = {"tool_name": request.tool, "operation": request.operation.value}
+    if request.namespace is not None:
+        attributes["namespace"] = masked_name(request.namespace)
+    return attributes
+
+
+def _refused(error: BaseException) -> dict[str, Any]:
+    """Returns the attributes of the span of a refused call: the reason, and the detected kinds."""
+    attributes: dict[str, Any] = {}
+    if reason := ended_by(error).reason:
+        attributes["reason"] = reason
+    if isinstance(error, PiiDetected):
+        attributes["kinds"] = error.details["redacted_fields"]
+    elif isinstance(error, SecretDetected):
+        secrets = error.details.get("found", [error.details])
+        attributes["kinds"] = sorted({secret["kind"] for secret in secrets})
+    return attributes
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from mimo.errors import (
 from mimo.frozen import replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
-from mimo.guard.guard import span
+from mimo.guard.guard import span, traced
 from mimo.guard.policy import Request
 from mimo.memory.ids import check_key, check_namespace
 from mimo.project.projects import check_reach
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mimo.call import Call
     from mimo.guard.privacy import Redacted
 
+_FILTERING = "memory.pii_filtering"
 _NAMING = ("namespace", "key", "context", "ttl_seconds")
 
 
@@ -56,7 +57,7 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
         request, guard = _request(spec, call), call.mind.guard
         ending, started = Ending(), call.mind.timer.monotonic()
         try:
-            with span("memory.tool", _attributes(request)) as tracing:
+            with span("memory.tool", request) as tracing:
                 refusal = caller.permissions.refusal(spec) if caller.permissions else None
                 if refusal is not None:
                     raise refusal  # noqa: TRY301 - it is recorded below
@@ -65,9 +66,9 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
                     values.pop(BUDGET.attribute, None)  # The server applies it to the result.
                 owner = _owner(spec, call, values)
                 request = _named(request, spec, values)
-                if tracing is not None and request.namespace is not None:
-                    tracing.set_attribute("namespace", request.namespace)
-                with span("memory.permission_check", _attributes(request)):
+                if tracing is not None:
+                    tracing.set_attributes(traced(request))
+                with span("memory.permission_check", request):
                     guard.authorise(request)
                     if spec.needs.also:
                         guard.authorise(replace(request, like=spec.needs.also))
@@ -76,13 +77,14 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
                 if spec.effect is not Effect.READ:
                     installation.check_installed()
                     _check_format(spec, owner, values)
-                values = _admitted(spec, call, values)
+                with _filtering(spec, request):
+                    values = _admitted(spec, call, values)
                 try:
                     with _recorded(spec, owner, request):
                         result = spec.function(owner, **values)
                 except NotFound as error:
                     result = _of_user(spec, owner, request, values, error)
-                output = _redacted(spec, result)
+                output = _redacted(spec, request, result)
             ending = Ending(redactions=len(output.kinds))
             return output.value
         except BaseException as error:
@@ -269,22 +271,18 @@ def _has_project(call: Call) -> bool:
         return False
 
 
-def _redacted(spec: Spec, result: object) -> Redacted[object]:
+def _redacted(spec: Spec, request: Request, result: object) -> Redacted[object]:
     """Returns a result with secrets and personal data masked, and their kinds."""
-    with span("memory.pii_filtering", {"tool_name": spec.name}) as tracing:
+    with span(_FILTERING, request) as tracing:
         output = privacy.redacted(result, personal=spec.is_of_values)
         if tracing is not None:
             tracing.set_attribute("redactions", len(output.kinds))
     return output
 
 
-def _attributes(request: Request) -> dict[str, str | None]:
-    """Returns the attributes of a call's spans."""
-    return {
-        "tool_name": request.tool,
-        "operation": request.operation.value,
-        "namespace": request.namespace,
-    }
+def _filtering(spec: Spec, request: Request) -> AbstractContextManager[object]:
+    """Returns the span of the checks of what a call stores; a call that stores nothing has none."""
+    return span(_FILTERING, request) if spec.effect is Effect.WRITE else nullcontext()
 
 
 def _admitted(spec: Spec, call: Call, values: dict[str, Any]) -> dict[str, Any]:

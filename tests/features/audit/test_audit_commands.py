@@ -19,7 +19,7 @@ from mimo.cli.main import main
 from mimo.errors import MindError
 from mimo.guard.chain import line_of, sealed
 from mimo.operations.invoke import invoke
-from tests.kit import ask, put
+from tests.kit import ask, put, write
 
 TOOLS = all_commands().tools()
 # In two halves, so that no forge takes it for a real one.
@@ -165,7 +165,8 @@ def test_spans_show_the_call_and_its_checks(call: Call, spans: InMemorySpanExpor
     rows = [(span.name, (span.attributes or {}).get("namespace")) for span in finished]
     assert rows == [
         ("memory.permission_check", "agent.a"),
-        ("memory.pii_filtering", None),
+        ("memory.pii_filtering", "agent.a"),
+        ("memory.pii_filtering", "agent.a"),
         ("memory.tool", "agent.a"),
         ("memory.permission_check", "public.a"),
         ("memory.tool", "public.a"),
@@ -176,6 +177,64 @@ def test_spans_show_the_call_and_its_checks(call: Call, spans: InMemorySpanExpor
     every = "".join(span.to_json() for span in finished)
     assert "the value" not in every
     assert "a_word_of_mine" not in every
+
+
+@pytest.mark.req("002-54", "002-43")
+def test_a_span_masks_names_as_the_record_does(call: Call, spans: InMemorySpanExporter) -> None:
+    namespace = "agent.call_212-234-5678"
+    tried(call, "listMemory", namespace=namespace)
+    tried(call, "putMemory", namespace=namespace, key="k", value=1)
+
+    (recorded,) = {event["namespace"] for event in events(call)}
+    shown = [(span.attributes or {}).get("namespace") for span in spans.get_finished_spans()]
+    assert set(shown) == {recorded}
+    assert "234-5678" not in "".join(span.to_json() for span in spans.get_finished_spans())
+
+
+@pytest.mark.req("002-54", "002-63")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "checked", "reason", "kinds"),
+    [
+        ("putMemory", {"value": "jo.doe@corp.io"}, "memory.pii_filtering", "pii", ("email",)),
+        ("putMemory", {"value": f"x {TOKEN}"}, "memory.pii_filtering", "secret", ("github_token",)),
+        ("putMemory", {"namespace": "public.a"}, "memory.permission_check", "namespace", None),
+        (
+            "mind_add",
+            {"content": f"It is {TOKEN}"},
+            "memory.pii_filtering",
+            "secret",
+            ("github_token",),
+        ),
+        ("mind_index", {}, "memory.tool", "rate_limit", None),
+    ],
+)
+def test_a_span_of_a_refused_call_has_the_reason_and_the_kinds(
+    call: Call,
+    spans: InMemorySpanExporter,
+    tool: str,
+    arguments: dict[str, Any],
+    checked: str,
+    reason: str,
+    kinds: tuple[str, ...] | None,
+) -> None:
+    write(call, "policy.yaml", "rate_limits: {tools: {mind_index: {sustained: 0.001, burst: 1}}}")
+    if tool == "putMemory":
+        arguments = {"namespace": "agent.a", "key": "k", "value": 1} | arguments
+    if reason == "rate_limit":
+        tried(call, tool)
+        spans.clear()
+
+    assert tried(call, tool, **arguments)
+
+    refused = {
+        span.name: (span.attributes["reason"], span.attributes.get("kinds"))
+        for span in spans.get_finished_spans()
+        if span.attributes and "reason" in span.attributes
+    }
+    assert refused == dict.fromkeys((checked, "memory.tool"), (reason, kinds))
+    every = "".join(span.to_json() for span in spans.get_finished_spans())
+    assert "jo.doe" not in every
+    assert TOKEN not in every
 
 
 def test_a_call_continues_the_trace_of_a_request() -> None:

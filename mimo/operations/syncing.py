@@ -171,11 +171,11 @@ def _is_fit(root: Path, entry: Change) -> bool:
 
 def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     """Commits the pending files, and returns the sync with the commit, if one was made."""
-    old_texts = _unapproved(call, done.pending)
+    old_texts = unapproved(call, done.pending)
     commit = commits.commit(root, message, [change.path for change in done.pending])
     if commit is None:
         return replace(done, message=None, pending=())
-    after = _unapproved(call, done.pending)
+    after = unapproved(call, done.pending)
     # A hook may have changed a file: committed are the old text, the new one, or another one.
     approved = {
         digest: number
@@ -191,7 +191,7 @@ def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     )
 
 
-def _unapproved(call: Call, pending: Sequence[Change]) -> dict[str, tuple[str, int]]:
+def unapproved(call: Call, pending: Sequence[Change]) -> dict[str, tuple[str, int]]:
     """Returns the digest and the number of memories of each changed file that is not approved."""
     unapproved = {}
     for path in (change.path for change in pending if has_memories(change.path)):

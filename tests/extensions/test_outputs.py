@@ -23,6 +23,7 @@ from mimo.features.history.revisions import DiffRow, markdown
 from mimo.memory import note
 from mimo.memory.changes import VERBS
 from mimo.memory.model import Kind
+from mimo.operations.rows import TrustLabel, row_of
 from tests.conftest import git
 from tests.kit import repository
 
@@ -106,10 +107,11 @@ def _compared(times: int) -> None:
         choices = Choices(Random(number).randbytes(400))
         texts = (in_markdown(choices) for _ in range(5))
         title, id, file, *others = texts
-        row = DiffRow(
-            id=id, type=choices.one_of(list(Kind)), title=title, file=file,
+        row = row_of(
+            None, DiffRow, id=id, type=choices.one_of(list(Kind)), title=title, file=file,
             change=choices.one_of(list(VERBS)), fields=("title", "content"),
             supersedes=(others[0],), contradicts=(others[1],), outcome_changed=True,
+            trust=TrustLabel.TRUSTED,
         )  # fmt: skip
         check_page(markdown([row, row]))
 

@@ -6,7 +6,7 @@ from mimo.features.history.commands import Blame, ChangedFile, Diff, Log, Restor
 from mimo.features.history.revisions import DiffRow
 from mimo.memory.ids import source_of
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, titled, warn
-from mimo.rendering.results import count, day, idents, render, row_labels, type_mark
+from mimo.rendering.results import count, day, idents, labels, render, row_labels, type_mark
 
 _MARKS = {"added": "+", "changed": "~", "removed": "-"}
 _CHANGES = re.compile(r"^ *\d+ files? changed")
@@ -95,7 +95,8 @@ def _(result: Diff, screen: Screen) -> None:
 
 def _show_row(row: DiffRow, screen: Screen) -> None:
     about = dim(f"  {type_mark(row.type)}  ")
-    screen.line(f"{_MARKS[row.change]} ", ident(row.id), about, titled(row.title))
+    marks = labels(trust=row.trust) if row.change != "removed" else ()
+    screen.line(f"{_MARKS[row.change]} ", ident(row.id), about, titled(row.title), *marks)
     if row.outcome_changed:
         screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
     if row.fields:

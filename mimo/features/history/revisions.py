@@ -16,10 +16,10 @@ from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
 from mimo.memory.ids import handle_of, is_id
-from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
+from mimo.memory.model import SUPERSEDES, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.operations import lookup, past, refresh, saving
-from mimo.operations.rows import File
+from mimo.operations.rows import Facts, result_of, trust_of, view
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
 from mimo.project import git, revisions
@@ -39,17 +39,15 @@ _LIMIT = 100
 """Memories that are listed of each sort."""
 
 
-@frozen
-class DiffRow:
+@view(
+    "id type title change trust file fields outcome outcome_before outcome_changed supersedes"
+    " contradicts"
+)
+class DiffRow(Facts):
     """A memory that differs between the two states."""
 
-    id: str
-    type: Kind
-    title: str
     change: Annotated[str, Out("`added`, `changed` or `removed`")]
-    file: File
     fields: Annotated[tuple[str, ...], Out("Names of its changed fields")] = ()
-    outcome: Omitted[Outcome] = None
     outcome_before: Annotated[Omitted[Outcome], Out("If the outcome changed")] = None
     outcome_changed: Annotated[Omitted[bool], Out("Whether its outcome changed")] = None
     supersedes: Annotated[tuple[str, ...], Out("Ids that it newly supersedes")] = ()
@@ -90,8 +88,8 @@ def _code(id: str) -> str:
     return f"`{one_line(id).replace('`', '')}`"
 
 
-_State = dict[str, tuple[Memory, str]]
-"""Memories by id, each with its file."""
+_State = dict[str, Record]
+"""Memories by id."""
 
 
 WORKING_TREE = "working tree"
@@ -141,7 +139,7 @@ def compare(call: Call, expression: str | None, *, branch: bool) -> Difference:
     between = f"from {base.short} to {after.short}"
     if branch:
         between = f"since {revisions.short_name(root, main)} at {_aged(call, base)}"
-    rows = _rows(*_states(root, base, after))
+    rows = _rows(call, *_states(root, base, after))
     return Difference(before=base.short, after=after.short, between=between, rows=rows)
 
 
@@ -164,9 +162,9 @@ def _with_working_tree(call: Call, root: Path, revision: str | None) -> Differen
         blobs = revisions.blobs(root, (blob_of[path] for path in paths if path in blob_of))
         for path in paths:
             if (data := blobs.get(blob_of.get(path, ""))) is not None:
-                old |= _by_id(revisions.records_at(root, data, path, base), path)
+                old |= _by_id(revisions.records_at(root, data, path, base))
     for path in paths:
-        new |= _by_id(call.mind.store.read(path), path) if os.path.lexists(root / path) else {}
+        new |= _by_id(call.mind.store.read(path)) if os.path.lexists(root / path) else {}
     between = "before the first commit"
     if base:
         name = "since HEAD at " if revision is None else "since "
@@ -175,7 +173,7 @@ def _with_working_tree(call: Call, root: Path, revision: str | None) -> Differen
         before=base.short if base else "",
         after=WORKING_TREE,
         between=between,
-        rows=_rows(old, new),
+        rows=_rows(call, old, new),
     )
 
 
@@ -183,17 +181,17 @@ def _aged(call: Call, commit: Commit) -> str:
     return f"{commit.short}, {calendar.age(commit.when, call.mind.now())}"
 
 
-def _rows(old: _State, new: _State) -> tuple[DiffRow, ...]:
+def _rows(call: Call, old: _State, new: _State) -> tuple[DiffRow, ...]:
     ids = sorted(old.keys() | new.keys())
-    rows = (_compared(old.get(id_), new.get(id_)) for id_ in ids)
+    rows = (_compared(call, old.get(id_), new.get(id_)) for id_ in ids)
     return tuple(row for row in rows if row)
 
 
-def _by_id(records: tuple[Record, ...] | Problem, path: str) -> _State:
+def _by_id(records: tuple[Record, ...] | Problem) -> _State:
     """Returns the memories of a file, none if it can't be read."""
     if isinstance(records, Problem):
         return {}
-    return {record.memory.id: (record.memory, path) for record in records}
+    return {record.memory.id: record for record in records}
 
 
 def _states(root: Path, base: Commit, after: Commit) -> tuple[_State, _State]:
@@ -207,33 +205,31 @@ def _states(root: Path, base: Commit, after: Commit) -> tuple[_State, _State]:
     for path, *names in files:
         for state, blob, commit in zip((old, new), names, (base, after), strict=True):
             if blob in blobs:
-                records = revisions.records_at(root, blobs[blob], path, commit)
-                state.update(_by_id(records, path))
+                state.update(_by_id(revisions.records_at(root, blobs[blob], path, commit)))
     return old, new
 
 
-def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) -> DiffRow | None:
-    base, after = old[0] if old else None, new[0] if new else None
+def _compared(call: Call, old: Record | None, new: Record | None) -> DiffRow | None:
+    base, after = old.memory if old else None, new.memory if new else None
     fields = changes.differing(base, after) if base and after else ()
     newest = new or old
     if newest is None or (old and new and not fields):
         return None
-    memory, path = newest
     earlier = base.links if base else ()
     fresh = [link for link in after.links if link not in earlier] if after else []
     decided = base and after and base.outcome is not after.outcome
-    return DiffRow(
-        id=memory.id,
-        type=memory.type,
-        title=memory.heading,
+    return result_of(
+        call,
+        newest,
+        DiffRow,
         change="added" if base is None else "changed" if after else "removed",
-        file=path,
         fields=fields,
-        outcome=memory.outcome,
+        outcome=newest.memory.outcome,
         outcome_before=base.outcome if base and decided else None,
         outcome_changed=True if decided else None,
         supersedes=tuple(link.to for link in fresh if link.type == SUPERSEDES),
         contradicts=tuple(link.to for link in fresh if link.type == Relation.CONTRADICTS),
+        trust=trust_of(call, newest),
     )
 
 
@@ -292,13 +288,18 @@ def _check_committed(root: Path, record: Record) -> None:
     raise NotFound(f"`{path}` was never committed", hint=hint)
 
 
-def blame(call: Call, record: Record) -> list[tuple[Line, Commit]]:
-    """Returns the lines of a memory's file as committed, each with its commit."""
-    root = repository(call)
+def blame(call: Call, record: Record) -> tuple[list[tuple[Line, Commit]], bool]:
+    """Returns the lines of a memory's file as committed, each with its commit.
+
+    Also returns whether that text is approved: the file may have another one by now.
+    """
+    root, path = repository(call), record.place.path
     _check_committed(root, record)
-    lines = git.blame(root, record.place.path)
+    lines = git.blame(root, path)
     commits = revisions.commits(root, (line.commit for line in lines))
-    return [(line, commits[line.commit]) for line in lines]
+    texts = revisions.contents(root, [("HEAD", path)]).values()
+    is_approved = all(call.mind.trust.trusted(files.digest(text)) for text in texts)
+    return [(line, commits[line.commit]) for line in lines], is_approved
 
 
 def restore(call: Call, id: str, revision: str) -> tuple[Record, Commit, bool, bool]:

@@ -19,7 +19,7 @@ from mimo.features.review import (
     trusting,
 )
 from mimo.features.review.trusting import FirstLook, look_of, short, show_look
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
@@ -165,12 +165,14 @@ def review(
     the kind `fading` lists them.
     """
     items, counts = reviewing.first(call, kinds or LISTED, limit, with_hidden=all)
-    untrusted = counts.get(Waiting.UNTRUSTED, 0) > 0
+    arrived = look_of(call) if counts.get(Waiting.UNTRUSTED) else None
+    if arrived and call.agent:
+        arrived = replace(arrived, authors={})  # The names are the words of these authors.
     return Review(
         items=tuple(_row(call, item) for item in items),
         total=sum(counts.values()),
         counts={kind.value: number for kind, number in counts.items() if number},
-        arrived=look_of(call) if untrusted else None,
+        arrived=arrived,
         fading=None if kinds else reviewing.fading(call) or None,
         notice=call.notice,
     )

@@ -103,6 +103,12 @@ class Guard:
         if not verdict.permitted:
             raise _denied(request, verdict, policies.waiting() if verdict.waits else None)
 
+    def permits(self, tool: str) -> bool:
+        """Returns whether the policies permit a tool that reads; nothing is counted or recorded."""
+        request = Request(tool=tool, operation=Operation.READ, at=self.session.started)
+        policies = self.policies()
+        return not policies.faults and policies.judge(request).permitted
+
     def limit(self, request: Request) -> None:
         """Counts a call. Raises `RateLimited` if there were too many."""
         limits: dict[str, list[Limit]] = {}

@@ -38,6 +38,9 @@ MAX_BYTES = 64 * 1024
 EVERY = "*"
 """The name of the rule for every tool that no other rule names."""
 
+MEMORIES = "memories"
+"""The name of the rule for every tool of memories, in place of that for every tool."""
+
 _MAX_RATE = 1_000_000
 _LONGEST_TTL = 10 * 365 * 24 * 3600
 
@@ -67,30 +70,45 @@ LEADERS: Mapping[str, str] = {
 }
 """Folded names of tools that give the same access as another tool, whose rules bind them too."""
 
-TOOLS = tuple(
+_ADDING = tuple(
     """
-    mind_init mind_config mind_install mind_uninstall mind_status mind_doctor mind_demo
-    mind_completion mind_add mind_edit mind_rm save/decision save/checkpoint save/insight
-    evolve/outcome evolve/supersede mind_link memory mind_fading mind_keep mind_undo ingest
-    mind_import mind_import_mama mind_search mind_search_org search/by_topic search/by_context
-    search/recent recall_memory load/checkpoint load/context recall_decision suggest_decision
-    list_decisions update_outcome mind_show mind_list mind_browse mind_graph mind_web
-    mind_report mind_edges mind_edges_list mind_add_global_edge mind_edges_add
-    mind_edges_starter mind_edges_check mind_log mind_blame mind_restore mind_diff mind_sync
-    mind_export mind_review mind_review_settle mind_review_keep mind_trust mind_untrust
-    mind_scan policy_show policy_check policy_explain mind_audit mind_audit_verify
-    mind_audit_export mind_metrics mind_events mind_token_add mind_token_list mind_token_rm
-    listMemory getMemory putMemory deleteMemory run_procedure procedure_status
-    procedure_runs cancel_procedure send_event resume_procedure list_procedures
-    recall_procedure register_procedure new_procedure check_procedure mind_projects
-    mind_projects_forget mind_index daemon_start daemon_stop daemon_restart daemon_status
-    daemon_logs daemon_run mind_context mind_context_write getContext mind_module_install
-    mind_module_list store_fact search_vibes ask_mimo knowledge memory_files items
-    conversations resources/list resources/read resources/subscribe completion/complete
-    prompts/get hook/start hook/prompt hook/edit hook/stop hook/summary
+    mind_add save/decision save/checkpoint save/insight memory store_fact ingest
+    mind_add_global_edge mind_edges_add mind_edges_starter items memory_files hook/summary
     """.split()
 )
-"""The names that a rule or a limit may have, beside `*` and those of families.
+"""Tools of memories that may write without showing a stored one: each other one also reads."""
+
+_OTHERS = tuple(
+    """
+    mind_init mind_config mind_install mind_uninstall mind_status mind_doctor mind_demo
+    mind_completion mind_scan policy_show policy_check policy_explain mind_audit
+    mind_audit_verify mind_audit_export mind_metrics mind_token_add mind_token_list
+    mind_token_rm listMemory getMemory putMemory deleteMemory getContext run_procedure
+    procedure_status procedure_runs cancel_procedure send_event resume_procedure
+    list_procedures recall_procedure register_procedure new_procedure check_procedure
+    mind_projects mind_projects_forget mind_index daemon_start daemon_stop daemon_restart
+    daemon_status daemon_logs daemon_run mind_module_install mind_module_list conversations
+    prompts/get
+    """.split()
+)
+"""Tools that neither show memories nor change them."""
+
+TOOLS = (
+    *_ADDING,
+    *_OTHERS,
+    *"""
+    mind_edit mind_rm evolve/outcome evolve/supersede mind_link mind_fading mind_keep
+    mind_undo mind_import mind_import_mama mind_search mind_search_org search/by_topic
+    search/by_context search/recent recall_memory load/checkpoint load/context
+    recall_decision suggest_decision list_decisions update_outcome mind_show mind_list
+    mind_browse mind_graph mind_web mind_report mind_edges mind_edges_list mind_edges_check
+    mind_log mind_blame mind_restore mind_diff mind_sync mind_export mind_review
+    mind_review_settle mind_review_keep mind_trust mind_untrust mind_events mind_context
+    mind_context_write search_vibes ask_mimo knowledge resources/list resources/read
+    resources/subscribe completion/complete hook/start hook/prompt hook/edit hook/stop
+    """.split(),
+)
+"""The names that a rule or a limit may have, beside `*`, `memories` and those of families.
 
 A name of an earlier version stays here: a policy that names it must not become invalid.
 """
@@ -143,6 +161,12 @@ class Request:
     """The requested type of context."""
     ttl_seconds: int | None = None
 
+    @property
+    def shows(self) -> bool:
+        """Returns whether a call that writes also shows stored memories."""
+        is_write = self.operation is Operation.WRITE and self.tool != "hook/summary"
+        return is_write and not {folded(self.tool), folded(self.like or self.tool)} <= _SILENT
+
 
 @frozen
 class Rule:
@@ -154,6 +178,8 @@ class Rule:
     max_ttl_seconds: int | None = None
     line: int | None = None
     """The line of the rule in the file."""
+    is_general: bool = False
+    """True if it is the rule of many tools: `memories` or `*`."""
 
 
 @frozen
@@ -180,7 +206,8 @@ class Policy:
     def limits_on(self, request: Request) -> Iterator[tuple[str, str, Limit]]:
         """Yields each limit on a call: `tool` or `namespace`, its name, and the limit."""
         for tool in dict.fromkeys((request.tool, request.like or request.tool)):
-            if limit := self.tool_limits.get(folded(tool), self.tool_limits.get(EVERY)):
+            names = _names_for(folded(tool), self.tool_limits)
+            if limit := next(filter(None, map(self.tool_limits.get, names)), None):
                 yield "tool", tool, limit
         if request.namespace is None:
             return
@@ -212,6 +239,8 @@ def judge(rule: Rule, request: Request) -> Verdict:
     if request.operation not in rule.operations:
         allowed = ", ".join(rule.operations) or "none"
         return Verdict(False, "operation", f"its operations are {allowed}")
+    if rule.is_general and Operation.READ not in rule.operations and request.shows:
+        return Verdict(False, "operation", "it also shows memories, and may only write")
     if request.namespace is not None:
         from mimo.memory.ids import covers
 
@@ -236,11 +265,17 @@ def folded(tool: str) -> str:
     return tool.translate(_FOLDED).lower()
 
 
+APART = frozenset(map(folded, _OTHERS))
+"""Folded names of the tools to which the rule `memories` does not apply."""
+_SILENT = APART.union(map(folded, _ADDING))
+
+
 def _names_for(name: str, named: Collection[str]) -> list[str]:
     """Returns the names of the rules and limits for a tool, by its folded name.
 
     A tool that the file names (`named`) has only its own. Any other tool has its default one, that
-    of its family, the file's for its leader, and that for every tool.
+    of its family, the file's for its leader, and that for every tool; of the latter, a tool of
+    memories has that for these, if the file has one.
     """
     if name in named:
         return [name]
@@ -248,13 +283,13 @@ def _names_for(name: str, named: Collection[str]) -> list[str]:
     leader = LEADERS.get(name)
     if leader and leader in named:
         names.append(leader)
-    return [*names, EVERY]
+    return [*names, MEMORIES if MEMORIES in named and name not in APART else EVERY]
 
 
 def named_tools() -> dict[str, str]:
     """Returns the names that a rule or a limit may have, by their folded forms."""
     families = (family.replace("_", "/") for family in FAMILIES)
-    return {folded(name): name for name in (*TOOLS, EVERY, *families)}
+    return {folded(name): name for name in (*TOOLS, EVERY, MEMORIES, *families)}
 
 
 _SPACES = ("session.*", "agent.*")
@@ -367,7 +402,8 @@ class _Reader:
             changes["max_ttl_seconds"] = self._number(
                 here, fields["max_ttl_seconds"], 0, _LONGEST_TTL
             )
-        return replace(default, line=self._located.line(place), **changes)
+        is_general = place[-1] in (EVERY, MEMORIES)
+        return replace(default, line=self._located.line(place), is_general=is_general, **changes)
 
     def _limits(
         self, place: Place, parts: Mapping[str, Any], check: Check[str]
@@ -515,8 +551,11 @@ class ActivePolicies:
     def judge(self, request: Request) -> Verdict:
         """Returns the first refusal of any policy; `PERMITTED` if all policies permit a call."""
         for policy in self.policies:
+            has_own = request.tool == "memory" and request.tool in policy.named
             for tool in (request.tool, request.like or request.tool):
                 for rule in policy.rules_of(tool):
+                    if has_own and rule.is_general:
+                        continue  # The rule of the tool itself counts, not that of `mind_search`.
                     verdict = judge(rule, request)
                     if not verdict.permitted:
                         place = f"{policy.source}:{rule.line}" if rule.line else policy.source

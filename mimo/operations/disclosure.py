@@ -42,10 +42,15 @@ def hides_private(call: Call, *, is_here: bool, is_asked: bool) -> bool:
 
 
 def title_of(call: Call, id: str) -> str | None:
-    """Returns the title of a memory or ingested file for a hint; None if it is not approved."""
+    """Returns the title of a memory or ingested file for a hint.
+
+    Returns None if it is not approved, or the caller may not read memories.
+    """
     record = call.mind.index.get(id)
     source = record or next(iter(call.mind.index.parts(id)), None)
     if source is None or not call.mind.trust.trusted(source.place.digest):
+        return None
+    if not call.mind.guard.permits("mind_list"):
         return None
     return record.memory.heading if record else source.origin
 

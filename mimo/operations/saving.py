@@ -172,7 +172,9 @@ def store_once(
         with suppress(MindError, UnicodeEncodeError):
             alike = call.index.much_like(normal)
         record = write()
-    if alike is None or any(leads_to(call, record, link, alike) for link in record.memory.links):
+    if alike is None or not call.mind.guard.permits("mind_list"):
+        return Stored(record=record)
+    if any(leads_to(call, record, link, alike) for link in record.memory.links):
         return Stored(record=record)
     name = disclosure.names_of(call, [alike.memory.id])[0]
     notice = f"much like {name}; if they state the same, remove one of them"
@@ -192,7 +194,12 @@ def in_turn(call: Call) -> Iterator[None]:
 
 
 def _duplicate(call: Call, draft: Memory, *, private: bool) -> Record | None:
-    """Returns the memory that states all of a draft, if the index knows one."""
+    """Returns the memory that states all of a draft, if the index knows one.
+
+    To a caller that may not read memories, it would confirm a guess.
+    """
+    if not call.mind.guard.permits("mind_list"):
+        return None
     with suppress(MindError, UnicodeEncodeError):
         for record in call.index.saying(draft):
             is_owned = record.place.owned and record.parent is None

@@ -7,11 +7,11 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 
 from mimo.call import Call
 from mimo.call.spec import Arg, Needs
-from mimo.errors import Denied, NotFound
+from mimo.errors import NotFound
 from mimo.features import context, decisions
-from mimo.features.context.files import ContextShown, notes_for_agents
+from mimo.features.context.files import notes_for_agents
 from mimo.features.hooks.events import fenced
-from mimo.guard.policy import Operation, Request
+from mimo.guard.policy import Operation
 from mimo.index.catalog import Catalog
 from mimo.server.requests import answer_to, request
 from mimo.text.calendar import age
@@ -72,10 +72,9 @@ def resume_work(call: Call) -> str:
     """Return the prompt that resumes work"""
     resumed = decisions.latest_checkpoint(call)
     if resumed is None or not call.mind.trust.trusted(resumed.record.place.digest):
-        notes = _notes(call)
-        if notes and notes.notes:
-            return f"{_NOWHERE}\n\n{fenced(notes.text, call.mind.source)}"
-        return _NOWHERE
+        permitted = call.mind.guard.permits("mind_context")
+        notes = notes_for_agents(call) if permitted else None
+        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
     id = resumed.record.memory.id
     checkpoints = call.index.ask(lambda sql: Catalog(sql).by_id(id))
     age_text = age(resumed.record.memory.created, call.mind.now())
@@ -103,18 +102,6 @@ def record_decision(
     named = {"topic": topic, "tags": tags}
     details = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
     return _RECORD.format(what=f"{what} ({details})" if details else what)
-
-
-def _notes(call: Call) -> ContextShown | None:
-    """Returns the notes, if the policy permits the tool that shows them."""
-    asked = Request(
-        tool="mind_context", operation=Operation.READ, agent=call.agent, at=call.mind.now()
-    )
-    try:
-        call.mind.guard.authorise(asked)
-    except Denied:
-        return None
-    return notes_for_agents(call)
 
 
 def _message(prompt: Prompt, text: str) -> GetPromptResult:

@@ -16,7 +16,7 @@ def test_few_commands_are_free_of_any_policy_for_a_person() -> None:
 
 
 @pytest.mark.attack(MEMBER)
-@pytest.mark.parametrize("needed", ["mind_show", "mind_list"])
+@pytest.mark.parametrize("needed", ["mind_show", "mind_list", "memories"])
 @pytest.mark.parametrize("key", ["mind_export", "mind_report"])
 def test_a_file_with_whole_memories_needs_both_tools_that_show_them(
     call: Call, key: str, needed: str

@@ -86,6 +86,14 @@ def test_a_file_sets_limits_and_the_treatment_of_personal_data() -> None:
     assert policy.on_write is PiiAction.REDACT
 
 
+def test_a_limit_for_memories_applies_to_their_tools_and_those_of_extensions() -> None:
+    text = b'rate_limits: {tools: {"*": {burst: 40}, memories: {burst: 4}}}'
+    policy = parse(text, "policy.yaml")
+
+    assert limits(policy, "mind_list") == limits(policy, "of_an_extension") == [Limit(10, 4)]
+    assert limits(policy, "mind_status") == [Limit(10, 40)]
+
+
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
@@ -130,6 +138,48 @@ def test_a_tool_has_the_strictest_limit_that_it_inherits_unless_it_is_named(
     tool: str, expected: Limit
 ) -> None:
     assert limits(parse(LIMITED.encode(), "policy.yaml"), tool) == [expected]
+
+
+CLOSED, READ_ONLY = "{operations: []}", "{operations: [read]}"
+
+
+@pytest.mark.parametrize(
+    ("rules", "permitted"),
+    [
+        (f"memories: {CLOSED}", {"value"}),
+        ("memories: {operations: [write]}", {"value", "add"}),
+        (f"memories: {READ_ONLY}", {"value", "search", "show", "memory"}),
+        # The rule of a member is in place of that of the group, which is in place of `*`.
+        (f"memories: {CLOSED}, mind_show: {{}}", {"value", "show"}),
+        (f"mind_show: {CLOSED}", {"value", "search", "memory", "add", "keep"}),
+        (f'"*": {CLOSED}, memories: {READ_ONLY}', {"search", "show", "memory"}),
+        (f'"*": {READ_ONLY}, memories: {{}}', {"value", "search", "show", "memory", "add", "keep"}),
+        # That of a smaller group only narrows.
+        (f"memories: {CLOSED}, memory: {{}}", {"value", "memory"}),
+        (f"memory: {CLOSED}", {"value", "search"}),
+        # An operation of a tool is that of the tool which does the same.
+        (f"mind_search: {CLOSED}", {"value", "show", "add", "keep"}),
+        (f'"*": {CLOSED}, memory: {{}}', {"memory"}),
+        (f"memory: {{}}, mind_search: {CLOSED}", {"value", "show", "add", "keep"}),
+        # A tool that changes a memory shows it.
+        ('"*": {operations: [write]}', {"add"}),
+    ],
+)
+def test_the_rule_for_memories_is_between_that_of_a_tool_and_that_of_every_tool(
+    rules: str, permitted: set[str]
+) -> None:
+    policy = parse(f"tool_permissions: {{{rules}}}".encode(), "policy.yaml")
+    calls = {
+        "value": Request(tool="getMemory", operation=Operation.READ, at=NOW),
+        "search": Request(tool="mind_search", operation=Operation.READ, at=NOW),
+        "show": Request(tool="mind_show", operation=Operation.READ, at=NOW),
+        "memory": Request(tool="memory", like="mind_search", operation=Operation.READ, at=NOW),
+        "add": Request(tool="mind_add", operation=Operation.WRITE, at=NOW),
+        "keep": Request(tool="mind_keep", operation=Operation.WRITE, at=NOW),
+    }
+
+    active = ActivePolicies(policies=(policy,))
+    assert {name for name, call in calls.items() if active.judge(call).permitted} == permitted
 
 
 @pytest.mark.req("002-39")

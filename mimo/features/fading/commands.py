@@ -5,9 +5,10 @@ from math import isfinite
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Omitted, Out, command, to_json
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command, to_json
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
+from mimo.guard.policy import Operation
 from mimo.memory import decay
 from mimo.memory.model import Category, Record
 from mimo.operations import overview
@@ -143,6 +144,7 @@ def stats(call: Call) -> MemoryStats:
     MEMORY,
     operation="decay_check",
     effect=Effect.READ,
+    needs=Needs(Operation.READ, like="mind_fading"),
     toolset="memory",
     errors=(Invalid,),
     examples=("mind memory decay-check --threshold 0.2",),

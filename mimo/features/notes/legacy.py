@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import Invalid, SecretDetected, StorageFailed
 from mimo.features.notes.memory_tool import MemorySearch, Stored, Threshold
 from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.notes.memory_tool import store as memory_store
 from mimo.frozen import frozen
+from mimo.guard.policy import Operation
 from mimo.memory.model import Category, Kind
 from mimo.operations import finding, searching
 from mimo.operations.rows import (
@@ -142,6 +143,7 @@ class Knowledge:
 @command(
     "store_fact",
     effect=Effect.WRITE,
+    needs=Needs(Operation.WRITE, also="mind_add"),
     toolset="legacy",
     errors=(Invalid, SecretDetected, StorageFailed),
     instead="memory with operation `store`",
@@ -161,6 +163,7 @@ def store_fact(
 @command(
     "search_vibes",
     effect=Effect.READ,
+    needs=Needs(Operation.READ, also="mind_search"),
     toolset="legacy",
     errors=(Invalid,),
     instead="memory with operation `search`",
@@ -204,6 +207,7 @@ def ask_mimo(call: Call, query: Annotated[str, Arg("A question")]) -> Answer:
 @command(
     "knowledge",
     effect=Effect.WRITE,
+    needs=Needs(Operation.WRITE, also="mind_search"),
     any_format=lambda arguments: arguments["operation"] is KnowledgeOperation.QUERY,
     toolset="legacy",
     errors=(Invalid, SecretDetected, StorageFailed),

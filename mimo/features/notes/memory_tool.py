@@ -4,9 +4,10 @@ from enum import StrEnum
 from typing import Annotated, TypedDict, Unpack
 
 from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed, join_texts
 from mimo.frozen import frozen, replace
+from mimo.guard.policy import Operation
 from mimo.memory.ids import with_handles
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Record, Sort
 from mimo.operations import finding, lookup, overview, removing, saving, searching
@@ -154,6 +155,7 @@ class Deleted:
     MEMORY,
     operation="store",
     effect=Effect.WRITE,
+    needs=Needs(Operation.WRITE, like="mind_add"),
     toolset="memory",
     errors=(Invalid, SecretDetected, StorageFailed),
     examples=('mind memory store "The API allows 100 requests a minute" --tag api',),
@@ -192,6 +194,7 @@ class _Filters(TypedDict, total=False):
     MEMORY,
     operation="search",
     effect=Effect.READ,
+    needs=Needs(Operation.READ, like="mind_search"),
     has_budget=True,
     toolset="memory",
     of_user=True,
@@ -238,6 +241,7 @@ def search(
     MEMORY,
     operation="list",
     effect=Effect.READ,
+    needs=Needs(Operation.READ, like="mind_list"),
     has_budget=True,
     toolset="memory",
     of_user=True,
@@ -271,6 +275,7 @@ def list_memories(
     MEMORY,
     operation="delete",
     effect=Effect.DESTROY,
+    needs=Needs(Operation.WRITE, like="mind_rm"),
     toolset="memory",
     of_user=True,
     errors=(NotFound, AmbiguousId, StorageFailed),

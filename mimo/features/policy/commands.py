@@ -7,9 +7,10 @@ from mimo.call import Call, Surface
 from mimo.call.arguments import nearest
 from mimo.call.spec import Arg, Effect, Needs, Out, command
 from mimo.call.table import all_commands
-from mimo.errors import Command, Hint, Invalid, NotFound, join_texts
-from mimo.frozen import frozen
+from mimo.errors import Command, Hint, Invalid, NotFound
+from mimo.frozen import frozen, replace
 from mimo.guard.policy import (
+    APART,
     FILE,
     ActivePolicies,
     Limit,
@@ -76,6 +77,15 @@ class PolicyLimit:
 
 
 @frozen
+class MemoryAccess:
+    """The tools that read memories, or those that write them."""
+
+    operation: Operation
+    permitted: tuple[str, ...]
+    denied: tuple[str, ...]
+
+
+@frozen
 class PolicyShown:
     """The active policy; if several rules name a tool, each must permit a call."""
 
@@ -84,6 +94,7 @@ class PolicyShown:
         bool, Out("Whether it, or its removal, was approved here; else it can only narrow")
     ]
     rules: tuple[PolicyRule, ...]
+    memories: tuple[MemoryAccess, ...]
     tool_limits: tuple[PolicyLimit, ...]
     namespace_limits: tuple[PolicyLimit, ...]
     pii_on_write: PiiAction
@@ -175,8 +186,9 @@ def policy_show(call: Call) -> PolicyShown:
         file=FILE if policies.digest else None,
         trusted=policies.trusted,
         rules=tuple(rules),
-        tool_limits=tuple(dict.fromkeys(tool_limits)),
-        namespace_limits=tuple(dict.fromkeys(namespace_limits)),
+        memories=tuple(_access(call, policies, operation) for operation in Operation),
+        tool_limits=tuple(_limit(tools.get(key, key), it) for key, it in base.tool_limits.items()),
+        namespace_limits=tuple(_limit(key, it) for key, it in base.namespace_limits.items()),
         pii_on_write=call.mind.guard.on_write,
     )
 
@@ -235,27 +247,24 @@ def policy_explain(
     The exit status is 0 if it is permitted, and 5 if it is denied.
     """
     policies = _valid(call)
-    tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
-    likes = {**REQUESTS, **HOOKS}
-    requests = {folded(name): name for name in likes}
-    if folded(tool) not in tools | requests:
-        names = {key: spec.name for key, spec in tools.items()} | requests
+    every = _calls(call)
+    names = {
+        folded(request.tool): request.tool for requests in every.values() for request in requests
+    }
+    if folded(tool) not in names:
         near = nearest(folded(tool), list(names))
         hint = f"did you mean `{names[near[0]]}`?" if near else Hint("see ", Command("policy show"))
         raise NotFound(f"there is no tool `{tool}`", hint=hint)
-    spec = tools.get(folded(tool))
-    name = spec.name if spec else requests[folded(tool)]
-    is_read = name != "hook/summary"
-    usual = spec.needs.operation if spec else Operation.READ if is_read else Operation.WRITE
+    name = names[folded(tool)]
     calls = [
-        Request(
-            tool=name,
-            like=like,
-            operation=Operation(operation) if operation else usual,
-            at=call.mind.now(),
+        replace(
+            request,
+            operation=Operation(operation) if operation else request.operation,
             namespace=check_namespace(namespace) if namespace else None,
         )
-        for like in ((spec.like, spec.needs.also or spec.like) if spec else likes[name])
+        for requests in every.values()
+        for request in requests
+        if request.tool == name
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
     verdicts = [(policies.judge(request), request) for request in calls]
@@ -273,7 +282,7 @@ def policy_explain(
         namespace=namespace,
         operation=request.operation,
         permitted=verdict.permitted,
-        reason=(verdict.message or rules) + (_FREE if spec and spec.needs.person else ""),
+        reason=(verdict.message or rules) + ("" if request.governed else _FREE),
         limits=tuple(
             dict.fromkeys(
                 _limit(name, limit)
@@ -281,6 +290,45 @@ def policy_explain(
                 for _, name, limit in policy.limits_on(request)
             )
         ),
+    )
+
+
+def _calls(call: Call) -> dict[str, list[Request]]:
+    """Returns the calls to judge for each command and request: one for each tool that it is like.
+
+    Those that no rule denies to a person are not `governed`.
+    """
+    tools: list[tuple[str, str, tuple[str | None, ...], Needs]] = [
+        (spec.key, spec.name, (spec.like, spec.needs.also or spec.like), spec.needs)
+        for spec in all_commands().all()
+    ]
+    reads = Needs(Operation.READ)
+    tools += [
+        (name, name, likes, Needs(Operation.WRITE) if name == "hook/summary" else reads)
+        for name, likes in {**REQUESTS, **HOOKS}.items()
+    ]
+    at = call.mind.now()
+    return {
+        key: [
+            Request(
+                tool=name, like=like, operation=needs.operation, governed=not needs.person, at=at
+            )
+            for like in likes
+        ]
+        for key, name, likes, needs in tools
+    }
+
+
+def _access(call: Call, policies: ActivePolicies, operation: Operation) -> MemoryAccess:
+    verdicts = {
+        key: all(policies.judge(request).permitted for request in requests)
+        for key, requests in _calls(call).items()
+        if requests[0].operation is operation and folded(requests[0].tool) not in APART
+    }
+    return MemoryAccess(
+        operation=operation,
+        permitted=tuple(key for key, is_permitted in verdicts.items() if is_permitted),
+        denied=tuple(key for key, is_permitted in verdicts.items() if not is_permitted),
     )
 
 
@@ -320,6 +368,13 @@ def _(result: PolicyShown, screen: Screen) -> None:
         for where in [rule.namespaces if rule.context_types is None else rule.context_types]
     ]
     screen.table(("TOOL", "MAY", "WHERE", "MAX TTL", "SOURCE"), rows)
+    screen.blank()
+    for access in result.memories:
+        words, others = (good("permitted"), bad("denied")), access.denied
+        if len(others) > len(access.permitted):
+            words, others = words[::-1], access.permitted
+        exceptions = (", but ", words[1], f" to {', '.join(others)}") if others else ()
+        screen.line(f"to {access.operation} memories is ", words[0], *exceptions)
     screen.blank()
     for limit in (*result.tool_limits, *result.namespace_limits):
         screen.line(_limit_line(limit))

@@ -83,6 +83,8 @@ EVERY = {"start", "prompt", "resume", "edit", "summary"}
         ('{"*": {operations: []}}', EVERY),
         ('{"*": {operations: [read]}}', {"summary"}),
         ('{"*": {operations: [write]}}', EVERY - {"summary"}),
+        ("{memories: {operations: [write]}}", EVERY - {"summary"}),
+        ("{memories: {operations: [read]}}", {"summary"}),
         ("{mind_context: {operations: []}}", {"start"}),
         ("{mind_search: {operations: []}}", {"prompt", "resume"}),
         ("{load/checkpoint: {operations: []}}", {"resume"}),

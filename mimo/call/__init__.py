@@ -120,6 +120,8 @@ class Call:
     def __init__(self, mind: Mind, caller: Caller = PERSON, console: Console | None = None) -> None:
         """Takes the memory that the call works on; the default caller is a user at a shell."""
         self.mind = mind
+        self.origin = mind
+        """The memory that the caller opened, whose policy also applies to the user's own memory."""
         self.caller = caller
         self.console = console or Console()
         self.notices: dict[str, str | None] = {}
@@ -137,6 +139,7 @@ class Call:
     def _like(self, mind: Mind, caller: Caller, console: Console) -> Call:
         call = Call(mind, caller, console)
         call._snapshots, call._reads_only = self._snapshots, self._reads_only
+        call.origin = self.origin
         return call
 
     def started(self, *, reads_only: bool) -> Call:

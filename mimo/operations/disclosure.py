@@ -10,7 +10,8 @@
 The labels come from `operations.rows.facts`. Mind's own sentences, such as hints, notices and
 reasons, quote the words of an author (ids, titles, parts of a file) only if `may_quote`: an agent
 reads them as mind's words. A private memory that is left out changes nothing in the answer either.
-An unapproved memory does not supersede an approved one: its claim is named by its short id.
+An unapproved memory does not supersede an approved one: its claim is named by its short id. To a
+caller whom the policy does not permit to read, no sentence names a memory but by its short id.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mimo.call import Call
+from mimo.data.disk import STORE
 from mimo.data.files import CONFIG
 from mimo.frozen import replace
 from mimo.memory.ids import handle_of
@@ -25,6 +27,7 @@ from mimo.memory.model import Problem
 from mimo.operations import refresh
 
 WITHHELD = "it can't be used; since it is not approved here, only people see the reason"
+CLOSED = "it can't be used; the policy does not permit to read memories, so it is not named"
 
 
 def may_quote(call: Call, digest: str) -> bool:
@@ -50,7 +53,7 @@ def title_of(call: Call, id: str) -> str | None:
     source = record or next(iter(call.mind.index.parts(id)), None)
     if source is None or not call.mind.trust.trusted(source.place.digest):
         return None
-    if not call.mind.guard.permits("mind_list"):
+    if not call.origin.guard.permits("mind_list"):
         return None
     return record.memory.heading if record else source.origin
 
@@ -68,6 +71,8 @@ def reason_for(call: Call, path: str, reason: str) -> str:
 def of_problems(call: Call) -> tuple[Problem, ...]:
     """Returns the files that could not be read as memories, with reasons for the caller."""
     problems = refresh.problems(call)
+    if not call.origin.guard.permits("mind_list"):
+        return tuple(replace(problem, path=STORE, line=None, reason=CLOSED) for problem in problems)
     if call.agent is None:
         return problems
     paths = {problem.path for problem in problems}

@@ -219,7 +219,7 @@ def _listed(call: Call, candidates: Sequence[str]) -> str:
 
 def like_topic(call: Call, reference: str) -> str:
     """Returns a hint with the topics that are most like a text; empty if there is none."""
-    near = call.index.nearest_topics(reference) if call.mind.guard.permits("mind_list") else ()
+    near = call.index.nearest_topics(reference) if call.origin.guard.permits("mind_list") else ()
     topics = [cut(topic, _TITLE) for topic in near]
     return f"did you mean the topic {' or '.join(topics)}?" if topics else ""
 

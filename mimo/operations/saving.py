@@ -172,7 +172,7 @@ def store_once(
         with suppress(MindError, UnicodeEncodeError):
             alike = call.index.much_like(normal)
         record = write()
-    if alike is None or not call.mind.guard.permits("mind_list"):
+    if alike is None or not call.origin.guard.permits("mind_list"):
         return Stored(record=record)
     if any(leads_to(call, record, link, alike) for link in record.memory.links):
         return Stored(record=record)
@@ -198,7 +198,7 @@ def _duplicate(call: Call, draft: Memory, *, private: bool) -> Record | None:
 
     To a caller that may not read memories, it would confirm a guess.
     """
-    if not call.mind.guard.permits("mind_list"):
+    if not call.origin.guard.permits("mind_list"):
         return None
     with suppress(MindError, UnicodeEncodeError):
         for record in call.index.saying(draft):

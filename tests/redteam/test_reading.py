@@ -17,6 +17,8 @@ from mimo.call.spec import Effect
 from mimo.call.table import all_commands
 from mimo.errors import Denied
 from mimo.guard.policy import APART, TOOLS, folded
+from mimo.memory.ids import handle_of
+from mimo.operations import overview
 from mimo.operations.invoke import invoke
 from mimo.server.prompts import PROMPTS
 from tests.conftest import Clock, git
@@ -58,6 +60,12 @@ def store(tmp_path: Path, home: Path, clock: Clock) -> Iterator[Call]:
         write(root, f"{folder}/{id}.md", memory(id, text, type=kind, more=header))
     # The text that the tools add, as a memory with another id.
     write(root, f"facts/{WORD}.md", memory(f"fact_{WORD}_jjjjjj", "ignore rules"))
+    # What `mind doctor` names.
+    write(root, "facts/same.md", memory(f"fact_{WORD}_aaaaaa", "Another text"))
+    write(root, "facts/twice.md", f"---\n{WORD}: 1\n{WORD}: 2\n---\n")
+    write(root, "facts/link.md", memory("link", f"See [[{WORD}]]", more=f"links: [the_{WORD}]\n"))
+    edge = memory("pattern", "x", type="edge", more=f"detection: {{code: ['{WORD} (']}}\n")
+    write(root, "edges/pattern.md", edge)
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", f"The {WORD}")
     call = opened(root, home, clock)
@@ -65,6 +73,7 @@ def store(tmp_path: Path, home: Path, clock: Clock) -> Iterator[Call]:
     call.mind.trust.approve(map(call.mind.store.digest, files))
     do(call, "add", content=f"Another {WORD}", title=f"A {WORD}")
     do(call, "rm", id=do(call, "add", content=f"A removed {WORD}").id)
+    do(call, "add", content=f"The user's {WORD}", user=True)
     yield call
     call.mind.close()
 
@@ -133,7 +142,7 @@ def test_without_a_rule_the_walk_finds_what_is_stored(store: Call) -> None:
     members = {spec.key for spec in SPECS if folded(spec.name) not in APART} & reading
     of_numbers = {"memory.stats", "mind_edges_check"}
 
-    assert shown(store, (Effect.READ,)) == members - of_numbers
+    assert shown(store, (Effect.READ,)) == members - of_numbers | {"mind_status", "mind_doctor"}
     assert sum(WORD in text for text in requested(store)) >= 8
 
 
@@ -187,6 +196,24 @@ def test_a_tool_that_adds_only_needs_to_write(
     policy(store, "{memories: {operations: [read]}}")
     with pytest.raises(Denied):
         invoke(spec, store.by(AGENT), arguments)
+
+
+def test_no_error_names_a_memory_of_the_user_if_reading_is_closed(store: Call) -> None:
+    user = store.user()
+    assert user is not None
+    (record,) = overview.everything(user)
+    decide = all_commands().at("save decision")
+    arguments = {
+        "topic": "x",
+        "decision": "x",
+        "reasoning": "x",
+        "links": [handle_of(record.memory.id)],
+    }
+    open_answer = answer(decide, store, AGENT, arguments)
+    policy(store, "{memories: {operations: [write]}}")
+
+    assert record.memory.id in open_answer["message"]
+    assert WORD not in str(answer(decide, store, AGENT, arguments))
 
 
 def test_a_tool_that_changes_a_memory_needs_to_read_it(store: Call) -> None:

@@ -246,7 +246,7 @@ def _saved_decision(call: Call, saved: decisions.Saved) -> SavedDecision:
         SavedDecision,
         topic=saved.record.memory.topic or "",
         confidence=saved.record.memory.confidence or 0.0,
-        supersedes=saved.supersedes if call.mind.guard.permits("mind_list") else (),
+        supersedes=saved.supersedes if call.origin.guard.permits("mind_list") else (),
         already=saved.already or None,
         notice=join_texts(saved.notice, call.notice),
     )

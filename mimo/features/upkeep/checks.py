@@ -92,6 +92,10 @@ def examine(call: Call) -> Iterator[Check]:
     if call.mind.has_project and (place := place_of_another(call.mind.folder / ".local")):
         yield _warning("project", f"`{place}` is another user's: you can only read", ONE_USER)
         checks = tuple(check for check in checks if check not in _OF_OWNER)
+    if not call.origin.guard.permits("mind_list"):
+        checks = tuple(check for check in checks if check not in _OF_TEXTS)
+        message = "memories may not be read now, so their files are not checked"
+        yield _warning("files", message)
     for check in checks:
         name = check.__name__.strip("_")
         try:
@@ -525,6 +529,8 @@ _EVERYWHERE = (
 )
 _OF_OWNER = (_locks, _merging, _audit)
 """Checks of files that only the user can read who works in the project."""
+_OF_TEXTS = (_user, _edges, _files, _sources, _links)
+"""Checks that quote memories."""
 _OF_PROJECT = (
     *_EVERYWHERE,
     _locks,

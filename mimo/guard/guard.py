@@ -104,10 +104,12 @@ class Guard:
             raise _denied(request, verdict, policies.waiting() if verdict.waits else None)
 
     def permits(self, tool: str) -> bool:
-        """Returns whether the policies permit a tool that reads; nothing is counted or recorded."""
+        """Returns whether the valid policies permit a tool that reads.
+
+        Nothing is counted or recorded. While the policy is invalid, only diagnoses get this far.
+        """
         request = Request(tool=tool, operation=Operation.READ, at=self.session.started)
-        policies = self.policies()
-        return not policies.faults and policies.judge(request).permitted
+        return self.policies().judge(request).permitted
 
     def limit(self, request: Request) -> None:
         """Counts a call. Raises `RateLimited` if there were too many."""

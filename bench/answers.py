@@ -96,7 +96,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 def agent(size: int) -> Iterator[Agent]:
     """Yields an agent in a project with that many notes, decisions, a checkpoint and files."""
     with stores.store(size) as (root, environ), patch.dict(os.environ, environ):
-        stores.run([*stores.MIND, "trust"], root, environ)
+        stores.run([*stores.MIND, "trust", "--all"], root, environ)
         client = Agent(root)
         for number in range(0, size, 3):
             client.call("memory", operation="store", content=stores.text(size + number))

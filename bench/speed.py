@@ -87,7 +87,7 @@ def cold(size: int, targets: dict[str, str]) -> Iterator[Row]:
         for command in ("status", "review"):
             took, _ = least([*MIND, command, "--json"], root, alone, 3)
             yield Row(f"`mind {command}`, {size:,}", f"{took:.2f} s", targets.get(command, ""))
-        run([*MIND, "trust"], root, alone)  # All texts of a user's own store are approved.
+        run([*MIND, "trust", "--all"], root, alone)  # All texts of a user's own store are approved.
         yield from hooks(size, root, alone)
 
 

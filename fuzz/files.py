@@ -316,7 +316,7 @@ def shared_row(data: bytes) -> None:
         choices.one_of([kind.value for kind in Kind]), optional(), optional(),
         to_number(NOW), choices.number(3) / 2, choices.one_of([None, 0.5, -1e308]),
         choices.one_of([None, *(outcome.value for outcome in Outcome)]), optional(),
-        choices.number(9), written, packed(text()),
+        choices.number(9), written, packed(text()), "",
     )  # fmt: skip
     record = _record(row)
     memory = record.memory

@@ -28,7 +28,6 @@ from mimo.call.spec import Effect, Param, Spec
 from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.data import files
 from mimo.errors import Invalid, MindError
 from mimo.extensions.web.report import MARK
 from mimo.features import context
@@ -37,6 +36,7 @@ from mimo.index.schema import WORDS
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.value import render
 from mimo.memory.model import Filter
+from mimo.project.memories import approvals_of
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer
 from mimo.text.clean import HIDDEN
@@ -128,7 +128,7 @@ def fill(call: Call, choices: Choices) -> None:
         git(root, "add", ".")
         message = hostile(choices).replace("\0", "").encode("utf-8", "replace").decode()
         git(root, "commit", "--quiet", "--allow-empty-message", "--file=-", input=message)
-    call.mind.trust.approve([files.approval_of(name, data) for name, data in every.items()])
+    call.mind.trust.approve(name for text in every.items() for name in approvals_of(*text))
 
 
 # The command lines.

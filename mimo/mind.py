@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo.config import FORMAT, ZONE, Config, load
-from mimo.data import disk
+from mimo.data import disk, files
 from mimo.data.failures import failure
+from mimo.data.files import POLICY
 from mimo.errors import Invalid, MindError, NoProject, StorageFailed, Untrusted
 from mimo.memory.ids import handle_of
 from mimo.project import projects
@@ -37,6 +38,8 @@ T = TypeVar("T")
 _MOST_PAST = 4
 """The number of earlier revisions that stay open: each takes seven open files."""
 
+_FILES = 2
+"""The files of settings; while some wait for approval, the approvals count, too."""
 _RETRY_SECONDS = 600.0
 """The time after which an index that could not be used is tried again."""
 
@@ -411,10 +414,28 @@ class Mind:
 
     @part
     def config(self) -> Config:
-        """The settings of the user and of the project."""
+        """The settings of the user, and those of the project that are approved."""
         self._parts["settings"] = self._settings_stamps()
+        if self._project is None or self.is_users:
+            user, of_project = self._settings_files()
+            return load(user=user, project=of_project)
+        from mimo.project.trust import Trust
+
+        opened = self._parts.get("trust")  # A view of an earlier revision has its own.
+        trust: Trust = opened or Trust(self.home, self._project.root, texts=self._approvable)
+        config = trust.settings(asks_git=True)
+        self._parts["trust"] = trust
+        if config.waiting:  # They apply as soon as they are approved.
+            self._parts["settings"] = self._settings_stamps(waits=True)
+        return config
+
+    def _approvable(self) -> Iterator[tuple[str, bytes]]:
+        """Returns the files that an earlier version may have approved, with its settings."""
+        from mimo.project.memories import MemoryStore
+
         user, of_project = self._settings_files()
-        return load(user=user, project=of_project)
+        config, root = load(user=user, project=of_project), self.project.root
+        return MemoryStore(root, config["include"], comments=config["comments"]).texts()
 
     def check_format(self) -> None:
         """Raises `StorageFailed` if a later version of mind wrote the store or its approvals."""
@@ -433,15 +454,16 @@ class Mind:
         replaced = self._parts.get("index_replaced")
         if replaced is not None and self.timer.monotonic() - replaced >= _RETRY_SECONDS:
             return True
-        stamps = self._parts.get("settings")
-        return stamps is not None and stamps != self._settings_stamps()
+        read: tuple[object, ...] | None = self._parts.get("settings")
+        return read is not None and read != self._settings_stamps(waits=len(read) > _FILES)
 
     def _settings_files(self) -> tuple[Path, Path | None]:
         of_project = self._project.store / "config.toml" if self._project else None
         return self.home / "config.toml", of_project
 
-    def _settings_stamps(self) -> tuple[object, ...]:
-        return tuple(path and disk.stamp(path, follow=True) for path in self._settings_files())
+    def _settings_stamps(self, *, waits: bool = False) -> tuple[object, ...]:
+        paths = (*self._settings_files(), *((self.home / "trust.db",) if waits else ()))
+        return tuple(path and disk.stamp(path, follow=True) for path in paths)
 
     # The parts.
 
@@ -479,11 +501,12 @@ class Mind:
         """The approvals of the project's files on this machine."""
         from mimo.project.trust import Trust
 
-        config = self.config
         if self.is_users:  # Not even a repository around $MIND_HOME vouches for it.
-            return Trust(self.home, self.project.root)
-        globs = (*config["include"], *config["comments"])
-        return Trust(self.home, self.project.root, config["trust.only"], globs=globs)
+            return Trust(self.home, self.project.root, texts=self._approvable)
+        config, opened = self.config, self._parts.get("trust")
+        trust: Trust = opened or Trust(self.home, self.project.root, texts=self._approvable)
+        trust.use(config, asks_git=True)
+        return trust
 
     @property
     def trash(self) -> Trash:
@@ -530,13 +553,19 @@ class Mind:
         session = self._parts.get("session") or Session(self.environ, started=self.now())
         log = AuditLog(self.home, root, self.randomness)
 
-        def trusted(digest: str) -> bool:
-            return self.trust.trusted(digest)
+        def trusted(name: str) -> bool:
+            if is_approved := self.trust.trusted(name):
+                self.trust.keep(POLICY, name)
+            return is_approved
+
+        latest = files.reread(self.home / "trust.db", lambda _: self.trust.latest(POLICY))
 
         def owner() -> str:
             return projects.index_owner(self.home, self.randomness)
 
-        return Guard(root=root, trusted=trusted, owner=owner, session=session, log=log)
+        return Guard(
+            root=root, trusted=trusted, latest=latest, owner=owner, session=session, log=log
+        )
 
     @part
     def embedder(self) -> Embedder | None:

@@ -9,6 +9,7 @@ from mimo.data import files
 from mimo.features.procedures import calling, executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.storage import Execution
+from mimo.memory.approval import approval_of
 from mimo.surroundings import Timer
 
 GREET = """\
@@ -64,7 +65,7 @@ def put(call: Call, name: str, states: str, version: str = "1.0", **header: obje
     data = text(name, states, version, **header).encode()
     path = library.path_of(f"{name}@{version}")
     files.replace(call.mind.project.root / path, data)
-    call.mind.trust.approve([files.approval_of(path, data)])
+    call.mind.trust.approve([approval_of(path, data)])
 
 
 def begun(call: Call, name: str, /, **context: object) -> Execution:

@@ -158,7 +158,7 @@ def _project(scratch: Scratch) -> list[str]:
     anchors = []
     for text in ("The first anchor holds", "Chains lead to the second anchor"):
         anchors.append(str(scratch.mind("add", text, "--json").answer["id"]))
-    scratch.mind("trust")
+    scratch.mind("trust", "--all")
     return anchors
 
 

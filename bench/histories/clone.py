@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from bench.histories.people import START, Person, lines
 from mimo.memory.codec.file import Parsed, body_links, parse
 from mimo.memory.merge import united
 from mimo.memory.model import Memory
+from mimo.project.memories import approvals_of
 
 _WORD = re.compile(rb"\bw[0-9]+\b")
 _MARKER = re.compile(rb"^(<<<<<<< |>>>>>>> )", re.MULTILINE)
@@ -295,11 +295,13 @@ class Clone:
                 if field == "links" and not new <= got | set(map(repr, _links(result))):
                     raise Failed(f"{path}: {field} {got} of {lists}")
 
-    def digests(self) -> dict[str, str]:
-        """Returns the digest of each memory in the working tree, by path in the project."""
+    def approvals(self) -> dict[str, str]:
+        """Returns the path of each memory in the working tree, by the name that approves it."""
+        paths = {path.relative_to(self.root).as_posix(): path for path in memory_files(self.root)}
         return {
-            path.relative_to(self.root).as_posix(): sha256(path.read_bytes()).hexdigest()
-            for path in memory_files(self.root)
+            name: place
+            for place, path in paths.items()
+            for name in approvals_of(place, path.read_bytes())
         }
 
 

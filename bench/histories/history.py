@@ -50,9 +50,9 @@ class History:
         self.people: list[Person] = []
         self._names = itertools.count(1)
         self.own: set[str] = set()
-        """The digests of texts that Ann's mind wrote or that Ann committed."""
+        """The names of texts that Ann's mind wrote or that Ann committed."""
         self.foreign: set[str] = set()
-        """The digests of texts that Ben committed."""
+        """The names of texts that Ben committed."""
 
     def run(self) -> None:
         """Raises `Failed` or another error if a promise was broken."""
@@ -198,9 +198,9 @@ class History:
                 self.edits.bytes_of(clone.root)
 
     def _edit_and_commit(self, clone: Clone, *, plain: bool = False) -> str:
-        before = set(clone.digests().values())
+        before = set(clone.approvals())
         self._edit(clone, plain=plain)
-        texts = set(clone.digests().values()) - before
+        texts = set(clone.approvals()) - before
         (self.own if clone.person.name == "ann" else self.foreign).update(texts)
         self._commit_somehow(clone)
         return clone.commit_of()
@@ -361,10 +361,10 @@ class History:
         for _ in range(self.chance.randint(1, 2)):
             self._edit_and_commit(self.bens)
         self._edit_and_commit(self.shop)
-        before = set(self.shop.digests().values())
+        before = set(self.shop.approvals())
         self.bens.git("fetch", "-q", "origin", self.main)
         self.bens.merge("FETCH_HEAD")
-        self.foreign.update(set(self.bens.digests().values()) - before)
+        self.foreign.update(set(self.bens.approvals()) - before)
         self._edit_and_commit(self.shop)
         self.shop.git("fetch", "-q", str(self.bens.top), "HEAD")
         self.shop.merge("FETCH_HEAD")
@@ -398,13 +398,13 @@ class History:
 
     def _check_trust(self, call: Call) -> None:
         """Checks that texts by Ann are trusted, and those by Ben are not."""
-        for path, digest in self.shop.digests().items():
-            if digest in self.foreign - self.own and call.mind.trust.trusted(digest):
+        for name, path in self.shop.approvals().items():
+            if name in self.foreign - self.own and call.mind.trust.trusted(name):
                 raise Failed(f"{path} of another user is trusted")
             if (
                 self.setting not in NOT_VOUCHED
-                and digest in self.own
-                and not call.mind.trust.trusted(digest)
+                and name in self.own
+                and not call.mind.trust.trusted(name)
             ):
                 raise Failed(f"{path} of the user is not trusted")
 

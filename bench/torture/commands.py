@@ -229,7 +229,7 @@ def _competing(scratch: Scratch) -> None:
         scratch.write(f".mind/decisions/{name}.md", text.format(name, title, day, title))
     scratch.git("add", ".mind")
     scratch.git("commit", "--quiet", "--message=two")
-    done(scratch, "trust")
+    done(scratch, "trust", "--all")
 
 
 def _foreign_database(scratch: Scratch) -> None:
@@ -338,7 +338,7 @@ COMMANDS = (
     ),
     Command("value put of a session", ("value", "put", "session.a", "step", "4"), _session_value),
     Command("value rm of a session", ("value", "rm", "session.a", "step"), _session_value),
-    Command("trust", ("trust",), _untrusted),
+    Command("trust", ("trust", "--all"), _untrusted),
     Command("trust ID", ("trust", "{fact}"), _untrusted),
     Command("untrust", ("untrust",)),
     Command("review settle", ("review", "settle", "decision_db_20260101_aaaaaa", "1"), _competing),

@@ -21,10 +21,10 @@ from bench.torture.commands import Command
 from bench.torture.figures import Figures
 from bench.torture.scratch import Contents, Result, Scratch
 from mimo.call import Call
-from mimo.data import files
 from mimo.guard.audit import AuditLog
 from mimo.mind import Mind
 from mimo.operations import undoing
+from mimo.project.memories import approvals_of
 
 Facts = Mapping[str, tuple[str, ...]]
 """Data that a user could lose, by a name for it: each must be whole."""
@@ -155,8 +155,8 @@ def _judged(scratch: Scratch, mind: Mind) -> Iterator[tuple[str, str]]:
     place = root.relative_to(scratch.tree).as_posix()
     for path in _files(root / ".mind"):
         if "/.local/" not in path.as_posix():
-            digest = files.approval_of(path.relative_to(root).as_posix(), path.read_bytes())
-            words = "trusted" if mind.trust.trusted(digest) else "untrusted"
+            names = approvals_of(path.relative_to(root).as_posix(), path.read_bytes())
+            words = "trusted" if mind.trust.trusted(*names) else "untrusted"
             yield f"trust of {path.relative_to(scratch.tree).as_posix()}", words
     for change in undoing.changes(Call(mind), 500):
         end = ", undone" if change.undone else ""

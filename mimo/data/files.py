@@ -38,10 +38,6 @@ SESSIONS = f"{LOCAL}/sessions"
 
 PRIVATE = f"{STORE}/private/"
 
-ALONE = "alone:"
-"""The prefix of the digest of a text that must be approved by itself, such as a commit message:
-following the project's changes does not cover it, since it is not in `.mind/`."""
-
 
 def is_private(path: str) -> bool:
     """Returns whether a path is in a folder called `private` below `.mind/`, at any depth.
@@ -72,22 +68,9 @@ def is_shared(path: str) -> bool:
 POLICY = f"{STORE}/policy.yaml"
 """The file of rules. Agents may write memories, but not approve rules and procedures."""
 
-_PROCEDURES = f"{STORE}/procedures/"
-
-
-def approval_of(path: str, data: bytes) -> str:
-    """Returns the digest by which a file is approved; `path` is relative to the project.
-
-    It is that of the bytes. For the policy and for procedures it is one that no memory has, so that
-    a memory with the same bytes, which an agent may write, does not approve them. The policy is
-    compared by its exact path: `policy.yaml.md` is a memory, and another spelling that a file
-    system takes for the policy does not approve it.
-    """
-    place = _PROCEDURES if path.startswith(_PROCEDURES) else path
-    if place in (POLICY, _PROCEDURES):
-        return disk.blake2b(place.encode(), data, size=32).hex()
-    return digest(data)
-
+SETTINGS = f"{STORE}/{CONFIG}"
+DECISIVE = (POLICY, SETTINGS)
+"""The files that decide about others: the last approved text counts until another is approved."""
 
 _Watcher = Callable[[Mapping[Path, bytes | None]], None]
 

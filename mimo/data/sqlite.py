@@ -16,7 +16,7 @@ from mimo.errors import LaterFormat, Misread, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
 _FILES = ("", "-wal", "-shm", "-journal")
@@ -347,9 +347,13 @@ class Database:
             connection.execute("PRAGMA cache_spill = OFF")
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN")
-            if not connection.execute(_STATEMENTS).fetchone():
+            statements = connection.execute(_STATEMENTS).fetchall()
+            if not statements:
                 connection.rollback()
                 self._create(connection)
+            elif 0 < connection.execute("PRAGMA user_version").fetchone()[0] < self._number:
+                connection.rollback()
+                self._upgrade(connection)
             self.check_schema(connection)
             connection.rollback()
             self._inode = path.lstat().st_ino
@@ -369,6 +373,18 @@ class Database:
             connection.execute(f"PRAGMA user_version = {self._number}")
             self.fill(connection)
         connection.execute("COMMIT")
+
+    def _upgrade(self, connection: Connection) -> None:
+        """Replaces the schema of an earlier version, unless another process has."""
+        begin(connection)
+        if connection.execute("PRAGMA user_version").fetchone()[0] < self._number:
+            self.upgrade(connection, connection.execute(_STATEMENTS).fetchall())
+            connection.execute(f"PRAGMA user_version = {self._number}")
+        connection.execute("COMMIT")
+
+    def upgrade(self, connection: Connection, statements: Sequence[tuple[str]]) -> None:
+        """Changes the tables with these statements into ours, in a transaction."""
+        raise Misread("an earlier version created it")
 
     @property
     def hint(self) -> str:

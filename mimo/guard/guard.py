@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from mimo.errors import Denied, PiiDetected, SecretDetected, StorageFailed
+from mimo.errors import Denied, Hint, PiiDetected, SecretDetected, StorageFailed
 from mimo.frozen import replace
 from mimo.guard.audit import (
     AuditLog,
@@ -187,10 +187,10 @@ class Guard:
         actions = [policy.on_write for policy in self.policies().policies] or list(PiiAction)
         return min(actions, key=list(PiiAction).index)
 
-    def digests(self) -> tuple[str, ...]:
-        """Returns the digest of the policy file, if there is one."""
-        digest = self.policies().digest
-        return (digest,) if digest else ()
+    def approvals(self) -> tuple[str, ...]:
+        """Returns the name that approves the policy file, if there is one."""
+        name = self.policies().digest
+        return (name,) if name else ()
 
     def close(self) -> None:
         """Closes the database of the limits."""

@@ -620,12 +620,13 @@ def _approved(data: bytes) -> Policy:
 
 def _read(path: Path) -> _Read:
     """Returns the policy in a file or the faults of the file, and the digest of its approval."""
+    from mimo.memory.approval import approval_of
     from mimo.memory.codec.front_matter import Fault
 
     digest = ""
     try:
         data, _ = disk.look(path, limit=MAX_BYTES)
-        digest = files.approval_of(FILE, data)
+        digest = approval_of(FILE, data)
         return parse(data, FILE), (), digest
     except InvalidPolicy as error:
         return None, error.faults, digest

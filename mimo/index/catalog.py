@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mimo.memory.note import Note
 
 _COLUMNS = f"m.{COLUMNS}".replace(", ", ", m.")
-_APPROVED = "m.shadowed = 0 AND approved(m.digest)"
+_APPROVED = "m.shadowed = 0 AND approved(m.approval)"
 _FAILED = "FAILED"
 _USABLE = f"m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}"
 _IMPORTANT = 0.8
@@ -65,7 +65,7 @@ def open_catalog(
 
     It creates, refreshes and embeds nothing, so it may lag behind the files. Its memories from
     files that have changed since are left out. If approved texts are few, `allowed` has all their
-    digests, and other memories are not read.
+    names, and other memories are not read.
     """
     approvals = Approvals()
     approvals.approves = approves
@@ -95,7 +95,8 @@ class Catalog:
         self._approved, self._protected, self._of_few = _APPROVED, _PROTECTED, ""
         self._by, self._by_importance = "", "INDEXED BY memories_important"
         if allowed is not None:
-            query = f"SELECT key FROM memories WHERE shadowed = 0 AND digest IN ({marks(allowed)})"
+            among = f"shadowed = 0 AND approval IN ({marks(allowed)})"
+            query = f"SELECT key FROM memories WHERE {among}"
             keys = ",".join(str(key) for (key,) in sql.execute(query, [*map(to_digest, allowed)]))
             self._approved, self._protected = f"m.key IN ({keys})", "1"
             # Without `+`, FTS5 would look for the words once for each unit.
@@ -169,6 +170,12 @@ class Catalog:
             " AND m.topic_key = 'project_state' AND m.rest LIKE '%\"category\":\"stack\"%'"
         )
         return [tag for (tag,) in rows]
+
+    def left_out(self, path: str) -> int:
+        """Returns the number of memories in a file that are not approved."""
+        query = "SELECT count(*) FROM memories m WHERE shadowed = 0 AND path = ? AND NOT"
+        (count,) = self.sql.execute(f"{query} approved(approval)", (path,)).fetchone()
+        return int(count)
 
     def by_id(self, id: str) -> list[Note]:
         """Returns the approved memory with that id, if there is one."""
@@ -274,7 +281,7 @@ class Catalog:
         It is the newest approved one, or else the newest.
         """
         row: Sequence[Any] | None = self.sql.execute(
-            f"SELECT approved(s.digest) AS is_approved, {columns}"
+            f"SELECT approved(s.approval) AS is_approved, {columns}"
             " FROM links l CROSS JOIN memories s ON s.key = l.source"
             " WHERE l.target = ? AND l.type = 'supersedes' AND s.id <> l.target"
             f" AND s.shadowed = 0 AND {VOUCHED} AND {condition}"
@@ -342,7 +349,7 @@ def _note(row: Sequence[Any]) -> Note:
     """Returns the note of a row. Raises `Misread` if it is not as it was written."""
     from mimo.memory.note import Note
 
-    if checksum(row) != row[17]:
+    if checksum(row) != row[18]:
         raise Misread("checksum")
     fields = json.loads(row[15])
     id, path, _, digest, private, _, kind, title, topic, created, importance, *_ = row

@@ -143,7 +143,7 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
     shared = " + ".join("(instr(topic_key, ?) > 0)" for _ in words) or "0"
     selected = sql.execute(
         f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
-        " WHERE topic_key IS NOT NULL AND shadowed = 0 AND approved(digest) GROUP BY topic_key"
+        " WHERE topic_key IS NOT NULL AND shadowed = 0 AND approved(approval) GROUP BY topic_key"
         " ORDER BY shared DESC, max(created) DESC, topic_key LIMIT ?",
         (*words, _COMPARED_TOPICS),
     ).fetchall()
@@ -178,7 +178,7 @@ def outdated(sql: sqlite3.Connection, _approvals: object = None) -> list[str]:
     `Index.kept` asks again if `_approvals` is another object.
     """
     selected = sql.execute(
-        "SELECT id, path, parent, position, approved(digest), shadowed FROM memories"
+        "SELECT id, path, parent, position, approved(approval), shadowed FROM memories"
         " WHERE id IN (SELECT id FROM memories WHERE shadowed = 1) ORDER BY id"
     )
     groups = groupby(selected, key=itemgetter(0))

@@ -239,6 +239,7 @@ def row(record: Record) -> tuple[Any, ...]:
         record.position,
         _to_json()(_other_fields(memory)),
         packed(memory.content),
+        to_digest(place.approval),
     )
     return (*values, checksum(values))
 
@@ -248,7 +249,7 @@ def record(values: Sequence[Any], *, has_checksum: bool = True) -> Record:
 
     Raises `Misread` if a value differs from what was written.
     """
-    if has_checksum and checksum(values) != values[17]:
+    if has_checksum and checksum(values) != values[18]:
         raise Misread("checksum")
     rest = from_json(values[15])
     memory = Memory(
@@ -278,6 +279,7 @@ def record(values: Sequence[Any], *, has_checksum: bool = True) -> Record:
         digest=from_digest(values[3]),
         private=bool(values[4]),
         owned=bool(values[5]),
+        approval=from_digest(values[17]),
     )
     return Record(memory=memory, place=place, parent=values[13], position=values[14])
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from mimo.data import Schema, disk
+from mimo.data import Schema
 from mimo.errors import Misread
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 19
+FORMAT = 20
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = (
@@ -41,7 +41,7 @@ _EARLIER = (
 """The names of the files of versions up to 1.1."""
 
 Approves = Callable[[str], bool]
-"""Returns whether the text with a digest may be shown to an agent."""
+"""Returns whether the text with a name, see `memory.approval`, may be shown to an agent."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,12 +55,12 @@ _SHORT = 120
 _WINDOW, _MEMORY = 13, 6
 """Small tables: preparing the usual ones takes longer than compressing a note."""
 
-VOUCHED = "(approved(s.digest) OR approved(claim(s.id, l.target)))"
+VOUCHED = "(approved(s.approval) OR approved(claim(s.id, l.target)))"
 """The condition that an approved text of `s`, the source of a link `l`, supersedes the target.
 
 It is the current text, or an earlier one: a change of it must not make the target current again.
 """
-HOLDS = f"({VOUCHED} OR NOT approved({{0}}.digest))"
+HOLDS = f"({VOUCHED} OR NOT approved({{0}}.approval))"
 """The condition that `s` supersedes a row of `memories`; format it with the row's alias."""
 _SUPERSEDED = (
     "SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
@@ -130,6 +130,7 @@ CREATE TABLE memories (
     position INTEGER NOT NULL,
     rest TEXT NOT NULL,
     content NOT NULL,
+    approval NOT NULL,
     checksum INTEGER NOT NULL,
     shadowed INTEGER NOT NULL DEFAULT 0,
     topic_key TEXT,
@@ -197,7 +198,7 @@ CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE top
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_statement ON memories (statement);
 CREATE INDEX memories_citing ON memories (created) WHERE cites = 1;
-CREATE INDEX memories_digest ON memories (shadowed, digest, path);
+CREATE INDEX memories_approval ON memories (shadowed, approval, path);
 CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
 CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 CREATE INDEX tags_tag ON tags (tag, memory);
@@ -277,7 +278,7 @@ def frequency(sql: sqlite3.Connection, term: str) -> int:
 
 COLUMNS = (
     "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
-    " outcome, parent, position, rest, content, checksum"
+    " outcome, parent, position, rest, content, approval, checksum"
 )
 """The columns of `memories` that make a memory, in the order of a row."""
 
@@ -287,7 +288,7 @@ def checksum(values: Sequence[object]) -> int:
 
     A row with another checksum is not as it was written.
     """
-    return zlib.crc32(repr(tuple(values[:17])).encode("utf-8", "surrogatepass"))
+    return zlib.crc32(repr(tuple(values[:18])).encode("utf-8", "surrogatepass"))
 
 
 class Approvals:
@@ -305,16 +306,16 @@ class Approvals:
         # idle connection would hold itself, and its file would stay open for good.
         of = weakref.ref(self)
 
-        def approved(digest: str | bytes | None) -> bool:
+        def approved(name: str | bytes | None) -> bool:
             approvals = of()
             if approvals is None:
                 return False
             if approvals.approves is None:
                 approvals.approves = approvals.checker()
-            return approvals.approves(from_digest(digest or ""))
+            return approvals.approves(from_digest(name or ""))
 
         connection.add_function("approved", 1, approved)
-        connection.add_function("claim", 2, claim)
+        connection.add_function("claim", 2, _claim)
         connection.add_function("unpacked", 1, unpacked)
 
 
@@ -399,12 +400,11 @@ def from_digest(value: str | bytes) -> str:
     raise Misread("digest")
 
 
-def claim(source: str, target: str) -> str:
-    """Returns the digest that approves the claim of one memory to supersede another, by their ids.
+def _claim(source: str, target: str) -> str:
+    """Returns the name of a claim for SQL, which seldom needs one."""
+    from mimo.memory.approval import claim
 
-    It is not that of a file with memories: a NUL comes first.
-    """
-    return disk.sha256(f"\0supersedes\0{source}\0{target}".encode()).hex()
+    return claim(source, target)
 
 
 def to_number(time: datetime) -> int:

@@ -88,7 +88,7 @@ class Dialect(NamedTuple):
     """The name of the table of tags."""
 
 
-SQLITE = Dialect("{0}.shadowed = 0", "approved({0}.digest)", CURRENT, "tags")
+SQLITE = Dialect("{0}.shadowed = 0", "approved({0}.approval)", CURRENT, "tags")
 
 
 def condition(
@@ -232,7 +232,7 @@ def current(
     `unapproved` beside the approved ones. With `shared`, private memories do not matter.
     """
     of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
-    for approved in ("1",) if unapproved else ("approved(m.digest)", "1"):
+    for approved in ("1",) if unapproved else ("approved(m.approval)", "1"):
         clause = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
         if decisions := tuple(rows.select(sql, clause, (topic_key(topic),))):
             return decisions
@@ -252,7 +252,7 @@ def competing(
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({marks(ids)})"
         f" AND {_current_decision('m', shared=shared)} AND {_current_decision('o', shared=shared)}"
-        " AND NOT approved(m.digest) = NOT approved(o.digest)"
+        " AND NOT approved(m.approval) = NOT approved(o.approval)"
         f" ORDER BY {newest_first('o')}",
         ids,
     )

@@ -85,7 +85,7 @@ def standings(sql: sqlite3.Connection, filter: Filter) -> list[Standing]:
     """Returns the memories that pass the filter, oldest first, without their texts."""
     where, values = condition(filter)
     selected = sql.execute(
-        "SELECT m.id, m.type, m.path, m.parent, m.private, approved(m.digest) FROM memories m"
+        "SELECT m.id, m.type, m.path, m.parent, m.private, approved(m.approval) FROM memories m"
         f" WHERE {where} ORDER BY m.created, m.id",
         values,
     )
@@ -134,30 +134,39 @@ def origins(sql: sqlite3.Connection, suffixes: Sequence[str]) -> Origins:
     )
 
 
-def digests(sql: sqlite3.Connection, *, shadowed: bool = False) -> tuple[str, ...]:
-    """Returns the digests of the memories' files, each once; with `shadowed`, of all memories."""
+def approvals(sql: sqlite3.Connection, *, shadowed: bool = False) -> dict[str, str]:
+    """Returns the path of each text of a memory by the name that approves it.
+
+    With `shadowed`, of all memories, else of those that have their ids.
+    """
     among = "" if shadowed else "WHERE shadowed = 0"
-    selected = sql.execute(f"SELECT DISTINCT digest FROM memories {among}")
-    # As `from_digest`, which would take as long as the query.
-    return tuple([digest.hex() if type(digest) is bytes else digest for (digest,) in selected])
+    selected = sql.execute(f"SELECT approval, path FROM memories {among}")
+    return {from_digest(name): from_sql(path) for name, path in selected}
 
 
 class Approved(NamedTuple):
     """The numbers of approved texts of memories."""
 
-    digests: int
+    texts: int
     approved: int
-    """Of the digests."""
     unapproved: int
-    """The number of texts: the messages of commits share a path, and each has its own digest."""
+    """The number of items to approve: an ingested text is one, with all of its parts."""
 
 
 def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approved:
     """Returns how many texts of memories are approved."""
-    query = "SELECT digest, count(DISTINCT path) FROM memories WHERE shadowed = 0 GROUP BY digest"
-    texts = {from_digest(digest): number for digest, number in sql.execute(query)}
-    others = [number for digest, number in texts.items() if not approves(digest)]
-    return Approved(len(texts), len(texts) - len(others), sum(others))
+    query = "SELECT approval, path, parent FROM memories WHERE shadowed = 0"
+    rows = {(from_digest(name), path, parent) for name, path, parent in sql.execute(query)}
+    left = [row for row in rows if not approves(row[0])]
+    items = {(path,) if parent else (path, name) for name, path, parent in left}
+    return Approved(len(rows), len(rows) - len(left), len(items))
+
+
+def left_out(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> dict[str, int]:
+    """Returns the number of memories in each file whose text is not approved, the most first."""
+    query = "SELECT path, approval FROM memories WHERE shadowed = 0"
+    paths = (path for path, name in sql.execute(query) if not approves(from_digest(name)))
+    return {from_sql(path): number for path, number in Counter(paths).most_common()}
 
 
 class Age(NamedTuple):
@@ -175,10 +184,10 @@ class Age(NamedTuple):
 def ages(sql: sqlite3.Connection, reviewed: Container[str]) -> list[Age]:
     """Returns what the fading of every memory depends on, in no particular order.
 
-    `reviewed` has the digests of the texts that the user approved.
+    `reviewed` has the names of the texts that the user approved.
     """
     selected = sql.execute(
-        "SELECT key, id, importance, created, type, path, parent IS NOT NULL, digest,"
+        "SELECT key, id, importance, created, type, path, parent IS NOT NULL, approval,"
         " CASE WHEN instr(rest, '\"protected\":') THEN rest END"
         " FROM memories WHERE +shadowed = 0"
     )
@@ -193,10 +202,10 @@ def ages(sql: sqlite3.Connection, reviewed: Container[str]) -> list[Age]:
                 from_sql(path),
                 protected=rows.from_json(fields).get("protected") if fields else None,
                 is_part=bool(is_part),
-                is_reviewed=from_digest(digest) in reviewed,
+                is_reviewed=from_digest(name) in reviewed,
             ),
         )
-        for key, id, importance, created, type, path, is_part, digest, fields in selected
+        for key, id, importance, created, type, path, is_part, name, fields in selected
     ]
 
 
@@ -213,19 +222,21 @@ class Unapproved(NamedTuple):
 
     key: int
     path: str
-    digest: str
+    approval: str
     type: Kind
+    is_part: bool
+    """True for a part of an ingested text, which is approved as a whole."""
 
 
 def unapproved(sql: sqlite3.Connection) -> list[Unapproved]:
     """Returns the memories whose text is not approved, newest first."""
     selected = sql.execute(
-        "SELECT key, path, digest, type FROM memories m"
-        f" WHERE +shadowed = 0 AND NOT approved(digest) ORDER BY {newest_first('m')}"
+        "SELECT key, path, approval, type, parent IS NOT NULL FROM memories m"
+        f" WHERE +shadowed = 0 AND NOT approved(approval) ORDER BY {newest_first('m')}"
     )
     return [
-        Unapproved(key, from_sql(path), from_digest(digest), Kind(type))
-        for key, path, digest, type in selected
+        Unapproved(key, from_sql(path), from_digest(name), Kind(type), bool(is_part))
+        for key, path, name, type, is_part in selected
     ]
 
 
@@ -271,14 +282,15 @@ def shared_links(sql: sqlite3.Connection, ids: Sequence[str]) -> list[tuple[str,
 def superseding_names(sql: sqlite3.Connection) -> list[tuple[str, str, str, Record]]:
     """Returns the links that should supersede a memory but do not name its id, without effect.
 
-    Each has the id of its memory, the name, the text's digest, and the memory that it should name.
+    Each has the id of its memory, the name, the text's approval, and the memory
+    that it should name.
     """
     links = named_links(sql, ["supersedes"])
     keys = resolved(sql, [link for _, link, _ in links])
     named = records(sql, [key for key, *_ in keys.values()])
     return [
-        (source, link.target, digest, named[keys[link][0]])
-        for source, link, digest in links
+        (source, link.target, approval, named[keys[link][0]])
+        for source, link, approval in links
         if link in keys
     ]
 

@@ -24,8 +24,8 @@ class Loose(NamedTuple):
 
     source: str
     target: str
-    digest: str
-    """The digest of the text with the link."""
+    approval: str
+    """The name that approves the text with the link."""
     rivals: tuple[str, ...] = ()
     """The ids of these memories, sorted; the first one counts."""
 
@@ -61,7 +61,7 @@ def _names(sql: sqlite3.Connection, tails: Iterable[str], among: str) -> Names:
     for some in portions(list(tails)):
         selected = sql.execute(
             "SELECT m.id, n.rank, coalesce(nullif(n.name, ''), n.tail), m.key, m.path,"
-            " approved(m.digest)"
+            " approved(m.approval)"
             " FROM names n CROSS JOIN memories m ON m.key = n.memory"
             f" WHERE n.tail IN ({marks(some)}) AND m.shadowed = 0 {among}",
             some,
@@ -83,21 +83,21 @@ def named(
 def named_links(
     sql: sqlite3.Connection, types: Sequence[str] = (), *, shared: bool = False
 ) -> list[tuple[str, LinkTarget, str]]:
-    """Returns the links that name no id: the source's id, what they want, and its digest, sorted.
+    """Returns the links that name no id: the source's id, what they want, and its approval, sorted.
 
     Only links of `types`; empty means all. With `shared`, private memories do not matter.
     """
     among, ids = ("AND m.private = 0", "WHERE private = 0") if shared else ("", "")
     of_types = f"AND links.type IN ({marks(types)})" if types else ""
     selected = sql.execute(
-        "SELECT DISTINCT m.id, target, m.path, m.digest FROM links"
+        "SELECT DISTINCT m.id, target, m.path, m.approval FROM links"
         " CROSS JOIN memories m ON m.key = source WHERE m.shadowed = 0"
         f" AND target NOT IN (SELECT id FROM memories {ids}) {among} {of_types}",
         types,
     )
     return sorted(
-        (id, LinkTarget(target, from_sql(path)), from_digest(digest))
-        for id, target, path, digest in selected
+        (id, LinkTarget(target, from_sql(path)), from_digest(name))
+        for id, target, path, name in selected
     )
 
 
@@ -111,7 +111,7 @@ def loose_links(sql: sqlite3.Connection) -> tuple[Loose, ...]:
         selected = sql.execute(f"SELECT key, id FROM memories WHERE key IN ({marks(some)})", some)
         ids.update(selected.fetchall())
     return tuple(
-        Loose(source, link.target, digest, tuple(ids[key] for key in keys.get(link, ())))
-        for source, link, digest in links
+        Loose(source, link.target, approval, tuple(ids[key] for key in keys.get(link, ())))
+        for source, link, approval in links
         if len(keys.get(link, ())) != 1
     )

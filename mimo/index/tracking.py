@@ -71,7 +71,7 @@ def new_claims(
     With `places`, only of the texts in these files, which are given as `to_sql` returns them.
     Without `approved`, those of unapproved texts.
     """
-    is_of = "approved(s.digest)" if approved else "NOT approved(s.digest)"
+    is_of = "approved(s.approval)" if approved else "NOT approved(s.approval)"
     among = "" if places is None else f"AND s.path IN ({marks(places)})"
     selected = sql.execute(
         "SELECT claim(s.id, l.target) AS claimed FROM memories s"

@@ -114,7 +114,7 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
 
 
 _MEMORY = f"INSERT INTO memories (key, {COLUMNS}, handle, topic_key, title_tokens, \
-topic_tokens, passages, statement, cites) VALUES ({marks(range(26))})"
+topic_tokens, passages, statement, cites) VALUES ({marks(range(27))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
 _NAME = "INSERT INTO names VALUES (?1, ?2, CASE ?3 WHEN ?1 THEN '' ELSE ?3 END, ?4)"
 _WORDS = "INSERT INTO words (rowid, tokens) VALUES (?, ?)"
@@ -324,7 +324,7 @@ class Writer:
         The other memories with that id are shadowed.
         """
         claims = self._sql.execute(
-            "SELECT key, path, parent, position, approved(digest), shadowed FROM memories"
+            "SELECT key, path, parent, position, approved(approval), shadowed FROM memories"
             " WHERE id = ?",
             (id,),
         ).fetchall()

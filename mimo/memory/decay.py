@@ -93,5 +93,5 @@ def is_protected(record: Record, reviewed: Container[str] = frozenset()) -> bool
         place.path,
         protected=memory.protected,
         is_part=record.parent is not None,
-        is_reviewed=place.digest in reviewed,
+        is_reviewed=place.approval in reviewed,
     )

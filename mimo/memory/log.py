@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory import ids
+from mimo.memory.approval import approval_of_entry
 from mimo.memory.codec.document import (
     CONFLICT,
     DEEPEST,
@@ -408,7 +409,8 @@ def parse(
             created=created.astimezone(UTC),
             **{key: value for key, value in fields.items() if value is not None},
         )
-        place = Place(path=path, line=line.number, digest=digest, owned=False)
+        approval = approval_of_entry(path, memory)
+        place = Place(path=path, line=line.number, digest=digest, owned=False, approval=approval)
         records.append(Record(memory=memory, place=place, position=position))
     return tuple(records)
 
@@ -599,7 +601,8 @@ def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterato
             created=modified,
             **_of_statement(statement),
         )
-        place = Place(path=path, line=number, digest=digest, owned=False)
+        approval = approval_of_entry(f"comment {path}", memory)
+        place = Place(path=path, line=number, digest=digest, owned=False, approval=approval)
         yield Record(memory=memory, place=place, position=position)
         position += 1
 

@@ -225,10 +225,12 @@ class Place:
     line: int
     """The 1-based line on which the content begins."""
     digest: str
-    """SHA-256 of the file's bytes, in hex, which approvals refer to."""
+    """SHA-256 of the file's bytes, in hex."""
     private: bool = False
     owned: bool = True
     """True if mind wrote the file (it has our header), so that commands may change it."""
+    approval: str = ""
+    """The name by which the text is approved, see `memory.approval`; empty if nothing can be."""
 
     @property
     def elsewhere(self) -> bool:

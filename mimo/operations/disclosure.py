@@ -21,18 +21,37 @@ from collections.abc import Sequence
 from mimo.call import Call
 from mimo.data.disk import STORE
 from mimo.data.files import CONFIG
+from mimo.errors import Command, Hint
 from mimo.frozen import replace
+from mimo.index import survey
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Problem
+from mimo.memory.model import LOG, Problem
 from mimo.operations import refresh
 
 WITHHELD = "it can't be used; since it is not approved here, only people see the reason"
 CLOSED = "it can't be used; the policy does not permit to read memories, so it is not named"
 
 
-def may_quote(call: Call, digest: str) -> bool:
-    """Returns whether mind's own sentences may quote the text with a digest to the caller."""
-    return call.agent is None or call.mind.trust.trusted(digest)
+def may_quote(call: Call, *names: str) -> bool:
+    """Returns whether mind's own sentences may quote the texts with these names to the caller."""
+    return call.agent is None or call.mind.trust.trusted(*names)
+
+
+def left_out(call: Call) -> Hint | None:
+    """Returns the number of memories that wait for approval, so that no agent gets them unasked.
+
+    None without any. An agent reads no path that another author chose.
+    """
+    files = call.index.cached(survey.left_out, call.mind.trust.checker())
+    if not files:
+        return None
+    number, path = sum(files.values()), next(iter(files))
+    where = f"in {len(files):,} files" if len(files) > 1 else f"of `{path}`"
+    if call.agent is not None and (len(files) > 1 or path != LOG):
+        where = ""
+    notes = "1 note" if number == 1 else f"{number:,} notes"
+    subject = " ".join(filter(None, (notes, where, "waits" if number == 1 else "wait")))
+    return Hint(f"{subject} for approval: ", Command("review"))
 
 
 def hides_private(call: Call, *, is_here: bool, is_asked: bool) -> bool:
@@ -51,7 +70,7 @@ def title_of(call: Call, id: str) -> str | None:
     """
     record = call.mind.index.get(id)
     source = record or next(iter(call.mind.index.parts(id)), None)
-    if source is None or not call.mind.trust.trusted(source.place.digest):
+    if source is None or not call.mind.trust.trusted(source.place.approval):
         return None
     if not call.origin.guard.permits("mind_list"):
         return None
@@ -65,7 +84,7 @@ def names_of(call: Call, ids: Sequence[str]) -> list[str]:
 
 def reason_for(call: Call, path: str, reason: str) -> str:
     """Returns the reason for which a file can't be used; `path` is relative to the project."""
-    return reason if may_quote(call, call.mind.store.digest(path)) else WITHHELD
+    return reason if may_quote(call, *call.mind.store.approvals(path)) else WITHHELD
 
 
 def of_problems(call: Call) -> tuple[Problem, ...]:
@@ -76,7 +95,7 @@ def of_problems(call: Call) -> tuple[Problem, ...]:
     if call.agent is None:
         return problems
     paths = {problem.path for problem in problems}
-    withheld = {path for path in paths if not may_quote(call, call.mind.store.digest(path))}
+    withheld = {path for path in paths if not may_quote(call, *call.mind.store.approvals(path))}
     return tuple(
         replace(problem, reason=WITHHELD) if problem.path in withheld else problem
         for problem in problems

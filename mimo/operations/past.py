@@ -49,11 +49,14 @@ def at(call: Call, revision: str) -> Past:
     def parts() -> dict[str, Any]:
         owner = projects.index_owner(call.mind.home, call.mind.randomness)
         index = Index.open_past(call.mind.index_folder, changed.id[:20], call.mind.embedder, owner)
+        call.mind.trusting(index)
+        trust = call.mind.trust.of_past()
+        index.approvals.checker = trust.checker
         return {
             "store": PastStore(root, changed),
-            "index": call.mind.trusting(index),
+            "index": index,
             "embedder": call.mind.embedder,
-            "trust": call.mind.trust,
+            "trust": trust,
             "accesses": Uncounted(call.mind.project.root),
         }
 

@@ -431,6 +431,6 @@ def _approve_user_texts(call: Call, records: Sequence[Record]) -> None:
     user's own, also if they were edited by hand.
     """
     places = [record.place for record in records if record.memory.by is None]
-    paths = {place.digest: place.path for place in places}
+    paths = {place.approval: place.path for place in places}
     with suppress(MindError):
         call.mind.trust.approve(paths, reviewed=paths, paths=paths)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mimo.call import Call
 from mimo.errors import Command, Conflict, Hint, Invalid
-from mimo.index.schema import claim
+from mimo.memory.approval import claim
 from mimo.memory.model import SUPERSEDES, Link, Record
 from mimo.operations import lookup, refresh
 from mimo.operations.saving import (
@@ -35,7 +35,7 @@ def remove_record(call: Call, record: Record) -> Record:
     """Removes the file of a memory, as `remove` does, and returns the memory."""
     relinked = check_removal(call, [record])
     is_part = record.parent is not None
-    with approving(call, enabled=is_part and call.mind.trust.trusted(record.place.digest)):
+    with approving(call, enabled=is_part and call.mind.trust.trusted(record.place.approval)):
         call.mind.store.delete(record)
     report(call, (record, None))
     refresh.note_change(call, record.place.path)
@@ -133,7 +133,7 @@ def _links_without(call: Call, successor: Record, removed: Sequence[Record]) -> 
 def _inherited(call: Call, successor: Record, removed: Record) -> Iterator[Link]:
     """Yields the links of a removed memory that its successor gets."""
     # A claim of an unapproved memory must not become one of an approved memory.
-    is_trusted = call.mind.trust.trusted(removed.place.digest)
+    is_trusted = call.mind.trust.trusted(removed.place.approval)
     for link in removed.memory.links:
         is_valid = is_trusted or call.mind.trust.approved(claim(removed.memory.id, link.to))
         is_visible = successor.place.private or not is_private(call, link.to)

@@ -171,7 +171,7 @@ def label_of(approved: bool) -> TrustLabel:
 
 def trust_of(call: Call, record: Record) -> TrustLabel:
     """Returns the label of the text that the record was read from."""
-    return label_of(call.mind.trust.trusted(record.place.digest))
+    return label_of(call.mind.trust.trusted(record.place.approval))
 
 
 def untrusted(call: Call, *records: Record) -> TrustLabel | None:
@@ -397,7 +397,7 @@ def describing(
             record,
             newer,
             competing,
-            is_approved=trusts(place.digest),
+            is_approved=trusts(place.approval),
             is_private=place.private or call.mind.is_users,
             file=file_of(call, place.path),
             stale=stale.get(record.memory.id),

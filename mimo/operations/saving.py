@@ -15,8 +15,9 @@ from mimo.errors import Command, Conflict, Hint, Invalid, MindError, Option, joi
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
-from mimo.index.schema import claim, to_number, to_time
+from mimo.index.schema import to_number, to_time
 from mimo.memory import duplicates, ids, outcomes
+from mimo.memory.approval import claim
 from mimo.memory.model import (
     SUPERSEDES,
     Kind,
@@ -55,6 +56,8 @@ def approving(call: Call, *, enabled: bool = True) -> Iterator[None]:
         yield
         return
 
+    from mimo.project.memories import approvals_of
+
     root = call.mind.project.root
 
     def approve(contents: Mapping[Path, bytes | None]) -> None:
@@ -63,7 +66,7 @@ def approving(call: Call, *, enabled: bool = True) -> Iterator[None]:
             for path, data in contents.items()
             if data is not None and path.is_relative_to(root)
         }
-        paths = {files.approval_of(name, data): name for name, data in names.items()}
+        paths = {each: name for name, data in names.items() for each in approvals_of(name, data)}
         try:
             # For all projects, only the user's own texts get here, and these never fade.
             call.mind.trust.approve(
@@ -204,7 +207,7 @@ def _duplicate(call: Call, draft: Memory, *, private: bool) -> Record | None:
         for record in call.index.saying(draft):
             is_owned = record.place.owned and record.parent is None
             is_visible = private or not record.place.private
-            is_approved = _proposes(call) or call.mind.trust.trusted(record.place.digest)
+            is_approved = _proposes(call) or call.mind.trust.trusted(record.place.approval)
             if is_owned and is_visible and is_approved and duplicates.covers(record.memory, draft):
                 return record
     return None
@@ -286,7 +289,7 @@ def edit(call: Call, record: Record, **changes: Any) -> Record:
     """
     new = _edited(call, record, changes)
     # A changed field must not approve the text of another author.
-    with approving(call, enabled=call.mind.trust.trusted(record.place.digest)):
+    with approving(call, enabled=call.mind.trust.trusted(record.place.approval)):
         changed = call.mind.store.update(record, new)
     report(call, (record, changed))
     refresh.note_change(call, changed.place.path)
@@ -344,8 +347,9 @@ def rewrite(call: Call, record: Record, text: str, *, checked: bool = True) -> R
         if checked and not record.place.elsewhere:
             check_file(call, data, record.place.path, previous=old_text.encode())
     by_a_person = call.agent is None and files.digest(data) != old_digest
+    was_trusted = checked and call.mind.trust.trusted(record.place.approval)
     # A text of an earlier revision may be another author's, which no agent approves.
-    with approving(call, enabled=by_a_person or (checked and call.mind.trust.trusted(old_digest))):
+    with approving(call, enabled=by_a_person or was_trusted):
         changed = call.mind.store.rewrite(record, data)
     report(call, (record, changed))
     refresh.note_change(call, changed.place.path)
@@ -473,7 +477,7 @@ def move(call: Call, moves: Sequence[tuple[Record, str]]) -> list[Record]:
         )
     moved = []
     for record, path in moves:
-        with approving(call, enabled=call.mind.trust.trusted(record.place.digest)):
+        with approving(call, enabled=call.mind.trust.trusted(record.place.approval)):
             moved.append(call.mind.store.move(record, path, kinds[path]))
         report(call, (record, moved[-1]))
         refresh.note_change(call, record.place.path, path)
@@ -519,7 +523,7 @@ def _note_claims(call: Call, changes: Iterable[tuple[Record | None, Record | Non
     for old, new in changes:
         old_claims, after = claims_of(old) if old else set(), claims_of(new) if new else set()
         dropped |= old_claims - after
-        if new and after - old_claims and call.mind.trust.trusted(new.place.digest):
+        if new and after - old_claims and call.mind.trust.trusted(new.place.approval):
             added |= after - old_claims
     with suppress(MindError, OSError):
         if added:

@@ -229,7 +229,7 @@ def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> F
     asked = request(call, text, options)._replace(by_meaning=by_meaning)
     result = call.index.search(asked)
     if len(result.hits) >= asked.limit and not all(
-        call.mind.trust.trusted(hit.record.place.digest) for hit in result.hits
+        call.mind.trust.trusted(hit.record.place.approval) for hit in result.hits
     ):
         approved = replace(options.filter, approved=True)
         result = _with_literal(result, call.index.search(asked._replace(filter=approved)), text)
@@ -263,7 +263,7 @@ def _approved_first(matches: list[tuple[Asked, Hit]]) -> list[tuple[Asked, Hit]]
     approved = [
         (asked, hit)
         for asked, hit in literal
-        if not asked.call or asked.call.mind.trust.trusted(hit.record.place.digest)
+        if not asked.call or asked.call.mind.trust.trusted(hit.record.place.approval)
     ]
     if not approved or len(approved) == len(literal):
         return matches

@@ -13,6 +13,7 @@ from mimo.data import disk, files
 from mimo.data.loads import DataError, bounded
 from mimo.data.locks import lock
 from mimo.errors import Hint, Invalid, Option
+from mimo.operations.saving import approving
 from mimo.project.projects import check_reach, registering
 from mimo.project.trust import Trust
 
@@ -35,7 +36,9 @@ def change(call: Call, target: Setting, text: str | None, *, user: bool) -> Call
         Trust(call.mind.home, call.mind.project.root).check_format()
     value = None if text is None else target.parse(text)
     shared = lock(files.local(call.mind.project.root, "lock")) if scope is Scope.PROJECT else None
-    with shared or registering(call.mind.home):
+    # The other settings of another author, which wait for approval, are not approved by this one.
+    is_own = scope is Scope.PROJECT and not call.mind.config.waiting
+    with shared or registering(call.mind.home), approving(call, enabled=is_own):
         is_changed = _written(path, target.key, value, scope)
     return call.on(call.mind.reopened()) if is_changed else call
 

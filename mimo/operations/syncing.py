@@ -178,9 +178,9 @@ def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     after = unapproved(call, done.pending)
     # A hook may have changed a file: committed are the old text, the new one, or another one.
     approved = {
-        digest: number
-        for path, (digest, number) in old_texts.items()
-        if path not in after or call.mind.trust.trusted(digest)
+        names: number
+        for path, (names, number) in old_texts.items()
+        if path not in after or call.mind.trust.trusted(*names)
     }
     changed = {path for path, text in after.items() if text != old_texts.get(path)}
     return replace(
@@ -191,13 +191,13 @@ def _committed(call: Call, root: Path, done: Sync, message: str) -> Sync:
     )
 
 
-def unapproved(call: Call, pending: Sequence[Change]) -> dict[str, tuple[str, int]]:
-    """Returns the digest and the number of memories of each changed file that is not approved."""
+def unapproved(call: Call, pending: Sequence[Change]) -> dict[str, tuple[tuple[str, ...], int]]:
+    """Returns the names and the number of memories of each changed file that is not approved."""
     unapproved = {}
     for path in (change.path for change in pending if has_memories(change.path)):
-        digest = call.mind.store.digest(path)
-        if digest and not call.mind.trust.trusted(digest):
-            unapproved[path] = (digest, _number(call, path))
+        names = call.mind.store.approvals(path)
+        if names and not call.mind.trust.trusted(*names):
+            unapproved[path] = (names, _number(call, path))
     return unapproved
 
 

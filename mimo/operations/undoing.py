@@ -33,7 +33,7 @@ from mimo.memory.ids import handle_of, of_path
 from mimo.memory.model import Memory, Problem, Record, is_elsewhere
 from mimo.operations import refresh, saving
 from mimo.project import trash
-from mimo.project.memories import records_of
+from mimo.project.memories import approvals_of, records_of
 from mimo.project.trash import Entry, Kept, Recorder
 from mimo.text.clean import compiled
 
@@ -110,8 +110,20 @@ def recorded(
         is_memory = name is not None and name.startswith(f"{STORE}/")
         return name if is_memory or not memory_only else None
 
-    recorder = Recorder(named, lambda: call.mind.trash, entry, partial(call.note, "trash"))
-    with files.watched(recorder):
+    note, approved = partial(call.note, "trash"), partial(_is_approved, call)
+    recorder = Recorder(named, lambda: call.mind.trash, entry, note, approved)
+
+    def retire(contents: Mapping[Path, bytes | None]) -> None:
+        """Retires the approvals of the texts that are replaced or removed."""
+        names = {
+            name: data for path, data in contents.items() if (name := named(path)) and path.exists()
+        }
+        if names:
+            call.mind.trust.retire(
+                {n: () if data is None else approvals_of(n, data) for n, data in names.items()}
+            )
+
+    with files.watched(recorder), files.watched(retire):
         try:
             yield recorder
         except BaseException:
@@ -481,7 +493,13 @@ def _present(call: Call, step: Step) -> Kept:
     target = files.safe_path(call.mind.project.root, step.kept.path)
     content = files.content(target)
     mode = step.kept.mode if content is None else target.stat().st_mode & 0o777
-    return replace(step.kept, before=content, after=_digest(step.kept.before), mode=mode)
+    approved = content is not None and _is_approved(call, step.kept.path, content)
+    after = _digest(step.kept.before)
+    return replace(step.kept, before=content, after=after, mode=mode, approved=approved)
+
+
+def _is_approved(call: Call, path: str, data: bytes) -> bool:
+    return call.mind.trust.trusted(*approvals_of(path, data))
 
 
 def _put_back(call: Call, present: Kept) -> None:
@@ -497,14 +515,18 @@ def _put_back(call: Call, present: Kept) -> None:
 
 
 def _apply(call: Call, step: Step) -> None:
-    copy = step.kept
+    copy, data = step.kept, step.kept.before or b""
     target = files.safe_path(call.mind.project.root, copy.path)
-    if step.action is Action.REMOVE:
-        files.remove(target, expect=step.current)
-    elif step.action is Action.RESTORE:
-        files.write_new(target, copy.before or b"", mode=copy.mode)
-    elif step.action is Action.REPLACE:
-        files.replace(target, copy.before or b"", expect=step.current)
+    # The command that is undone has retired the text, unless it was disapproved since.
+    names = approvals_of(copy.path, data) if copy.approved else ()
+    was_replaced = call.mind.trust.was_replaced
+    with saving.approving(call, enabled=bool(names) and all(map(was_replaced, names))):
+        if step.action is Action.REMOVE:
+            files.remove(target, expect=step.current)
+        elif step.action is Action.RESTORE:
+            files.write_new(target, data, mode=copy.mode)
+        elif step.action is Action.REPLACE:
+            files.replace(target, data, expect=step.current)
 
 
 def _read(call: Call, paths: Iterable[str]) -> dict[str, Record]:

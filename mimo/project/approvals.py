@@ -1,17 +1,23 @@
 """The approvals of all projects: the database `trust.db` in $MIND_HOME, outside every repository.
 
-A row of `approval` gives a text a state in a project, by the SHA-256 digest of the text:
+A row of `approval` gives a text a state in a project, by its name (see `memory.approval`):
 
 `approved`   mind wrote the text on this machine, or the user approved it
 `reviewed`   the user approved the text, which mind did not just write; it is `approved`, too
 `committed`  the user committed the text in this repository
 `signed`     a commit that the user signed, in any repository, has the text
 `followed`   the default branch has the text, and the user follows it
+`retired`    the text was approved, and then replaced, removed or disapproved: it has no other state
+             but `followed`, and counts only at commits before that, see `Vouching.standing`
 
-`path` and `kind` name the file that was approved, if they are known. A row of `project` has the
-key of a project (see `trust`), its folder, whether the user follows later changes (`on` or `off`;
-NULL before the first approval), and the last answers of git (NULL outside git). `checkpoint` lists
-the checkpoints that were saved on this machine, each with its branch.
+`path` names the file that was approved, if it is known: each file has the states of its current
+text, and what replaces that retires it. `at` is the commit at which a text was retired, or
+`disapproved`; empty outside git, where it counts nowhere any more. `kept` has the last approved
+bytes of the files that decide about others, the policy and the settings. `earlier` has the digests
+that an earlier version approved, until `Trust` finds the files that have them. A row of `project`
+has the key of a project (see `trust`), its folder, whether the user follows later changes (`on` or
+`off`; NULL before the first approval), and the last answers of git (NULL outside git). `checkpoint`
+lists the checkpoints that were saved on this machine, each with its branch.
 
 The database is a decision of the user: if it is damaged or of a later version, no text is trusted,
 and only `mind trust` replaces it. It has a rollback journal, so a home that can't be written can be
@@ -27,7 +33,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain
@@ -37,6 +43,7 @@ from mimo.data import disk, files, sqlite
 from mimo.data.loads import loads
 from mimo.data.sqlite import Database
 from mimo.errors import Command, Hint, Misread, StorageFailed
+from mimo.frozen import NamedTuple
 from mimo.project.location import GitAnswers
 from mimo.text.clean import compiled
 
@@ -50,33 +57,60 @@ if TYPE_CHECKING:
 NAME = "trust.db"
 APPROVED, REVIEWED = "approved", "reviewed"
 COMMITTED, SIGNED, FOLLOWED = "committed", "signed", "followed"
+RETIRED = "retired"
+DISAPPROVED = "disapproved"
+"""In place of the commit at which a text was retired, if the user withdrew its approval."""
+OWN_STATES = (APPROVED, COMMITTED, SIGNED)
+"""The states of the user's own texts, which count for themselves."""
 _EARLIER = "trust"
 """The folder of versions up to 1.1."""
 _IMPORTING, _IMPORTED = "trust-importing", "trust-earlier"
 """Its names while it is imported, and from then on."""
-_SCHEMA = """CREATE TABLE project (
+_PROJECT_TABLE = """CREATE TABLE project (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
     follow TEXT, answers TEXT, version INTEGER NOT NULL
 );
-CREATE TABLE approval (
+"""
+_CHECKPOINT_TABLE = """CREATE TABLE checkpoint (
+    project INTEGER NOT NULL, id TEXT NOT NULL, branch TEXT, PRIMARY KEY (project, id)
+) WITHOUT ROWID"""
+_NEW_TABLES = """CREATE TABLE approval (
+    project INTEGER NOT NULL, digest BLOB NOT NULL, state TEXT NOT NULL,
+    path BLOB NOT NULL, at TEXT NOT NULL, since INTEGER,
+    PRIMARY KEY (project, digest, state, path)
+) WITHOUT ROWID;
+CREATE INDEX approval_path ON approval (project, path);
+CREATE TABLE kept (
+    project INTEGER NOT NULL, path TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (project, path)
+) WITHOUT ROWID;
+CREATE TABLE earlier (
+    project INTEGER NOT NULL, digest BLOB NOT NULL, state TEXT NOT NULL,
+    PRIMARY KEY (project, digest, state)
+) WITHOUT ROWID"""
+_SCHEMA = f"{_PROJECT_TABLE}{_CHECKPOINT_TABLE};\n{_NEW_TABLES}"
+_FIRST_SCHEMA = f"""{_PROJECT_TABLE}CREATE TABLE approval (
     project INTEGER NOT NULL, digest BLOB NOT NULL, state TEXT NOT NULL,
     path BLOB NOT NULL, kind TEXT NOT NULL, since INTEGER,
     PRIMARY KEY (project, digest, state, path, kind)
 ) WITHOUT ROWID;
-CREATE TABLE checkpoint (
-    project INTEGER NOT NULL, id TEXT NOT NULL, branch TEXT, PRIMARY KEY (project, id)
-) WITHOUT ROWID"""
-_PROJECT = "SELECT id, follow, answers, version FROM project WHERE key = ?"
+{_CHECKPOINT_TABLE}"""
+_PROJECT = (
+    "SELECT id, follow, answers, version, EXISTS (SELECT 1 FROM earlier WHERE project = id),"
+    f" (SELECT data FROM kept WHERE project = id AND path = '{files.POLICY}'),"
+    f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
+    " FROM project WHERE key = ?"
+)
 _TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
-_ADD = (
-    "INSERT INTO approval SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS"
-    " (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND state = ?3)"
+_ADD = "INSERT OR IGNORE INTO approval VALUES (?, ?, ?, ?, '', ?)"
+_IS_OWN = "state IN ('approved', 'reviewed', 'committed', 'signed')"
+_RETIRE = (
+    "INSERT OR REPLACE INTO approval SELECT ?1, ?2, 'retired', ?3, ?4, ?5 WHERE NOT EXISTS"
+    f" (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND {_IS_OWN})"
 )
+"""Retires a text, unless another file has it."""
 _LOOKUPS_A_PAGE = 2
 """So many lookups take as long as reading a page of the database."""
-_KINDS = {"values": "value", "procedures": "procedure", "sources": "source", "edges": "edge"}
-"""The kinds of the files in some folders of `.mind/`; others are memories."""
 NO_PATHS: Mapping[str, str] = {}
 _NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
 """The start of the first line of `approved` if it names a sorted list by 32 random digits."""
@@ -94,7 +128,7 @@ class ApprovalDatabase(Database):
 
     def __init__(self, home: Path) -> None:
         """Takes $MIND_HOME; nothing is opened yet."""
-        super().__init__(home / NAME, _SCHEMA, 1, damage_error=Damaged)
+        super().__init__(home / NAME, _SCHEMA, 2, damage_error=Damaged)
         self._earlier, self._importing = home / _EARLIER, home / _IMPORTING
 
     @property
@@ -176,7 +210,17 @@ class ApprovalDatabase(Database):
                 files.rename(path, path.with_name(f"{path.name}.damaged"))
         return self.path.with_name(f"{NAME}.damaged")
 
-    # The approvals of versions up to 1.1.
+    # The approvals of earlier versions.
+
+    def upgrade(self, connection: sqlite.Connection, statements: Sequence[tuple[str]]) -> None:
+        """Replaces the tables of the first version, which named a text by its bytes alone."""
+        if list(statements) != list(zip(_FIRST_SCHEMA.split(";\n"))):
+            raise Misread("mind did not create it")
+        rows = connection.execute("SELECT DISTINCT project, digest, state FROM approval").fetchall()
+        connection.execute("DROP TABLE approval")
+        for statement in _NEW_TABLES.split(";\n"):
+            connection.execute(statement)
+        connection.executemany("INSERT INTO earlier VALUES (?, ?, ?)", rows)
 
     def is_expected(self) -> bool:
         """Returns whether there are approvals of an earlier version."""
@@ -195,6 +239,15 @@ class ApprovalDatabase(Database):
             self._importing.rename(self._importing.with_name(_IMPORTED))
 
 
+class Retired(NamedTuple):
+    """A text that was approved at earlier commits."""
+
+    digest: str
+    path: str
+    at: str
+    """The commit from which on it does not count."""
+
+
 class Approvals:
     """The approvals of one project, as of the last of its changes that was read."""
 
@@ -204,7 +257,7 @@ class Approvals:
         Raises `Misread` if mind did not write the row.
         """
         self.key, self.row, self._ask = key, row, ask
-        self.id, follow, answers, _ = row or (0, None, None, 0)
+        self.id, follow, answers, _, self.has_earlier, *latest = row or (0, None, None, *[None] * 4)
         if follow not in (None, "on", "off"):
             raise Misread(f"the row of a project has `{follow}`")
         self.seen: tuple[int, ...] = ()
@@ -215,6 +268,9 @@ class Approvals:
         self.follow = follow == "on"
         self.answers = None if answers is None else _parsed(answers)
         """The last answers of git; None outside git."""
+        pairs = zip(files.DECISIVE, latest, strict=True)
+        self.latest_texts: Mapping[str, bytes | None] = dict(pairs)
+        """The last approved bytes of the files that decide about others."""
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
         self._left: int | None = None
@@ -262,6 +318,35 @@ class Approvals:
         """The digests of the texts that the user approved. Raises `StorageFailed`."""
         return self.digests((REVIEWED,))
 
+    def was_replaced(self, digest: str) -> bool:
+        """Returns whether a text was replaced or removed, not disapproved."""
+        query = "SELECT 1 FROM approval WHERE project = ? AND digest = ? AND state = 'retired'"
+        rows = self._ask(f"{query} AND at <> ?", self.id, bytes.fromhex(digest), DISAPPROVED)
+        return bool(rows)
+
+    def retired(self) -> list[Retired]:
+        """Returns the texts that count at earlier commits only. Raises `StorageFailed`."""
+        query = "SELECT lower(hex(digest)), path, at FROM approval WHERE project = ?"
+        rows = self._ask(f"{query} AND length(at) >= 40", self.id)
+        return [Retired(name, os.fsdecode(path), at) for name, path, at in rows]
+
+    def of_files(self, paths: Iterable[str]) -> dict[str, set[str]]:
+        """Returns the names of the approved texts of each file. Raises `StorageFailed`."""
+        query = f"SELECT digest FROM approval WHERE project = ? AND path = ? AND {_IS_OWN}"
+        return {
+            path: {name.hex() for (name,) in self._ask(query, self.id, os.fsencode(path))}
+            for path in paths
+        }
+
+    @cached_property
+    def earlier(self) -> dict[str, list[str]]:
+        """The states of the digests that an earlier version approved. Raises `StorageFailed`."""
+        states: dict[str, list[str]] = {}
+        query = "SELECT lower(hex(digest)), state FROM earlier WHERE project = ?"
+        for digest, state in self._ask(query, self.id):
+            states.setdefault(digest, []).append(state)
+        return states
+
     def checkpoints(self) -> dict[str, str | None]:
         """Returns the branch of each checkpoint that was saved here. Raises `StorageFailed`."""
         return dict(self._ask("SELECT id, branch FROM checkpoint WHERE project = ?", self.id))
@@ -291,15 +376,19 @@ class Change:
     def add(self, state: str, digests: Iterable[str], paths: Mapping[str, str] = NO_PATHS) -> int:
         """Gives texts a state, and returns the number of those that did not have it.
 
-        `paths` has the files of texts, relative to the project, as far as they are known.
+        `paths` has the files of texts, relative to the project, as far as they are known. A text
+        that was retired is so no longer.
         """
-        now = int(time.time())
-        named = ((digest, paths.get(digest, "")) for digest in digests)
-        rows = (
-            (self._id, bytes.fromhex(digest), state, os.fsencode(path), kind_of(path), now)
-            for digest, path in named
-        )
-        return self._sql.executemany(_ADD, rows).rowcount
+        now, named = int(time.time()), dict.fromkeys(digests)
+        query = "SELECT 1 FROM approval WHERE project = ? AND digest = ? AND state = ?"
+        rows = [(self._id, bytes.fromhex(name), state) for name in named]
+        existing = sum(self._sql.execute(query, row).fetchone() is not None for row in rows)
+        places = [(os.fsencode(paths.get(name, "")), now) for name in named]
+        self._sql.executemany(_ADD, map(tuple.__add__, rows, places))
+        if state in OWN_STATES:
+            query = "DELETE FROM approval WHERE project = ? AND digest = ? AND state = 'retired'"
+            self._sql.executemany(query, [row[:2] for row in rows])
+        return len(rows) - existing
 
     def remove(self, states: Collection[str], digests: Iterable[str]) -> int:
         """Ends states of texts, and returns the number of the texts that had one."""
@@ -307,6 +396,33 @@ class Change:
         names = ",".join(states)
         values = ((self._id, bytes.fromhex(digest), names) for digest in digests)
         return sum(self._sql.execute(query, row).rowcount > 0 for row in values)
+
+    def retire(self, digests: Iterable[str], path: str | None = None, at: str = "") -> int:
+        """Retires texts from a commit on, or everywhere; returns the number of the approved ones.
+
+        With `path`, only as the text of that file: one that another file has, too, stays approved.
+        """
+        names, place = map(bytes.fromhex, digests), None if path is None else os.fsencode(path)
+        condition, now = f"project = ? AND digest = ? AND {_IS_OWN}", int(time.time())
+        condition += "" if place is None else " AND path = ?"
+        retired = 0
+        for name in names:
+            values = (self._id, name) if place is None else (self._id, name, place)
+            query = f"SELECT DISTINCT path FROM approval WHERE {condition}"
+            if rows := self._sql.execute(query, values).fetchall():
+                self._sql.execute(f"DELETE FROM approval WHERE {condition}", values)
+                self._sql.executemany(_RETIRE, [(self._id, name, row[0], at, now) for row in rows])
+                retired += 1
+            if at == DISAPPROVED:
+                query = "UPDATE approval SET at = ? WHERE project = ? AND digest = ?"
+                self._sql.execute(query, (at, self._id, name))
+        return retired
+
+    def keep(self, path: str, data: bytes | None) -> None:
+        """Keeps the last approved bytes of a file; None for a file that may be missing."""
+        self._sql.execute("DELETE FROM kept WHERE project = ? AND path = ?", (self._id, path))
+        if data is not None:
+            self._sql.execute("INSERT INTO kept VALUES (?, ?, ?)", (self._id, path, data))
 
     def digests(self, state: str) -> frozenset[str]:
         """Returns the digests of the texts with a state."""
@@ -321,7 +437,18 @@ class Change:
     def forget(self) -> None:
         """Ends all approvals; the checkpoints that were saved here stay."""
         self._sql.execute("DELETE FROM approval WHERE project = ?", (self._id,))
+        self._sql.execute("DELETE FROM kept WHERE project = ?", (self._id,))
+        self._sql.execute("DELETE FROM earlier WHERE project = ?", (self._id,))
         self.set(follow=None, answers=None)
+
+    def add_earlier(self, state: str, digests: Iterable[str]) -> None:
+        """Adds digests that an earlier version gave a state."""
+        rows = ((self._id, bytes.fromhex(digest), state) for digest in digests)
+        self._sql.executemany("INSERT OR IGNORE INTO earlier VALUES (?, ?, ?)", rows)
+
+    def forget_earlier(self) -> None:
+        """Ends the approvals of an earlier version, whose texts were named or are missing."""
+        self._sql.execute("DELETE FROM earlier WHERE project = ?", (self._id,))
 
     def add_checkpoints(self, ids: Iterable[str], branch: str | None) -> None:
         """Adds checkpoints that were saved here, with their branch, if it is known."""
@@ -338,16 +465,6 @@ class Change:
         self._sql.execute(query, (self._id, -len(end), end))
 
 
-def kind_of(path: str) -> str:
-    """Returns the kind of a file by its path relative to the project; empty if it is unknown."""
-    if path in ("", files.POLICY):
-        return path and "policy"
-    if path.startswith(".git/"):
-        return "commit"
-    folder = next((part for part in path.split("/")[1:] if part != "private"), "")
-    return _KINDS.get(folder, "memory") if path.startswith(f"{disk.STORE}/") else "memory"
-
-
 def _parsed(answers: str) -> GitAnswers:
     """Returns answers of git. Raises `Misread` if mind did not write them."""
     try:
@@ -358,8 +475,8 @@ def _parsed(answers: str) -> GitAnswers:
         raise Misread(f"the row of a project has other answers: {error}") from None
 
 
-# The approvals of versions up to 1.1. `$MIND_HOME/trust/` had a folder for each project, named by
-# its key:
+# The approvals of earlier versions, which named a text by its bytes alone: lists of digests up to
+# 1.1, then a table of them. `$MIND_HOME/trust/` had a folder for each project, named by its key:
 #
 # `approved`   digests of approved texts, one on each line; an interrupted write left a torn line
 # `approved-…` the earlier ones, sorted, if the first line of `approved` names this file
@@ -404,7 +521,7 @@ def _import_texts(folder: Path, change: Change) -> None:
     if seen is not None:
         change.set_answers(seen)
     for name, digests in texts.items():
-        change.add(name, digests)
+        change.add_earlier(name, digests)
 
 
 def _lines(path: Path, *, is_optional: bool = True) -> set[str]:
@@ -424,3 +541,34 @@ def _content(path: Path) -> bytes | None:
         return disk.read(path, limit=_MOST_BYTES)
     except FileNotFoundError:
         return None
+
+
+def names_of(
+    earlier: Mapping[str, Iterable[str]], texts: Iterable[tuple[str, bytes]]
+) -> dict[str, dict[str, str]]:
+    """Returns the paths of the texts that an earlier version approved, by state and name.
+
+    Takes the states of digests, and the path and bytes of each file. Claims to supersede a memory
+    have the path of none.
+    """
+    from mimo.memory.approval import claim
+    from mimo.memory.model import SUPERSEDES, Problem
+    from mimo.project.memories import approvals_of, records_of
+
+    named: dict[str, dict[str, str]] = {}
+    for path, data in texts:
+        digest, place = files.digest(data), f"{disk.STORE}/procedures/"
+        place = place if path.startswith(place) else path
+        if place != path or path == files.POLICY:
+            digest = disk.blake2b(place.encode(), data, size=32).hex()
+        # Settings were not approved then: those of a project with approvals were in effect.
+        for state in [APPROVED] if path == files.SETTINGS else earlier.get(digest, ()):
+            named.setdefault(state, {}).update(dict.fromkeys(approvals_of(path, data), path))
+        records = records_of(data, path, disk.moment(0)) if path.endswith(".md") else ()
+        for record in () if isinstance(records, Problem) else records:
+            source = record.memory.id
+            for target in (link.to for link in record.memory.links if link.type == SUPERSEDES):
+                digest = disk.sha256(f"\0supersedes\0{source}\0{target}".encode()).hex()
+                if APPROVED in earlier.get(digest, ()):
+                    named.setdefault(APPROVED, {})[claim(source, target)] = ""
+    return named

@@ -124,6 +124,9 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
             if not os.path.lexists(project.store / name):
                 files.write_new(project.store / name, text.encode())
                 added.append(f"{STORE}/{name}")
+        if created:
+            with suppress(StorageFailed):  # It was reported.
+                Trust(home, root).approve_file(files.SETTINGS)
         added += complete(root)
         if notice := register(home, project, now=now):
             notices.append(notice)

@@ -95,6 +95,10 @@ class GitAnswers(NamedTuple):
 
     stamps: Mapping[str, str] = {}
     """By worktree, the state of git's files when git was asked there."""
+    standing: Mapping[str, Sequence[str]] = {}
+    """By worktree, the names of retired texts that count at its commit."""
+    dropped: Sequence[str] = ()
+    """The last blobs that the user's commits removed without having been approved."""
     positions: Mapping[str, str] = {}
     """The last position that was read in each reflog."""
     rebasing: Sequence[str] = ()

@@ -5,9 +5,9 @@ The codec is imported only when a file is read or written, since most commands r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from mimo.data import disk, files
 from mimo.data.disk import STORE, Stamp
 from mimo.data.failures import failure
-from mimo.data.files import ALONE, PRIVATE, is_private
+from mimo.data.files import PRIVATE, is_private
 from mimo.data.locks import lock
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Kind, Memory, Place, Problem, Record
+from mimo.memory.model import Kind, Memory, Place, Problem, Record, is_elsewhere
 from mimo.project import git
 from mimo.project.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_of, stamps_of, walk
 
@@ -126,13 +126,15 @@ def messages(root: Path, limit: int) -> Iterator[Message]:
 
 def _of_commits(root: Path, limit: int) -> Iterator[Record]:
     from mimo.memory import log
+    from mimo.memory.approval import approval_of_entry
 
     taken: dict[str, int] = {}
     position = 0
     for message in messages(root, limit):
         for memory in log.in_message(**message._asdict(), taken=taken):
             digest = files.digest(memory.content.encode("utf-8", "replace"))
-            place = Place(path=COMMITS, line=1, digest=f"{ALONE}{digest}", owned=False)
+            approval = approval_of_entry(COMMITS, memory)
+            place = Place(path=COMMITS, line=1, digest=digest, owned=False, approval=approval)
             yield Record(memory=memory, place=place, position=position)
             position += 1
 
@@ -217,11 +219,28 @@ class MemoryStore:
             return Problem(path=path, line=None, reason=reason)
 
     def digest(self, path: str) -> str:
-        """Returns the digest by which a file is approved; empty if it can't be read."""
-        try:
-            return files.approval_of(path, disk.read(files.safe_path(self.root, path)))
-        except (MindError, OSError):
-            return ""
+        """Returns the SHA-256 of a file's bytes; empty if it can't be read."""
+        data = self._data(path)
+        return "" if data is None else files.digest(data)
+
+    def approvals(self, path: str) -> tuple[str, ...]:
+        """Returns the names that approve a file or its entries; none if it can't be read."""
+        data = self._data(path)
+        return () if data is None else approvals_of(path, data)
+
+    def texts(self) -> Iterator[tuple[str, bytes]]:
+        """Yields the path and the bytes of each file that an approval may name."""
+        folders = (self.root / STORE / name for name in ("procedures", "values"))
+        stored = (path for folder in folders for path in sorted(folder.rglob("*.md")))
+        names = [path.relative_to(self.root).as_posix() for path in stored]
+        for path in dict.fromkeys((*self.stamps(), *names, *files.DECISIVE)):
+            if (data := self._data(path)) is not None:
+                yield path, data
+
+    def _data(self, path: str) -> bytes | None:
+        with suppress(MindError, OSError):
+            return disk.read(files.safe_path(self.root, path))
+        return None
 
     def create(
         self,
@@ -238,6 +257,7 @@ class MemoryStore:
         the file exists or has changed, and `StorageFailed`.
         """
         from mimo.memory import codec
+        from mimo.memory.approval import approval_of
 
         new = rendered(memory, private=private)
         new = new._replace(path=path or new.path)
@@ -248,7 +268,11 @@ class MemoryStore:
             else:
                 files.replace(target, new.data, expect=instead)
         place = Place(
-            path=new.path, line=codec.content_line(new.data), digest=new.digest, private=private
+            path=new.path,
+            line=codec.content_line(new.data),
+            digest=new.digest,
+            private=private,
+            approval=approval_of(new.path, new.data),
         )
         return Record(memory=codec.normal(memory), place=place)
 
@@ -503,6 +527,7 @@ def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...]
 
     if codec.is_source(path):
         from mimo.memory import sources
+        from mimo.memory.approval import approval_of_entry
 
         chunks = sources.parse(data, path=path, modified=modified)
         if isinstance(chunks, Problem):
@@ -512,7 +537,13 @@ def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...]
             return tuple(
                 Record(
                     memory=chunk.memory,
-                    place=Place(path=path, line=chunk.line, digest=digest, private=private),
+                    place=Place(
+                        path=path,
+                        line=chunk.line,
+                        digest=digest,
+                        private=private,
+                        approval=approval_of_entry("source", chunk.memory),
+                    ),
                     parent=chunk.memory.id.rpartition(".")[0],
                     position=chunk.number - 1,
                 )
@@ -531,12 +562,36 @@ def check_whole(record: Record) -> None:
         )
 
 
+def approvals_of(path: str, data: bytes) -> tuple[str, ...]:
+    """Returns the names that approve the text of a file: one for each entry, or one for all."""
+    from mimo.memory import codec, log
+    from mimo.memory.approval import approval_of
+
+    moment = datetime.fromtimestamp(0, UTC)
+    records: Iterable[Record] | Problem = ()
+    if path == LOG:
+        records = log.parse(data, path=path, digest="", modified=moment, dates=dict)
+    elif is_elsewhere(path) and not is_markdown(path):
+        text = data.decode("utf-8", "replace") if _MARK in data else ""
+        return tuple(
+            record.place.approval
+            for record in log.in_code(text, path=path, digest="", modified=moment)
+        )
+    elif codec.is_source(path):
+        records = records_of(data, path, moment)
+    names = () if isinstance(records, Problem) else [record.place.approval for record in records]
+    return tuple(dict.fromkeys(names)) or (approval_of(path, data),)
+
+
 def _record(parsed: codec.Parsed, path: str, data: bytes) -> Record:
+    from mimo.memory.approval import approval_of
+
     place = Place(
         path=path,
         line=parsed.line,
         digest=files.digest(data),
         private=is_private(path),
         owned=parsed.owned,
+        approval=approval_of(path, data),
     )
     return Record(memory=parsed.memory, place=place)

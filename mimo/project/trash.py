@@ -51,6 +51,8 @@ class Kept:
     after: str | None
     """The digest of its content after; None if the command removed it."""
     mode: int = 0o644
+    approved: bool = False
+    """True if the content before was approved."""
 
 
 @frozen
@@ -84,15 +86,17 @@ class Recorder:
         opened: Callable[[], Trash],
         entry: Callable[[str], Entry],
         note: Callable[[str | None], None],
+        approved: Callable[[str, bytes], bool],
     ) -> None:
         """Takes functions that name a file to keep, open the trash, and create the entry.
 
-        The last two are called when the first file changes. `note` shows a message to the user.
+        The last two are called when the first file changes. `note` shows a message to the user, and
+        `approved` returns whether the text of a file is approved.
         """
         self._named = named
         self._opened = opened
         self._entry = entry
-        self._note = note
+        self._note, self._approved = note, approved
         self._written: Entry | None = None
         self._lines = 0
         self._is_durable = False
@@ -148,7 +152,8 @@ class Recorder:
         if content == data:
             return None
         after = None if data is None else files.digest(data)
-        return Kept(path=relative, before=content, after=after, mode=mode)
+        is_approved = content is not None and self._approved(relative, content)
+        return Kept(path=relative, before=content, after=after, mode=mode, approved=is_approved)
 
     def _write(self, copies: Sequence[Kept]) -> None:
         entry, lines = self._written, []
@@ -418,6 +423,7 @@ def _of_entry(entry: Entry) -> dict[str, Any]:
 
 def _copy_line(copy: Kept) -> dict[str, Any]:
     line: dict[str, Any] = {"path": copy.path, "after": copy.after, "mode": copy.mode}
+    line |= {"approved": True} if copy.approved else {}
     if copy.before is None:
         return line
     try:
@@ -436,4 +442,10 @@ def _read_copy(data: dict[str, Any]) -> Kept:
         from base64 import b64decode
 
         content = b64decode(data["bytes"])
-    return Kept(path=data["path"], before=content, after=data["after"], mode=data["mode"])
+    return Kept(
+        path=data["path"],
+        before=content,
+        after=data["after"],
+        mode=data["mode"],
+        approved=data.get("approved") is True,
+    )

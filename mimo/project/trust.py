@@ -3,9 +3,13 @@
 Approvals are stored outside every repository, in `$MIND_HOME/trust.db` (see `approvals`), under the
 key of a project: worktrees of a repository share them, and a clone can't bring any.
 
+Each file has the approvals of its current text: what replaces or removes an approved text retires
+it, and a retired text that comes back is not approved. It still is at earlier commits of the user's
+own history, see `Vouching.standing`.
+
 A procedure whose text is `approved` may run. Texts with another state may only be shown. If the
 approvals can't be read, nothing is trusted. Claims that one memory supersedes another are approved
-by digests, too, see `schema.claim`.
+by names, too, see `approval.claim`.
 
 A path is not enough to identify a project, since another repository may be cloned into it. So a
 project has a mark, which no clone or pull brings: the file `mind-trust-…` in the git common
@@ -19,27 +23,30 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import partial
 from operator import is_
 from pathlib import Path
 
 from mimo.data import disk, files
-from mimo.data.files import ALONE
 from mimo.errors import Conflict, Invalid, LaterFormat, MindError, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.project.approvals import (
     APPROVED,
-    COMMITTED,
+    DISAPPROVED,
     FOLLOWED,
     NO_PATHS,
+    OWN_STATES,
+    RETIRED,
     REVIEWED,
     SIGNED,
     ApprovalDatabase,
     Approvals,
     Change,
     Damaged,
+    names_of,
 )
 from mimo.project.location import GitAnswers, Location, locate
 from mimo.project.projects import index_owner, known_owner, owner_file
@@ -49,6 +56,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from mimo.config import Config
     from mimo.project.vouching import Vouched, Vouching
 
     T = TypeVar("T")
@@ -58,8 +66,6 @@ _MARK = r"[0-9a-f]{32}\n"
 _NO_ANSWERS = GitAnswers()
 _TRIES = 3
 """Attempts to store answers of git while other processes store theirs."""
-_OWN_STATES = (APPROVED, COMMITTED, SIGNED)
-"""The states of the user's own texts, which count for themselves."""
 
 
 def read_mark(location: Location, owner: str | None) -> str | None:
@@ -119,16 +125,19 @@ class Trust:
         only: Sequence[str] = (),
         *,
         globs: Sequence[str] | None = None,
+        texts: Callable[[], Iterable[tuple[str, bytes]]] | None = None,
     ) -> None:
         """Takes $MIND_HOME, a project's root, and the setting `trust.only`.
 
         `only` may contain `signed`, for commits signed with a key that git trusts, and addresses of
         authors. `globs` name memory outside of `.mind/`. Without them, git is not asked, and its
-        last answers are used.
+        last answers are used. `texts` returns the paths and bytes of the files that an earlier
+        version may have approved.
         """
         self._home, self._root = home, root
         self._only = tuple(only)
-        self._globs = globs
+        self._globs, self._texts = globs, texts
+        self._is_past = False
         self._database = ApprovalDatabase(home)
         self.close = self._database.close
         """Closes the database, which the next use opens again."""
@@ -136,14 +145,24 @@ class Trust:
         self._problem: StorageFailed | None = None
         self._damage: disk.Stamp | None = None
         """The stamp of the database when it was damaged, or of a later version."""
+        self._kept_names: dict[str, str] = {}
+        """The names of the texts that were found to be kept, by path."""
         self._checker: tuple[tuple[object, ...], Callable[[str], bool]] | None = None
         self._turn = allocate_lock()
         """Held while git is asked, so that other threads wait for its answers."""
         self._identify()
 
+    def of_past(self) -> Trust:
+        """Returns the approvals for an earlier revision, which may have been retired since."""
+        past = copy(self)
+        past._is_past = True  # noqa: SLF001 - of the same class
+        return past
+
     def _identify(self) -> None:
         """Finds the project and its mark."""
         self.location = locate(self._root)
+        self._worktree = str(self.location.git_dir)
+        """The key of the worktree in the answers of git."""
         self._owner = known_owner(self._home)
         with suppress(StorageFailed, OSError):
             self._take_along()
@@ -190,12 +209,15 @@ class Trust:
             problem=self._problem.message if self._problem else None,
         )
 
-    def trusted(self, digest: str) -> bool:
-        """Returns whether the text with this digest may be shown to an agent."""
-        return self.approved(digest) or self.checker()(digest)
+    def trusted(self, *names: str) -> bool:
+        """Returns whether the texts with these names may be shown to an agent; False for none."""
+        for name in names:
+            if not (self.approved(name) or self.checker()(name)):
+                return False
+        return bool(names)
 
     def checker(self) -> Callable[[str], bool]:
-        """Returns a function that checks many digests against the current approvals.
+        """Returns a function that checks many names against the current approvals.
 
         It is the same one until the approvals of this project change.
         """
@@ -204,21 +226,23 @@ class Trust:
         return self._checker_of(self._approvals)
 
     def _checker_of(self, current: Approvals) -> Callable[[str], bool]:
-        """Returns the check of digests against approvals."""
+        """Returns the check of names against approvals."""
         in_git = self.location.common is not None
         follows_all = current.follow and not in_git and not self._only
         # Texts that were followed under another `trust.only` do not count.
         is_followed = current.follow and (current.answers or _NO_ANSWERS).only == self._only
-        parts = current, follows_all, is_followed
+        parts = current, follows_all, is_followed, self._is_past
         if (checker := self._checker) and all(map(is_, parts, checker[0])):
             return checker[1]
-        states = {*_OWN_STATES, FOLLOWED} if is_followed else {*_OWN_STATES}
+        states = {*OWN_STATES, FOLLOWED} if is_followed else {*OWN_STATES}
+        if self._is_past:
+            states.add(RETIRED)
+        standing = frozenset((current.answers or _NO_ANSWERS).standing.get(self._worktree, ()))
 
-        def trusted(digest: str) -> bool:
+        def trusted(name: str) -> bool:
             try:
-                if digest.startswith(ALONE):
-                    return APPROVED in current.states(digest.removeprefix(ALONE))
-                return not states.isdisjoint(current.states(digest)) or follows_all
+                has_state = not states.isdisjoint(current.states(name))
+                return has_state or name in standing or (follows_all and bool(name))
             except StorageFailed as error:
                 current.failure = error  # `_refresh` reports it.
                 return False
@@ -227,38 +251,107 @@ class Trust:
         return trusted
 
     def trusted_digests(self, limit: int) -> frozenset[str] | None:
-        """Returns the digests of all trusted texts if there are at most `limit`, else None."""
+        """Returns the names of all trusted texts if there are at most `limit`, else None."""
 
         def read(current: Approvals) -> frozenset[str] | None:
-            texts = current.digests(_OWN_STATES, limit + 1)
-            if current.follow or len(texts) > limit:
-                return None
-            alone = current.digests((APPROVED,), limit)
-            return texts.union(f"{ALONE}{digest}" for digest in alone)
+            texts = current.digests(OWN_STATES, limit + 1)
+            standing = (current.answers or _NO_ANSWERS).standing.get(self._worktree, ())
+            is_known = not current.follow and len(texts) <= limit
+            return texts.union(standing) if is_known else None
 
         none: frozenset[str] | None = frozenset()
         return self._read(read, none)
 
-    def approved(self, digest: str) -> bool:
+    def approved(self, name: str) -> bool:
         """Returns whether exactly this text was approved; committed and followed texts are not."""
         self._refresh()
         try:
-            return APPROVED in self._approvals.states(digest.removeprefix(ALONE))
+            return APPROVED in self._approvals.states(name)
         except StorageFailed as error:
             self._use_nothing(error)
             return False
 
-    def follows(self, digest: str) -> bool:
+    def has_come_back(self, name: str) -> bool:
+        """Returns whether a text was approved, and then replaced, removed or disapproved."""
+        return self._read(lambda current: RETIRED in current.states(name), default=False)
+
+    def was_replaced(self, name: str) -> bool:
+        """Returns whether a text was approved and then replaced or removed, not disapproved."""
+        return self._read(lambda current: current.was_replaced(name), default=False)
+
+    def settings(self, *, asks_git: bool = False) -> Config:
+        """Returns the settings of the user and the project, in whose file the approved text counts.
+
+        What they say about trust applies from then on. Unless it `asks_git`, the last answers of
+        git decide whether the file was committed.
+        """
+        from mimo.config import load
+        from mimo.memory.approval import approval_of
+
+        user, of_project = self._home / files.CONFIG, self._root / files.SETTINGS
+        self._refresh()
+        latest = self._approvals.latest_texts[files.SETTINGS]
+        config = load(user=user, project=of_project, latest=latest)
+        self.use(config, asks_git=asks_git)
+        if config.waiting:
+            with suppress(MindError, OSError):
+                name = approval_of(files.SETTINGS, disk.read(of_project))
+                if self.trusted(name):
+                    self.keep(files.SETTINGS, name)
+                    config = load(user=user, project=of_project)
+                    self.use(config, asks_git=asks_git)
+        return config
+
+    def use(self, config: Config, *, asks_git: bool) -> None:
+        """Applies what settings say about trust."""
+        self._only = tuple(config["trust.only"])
+        self._globs = (*config["include"], *config["comments"]) if asks_git else None
+        self._made_vouching = None
+
+    def latest(self, path: str) -> bytes | None:
+        """Returns the last approved bytes of one of `files.DECISIVE`; None without any."""
+        self._refresh()
+        return self._approvals.latest_texts[path]
+
+    def keep(self, path: str, name: str) -> None:
+        """Keeps the bytes of one of `files.DECISIVE`, whose approved text has that name."""
+        from mimo.memory.approval import approval_of
+
+        if self._kept_names.get(path) != name:
+            with suppress(MindError, OSError):
+                data = disk.read(files.safe_path(self._root, path))
+                if approval_of(path, data) == name:
+                    if data != self.latest(path):
+                        with self._changing() as change:
+                            change.keep(path, data)
+                    self._kept_names[path] = name
+
+    def approve_file(self, path: str) -> None:
+        """Approves one of `files.DECISIVE`, as mind has written it. Raises `StorageFailed`."""
+        from mimo.memory.approval import approval_of
+
+        with files.reported("read", self._root / path):
+            name = approval_of(path, disk.read(files.safe_path(self._root, path)))
+        self.approve([name], paths={name: path})
+        self.keep(path, name)
+
+    def approve_removal(self, path: str) -> None:
+        """Approves that one of `files.DECISIVE` is missing. Raises `StorageFailed`."""
+        with self._changing() as change:
+            change.keep(path, None)
+        self.retire({path: ()})
+
+    def follows(self, name: str) -> bool:
         """Returns whether a text is trusted even if its approval ends. Raises `StorageFailed`."""
         self._refresh()
         self._ask_git()
         current = self._approvals
-        if not current.follow or digest.startswith(ALONE):
+        if not current.follow:
             return False
         if self.location.common is None:
             return not self._only
         only = (current.answers or _NO_ANSWERS).only
-        return only == self._only and FOLLOWED in current.states(digest)
+        return only == self._only and FOLLOWED in current.states(name)
 
     @property
     def own_address(self) -> str:
@@ -279,34 +372,54 @@ class Trust:
     def admitted(self) -> Callable[[str], bool]:
         """Returns a function that checks whether `trust.only` permits to approve a text unseen."""
         texts = self._vouching.admitted() if self._vouching else None
-        return lambda digest: texts is None or digest.removeprefix(ALONE) in texts
+        return lambda name: texts is None or name in texts
 
     def approve(
         self,
-        digests: Iterable[str],
+        names: Iterable[str],
         *,
         reviewed: Iterable[str] = (),
         paths: Mapping[str, str] = NO_PATHS,
     ) -> int:
-        """Approves texts by their digests and returns how many were new. Raises `StorageFailed`.
+        """Approves texts by their names and returns how many were new. Raises `StorageFailed`.
 
         `reviewed` has those of them that the user approved, which mind did not just write. `paths`
-        has the files of texts, as far as they are known.
+        has the files of texts, as far as they are names_by_path.
         """
-        texts = dict.fromkeys(digest.removeprefix(ALONE) for digest in digests)
-        places = {digest.removeprefix(ALONE): path for digest, path in paths.items()}
+        texts, of_user = list(dict.fromkeys(names)), set(reviewed)
         if invalid := [text for text in texts if not compiled(_DIGEST).fullmatch(text)]:
             raise ValueError(invalid[0])
-        of_user = {digest.removeprefix(ALONE) for digest in reviewed}
         # A decision of the user is durable. If a loss of power undoes the approval of a text that
         # mind wrote, the text is untrusted, which restricts, and the user finds it in a review.
         with self._changing(durable=bool(of_user)) as change:
-            new = change.add(APPROVED, texts, places)
-            change.add(REVIEWED, of_user, places)
+            new = change.add(APPROVED, texts, paths)
+            change.add(REVIEWED, of_user, paths)
         return new
 
+    def retire(self, current: Mapping[str, Collection[str]]) -> None:
+        """Retires what was approved in files besides these current names, from this commit on.
+
+        A removed file has no names. Raises `StorageFailed`.
+        """
+        none: dict[str, set[str]] = {}
+        names_by_path = self._read(lambda approvals: approvals.of_files(current), none)
+        replaced = {path: names_by_path[path].difference(current[path]) for path in names_by_path}
+        if not any(replaced.values()):
+            return
+        commit = self._head()
+        with self._changing() as change:
+            for path, names in replaced.items():
+                change.retire(names, path, commit)
+            _ask_again(change)
+
+    def _head(self) -> str:
+        """Returns the current commit; empty without one, so that retired texts count nowhere."""
+        with suppress(MindError):
+            return (self._vouching and self._vouching.head()) or ""
+        return ""
+
     def reviewed(self) -> frozenset[str]:
-        """Returns the digests of the texts that the user approved; none if they can't be read."""
+        """Returns the names of the texts that the user approved; none if they can't be read."""
         return self._read(lambda current: current.reviewed, frozenset())
 
     def follow(self, follow: bool) -> None:
@@ -332,10 +445,10 @@ class Trust:
             pass
 
     def revoke(self, digests: Iterable[str]) -> int:
-        """Ends the approval of texts and returns their number. Raises `StorageFailed`."""
-        texts = {digest.removeprefix(ALONE) for digest in digests}
+        """Ends the approval of texts for good and returns their number. Raises `StorageFailed`."""
         with self._changing() as change:
-            return change.remove((*_OWN_STATES, REVIEWED), texts)
+            _ask_again(change)
+            return change.retire(digests, at=DISAPPROVED)
 
     def forget(self) -> None:
         """Ends every approval. Raises `StorageFailed`."""
@@ -413,8 +526,22 @@ class Trust:
             if current.failure:
                 raise current.failure
             self._approvals, self._problem = current, None
+            if current.has_earlier and self._texts is not None:
+                self._carry_over(current)
         except StorageFailed as error:
             self._use_nothing(error)
+
+    def _carry_over(self, current: Approvals) -> None:
+        """Approves the files that have the digests of an earlier version, which named no paths."""
+        texts, self._texts = self._texts, None
+        named = names_of(current.earlier, texts() if texts else ())
+        with self._changing() as change:
+            for state, paths in named.items():
+                change.add(state, paths, paths)
+            change.forget_earlier()
+            if answers := change.before.answers:  # What git vouches for is named again.
+                change.set_answers(answers._replace(tip=None, signed=None, stamps={}))
+        self._refresh()
 
     def _read(self, query: Callable[[Approvals], T], default: T) -> T:
         """Returns the answer of the current approvals; the default if they can't be read."""
@@ -446,13 +573,11 @@ class Trust:
                 folder = str(self.location.root).encode("utf-8", "replace").decode()
                 change.set(follow="off", folder=folder)
                 if self.location.common is not None:
-                    from mimo.project import git
+                    from mimo.project import reflogs
 
                     # Earlier commits may be those of another user who packed the repository.
-                    reflogs = git.reflog_entries(self.location.common, {})
-                    change.set_answers(
-                        GitAnswers(positions=reflogs.positions, rebasing=reflogs.rebasing)
-                    )
+                    log = reflogs.read(self.location.common, {})
+                    change.set_answers(GitAnswers(positions=log.positions, rebasing=log.rebasing))
             yield change
 
     def _take_along(self) -> None:
@@ -496,7 +621,7 @@ class Trust:
         """Returns whether the last answers of git are current."""
         if (answers := self._approvals.answers) is None:
             return True
-        stamp = answers.stamps.get(str(self.location.git_dir))
+        stamp = answers.stamps.get(self._worktree)
         return self._git_stamp(answers) in (stamp, self._asked)
 
     def _git_stamp(self, answers: GitAnswers) -> str:
@@ -510,12 +635,19 @@ class Trust:
         if (vouching := self._vouching) is None:
             return True
         stamp = self._git_stamp(previous)
-        vouched = vouching.look(previous, follow=current.follow, trusted=self._checker_of(current))
+        vouched = vouching.look(
+            previous,
+            follow=current.follow,
+            trusted=self._checker_of(current),
+            retired=current.retired(),
+        )
         answers = vouched.answers
         if (answers.ref, [*answers.watched]) != (previous.ref, [*previous.watched]):
             stamp = self._git_stamp(answers)  # The stamp depends on them.
-        stamps = {**answers.stamps, str(self.location.git_dir): stamp}
-        vouched = vouched._replace(answers=answers._replace(stamps=stamps))
+        stamps = {**answers.stamps, self._worktree: stamp}
+        standing = {**answers.standing, self._worktree: vouched.standing}
+        answers = answers._replace(stamps=stamps, standing=standing)
+        vouched = vouched._replace(answers=answers)
         try:
             with self._database.changing(self._key) as change:
                 if change.before.answers != previous:
@@ -533,12 +665,19 @@ def _key(mark: str, inside: str) -> str:
     return files.digest(os.fsencode(f"{mark}\0{inside}"))
 
 
+def _ask_again(change: Change) -> None:
+    """Lets git be asked again which retired texts count at the current commit."""
+    if answers := change.before.answers:
+        change.set_answers(answers._replace(stamps={}))
+
+
 def _add_vouched(change: Change, vouched: Vouched) -> None:
     """Stores answers of git."""
     change.set_answers(vouched.answers)
-    change.add(COMMITTED, vouched.committed)
+    for effect in vouched.effects:
+        change.add(effect.state, effect.names, dict.fromkeys(effect.names, effect.path))
+        change.retire(effect.ended, effect.path, effect.commit)
     if vouched.still_signed is not None:
         change.replace(SIGNED, change.digests(SIGNED) & vouched.still_signed)
-    change.add(SIGNED, vouched.signed)
     if vouched.followed is not None:
         change.replace(FOLLOWED, vouched.followed)

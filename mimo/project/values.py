@@ -22,6 +22,7 @@ from mimo.data.locks import lock
 from mimo.data.sqlite import Database
 from mimo.errors import Command, Hint, Invalid, MindError, QuotaExceeded, StorageFailed
 from mimo.frozen import frozen
+from mimo.memory.approval import approval_of
 from mimo.memory.codec import value as codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.value import MAX_BYTES, packed
@@ -53,7 +54,8 @@ class Found:
     """The time of expiry of a temporary value; None without a time to live."""
     file: str | None = None
     """The file of a permanent value."""
-    digest: str | None = None
+    approval: str | None = None
+    """The name that approves the file."""
 
 
 class ValueFiles:
@@ -117,7 +119,7 @@ class ValueFiles:
         extra = codec.other_keys(old_data) if old_data else {}
         data = codec.render(namespace, key, value, extra)
         files.replace(target, data)
-        return Found(value=value, file=path, digest=files.digest(data))
+        return Found(value=value, file=path, approval=approval_of(path, data))
 
     def remove(self, namespace: str, key: str) -> bool:
         """Removes a value and returns whether there was one. Raises `StorageFailed`."""
@@ -159,7 +161,7 @@ class ValueFiles:
             return Problem(path=relative, line=None, reason=error.message)
         except OSError as error:
             return Problem(path=relative, line=None, reason=(error.strerror or str(error)).lower())
-        return key, Found(value=value, file=relative, digest=files.digest(data))
+        return key, Found(value=value, file=relative, approval=approval_of(relative, data))
 
 
 def path_of(namespace: str, key: str) -> str:

@@ -1,6 +1,8 @@
 """The texts that git vouches for: those that the user committed, and those on the default branch.
 
-The answers are digests, so a file is trusted only with exactly the bytes in a commit. Git checks
+The answers are names of texts, so a file is trusted only with exactly the bytes in a commit. What a
+parent of a commit has, in any file, was not written by the commit's author: moving or copying
+another author's file approves nothing. Git checks
 signatures with the programs and lists of signers in the user's settings; those of the repository
 are ignored. Anyone can write any e-mail address into a commit, so an address alone proves nothing.
 """
@@ -8,19 +10,22 @@ are ignored. Anyone can write any e-mail address into a commit, so an address al
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 
 from mimo.data import disk
 from mimo.data.disk import STORE
-from mimo.data.files import approval_of, is_shared
+from mimo.data.files import is_shared
 from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
-from mimo.project import git, revisions
+from mimo.project import git, reflogs, revisions
+from mimo.project.approvals import COMMITTED, SIGNED, Retired
 from mimo.project.location import GitAnswers, Location
+from mimo.project.memories import approvals_of
+from mimo.project.reflogs import Reflogs
 from mimo.project.walk import fault_of, segments_of
 
-SIGNED = "signed"
 _GOOD = "G"
 _OF_USER = ("system", "global", "command")
 """The scopes of settings that do not come with a repository."""
@@ -82,26 +87,74 @@ class _Settings(NamedTuple):
         return sorted(origins.difference(places := _user_settings())) + places
 
 
+_DROPPED = 500
+"""The number of blobs that are remembered because the user's commits removed them."""
+_COMPARED = 50
+"""The most retired texts at a commit whose later history is read one by one."""
+
+
 class _Brought(NamedTuple):
     """The version of a file in a commit that differs from each parent's."""
 
     blob: str
+    """All zeros if the file was removed, as is that of a parent without the file."""
     before: tuple[str, ...]
-    """The blobs of the parents, in their order; a missing one is all zeros."""
+    """The blobs of the parents, in their order."""
+
+
+class _History:
+    """The approvals while the commits of the user are read one after the other."""
+
+    def __init__(
+        self, trusted: Callable[[str], bool], ended: set[str], dropped: dict[str, None]
+    ) -> None:
+        """Takes the check of names before, the retired names, and the dropped blobs."""
+        self._trusted, self._retired, self.dropped = trusted, ended, dropped
+        self._approved, self._ended = set[str](), set[str]()
+        self._moving: tuple[str, frozenset[str]] = "", frozenset()
+
+    def counts(self, name: str, commit: str = "") -> bool:
+        """Returns whether a text is approved now, or was when a commit began."""
+        if commit and commit == self._moving[0] and name in self._moving[1]:
+            return True
+        return name in self._approved or (name not in self._ended and self._trusted(name))
+
+    def was_approved(self, name: str) -> bool:
+        """Returns whether a text is approved, or was before it was replaced or removed."""
+        return name in self._ended | self._retired or self.counts(name)
+
+    def add(self, effect: Effect) -> None:
+        """Adds what a commit does."""
+        earlier = self._moving[1] if self._moving[0] == effect.commit else frozenset()
+        self._moving = effect.commit, earlier.union(filter(self.counts, effect.ended))
+        self._approved = self._approved - effect.ended | effect.names
+        self._ended = self._ended - effect.names | effect.ended
+
+
+class Effect(NamedTuple):
+    """The effect of a commit of the user on the approvals of a file."""
+
+    state: str
+    path: str
+    commit: str
+    names: frozenset[str]
+    """The names of the texts that it approves."""
+    ended: frozenset[str]
+    """The names of the texts that it replaced or removed."""
 
 
 class Vouched(NamedTuple):
     """The current answers of git, and the texts that they add or end."""
 
     answers: GitAnswers
-    committed: frozenset[str] = frozenset()
-    """Digests of texts that the user committed since the last answers."""
-    signed: frozenset[str] = frozenset()
-    """Digests of texts in commits since then that have the user's good signature."""
+    effects: tuple[Effect, ...] = ()
+    """Those of the user's commits since the last answers, in their order."""
+    standing: tuple[str, ...] = ()
+    """The names of retired texts that count at the current commit."""
     still_signed: frozenset[str] | None = None
-    """Digests of all texts whose signatures are good; None if no earlier one can have ended."""
+    """The names of all texts whose signatures are good; None if no earlier one can have ended."""
     followed: frozenset[str] | None = None
-    """Digests of all texts on the default branch that `only` permits; None if they are the same."""
+    """The names of all texts on the default branch that `only` permits; None if unchanged."""
 
 
 class Vouching:
@@ -117,29 +170,44 @@ class Vouching:
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
-    def look(self, seen: GitAnswers, *, follow: bool, trusted: Callable[[str], bool]) -> Vouched:
+    def look(
+        self,
+        seen: GitAnswers,
+        *,
+        follow: bool,
+        trusted: Callable[[str], bool],
+        retired: Sequence[Retired],
+    ) -> Vouched:
         """Returns git's current answers. Raises `Invalid` if git can't be asked.
 
-        `trusted` checks a digest against the approvals and the last answers.
+        `trusted` checks a name against the approvals and the last answers. `retired` has the texts
+        that may count at earlier commits.
         """
         settings = self._settings()
         asks_signers = settings.has_key or SIGNED in self._only
         signers, files = self._signers(settings) if asks_signers else ("", [])
-        vouched = self._with_own_commits(Vouched(seen), settings, trusted)
+        history = _History(trusted, {text.digest for text in retired}, dict.fromkeys(seen.dropped))
+        vouched = self._with_own_commits(Vouched(seen), settings, history)
         if settings.has_key:
-            vouched = self._with_own_signatures(vouched, settings, signers)
+            vouched = self._with_own_signatures(vouched, settings, signers, history)
         if follow:
             vouched = self._with_default_branch(vouched, settings, signers)
         else:
             vouched = _without_branch(vouched)
         watched = (*settings.own_files, *files, *(self._remote_heads() if follow else ()))
-        answers = vouched.answers._replace(signers=signers, watched=watched)
-        return vouched._replace(answers=answers)
+        dropped = tuple(history.dropped)[-_DROPPED:]
+        answers = vouched.answers._replace(signers=signers, watched=watched, dropped=dropped)
+        ended = (Retired(n, e.path, e.commit) for e in vouched.effects for n in e.ended)
+        return vouched._replace(answers=answers, standing=self._standing([*retired, *ended]))
+
+    def head(self) -> str | None:
+        """Returns the id of the current commit; None without one."""
+        return revisions.commit_id(self._root, "HEAD")
 
     def admitted(self) -> frozenset[str] | None:
-        """Returns the digests of the files whose last commits `trust.only` permits.
+        """Returns the names of the files whose last commits `trust.only` permits.
 
-        None if the setting is empty, which permits everything. No digests if git can't be asked.
+        None if the setting is empty, which permits everything. No names if git can't be asked.
         """
         if not self._only:
             return None
@@ -181,102 +249,176 @@ class Vouching:
     # --- the user's commits
 
     def _with_own_commits(
-        self, vouched: Vouched, settings: _Settings, trusted: Callable[[str], bool]
+        self, vouched: Vouched, settings: _Settings, history: _History
     ) -> Vouched:
         common, seen, email = self._location.common, vouched.answers, settings.email
         if common is None or not email:
             return vouched
-        reflogs = git.reflog_entries(common, seen.positions, seen.rebasing)
-        answers = seen._replace(positions=reflogs.positions, rebasing=reflogs.rebasing)
-        committed = self._own(reflogs.made, email, trusted)
-        return vouched._replace(answers=answers, committed=committed)
+        log = reflogs.read(common, seen.positions, seen.rebasing)
+        effects = self._effects(COMMITTED, self._own_commits(log, email), history, log)
+        answers = seen._replace(positions=log.positions, rebasing=log.rebasing)
+        return vouched._replace(answers=answers, effects=tuple(effects))
 
-    def _with_own_signatures(self, vouched: Vouched, settings: _Settings, signers: str) -> Vouched:
-        seen = vouched.answers
+    def _with_own_signatures(
+        self, vouched: Vouched, settings: _Settings, signers: str, history: _History
+    ) -> Vouched:
+        seen, still = vouched.answers, None
         if not settings.own_email:
             return vouched
-        still, signed = None, self._own_signed(seen.signed, settings)
+        effects = self._effects(SIGNED, self._own_signed(seen.signed, settings), history)
         if seen.signers != signers:
-            still = self._own_signed(None, settings) if seen.signed else signed
+            commits, none = self._own_signed(None, settings), _History(lambda _: False, set(), {})
+            all_effects = self._effects(SIGNED, commits, none) if seen.signed else effects
+            still = set[str]()
+            for effect in all_effects:
+                still = still - effect.ended | effect.names
         # A shallow clone may get more of its history, so it is checked as a whole each time.
-        head = None if git.boundary(self._root) else revisions.commit_id(self._root, "HEAD")
-        answers = seen._replace(signed=head)
-        return vouched._replace(answers=answers, signed=signed, still_signed=still)
+        head = None if git.boundary(self._root) else self.head()
+        return vouched._replace(
+            answers=seen._replace(signed=head),
+            effects=(*vouched.effects, *effects),
+            still_signed=None if still is None else frozenset(still),
+        )
 
-    def _own(
-        self, commits: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
-    ) -> frozenset[str]:
-        """Returns the texts that the user's commits brought, without those of other authors.
+    # --- retired texts
 
-        A merge brings its changes to files that are trusted on each side. An amended commit brings
-        its changes to the replaced commit, which may be another author's.
+    def _standing(self, retired: Sequence[Retired]) -> tuple[str, ...]:
+        """Returns the names of the retired texts that count at the current commit.
+
+        They are in its tree, and no other author changed their files since they were approved: the
+        user is back at a commit before they were retired, or on a branch without that.
         """
-        headers, boundary = revisions.blobs(self._root, commits), git.boundary(self._root)
-        own_commits = [
+        head = self.head() if retired else None
+        if head is None:
+            return ()
+        contents = revisions.contents(self._root, [(head, text.path) for text in retired])
+        names = {path: approvals_of(path, data) for (_, path), data in contents.items()}
+        here = [text for text in retired if text.digest in names.get(text.path, ())]
+        lines = "".join(f"{text.at}\n" for text in here)
+        if not here:
+            return ()
+        words = ("rev-list", "--ignore-missing", "--ancestry-path", "--stdin")
+        listed = git.ask(self._root, *words, data=f"^{head}\n{lines}".encode())
+        later = {head, *listed.decode("ascii", "replace").split()}
+        others = [text for text in here if text.at not in later]
+        made = self._made_here() if others else frozenset[str]()
+        standing = [text.digest for text in here if text.at in later]
+        standing += [text.digest for text in others[:_COMPARED] if self._stays(text, head, made)]
+        return tuple(dict.fromkeys(standing))
+
+    def _made_here(self) -> frozenset[str]:
+        common = self._location.common
+        return frozenset(reflogs.read(common, {}).commits) if common else frozenset()
+
+    def _stays(self, text: Retired, head: str, made: Collection[str]) -> bool:
+        """Returns whether no other author has brought back a retired text up to a commit."""
+        words = ("rev-list", "--full-history", head, f"^{text.at}", "--", text.path)
+        listed = git.run(self._root, *words)
+        commits = listed.stdout.decode("ascii", "replace").split()
+        if listed.returncode or not set(commits) <= set(made):
+            return False
+        if git.run(self._root, "merge-base", "--is-ancestor", text.at, head).returncode:
+            return True
+        blobs = revisions.small_blobs(self._root, [f"{id}:./{text.path}" for id in (text.at, head)])
+        return blobs[0] == blobs[1]
+
+    def _own_commits(self, log: Reflogs, email: str) -> list[str]:
+        """Returns those of the commits made here that are the user's, or that repeat others."""
+        commits, boundary = log.commits, git.boundary(self._root)
+        headers = revisions.blobs(self._root, commits)
+        return [
             commit
             for commit in commits
             if commit not in boundary
-            and _is_by(text := headers.get(commit, b""), email)
+            and (_is_by(text := headers.get(commit, b""), email) or commit in log.repeated)
             and (commits[commit] is not None or not _is_unreviewed(text))
         ]
-        amended = {commit: replaced for commit in own_commits if (replaced := commits[commit])}
-        brought = self._brought(own_commits)
-        trees: dict[str, dict[str, str] | None] = {}
-        for replaced in {amended[commit] for commit, _ in brought if commit in amended}:
-            exists = revisions.commit_id(self._root, replaced)
-            trees[replaced] = self._tree(replaced) if exists else None
 
-        def is_own(commit: str, path: str, blob: str) -> bool:
-            if commit not in amended:
-                return True
-            tree = trees[amended[commit]]
-            return tree is not None and tree.get(path) != blob
+    def _effects(
+        self, state: str, commits: Sequence[str], history: _History, log: Reflogs | None = None
+    ) -> list[Effect]:
+        """Returns what the user's commits do, and adds it to what is `history`.
 
-        texts = [
-            (path, text)
-            for (commit, path), text in brought.items()
-            if is_own(commit, path, text.blob)
-        ]
-        written = self._approvals((path, text.blob) for path, text in texts if len(text.before) < 2)
-        merged = [(path, text) for path, text in texts if len(text.before) > 1]
-        return written | self._merged(merged, lambda digest: digest in written or trusted(digest))
-
-    def _merged(
-        self, merged: Sequence[tuple[str, _Brought]], trusted: Callable[[str], bool]
-    ) -> frozenset[str]:
-        """Returns the texts of merges, given with their paths, whose sides are all trusted.
-
-        The merge that a user finishes by hand also has the files that git merged by itself, and the
-        parts of a file that did not conflict. Where the file is missing on a side, git may have
-        followed a rename, so it does not count.
+        A merge brings its changes to files that are trusted on each side. An amended commit brings
+        its changes to the replaced commit, which may be another author's. A revert or a picked
+        commit approves only what was approved before.
         """
-        blobs = (blob for _, text in merged for blob in (text.blob, *text.before))
-        content = self._small(blobs)
-        approvals = set[str]()
-        for path, text in merged:
-            if {text.blob, *text.before} <= content.keys():
-                sides = (approval_of(path, content[blob]) for blob in text.before)
-                if all(side in approvals or trusted(side) for side in sides):
-                    approvals.add(approval_of(path, content[text.blob]))
-        return frozenset(approvals)
+        brought = self._brought(commits)
+        sources = self._sources(brought)
+        amended = log.commits if log else {}
+        trees: dict[str, dict[str, str] | None] = {}
+        for old in filter(None, {amended.get(commit) for commit, _ in brought}):
+            exists = revisions.commit_id(self._root, old)
+            trees[old] = self._tree(old) if exists else None
+        content = self._small(b for text in brought.values() for b in (text.blob, *text.before))
 
-    def _own_signed(self, since: str | None, settings: _Settings) -> frozenset[str]:
-        """Returns the texts of commits that the user signed, on any machine.
+        @cache
+        def names_of(path: str, blob: str) -> frozenset[str]:
+            return frozenset(approvals_of(path, content[blob]) if blob in content else ())
+
+        effects: list[Effect] = []
+        for (commit, path), text in brought.items():
+            names, before = names_of(path, text.blob), [names_of(path, b) for b in text.before]
+            earlier = frozenset[str]().union(*before)
+            if len(before) > 1:
+                approves = all(before) and all(map(history.counts, earlier))
+            elif (replaced := amended.get(commit)) is not None:
+                tree = trees[replaced]
+                approves = tree is not None and tree.get(path) != text.blob
+            elif (source := sources.get((commit, path))) is not None:
+                origin = names_of(source, text.blob)
+                approves = bool(origin) and all(history.counts(name, commit) for name in origin)
+            else:
+                approves = text.blob not in (*text.before, *history.dropped)
+            new = names - earlier if approves else frozenset[str]()
+            if log and commit in log.repeated:
+                new = frozenset(filter(history.was_approved, new))
+            for blob, theirs in zip(text.before, before, strict=True):
+                if blob != text.blob and any(not history.was_approved(name) for name in theirs):
+                    history.dropped[blob] = None
+            effects.append(Effect(state, path, commit, new, earlier - names))
+            history.add(effects[-1])
+        return effects
+
+    def _sources(self, brought: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Returns the file from which each commit moved or copied a file without a change.
+
+        By commit and path within the project; the source may be outside of it.
+        """
+        data = "".join(f"{commit}\n" for commit in dict.fromkeys(c for c, _ in brought)).encode()
+        if not data:
+            return {}
+        words = ("diff-tree", "--stdin", "-r", "--raw", "-z", "-C100%", "--find-copies-harder")
+        sources, commit = dict[tuple[str, str], str](), ""
+        parts = iter(git.ask(self._root, *words, "-l0", data=data).split(b"\0"))
+        for about in parts:
+            if not about.startswith(b":"):
+                commit = about.strip(b"\n").decode()
+                continue
+            path = os.fsdecode(next(parts))
+            is_copy = about.split()[-1][:1] in (b"R", b"C")
+            if is_copy and (name := self._named(os.fsdecode(next(parts)))):
+                sources[commit, name] = path.removeprefix(self._prefix)
+        return sources
+
+    def _own_signed(self, since: str | None, settings: _Settings) -> list[str]:
+        """Returns the commits that the user signed, on any machine, the oldest first.
 
         Commits whose author date and commit date differ are left out: a rebase or a cherry-pick
         signs the texts of another author, who may have used the user's address. So are those that
-        were made here within a rebase, see `git.reflog_entries`.
+        were made here within a rebase, see `reflogs.entries`.
         """
-        email, head = settings.own_email, revisions.commit_id(self._root, "HEAD")
+        email, head = settings.own_email, self.head()
         if head is None or head == since:
-            return frozenset()
+            return []
         exists = since and git.run(self._root, "cat-file", "-e", f"{since}^{{commit}}")
         revs = [head, f"^{since}"] if exists and not exists.returncode else [head]
-        words = ("log", "-z", "--no-merges", "--fixed-strings", "--regexp-ignore-case")
+        words = ("log", "-z", "--reverse", "--topo-order", "--no-merges", "--fixed-strings")
         logged = git.ask(
             self._root,
             *settings.of_signatures,
             *words,
+            "--regexp-ignore-case",
             f"--author={email}",
             f"--format={_FIELDS}",
             *revs,
@@ -284,7 +426,7 @@ class Vouching:
         )
         common = self._location.common
         excluded = git.boundary(self._root)
-        excluded |= git.commits_within_rebases(common) if common else frozenset()
+        excluded |= reflogs.commits_within_rebases(common) if common else frozenset()
         good = []
         fields = os.fsdecode(logged).split("\0")
         for place in range(0, len(fields) - 7, 8):
@@ -294,8 +436,7 @@ class Vouching:
             if verdict == _GOOD and mine and written == committed and commit not in excluded:
                 good.append(commit)
         texts = revisions.blobs(self._root, good)
-        brought = self._brought([id for id in good if not _is_unreviewed(texts.get(id, b""))])
-        return self._approvals((path, text.blob) for (_, path), text in brought.items())
+        return [id for id in good if not _is_unreviewed(texts.get(id, b""))]
 
     def _brought(self, commits: Iterable[str]) -> dict[tuple[str, str], _Brought]:
         """Returns what commits brought, by commit and path within the project.
@@ -317,7 +458,7 @@ class Vouching:
             parents = len(about) - len(about.lstrip(b":"))
             fields = about.lstrip(b":").split()
             mode, *blobs = fields[parents : 2 * parents + 2]
-            if mode.startswith(b"100") and (name := self._named(path)) is not None:
+            if mode[:3] in (b"100", b"000") and (name := self._named(path)) is not None:
                 *old_blobs, blob = (blob.decode() for blob in blobs)
                 brought[commit, name] = _Brought(blob, tuple(old_blobs))
         return brought
@@ -418,7 +559,9 @@ class Vouching:
             if all(c.id in good for c in commits)
         ]
         contents = revisions.contents(self._root, pairs)
-        return frozenset(approval_of(path, data) for (_, path), data in contents.items())
+        return frozenset(
+            name for (_, path), data in contents.items() for name in approvals_of(path, data)
+        )
 
     def _with_good_signatures(self, commits: Iterable[str], settings: _Settings) -> set[str]:
         data = "".join(f"{commit}\n" for commit in commits).encode()
@@ -470,16 +613,20 @@ class Vouching:
         return name if any(fits(parts, glob) for glob in self._globs) else None
 
     def _approvals(self, texts: Iterable[tuple[str, str]]) -> frozenset[str]:
-        """Returns the digests that approve blobs, given with their paths, of up to a megabyte."""
+        """Returns the names that approve blobs, given with their paths, of up to a megabyte."""
         blob_of = tuple(dict.fromkeys(texts))
         content = self._small(blob for _, blob in blob_of)
         return frozenset(
-            approval_of(path, content[blob]) for path, blob in blob_of if blob in content
+            name
+            for path, blob in blob_of
+            if blob in content
+            for name in approvals_of(path, content[blob])
         )
 
     def _small(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Returns the content of blobs of up to a megabyte."""
-        small = revisions.small_blobs(self._root, list(dict.fromkeys(blobs)))
+        present = [blob for blob in dict.fromkeys(blobs) if blob.strip("0")]
+        small = revisions.small_blobs(self._root, present)
         return revisions.blobs(self._root, [blob for blob in small if blob])
 
 

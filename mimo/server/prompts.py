@@ -71,10 +71,12 @@ def prompt(call: Call, name: str, arguments: Mapping[str, str]) -> GetPromptResu
 def resume_work(call: Call) -> str:
     """Return the prompt that resumes work"""
     resumed = decisions.latest_checkpoint(call)
-    if resumed is None or not call.mind.trust.trusted(resumed.record.place.digest):
+    if resumed is None or not call.mind.trust.trusted(resumed.record.place.approval):
         permitted = call.mind.guard.permits("mind_context")
         notes = notes_for_agents(call) if permitted else None
-        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
+        if notes and notes.notes:
+            return f"{_NOWHERE}\n\n{fenced(notes.text, call.mind.source)}"
+        return _NOWHERE
     id = resumed.record.memory.id
     checkpoints = call.index.ask(lambda sql: Catalog(sql).by_id(id))
     age_text = age(resumed.record.memory.created, call.mind.now())

@@ -301,7 +301,7 @@ def test_a_value_with_personal_data_is_refused_exactly_as_documented(call: Call)
 def policy(call: Call, action: str) -> None:
     path = call.mind.project.root / ".mind" / "policy.yaml"
     path.write_text(f"pii:\n  on_write: {action}\n", encoding="utf-8")
-    ask(call, "mind_trust", PERSON)
+    ask(call, "mind_trust", PERSON, all=True)
 
 
 def test_a_policy_can_redact_values(call: Call) -> None:

@@ -179,16 +179,16 @@ def test_an_unapproved_policy_can_only_restrict(call: Call, guard: Guard, truste
 def test_mind_trust_approves_the_current_policy_only(call: Call, guard: Guard) -> None:
     from mimo.features.review import trusting
 
-    write_policy(
-        call, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["*"]}\n', trusted=False
-    )
+    text = "tool_permissions:\n  putMemory: {allowed_namespaces: [public.*]}\n"
+    write_policy(call, text, trusted=False)
     assert not permits(guard, request_of("putMemory", WRITE, "public.a"))
     trusting.approve_all(call, follow=False)
     assert permits(guard, request_of("putMemory", WRITE, "public.a"))
 
-    with (call.mind.project.root / FILE).open("a", encoding="utf-8") as file:
-        file.write("# changed by a pull\n")
-    assert not permits(guard, request_of("putMemory", WRITE, "public.a"))
+    # Changed by a pull.
+    write_policy(call, text.replace("public.*", "public.*, team.*"), trusted=False)
+    assert permits(guard, request_of("putMemory", WRITE, "public.a"))
+    assert not permits(guard, request_of("putMemory", WRITE, "team.a"))
 
 
 @pytest.mark.parametrize("text", ["tool_permissions: [}", "x: 1", "\xff", "pii: {on_write: off}"])

@@ -56,20 +56,21 @@ def test_the_counts_are_those_of_all_memories(filled: Call):
         record.memory.created for record in records if record.memory.created <= filled.mind.now()
     )
     assert counted.origins.in_place == sum(not record.place.owned for record in records) > 0
-    assert set(filled.mind.index.ask(survey.digests)) == {record.place.digest for record in records}
+    paths = {record.place.approval: record.place.path for record in records}
+    assert filled.mind.index.ask(survey.approvals) == paths
 
 
 def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Call):
     filled.mind.trust.forget()
     trusted = filled.mind.trust.checker()
-    unknown = [r for r in finding.listing(filled).records if not trusted(r.place.digest)]
+    unknown = [r for r in finding.listing(filled).records if not trusted(r.place.approval)]
 
     texts = filled.mind.index.ask(survey.unapproved)
-    facts = [(text.path, text.digest, text.type) for text in texts]
-    assert facts == [(r.place.path, r.place.digest, r.memory.type) for r in unknown] != []
-    every = {r.place.digest for r in finding.listing(filled).records}
+    facts = [(text.path, text.approval, text.type) for text in texts]
+    assert facts == [(r.place.path, r.place.approval, r.memory.type) for r in unknown] != []
+    every = {r.place.approval for r in finding.listing(filled).records}
     for some in ((), unknown[:3], unknown):
-        filled.mind.trust.approve(r.place.digest for r in some)
+        filled.mind.trust.approve(r.place.approval for r in some)
         counted = filled.mind.index.cached(survey.approved, filled.mind.trust.checker())
         left = [r for r in unknown if r not in some]
         assert counted == (len(every), len(every) - len(left), len(left))
@@ -251,8 +252,8 @@ def test_the_most_important_facts_are_read_without_checking_the_approval_of_othe
         )
     checked: list[str] = []
 
-    def approves(digest: str) -> bool:
-        checked.append(digest)
+    def approves(name: str) -> bool:
+        checked.append(name)
         return True
 
     call.mind.index.approvals.checker = lambda: approves

@@ -5,7 +5,6 @@ from datetime import timedelta
 from unittest import mock
 
 from mimo.call import Call
-from mimo.data import files
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.memory.model import Kind
@@ -23,7 +22,7 @@ def test_a_duplicate_is_detected_in_a_file_that_was_added_by_hand(call: Call) ->
         refresh.refresh(call)
     path = path.with_name("by_hand.md")
     path.write_text("---\nid: by_hand\ntype: fact\n---\nStaging is reset.\n", "utf-8")
-    call.mind.trust.approve([files.digest(path.read_bytes())])
+    call.mind.trust.approve(call.mind.store.approvals(".mind/facts/by_hand.md"))
 
     stored = saving.store_once(call, saving.draft(Kind.FACT, "Staging is reset."))
     assert stored.already

@@ -80,7 +80,7 @@ def test_only_approved_texts_are_quoted_to_agents(
 ) -> None:
     record = call.mind.index.get(ids[state])
     assert record is not None
-    quotes = disclosure.may_quote(acting_as(call, agent), record.place.digest)
+    quotes = disclosure.may_quote(acting_as(call, agent), record.place.approval)
 
     assert quotes == (agent is None or state != "unapproved")
     assert (disclosure.title_of(call, ids[state]) is None) == (state == "unapproved")

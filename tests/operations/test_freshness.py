@@ -107,7 +107,7 @@ def test_the_daemon_ingests_changes_again_and_approves_nothing(call: Call, guide
     assert states(call) == [State.CURRENT]
     (record,) = overview.everything(call)
     assert "by hand" in record.memory.content
-    assert not call.mind.trust.trusted(record.place.digest)
+    assert not call.mind.trust.trusted(record.place.approval)
     do(call, "undo")
     assert states(call) == [State.CHANGED]
 

@@ -86,7 +86,7 @@ class Others:
         self.run("undo")
 
     def approve(self) -> None:
-        self.run("trust")
+        self.run("trust", all=True)
 
     def revoke(self) -> None:
         self.run("untrust", ids=[self.id()])

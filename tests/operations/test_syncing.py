@@ -349,7 +349,7 @@ def pulled(repository, call):
 
 def is_approved(root, home, path):
     call = opened(root, home)
-    return call.mind.trust.trusted(call.mind.store.digest(path))
+    return call.mind.trust.trusted(*call.mind.store.approvals(path))
 
 
 def test_what_a_person_commits_is_approved_which_is_reported(repository, call, home, pulled):

@@ -122,7 +122,7 @@ def test_every_command_is_undone_and_redone(
     do(call, "value put", namespace="agent.build", key="last", value=1)
     (root / "doc.md").write_text("# One\n\nA section that changed.\n", "utf-8")
     call.mind.trust.follow(follow=False)
-    call.mind.trust.revoke([lookup.one(call, names["OLD"]).place.digest])
+    call.mind.trust.revoke([lookup.one(call, names["OLD"]).place.approval])
     kept = reviews(root)
     arguments = {k: names.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
     before = contents(call)
@@ -241,19 +241,19 @@ def test_approvals_stay_as_they_were(call: Call) -> None:
     id_ = added(call)
     path = path_of(call, id_)
     path.write_bytes(path.read_bytes() + b"By another user.\n")
-    foreign = lookup.one(call, id_).place.digest
+    foreign = lookup.one(call, id_).place.approval
     do(call, "edit", "claude-code", id=id_, importance=0.9)
     do(call, "undo")
-    assert lookup.one(call, id_).place.digest == foreign
+    assert lookup.one(call, id_).place.approval == foreign
     assert not call.mind.trust.trusted(foreign)
 
     own = added(call, "Approved text")
-    approved = lookup.one(call, own).place.digest
+    approved = lookup.one(call, own).place.approval
     do(call, "rm", id=own)
     do(call, "undo")
     assert call.mind.trust.trusted(approved)
+    do(call, "untrust", ids=[own])
     do(call, "rm", id=own)
-    call.mind.trust.revoke([approved])
     do(call, "undo")
     assert not call.mind.trust.trusted(approved)
 

@@ -160,7 +160,7 @@ class TestAllProjectsFromOutside:
         git(project, "commit", "-m", "begin\n\ndecided: Postgres keeps the queues\n")
         shop = Call(call.mind.reopened())
         do(shop, "add", content="Postgres costs nine euros", private=True)
-        do(shop, "trust")
+        do(shop, "trust", all=True)
         assert len(do(shop, "list").memories) == 4
         yield shop
         shop.mind.close()

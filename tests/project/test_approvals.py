@@ -18,11 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from mimo.data import sqlite
+from mimo.data import files, sqlite
+from mimo.data.disk import blake2b
 from mimo.errors import StorageFailed
+from mimo.memory.approval import approval_of
 from mimo.project import approvals
 from mimo.project.approvals import ApprovalDatabase, Approvals
 from mimo.project.location import GitAnswers
+from mimo.project.memories import approvals_of
 from mimo.project.trust import Trust
 from tests.conftest import git
 from tests.kit import repository
@@ -33,6 +36,10 @@ def digest(number):
 
 
 MANY = [digest(number) for number in range(60)]
+TEXTS = {f".mind/facts/{number}.md": str(number).encode() for number in range(60)}
+"""The files with these digests."""
+NAMES = [approval_of(*text) for text in TEXTS.items()]
+"""The names that approve them."""
 
 
 @pytest.fixture
@@ -50,8 +57,15 @@ def trusted(trust, texts=MANY):
     return [text for text in texts if trust.trusted(text)]
 
 
+def texts_of(placed):
+    return {text for text, _ in placed}
+
+
 class Two(RuleBasedStateMachine):
-    """Two processes change the approvals of two projects, as sets in memory are changed."""
+    """Two processes change the approvals of two projects, as sets in memory are changed.
+
+    The sets have texts with their files, if these are known.
+    """
 
     def __init__(self):
         super().__init__()
@@ -61,8 +75,9 @@ class Two(RuleBasedStateMachine):
         for path in self.roots:
             path.mkdir()
         self.open = {(who, where): self.new(where) for who in range(2) for where in range(2)}
-        self.expected: list[set[str]] = [set(), set()]
-        self.reviewed: list[set[str]] = [set(), set()]
+        self.expected: list[set[tuple[str, str]]] = [set(), set()]
+        self.reviewed: list[set[tuple[str, str]]] = [set(), set()]
+        self.retired: list[set[str]] = [set(), set()]
         self.follow = [False, False]
         self.places: list[set[str]] = [set(), set()]
 
@@ -71,19 +86,35 @@ class Two(RuleBasedStateMachine):
 
     who, where = st.integers(0, 1), st.integers(0, 1)
     some = st.sets(st.sampled_from(MANY), max_size=12)
+    file = st.sampled_from(["", "log", "policy"])
 
-    @rule(who=who, where=where, some=some, reviewed=some)
-    def approve(self, who, where, some, reviewed):
-        new = self.open[who, where].approve(some, reviewed=some & reviewed)
-        assert new == len(some - self.expected[where])
-        self.expected[where] |= some
-        self.reviewed[where] |= some & reviewed
+    def end(self, where, ended):
+        """Takes texts from files; those that no file has any more are retired."""
+        old_texts = texts_of(self.expected[where])
+        self.expected[where] -= ended
+        self.reviewed[where] -= ended
+        self.retired[where] |= old_texts - texts_of(self.expected[where])
+
+    @rule(who=who, where=where, some=some, reviewed=some, file=file)
+    def approve(self, who, where, some, reviewed, file):
+        paths = dict.fromkeys(some, file) if file else {}
+        new = self.open[who, where].approve(some, reviewed=some & reviewed, paths=paths)
+        assert new == len(some - texts_of(self.expected[where]))
+        self.expected[where] |= {(text, file) for text in some}
+        self.reviewed[where] |= {(text, file) for text in some & reviewed}
+        self.retired[where] -= some
+
+    @rule(who=who, where=where, file=file.filter(bool), some=some)
+    def retire(self, who, where, file, some):
+        self.open[who, where].retire({file: some})
+        texts = self.expected[where]
+        self.end(where, {text for text in texts if text[1] == file and text[0] not in some})
 
     @rule(who=who, where=where, some=some)
     def revoke(self, who, where, some):
-        assert self.open[who, where].revoke(some) == len(some & self.expected[where])
-        self.expected[where] -= some
-        self.reviewed[where] -= some
+        ended = {text for text in self.expected[where] if text[0] in some}
+        assert self.open[who, where].revoke(some) == len(texts_of(ended))
+        self.end(where, ended)
 
     @rule(who=who, where=where)
     def reopen(self, who, where):
@@ -96,8 +127,8 @@ class Two(RuleBasedStateMachine):
     @rule(who=who, where=where)
     def forget(self, who, where):
         self.open[who, where].forget()
-        self.expected[where].clear()
-        self.reviewed[where].clear()
+        for values in (self.expected, self.reviewed, self.retired):
+            values[where].clear()
         self.follow[where] = False
 
     @rule(who=who, where=where, follow=st.booleans())
@@ -121,20 +152,19 @@ class Two(RuleBasedStateMachine):
         if path.exists():
             path.write_bytes(b"damaged" * 100)
             assert ".damaged" in self.open[who, 0].repair()
-            for values in (self.expected, self.reviewed, self.places):
+            for values in (self.expected, self.reviewed, self.retired, self.places):
                 values[:] = set(), set()
             self.follow = [False, False]
 
     @invariant()
     def all_agree_with_the_sets(self):
         for (_, where), trust in self.open.items():
-            expected, follow = self.expected[where], self.follow[where]
+            expected, follow = texts_of(self.expected[where]), self.follow[where]
             assert {text for text in MANY if trust.approved(text)} == expected
             assert set(filter(trust.checker(), MANY)) == (set(MANY) if follow else expected)
-            assert trust.reviewed() == self.reviewed[where]
-            assert trust.trusted_digests(60) == (
-                None if follow else expected | {f"alone:{text}" for text in expected}
-            )
+            assert trust.reviewed() == texts_of(self.reviewed[where])
+            assert set(filter(trust.has_come_back, MANY)) == self.retired[where]
+            assert trust.trusted_digests(60) == (None if follow else expected)
             assert trust.checkpoints().keys() == self.places[where]
             assert trust.state == trust.state._replace(
                 approved=bool(expected), follow=follow, problem=None
@@ -217,22 +247,22 @@ def test_committed_and_followed_texts_come_and_go(home, root):
 
     commit(range(20))
     trust = Trust(home, root, globs=())
-    assert trusted(trust) == MANY[:20]
+    assert trusted(trust, NAMES) == NAMES[:20]
     trust.follow(True)
     assert trust.state.follow
     assert states() == {"committed": 20, "followed": 20}
     (root / ".mind" / "facts" / "3.md").unlink()
     commit([])
-    assert trust.trusted(MANY[3])
-    assert states() == {"committed": 20, "followed": 19}
+    assert not trust.trusted(NAMES[3])
+    assert states() == {"committed": 19, "followed": 19, "retired": 1}
     trust.follow(False)
-    assert trust.trusted(MANY[1])
-    assert states() == {"committed": 20}
-    assert trust.revoke(MANY[:2]) == 2
+    assert trust.trusted(NAMES[1])
+    assert states() == {"committed": 19, "retired": 1}
+    assert trust.revoke(NAMES[:2]) == 2
     commit(range(20, 30))
     for each in (trust, Trust(home, root)):
-        assert trusted(each) == MANY[2:30]
-        assert not each.approved(MANY[5])
+        assert trusted(each, NAMES) == [NAMES[2], *NAMES[4:30]]
+        assert not each.approved(NAMES[5])
 
 
 # Interruptions and damage.
@@ -394,6 +424,15 @@ def key_of(home, root):
     return trust._key
 
 
+def carrying(home, root):
+    """Returns approvals that are carried over to the files of all texts."""
+    return Trust(home, root, texts=TEXTS.items)
+
+
+def carried(home, root):
+    return trusted(carrying(home, root), NAMES)
+
+
 def lines(texts):
     return "".join(f"{text}\n" for text in texts)
 
@@ -423,20 +462,21 @@ def test_earlier_approvals_are_imported_once_and_no_earlier_version_uses_them(ho
         made="checkpoint_a\tmain\ncheckpoint_b\t\ntorn",
     )
     write_earlier(home, other, approved=lines(MANY[30:]), lock="1\n")
-    for trust in (Trust(home, root), Trust(home, root)):
-        assert trusted(trust) == MANY[:20]
+    assert trusted(Trust(home, root), [*MANY, *NAMES]) == []
+    for trust in (carrying(home, root), Trust(home, root)):
+        assert trusted(trust, [*MANY, *NAMES]) == NAMES[:20]
         assert not trust.approved(nonce + listed)
-        assert trust.reviewed() == frozenset(MANY[3:20])
+        assert trust.reviewed() == frozenset(NAMES[3:20])
         assert trust.checkpoints() == {"checkpoint_a": "main", "checkpoint_b": None}
         assert not trust.state.follow
-    assert trusted(Trust(home, root.parent)) == MANY[30:]
+    assert carried(home, root.parent) == NAMES[30:]
     assert not (home / "trust").exists()
     assert len(list((home / "trust-earlier").iterdir())) == 2
 
-    Trust(home, root).revoke(MANY[:20])
+    Trust(home, root).revoke(NAMES[:20])
     write_earlier(home, key_of(home, root), approved=lines(MANY[40:]))
     # The earlier version was used again, and the user removed the database.
-    assert trusted(Trust(home, root)) == MANY[40:]
+    assert carried(home, root) == NAMES[40:]
 
 
 def test_earlier_answers_of_git_and_the_choice_to_follow_are_imported(home, root):
@@ -451,13 +491,13 @@ def test_earlier_answers_of_git_and_the_choice_to_follow_are_imported(home, root
         signed=lines(MANY[25:30]),
         followed=lines(MANY[30:40]),
     )
-    trust = Trust(home, root)
-    assert trusted(trust) == MANY[:40]
-    assert [text for text in MANY if trust.approved(text)] == MANY[:20]
+    trust = carrying(home, root)
+    assert trusted(trust, NAMES) == NAMES[:40]
+    assert [text for text in NAMES if trust.approved(text)] == NAMES[:20]
     assert trust.state.follow
     assert trust._approvals.answers == answers
     trust.follow(False)
-    assert trusted(trust) == MANY[:30]
+    assert trusted(trust, NAMES) == NAMES[:30]
 
 
 @pytest.mark.parametrize(
@@ -485,10 +525,10 @@ def test_damaged_earlier_lists_are_not_imported_and_others_are(home, root, name,
     key, other = (key_of(home, place) for place in (root, root.parent))
     write_earlier(home, key, **files)
     write_earlier(home, other)
-    trust = Trust(home, root)
-    assert trusted(trust) == []
+    trust = carrying(home, root)
+    assert trusted(trust, NAMES) == []
     assert not trust.state.follow
-    assert trusted(Trust(home, root.parent)) == MANY[:20]
+    assert carried(home, root.parent) == NAMES[:20]
     trust.approve(MANY[:3])
     assert trusted(trust) == MANY[:3]
 
@@ -496,8 +536,8 @@ def test_damaged_earlier_lists_are_not_imported_and_others_are(home, root, name,
 def test_ended_approvals_of_an_earlier_version_are_not_imported(home, root):
     folder = write_earlier(home, key_of(home, root), made="checkpoint_a\tmain\n")
     (folder / "state.json").unlink()
-    trust = Trust(home, root)
-    assert trusted(trust) == []
+    trust = carrying(home, root)
+    assert trusted(trust, NAMES) == []
     assert trust.checkpoints() == {"checkpoint_a": "main"}
 
 
@@ -505,9 +545,9 @@ class Killed(BaseException):
     """The end of the process."""
 
 
-@pytest.mark.parametrize("step", range(6))
+@pytest.mark.parametrize("step", [0, 1, 8, 12, 14, 15])
 @pytest.mark.parametrize("is_done", [True, False])
-def test_an_import_that_is_killed_is_made_again(home, root, step, is_done):
+def test_an_import_that_is_killed_is_made_again(home, root, step, is_done, monkeypatch):
     for key in [key_of(home, place) for place in (root, root.parent)]:
         write_earlier(home, key)
     left = step
@@ -525,26 +565,97 @@ def test_an_import_that_is_killed_is_made_again(home, root, step, is_done):
 
         return call
 
-    with (
-        patch.object(Path, "rename", killing(Path.rename)),
-        patch("mimo.project.approvals.Change.add", killing(approvals.Change.add)),
-        patch("mimo.project.approvals.Change.set", killing(approvals.Change.set)),
-        pytest.raises(Killed),
-    ):
-        Trust(home, root).trusted(MANY[0])
-    assert trusted(Trust(home, root)) == MANY[:20]
-    assert trusted(Trust(home, root.parent)) == MANY[:20]
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", killing(Path.rename))
+        for name in ("set", "add", "add_earlier", "forget_earlier"):
+            patched.setattr(approvals.Change, name, killing(getattr(approvals.Change, name)))
+        with pytest.raises(Killed):
+            carrying(home, root).trusted(NAMES[0])
+    assert carried(home, root) == NAMES[:20]
+    assert carried(home, root.parent) == NAMES[:20]
     assert not (home / "trust").exists()
     assert (home / "trust-earlier").exists()
 
 
+IMPORTER = """
+import sys
+from pathlib import Path
+from mimo.project.trust import Trust
+from tests.project.test_approvals import NAMES, TEXTS
+trust = Trust(Path(sys.argv[1]), Path(sys.argv[2]), texts=TEXTS.items)
+print(trust.trusted(*NAMES))
+"""
+
+
 def test_processes_that_import_at_once_import_once(home, root):
     write_earlier(home, key_of(home, root), lines(digest(n) for n in range(5_000)))
-    code = "import sys; from pathlib import Path; from mimo.project.trust import Trust;"
-    code += "print(Trust(Path(sys.argv[1]), Path(sys.argv[2])).trusted(sys.argv[3]))"
-    words = [sys.executable, "-c", code, str(home), str(root), digest(4_999)]
+    words = [sys.executable, "-c", IMPORTER, str(home), str(root)]
     running = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [process.communicate()[0] for process in running] == ["True\n"] * 4
+
+
+FIRST_SCHEMA = """CREATE TABLE project (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
+    follow TEXT, answers TEXT, version INTEGER NOT NULL
+);
+CREATE TABLE approval (
+    project INTEGER NOT NULL, digest BLOB NOT NULL, state TEXT NOT NULL,
+    path BLOB NOT NULL, kind TEXT NOT NULL, since INTEGER,
+    PRIMARY KEY (project, digest, state, path, kind)
+) WITHOUT ROWID;
+CREATE TABLE checkpoint (
+    project INTEGER NOT NULL, id TEXT NOT NULL, branch TEXT, PRIMARY KEY (project, id)
+) WITHOUT ROWID"""
+LOG, POLICY, PROCEDURE = ".mind/MEMORY.md", ".mind/policy.yaml", ".mind/procedures/greet@1.md"
+ENTRIES = b"## Gotchas\n- old -> one\n- new -> two\n"
+OTHERS = {LOG: ENTRIES, POLICY: b"p", PROCEDURE: b"q", ".mind/config.toml": b"format = 1\n"}
+
+
+def write_first(home, root, digests, schema=FIRST_SCHEMA):
+    """Writes a database of the first schema, with the approved digests of a project."""
+    key = key_of(home, root)
+    with closing(sqlite3.connect(home / "trust.db")) as database:
+        database.executescript(f"{schema}; PRAGMA user_version = 1")
+        database.execute("INSERT INTO project VALUES (1, ?, 'x', 'off', NULL, 1)", (key,))
+        rows = ((bytes.fromhex(text), state) for text in digests for state in STATES)
+        database.executemany("INSERT INTO approval VALUES (1, ?, ?, 'a.md', 'memory', 0)", rows)
+        database.execute("INSERT INTO checkpoint VALUES (1, 'checkpoint_a', 'main')")
+        database.commit()
+
+
+STATES = "approved", "reviewed"
+
+
+def test_digests_of_the_first_schema_are_carried_over_to_the_files_that_have_them(home, root):
+    policy = blake2b(POLICY.encode(), b"p", size=32).hex()
+    procedure = blake2b(b".mind/procedures/", b"q", size=32).hex()
+    write_first(home, root, [*MANY[:20], files.digest(ENTRIES), policy, procedure, digest("gone")])
+    assert trusted(Trust(home, root), [*MANY, *NAMES]) == []
+    trust = Trust(home, root, texts=(TEXTS | OTHERS).items)
+    others = {name: path for path, data in OTHERS.items() for name in approvals_of(path, data)}
+    assert trusted(trust, [*MANY, *NAMES, *others]) == [*NAMES[:20], *others]
+    assert [*others.values()] == [LOG, *OTHERS], "each entry of the log"
+    settings = {approval_of(".mind/config.toml", b"format = 1\n")}
+    assert trust.reviewed() == {*NAMES[:20], *others} - settings
+    assert trust.checkpoints() == {"checkpoint_a": "main"}
+
+    later = {".mind/facts/new.md": b"gone", ".mind/decisions/1.md": b"1"}
+    again = Trust(home, root, texts=later.items)
+    assert trusted(again, [approval_of(*text) for text in later.items()]) == []
+
+
+def test_digests_approve_no_policy_and_no_procedure_with_the_bytes_of_a_memory(home, root):
+    write_first(home, root, [files.digest(data) for data in OTHERS.values()])
+    trust = Trust(home, root, texts=OTHERS.items)
+    assert not trust.trusted(approval_of(POLICY, b"p"))
+    assert not trust.trusted(approval_of(PROCEDURE, b"q"))
+
+
+def test_a_database_that_is_not_of_the_first_schema_is_damaged(home, root):
+    write_first(home, root, MANY, f"{FIRST_SCHEMA}; CREATE TABLE other (id)")
+    trust = carrying(home, root)
+    assert trusted(trust, NAMES) == []
+    assert "mind did not create it" in (trust.state.problem or "")
 
 
 def test_threads_approve_and_look_up_at_once(home, root):

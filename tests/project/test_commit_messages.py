@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.data.files import ALONE
+from mimo.memory.approval import approval_of_entry
 from mimo.memory.model import Kind
 from mimo.project import git as history
 from mimo.project.memories import MemoryStore
@@ -53,7 +53,7 @@ def test_a_memory_of_a_message_is_dated_and_signed_and_approved_only_by_itself(r
     assert record.memory.type is Kind.DECISION
     assert record.memory.created == datetime.fromtimestamp(FIRST, UTC)
     assert record.memory.by == "Ann"
-    assert record.place.digest.startswith(ALONE)
+    assert record.place.approval == approval_of_entry(COMMITS, record.memory)
 
 
 @pytest.mark.parametrize("keeps_a_log", [True, False])

@@ -289,25 +289,6 @@ def test_git_ignores_a_private_folder_whose_ignore_file_has_other_rules(tmp_path
     assert list(rules.parent.iterdir()) == [rules]
 
 
-@pytest.mark.attack("policy bypass")
-def test_only_the_policy_itself_and_procedures_have_an_approval_of_their_own():
-    text = b"allowed_namespaces: []\n"
-    memory = files.digest(text)
-
-    for path in (".mind/policy.yaml", ".mind/procedures/a@1.md", ".mind/procedures/b/c.md"):
-        assert files.approval_of(path, text) != memory
-    for path in (
-        ".mind/policy.yaml.md",
-        ".mind/policy.yaml.txt.md",
-        ".mind/policy.yamls/x.md",
-        ".mind/policy.yaml/x.md",
-        ".mind/POLICY.yaml",
-        ".mind/facts/policy.yaml",
-        "policy.yaml",
-    ):
-        assert files.approval_of(path, text) == memory
-
-
 def test_watchers_see_only_what_is_written(tmp_path: Path) -> None:
     """Watchers approve texts, so they must not see one that is not written."""
     taken, new, seen = tmp_path / "taken.md", tmp_path / "new.md", list[Path]()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mimo.data.files import digest
 from mimo.data.locks import lock
 from mimo.errors import Invalid, StorageFailed
+from mimo.memory.approval import approval_of
 from mimo.project import projects
 from mimo.project.init import complete, init, lacking
 from mimo.project.trust import Trust
@@ -103,7 +103,7 @@ def commits_are_trusted(root, home):
     path.write_bytes(text)
     git(root, "add", "-A")
     git(root, "commit", "-qm", "a memory")
-    return Trust(home, root, globs=()).trusted(digest(text))
+    return Trust(home, root, globs=()).trusted(approval_of(".mind/facts/hand.md", text))
 
 
 def test_init_adds_missing_lines_to_files_of_an_older_store(root, home):

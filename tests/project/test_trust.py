@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
-from mimo.data.files import ALONE
 from mimo.errors import LaterFormat, StorageFailed
+from mimo.memory.approval import approval_of
 from mimo.project.approvals import ApprovalDatabase
-from mimo.project.git import reflog_entries
 from mimo.project.location import locate
 from mimo.project.projects import known_owner, own_name
+from mimo.project.reflogs import read as reflog_entries
 from mimo.project.trust import Trust
 from mimo.project.vouching import Vouching
 from tests import kit
@@ -60,7 +60,7 @@ def test_a_text_is_untrusted_until_it_is_approved(home, root):
 
 def test_approvals_of_a_later_version_are_never_changed(home, root):
     Trust(home, root).approve([ONE], reviewed=[ONE])
-    sql(home, "UPDATE project SET follow = 'on'", "PRAGMA user_version = 2")
+    sql(home, "UPDATE project SET follow = 'on'", "PRAGMA user_version = 3")
     before = (home / "trust.db").read_bytes()
     trust = Trust(home, root)
 
@@ -72,7 +72,7 @@ def test_approvals_of_a_later_version_are_never_changed(home, root):
         lambda: trust.revoke([ONE]),
         lambda: trust.follow(False),
     ):
-        with pytest.raises(LaterFormat, match="has format 2; this mind writes format 1"):
+        with pytest.raises(LaterFormat, match="has format 3; this mind writes format 2"):
             change()
 
     assert not trust.trusted(ONE)
@@ -98,15 +98,6 @@ def test_followed_memory_is_trusted_but_not_approved(home, root):
     assert not trust.approved(ONE)
     trust.follow(False)
     assert not trust.trusted(ONE)
-
-
-def test_a_commit_message_is_not_followed_but_can_be_approved(home, root):
-    trust = Trust(home, root)
-    trust.follow(True)
-    assert not trust.trusted(f"{ALONE}{ONE}")
-    assert trust.approve([f"{ALONE}{ONE}"]) == 1
-    assert trust.trusted(f"{ALONE}{ONE}")
-    assert trust.approved(f"{ALONE}{ONE}")
 
 
 def test_approvals_of_another_process_apply_at_once(home, root):
@@ -135,33 +126,14 @@ def test_the_key_is_a_digest_of_the_mark_and_the_path_is_recorded(home, root):
     assert (home / "trust.db").stat().st_mode & 0o077 == 0
 
 
-def test_the_path_and_the_kind_of_an_approved_file_are_recorded_if_they_are_known(home, root):
-    trust = Trust(home, root)
-    paths = {
-        digest(1): ".mind/facts/tea.md",
-        digest(2): ".mind/private/facts/tea.md",
-        digest(3): ".mind/policy.yaml",
-        digest(4): ".mind/procedures/greet@1.0.md",
-        digest(5): ".mind/values/agent/last.md",
-        digest(6): ".mind/sources/guide.md",
-        digest(7): ".mind/edges/cold.md",
-        digest(8): "docs/decisions/one.md",
-        digest(9): ".mind/facts/caf\udce9.md",
-        digest(10): ".git/commits/1",
-    }
-    alone = f"{ALONE}{digest(10)}"
-    trust.approve([*paths, alone, digest(0)], paths={**paths, alone: paths.pop(digest(10))})
-    paths[digest(10)] = ".git/commits/1"
-    query = "SELECT lower(hex(digest)), path, kind, state, since > 1700000000 FROM approval"
-    rows = {row[0]: row[1:] for row in sql(home, query)}
-    kinds = "memory memory policy procedure value source edge memory memory commit".split()
-    assert rows == {
-        digest(0): (b"", "", "approved", 1),
-        **{
-            text: (path.encode("utf-8", "surrogateescape"), kind, "approved", 1)
-            for (text, path), kind in zip(paths.items(), kinds, strict=True)
-        },
-    }
+def test_the_path_of_an_approved_text_is_recorded_if_it_is_known(home, root):
+    paths = {digest(1): ".mind/facts/tea.md", digest(2): ".mind/facts/caf\udce9.md"}
+    Trust(home, root).approve([*paths, digest(0)], paths=paths)
+    query = "SELECT lower(hex(digest)), path, state, at, since > 1700000000 FROM approval"
+    assert sorted(sql(home, query)) == sorted(
+        (text, path.encode("utf-8", "surrogateescape"), "approved", "", 1)
+        for text, path in {digest(0): "", **paths}.items()
+    )
 
 
 DAMAGES = {
@@ -441,11 +413,14 @@ def test_a_reflog_lists_the_commits_made_here(tmp_path):
         encoding="utf-8",
     )  # fmt: skip
     reflogs = reflog_entries(tmp_path, {})
-    assert reflogs.made == {f"{2:040x}": None, f"{4:040x}": f"{3:040x}", f"{9:040x}": None}
-    assert reflog_entries(tmp_path, reflogs.positions).made == {}
+    repeated = {f"{number:040x}": None for number in (6, 11)}
+    made = {f"{2:040x}": None, f"{4:040x}": f"{3:040x}", f"{9:040x}": None}
+    assert reflogs.commits == made | repeated
+    assert reflogs.repeated == repeated.keys()
+    assert reflog_entries(tmp_path, reflogs.positions).commits == {}
 
     log.write_text(log.read_text() + f"{12:040x} {13:040x} A <a@b> 1 +0000\tcommit: j\n")
-    assert reflog_entries(tmp_path, reflogs.positions).made == {f"{13:040x}": None}
+    assert reflog_entries(tmp_path, reflogs.positions).commits == {f"{13:040x}": None}
 
 
 @pytest.mark.attack("commit forged under the user's address")
@@ -456,7 +431,7 @@ def test_a_reflog_whose_position_is_lost_counts_only_if_it_is_new(tmp_path):
     position = reflog_entries(tmp_path, {}).positions
     text = logged("commit (initial): a", "commit: b", "commit: c")
     log.write_text(text.partition("\n")[2].replace("commit: b", "commit: x"), encoding="utf-8")
-    assert reflog_entries(tmp_path, position).made == {}
+    assert reflog_entries(tmp_path, position).commits == {}
 
 
 HEX = "a" * 40
@@ -492,7 +467,7 @@ LEFT, BACK = f"checkout: moving from {HEX} to main", f"checkout: moving from mai
         ("START | rebase (pick): b | commit: c", "| + commit: d", False),
         # The subject is the words of another author.
         ("START | rebase (pick): x (finish): y | commit: b | FINISH", "", False),
-        ("+ commit: a | cherry-pick: x (start): checkout y | + commit: b", "", False),
+        ("+ commit: a | + cherry-pick: x (start): checkout y | + commit: b", "", False),
     ],
 )  # fmt: skip
 def test_a_commit_within_a_rebase_is_not_the_user_s(tmp_path, messages, own, running):
@@ -507,7 +482,7 @@ def test_a_commit_within_a_rebase_is_not_the_user_s(tmp_path, messages, own, run
         (tmp_path / "logs" / "HEAD").write_text(log, encoding="utf-8")
         expected = {f"{n:040x}" for n, line in enumerate(lines, 2) if line.startswith("+ ")}
         reflogs = reflog_entries(tmp_path, positions, rebasing)
-        return reflogs, reflogs.made.keys(), expected
+        return reflogs, reflogs.commits.keys(), expected
 
     reflogs, made, expected = read(messages, {}, ())
     assert made == expected
@@ -524,27 +499,27 @@ def test_a_rebase_that_goes_on_after_it_was_read_is_known(tmp_path, ends):
     log = tmp_path / "logs" / "HEAD"
     log.write_text(logged("commit: a", START), encoding="utf-8")
     first = reflog_entries(tmp_path, {})
-    assert first.made == {f"{1:040x}": None}
+    assert first.commits == {f"{1:040x}": None}
     assert first.rebasing == ("",)
 
     (tmp_path / "rebase-merge").rmdir()
     log.write_text(logged("commit: a", START, "commit: b", *[FINISH] * ends, "commit: c"), "utf-8")
     second = reflog_entries(tmp_path, first.positions, first.rebasing)
-    assert second.made == ({f"{5:040x}": None} if ends else {})
+    assert second.commits == ({f"{5:040x}": None} if ends else {})
     assert second.rebasing == ()
     log.write_text(log.read_text("utf-8") + f"{HEX} {'b' * 40} A <a@b> 1 +0000\tcommit: d\n")
-    assert reflog_entries(tmp_path, second.positions).made == {"b" * 40: None}
+    assert reflog_entries(tmp_path, second.positions).commits == {"b" * 40: None}
 
 
 def committed(home, root):
-    """Commits a text as the user, and returns its digest."""
+    """Commits a text as the user, and returns its name."""
     repository(root)
     Trust(home, root).begin()
     (root / ".mind").mkdir()
     (root / ".mind" / "a.md").write_bytes(b"tea")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "tea")
-    return hashlib.sha256(b"tea").hexdigest()
+    return approval_of(".mind/a.md", b"tea")
 
 
 def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, monkeypatch):

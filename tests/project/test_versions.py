@@ -23,6 +23,7 @@ from mimo.features.daemon.process import Loop
 from mimo.features.pitfalls import storage
 from mimo.frozen import NamedTuple
 from mimo.index import schema
+from mimo.memory.approval import approval_of
 from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project import projects
@@ -348,7 +349,7 @@ def approvals(top: Path) -> sqlite3.Connection:
 def make_later(top: Path) -> None:
     with closing(approvals(top)) as connection:
         connection.execute("ALTER TABLE approval ADD COLUMN more")
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
 
 
 def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(store: Store) -> None:
@@ -370,7 +371,7 @@ def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(store: Store)
         ("config", "context.budget", "--unset"),
         ("procedure", "run", "greet", "--context", '{"who": "you"}'),
     ):
-        with pytest.raises(RuntimeError, match="has format 2; this mind writes format 1") as caught:
+        with pytest.raises(RuntimeError, match="has format 3; this mind writes format 2") as caught:
             mind(top, LATER, *words)
         assert "update mind; nothing was changed" in str(caught.value), words
         assert contents(top) == before, words
@@ -389,7 +390,7 @@ def test_no_digest_in_a_trust_store_of_a_later_version_counts(store: Store) -> N
     top = used(store)
     text = files.digest(b"a text of another author")
     (path,) = (top / "shop/.mind/procedures").glob("*.md")
-    procedure = files.approval_of(f".mind/procedures/{path.name}", path.read_bytes())
+    procedure = approval_of(f".mind/procedures/{path.name}", path.read_bytes())
     with closing(Mind(**opened(top))) as memory:
         memory.trust.approve([text])
         assert memory.trust.trusted(text)

@@ -56,6 +56,7 @@ def guarded(call: Call) -> Call:
     for namespace in ("vault.codes", "public.news", "sessionevil", "agentx.y"):
         call_tool(call, "putMemory", namespace=namespace, key="hidden", value=SECRET)
     path.unlink()
+    call.mind.trust.approve_removal(FILE)
     return call
 
 

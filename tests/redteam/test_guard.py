@@ -258,7 +258,7 @@ def test_a_redacted_key_is_redacted_wherever_it_is_named(
     call: Call, record_property: Callable[[str, object], None]
 ) -> None:
     policy(call, "pii: {on_write: allow}\n")
-    call_tool(call, "mind_trust", PERSON)
+    call_tool(call, "mind_trust", PERSON, all=True)
     tried = 0
     for key in (RAW, RAW.title(), f"x.{RAW}.y", f"to_bob-at-example.com{RAW}"):
         put = call_tool(call, "putMemory", namespace="agent.x", key=key, value=1)

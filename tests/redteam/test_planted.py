@@ -117,6 +117,7 @@ def test_completion_offers_nothing_that_the_policy_does_not_permit_to_list(
     monkeypatch.chdir(project)
     for rule in ("mind_list", "completion/complete", '"*"', "mind_lsit"):
         (project / ".mind/policy.yaml").unlink(missing_ok=True)
+        call.mind.trust.approve_removal(".mind/policy.yaml")
         assert [word for word, _ in candidates("id", "", None)] == [handle_of("tea")]
         text = f"tool_permissions: {{{rule}: {{operations: []}}}}\n"
         (project / ".mind/policy.yaml").write_text(text, encoding="utf-8")

@@ -159,7 +159,7 @@ def clone(planted: Planted, home: Path, clock: Clock) -> Iterator[Call]:
     planted.write("decisions/own1.md", text)
     late = planted.text("the title of a file without a commit")
     planted.write("facts/late.md", "---", "id: late1", f'title: "{late}"', "---", "a text")
-    call.mind.trust.approve([call.mind.store.digest(".mind/decisions/own1.md")])
+    call.mind.trust.approve(call.mind.store.approvals(".mind/decisions/own1.md"))
     yield call
     call.mind.close()
 
@@ -269,7 +269,7 @@ def test_nor_by_a_tool_that_writes(
         shutil.copytree(planted.store.parent, root, symlinks=True)
         shutil.copytree(clone.mind.home, home, symlinks=True)
         call = opened(root, home, clock)
-        call.mind.trust.approve([call.mind.store.digest(".mind/decisions/own1.md")])
+        call.mind.trust.approve(call.mind.store.approvals(".mind/decisions/own1.md"))
         for path, word in unlabelled(answer(spec, call, AGENT, arguments)):
             # A decision that supersedes another one is on its topic, which is in the id, too.
             if spec.key != "evolve/supersede" or path not in (".id", ".topic"):
@@ -323,7 +323,7 @@ def test_a_person_gets_the_reasons(planted: Planted, clone: Call) -> None:
 
 def test_an_agent_gets_the_reason_of_an_approved_file(planted: Planted, clone: Call) -> None:
     path = ".mind/facts/twice.md"
-    clone.mind.trust.approve([clone.mind.store.digest(path)])
+    clone.mind.trust.approve(clone.mind.store.approvals(path))
 
     status = answer(all_commands().at("status"), clone, AGENT, {})
     reasons = {each["file"]: each["reason"] for each in status["current_project"]["unreadable"]}

@@ -70,7 +70,7 @@ def store(tmp_path: Path, home: Path, clock: Clock) -> Iterator[Call]:
     git(root, "commit", "-q", "-m", f"The {WORD}")
     call = opened(root, home, clock)
     files = [f".mind/{path.relative_to(root / '.mind')}" for path in root.rglob("*.md")]
-    call.mind.trust.approve(map(call.mind.store.digest, files))
+    call.mind.trust.approve(name for file in files for name in call.mind.store.approvals(file))
     do(call, "add", content=f"Another {WORD}", title=f"A {WORD}")
     do(call, "rm", id=do(call, "add", content=f"A removed {WORD}").id)
     do(call, "add", content=f"The user's {WORD}", user=True)
@@ -80,7 +80,7 @@ def store(tmp_path: Path, home: Path, clock: Clock) -> Iterator[Call]:
 
 def policy(call: Call, rules: str) -> None:
     write(call, "policy.yaml", f"tool_permissions: {rules}\n")
-    call.mind.trust.approve(call.mind.guard.digests())
+    call.mind.trust.approve(call.mind.guard.approvals())
 
 
 def shown(call: Call, effects: tuple[Effect, ...]) -> set[str]:

@@ -39,7 +39,7 @@ def test_a_full_disk_fails_the_approval_and_keeps_the_others(
         patched.setattr(sqlite, "connect", full)
         assert "disk is full" in run(Call(call.mind.reopened()), "trust", status=1).err
     assert approvals(call).read_bytes() == before
-    assert call.mind.reopened().trust.trusted(record.place.digest)
+    assert call.mind.reopened().trust.trusted(record.place.approval)
 
 
 @pytest.mark.attack("failed approval is not reported")

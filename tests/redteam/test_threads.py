@@ -14,7 +14,6 @@ import pytest
 
 from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
-from mimo.data import files
 from mimo.data.cache import CacheBusy
 from mimo.errors import Denied
 from mimo.features.notes.commands import add
@@ -23,6 +22,7 @@ from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.guard.policy import ActivePolicies, Operation, PolicyFile, Request
 from mimo.index.tables import Tables
+from mimo.memory.approval import approval_of
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.invoke import invoke
@@ -147,7 +147,7 @@ def test_a_call_is_judged_while_another_one_reads_the_policy_again(
 def test_only_the_policy_that_was_approved_counts_as_approved(root: Path, held_up: HeldUp) -> None:
     path = root / policy.FILE
     path.write_text(FORBIDS, encoding="utf-8")
-    approved = files.approval_of(policy.FILE, path.read_bytes())
+    approved = approval_of(policy.FILE, path.read_bytes())
 
     def trusted(digest: str) -> bool:
         held_up.here()
@@ -287,7 +287,7 @@ def test_git_answers_every_call_after_a_commit(home: Path, root: Path, held_up: 
     path.write_text("Tea is hot\n", encoding="utf-8")
     git(root, "add", ".")
     git(root, "commit", "-q", "-m", "Tea")
-    text = files.digest(path.read_bytes())
+    text = approval_of(".mind/facts/tea.md", path.read_bytes())
     held_up.at(Vouching, "look")
     both = held_up.run(lambda: approvals.trusted(text), lambda: approvals.trusted(text))
     assert both == (True, True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mimo.call import Call
-from mimo.data.files import digest
 from mimo.features.procedures import library
 from mimo.features.review.commands import trust
 from mimo.features.upkeep import commands as making
+from mimo.memory.approval import approval_of
 from mimo.memory.model import Kind, Memory
 from mimo.mind import Mind
 from mimo.operations import overview, saving
@@ -63,7 +63,14 @@ def trusted(root: Path, home: Path) -> set[str]:
     """Returns the ids of what is trusted there, as a new process sees it."""
     call = opened(root, home)
     trusts = call.mind.trust.checker()
-    return {record.memory.id for record in overview.everything(call) if trusts(record.place.digest)}
+    return {
+        record.memory.id for record in overview.everything(call) if trusts(record.place.approval)
+    }
+
+
+def name_of(path: Path) -> str:
+    """Returns the name that approves a fact."""
+    return approval_of(f".mind/facts/{path.name}", path.read_bytes())
 
 
 @pytest.fixture
@@ -103,7 +110,7 @@ def test_a_memory_approves_no_policy_and_no_procedure_with_the_same_bytes(ann, h
         draft = Memory(id="", type=Kind.FACT, content=f"To be replaced by {path}", created=NOW)
         record = saving.store(call, draft)
         saving.rewrite(call, record, written)
-        assert call.mind.trust.approved(digest(written.encode()))
+        assert call.mind.trust.approved(approval_of(record.place.path, written.encode()))
         git(ann, "add", record.place.path)
         git(ann, "commit", "-qm", "a memory of the user")
     call = opened(ann, home)
@@ -114,7 +121,7 @@ def test_a_memory_approves_no_policy_and_no_procedure_with_the_same_bytes(ann, h
     git(ann, "add", ".mind/policy.yaml")
     git(ann, "commit", "-qm", "a policy of the user")
     assert opened(ann, home).mind.guard.policies().trusted
-    trust(opened(ann, home), follow=False)
+    trust(opened(ann, home), all=True)
     assert library.is_approved(opened(ann, home), PROCEDURE.encode(), procedure)
 
 
@@ -167,13 +174,13 @@ def test_a_removed_file_of_any_name_ends_no_command(ann, eve, home):
     names = [eve / ".mind/attachments" / name for name in ("my blob", "my blob 12", "a\nb blob")]
     for name in names:
         put(name, "x")
-    theirs = digest(fact(eve, "theirs", "Tea is green").read_bytes())
+    theirs = name_of(fact(eve, "theirs", "Tea is green"))
     commit(eve)
     for name in names:
         name.unlink()
     publish(eve, "more", "Tea is hot")
     pull(ann)
-    own = digest((ann / ".mind/facts/own.md").read_bytes())
+    own = name_of(ann / ".mind/facts/own.md")
     for only in ([], ["eve@example.com"], ["ann@example.com"]):
         limited = Trust(home, ann, only, globs=())
         limited.follow(True)
@@ -232,7 +239,7 @@ def test_a_conflict_in_a_rebase_that_the_user_commits_approves_nothing(
 
 def test_a_hook_trusts_what_a_command_has_looked_at_and_runs_no_git(ann, eve, home, monkeypatch):
     trust(opened(ann, home), follow=True)
-    theirs = digest(publish(eve, "theirs", "Tea is green").read_bytes())
+    theirs = name_of(publish(eve, "theirs", "Tea is green"))
     pull(ann)
 
     def trusted_without_git() -> bool:
@@ -255,7 +262,7 @@ def test_a_procedure_that_was_followed_or_committed_is_not_approved(ann, eve, ho
     git(ann, "pull", "-q", "--rebase", "origin", "main")
     call = opened(ann, home)
     for path in (ann / ".mind" / "procedures").iterdir():
-        approval = call.mind.store.digest(path.relative_to(ann).as_posix())
+        (approval,) = call.mind.store.approvals(path.relative_to(ann).as_posix())
         assert call.mind.trust.trusted(approval), path
         assert not call.mind.trust.approved(approval), path
 

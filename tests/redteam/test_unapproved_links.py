@@ -98,7 +98,7 @@ class TestChangedSuccessor:
                       f"topic: auth\n{superseding(old)}")  # fmt: skip
         finding.total(call)
         call.mind.trust.approve(
-            [call.mind.store.digest(path.relative_to(call.mind.project.root).as_posix())]
+            call.mind.store.approvals(path.relative_to(call.mind.project.root).as_posix())
         )
         data = path.read_bytes()
         path.unlink()
@@ -117,7 +117,7 @@ class TestChangedSuccessor:
                       f"topic: auth\n{superseding(old)}")  # fmt: skip
         assert show(call, old).superseded_by is None
         call.mind.trust.approve(
-            [call.mind.store.digest(path.relative_to(call.mind.project.root).as_posix())]
+            call.mind.store.approvals(path.relative_to(call.mind.project.root).as_posix())
         )
         self.change(path)
         assert show(call, old).superseded_by == "new"

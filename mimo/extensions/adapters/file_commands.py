@@ -324,12 +324,12 @@ def _log(call: Call, path: str, span: tuple[int, int] | None) -> str:
     if data is None:
         raise NotFound(missing_text(path))
     text = memory_files.numbered(path, _with_lf(data.decode("utf-8", "replace")), span)
-    return text if call.mind.trust.trusted(files.digest(data)) else _NOTE + text
+    return text if call.mind.trust.trusted(*call.mind.store.approvals(walk.LOG)) else _NOTE + text
 
 
 def _marked(call: Call, record: Record, text: str) -> str:
     """Returns the text, below a note if the user has not approved the file."""
-    return text if call.mind.trust.trusted(record.place.digest) else _NOTE + text
+    return text if call.mind.trust.trusted(record.place.approval) else _NOTE + text
 
 
 def _done(call: Call, text: str) -> FileAnswer:

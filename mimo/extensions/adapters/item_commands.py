@@ -329,7 +329,7 @@ def _record(call: Call, namespace: tuple[str, ...], key: str, *, private: bool) 
         return None
     item = item_of(records[0])
     is_same = item is not None and (item.namespace, item.key) == (namespace, key)
-    return records[0] if is_same and call.mind.trust.trusted(records[0].place.digest) else None
+    return records[0] if is_same and call.mind.trust.trusted(records[0].place.approval) else None
 
 
 def _row(item: Item, score: float | None = None) -> ItemRow:

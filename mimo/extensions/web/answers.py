@@ -315,7 +315,7 @@ def page(call: Call, id: rows.Id) -> Page:
         versions=tuple(by_id[version.memory.id] for version in versions),
         digest=record.place.digest,
         others=None
-        if call.mind.trust.trusted(record.place.digest)
+        if call.mind.trust.trusted(record.place.approval)
         else lookup.texts_beside(call, record) or None,
     )
 

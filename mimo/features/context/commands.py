@@ -9,6 +9,7 @@ from mimo.errors import Conflict, Denied, Invalid, RateLimited, StorageFailed, j
 from mimo.features.context import files as context
 from mimo.frozen import frozen
 from mimo.guard.policy import ALL, Operation
+from mimo.operations import disclosure
 from mimo.project.git import branch
 from mimo.rendering import Part, Screen, accent, bad, dim, good
 from mimo.rendering.results import count, render, second, stamp
@@ -80,7 +81,7 @@ def write(
     notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
     return ContextWritten(
         files=tuple(filter(None, done.values())),
-        notice=join_texts(call.notice, notice),
+        notice=join_texts(call.notice, disclosure.left_out(call), notice),
     )
 
 

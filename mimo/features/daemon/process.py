@@ -24,7 +24,7 @@ from mimo.features.daemon import Running
 from mimo.guard.audit import Ending
 from mimo.guard.policy import Operation, Request
 from mimo.mind import Mind
-from mimo.operations import refresh
+from mimo.operations import disclosure, refresh
 from mimo.operations.encoding import Encoding
 from mimo.operations.listening import Listener, Memory
 from mimo.project import commit, projects, watch
@@ -286,6 +286,8 @@ class Loop:
                     log.warning("%s: no notes written to %s: %s", root, name, result.message)
                 elif result.changed:
                     log.info("%s: notes written to %s", root, name)
+            if written and (reason := disclosure.left_out(Call(mind))):
+                log.info("%s: %s", root, reason)
 
     def _restart_watching(self) -> None:
         """Starts a thread that watches folders recursively, and one for the entries of others."""

@@ -103,7 +103,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
         for old in olds:
             id = old.memory.id
             reason: str | None = None
-            if not call.mind.trust.trusted(old.place.digest):
+            if not call.mind.trust.trusted(old.place.approval):
                 reason = Hint("it is not approved (", Command("review"), " shows it)")
             elif old.place.private and not private:
                 reason = Hint(
@@ -119,7 +119,7 @@ def _save(call: Call, draft: Memory, *, private: bool, keep: bool, again: bool) 
         if draft.topic and not keep and not private:
             # These may be superseded by private decisions.
             in_clones = current(call, draft.topic, shared=True)
-            approved = (old for old in in_clones if call.mind.trust.trusted(old.place.digest))
+            approved = (old for old in in_clones if call.mind.trust.trusted(old.place.approval))
             replaced += [old.memory.id for old in approved]
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
         return saving.store(call, replace(draft, links=(*other_links, *links)), private=private)
@@ -144,7 +144,7 @@ def supersede(
     """
     with saving.in_turn(call):
         old = find(call, reference)
-        approved = call.mind.trust.trusted(old.place.digest)
+        approved = call.mind.trust.trusted(old.place.approval)
         hidden = private or old.place.private
         # A clone does not have the private memories, so they do not count for a shared one.
         of_old = call.index.newer((old.memory.id,), shared=not hidden)[old.memory.id]
@@ -264,7 +264,7 @@ def latest_checkpoint(call: Call) -> Resumed | None:
     trusted = call.mind.trust.checker()
     local = foreign = unapproved = None
     for record in _active(call):
-        if not trusted(record.place.digest):
+        if not trusted(record.place.approval):
             unapproved = unapproved or record
             continue
         id = record.memory.id

@@ -247,7 +247,7 @@ def context(
 
 def _missing(call: Call, around: Graph) -> tuple[str, ...]:
     """Returns the missing targets of links; an agent gets those of approved memories only."""
-    nodes = (node.record for node in around.nodes if may_quote(call, node.record.place.digest))
+    nodes = (node.record for node in around.nodes if may_quote(call, node.record.place.approval))
     named = {link.to for record in nodes for link in record.memory.links}
     return tuple(target for target in around.missing if target in named)
 

@@ -210,7 +210,7 @@ def restore(
         file=record.place.path,
         commit=_commit(commit),
         replaced=replaced or None,
-        approved=(not was_trusted and call.mind.trust.trusted(record.place.digest)) or None,
+        approved=(not was_trusted and call.mind.trust.trusted(record.place.approval)) or None,
         undo=undoing.entry_id(),
     )
 

@@ -102,17 +102,18 @@ class _Driver:
 
         If trust can't be read or written, the merge counts as untrusted, and a warning is printed.
         """
-        from mimo.data.files import digest
+        from mimo.memory.approval import approval_of
 
+        place = _in_project(path)
         try:
             if self._trust is None:
                 from mimo.data.disk import home_of
                 from mimo.project.trust import Trust
 
                 self._trust = Trust(home_of(os.environ), self._root)
-            if self._trust.trusted(digest(ours)) and self._trust.trusted(digest(theirs)):
-                text = digest(merged)
-                self._trust.approve([text], paths={text: _in_project(path)})
+            if self._trust.trusted(*(approval_of(place, side) for side in (ours, theirs))):
+                text = approval_of(place, merged)
+                self._trust.approve([text], paths={text: place})
         except (MindError, OSError) as error:
             _warn(path, f"the merge could not be approved ({error}); `mind review` shows it")
 

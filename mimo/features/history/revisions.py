@@ -9,7 +9,6 @@ from typing import Annotated
 
 from mimo.call import Call
 from mimo.call.spec import Omitted, Out
-from mimo.data import files
 from mimo.data.disk import STORE
 from mimo.errors import Command, Conflict, Hint, Invalid, NotFound
 from mimo.frozen import frozen
@@ -25,7 +24,7 @@ from mimo.operations.syncing import repository
 from mimo.project import git, revisions
 from mimo.project.commit import pending
 from mimo.project.git import Line
-from mimo.project.memories import NewFile
+from mimo.project.memories import NewFile, approvals_of
 from mimo.project.revisions import Commit, Step, has_memories
 from mimo.project.walk import COMMITS, LOG
 from mimo.text import calendar
@@ -298,7 +297,7 @@ def blame(call: Call, record: Record) -> tuple[list[tuple[Line, Commit]], bool]:
     lines = git.blame(root, path)
     commits = revisions.commits(root, (line.commit for line in lines))
     texts = revisions.contents(root, [("HEAD", path)]).values()
-    is_approved = all(call.mind.trust.trusted(files.digest(text)) for text in texts)
+    is_approved = all(call.mind.trust.trusted(*approvals_of(path, text)) for text in texts)
     return [(line, commits[line.commit]) for line in lines], is_approved
 
 
@@ -313,7 +312,7 @@ def restore(call: Call, id: str, revision: str) -> tuple[Record, Commit, bool, b
     then = past.at(call, revision)
     if parts := lookup.source(then.call, id, surely=True):
         data = then.call.mind.store.raw(parts[0])
-        was_trusted = call.mind.trust.trusted(files.digest(data))
+        was_trusted = _was_approved(call, parts[0].place.path, data)
         present = refresh.up_to_date(call).parts(parts[0].parent or "")
         differs = bool(present) and call.mind.store.raw(present[0]) != data
         return _restored_source(call, parts[0], data), then.commit, differs, was_trusted
@@ -334,7 +333,7 @@ def restore(call: Call, id: str, revision: str) -> tuple[Record, Commit, bool, b
             ),
         )
     data = then.call.mind.store.raw(record)
-    now, was_trusted = None, call.mind.trust.trusted(files.digest(data))
+    now, was_trusted = None, _was_approved(call, record.place.path, data)
     with suppress(NotFound):
         now = lookup.one(call, record.memory.id)
     if now and now.memory.id == record.memory.id:
@@ -342,6 +341,14 @@ def restore(call: Call, id: str, revision: str) -> tuple[Record, Commit, bool, b
         restored = saving.rewrite(call, now, data.decode(), checked=False)
         return restored, then.commit, differs, was_trusted
     return _written(call, record, data), then.commit, False, was_trusted
+
+
+def _was_approved(call: Call, path: str, data: bytes) -> bool:
+    """Returns whether a text is or was approved here, also if it was replaced since."""
+    trust = call.mind.trust
+    return all(
+        trust.trusted(name) or trust.has_come_back(name) for name in approvals_of(path, data)
+    )
 
 
 def _restored_source(call: Call, part: Record, data: bytes) -> Record:

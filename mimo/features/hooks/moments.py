@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo.data import disk, files
+from mimo.data.disk import STORE
 from mimo.errors import Denied, MindError, NotFound, RateLimited
 from mimo.features.hooks.events import (
     Dialect,
@@ -72,6 +73,7 @@ _FILES = {
 _MAX_FILE_BYTES = 256 * 1024
 _MAX_CHECKPOINTS = 100
 
+_LOG = f"{STORE}/MEMORY.md"
 _MAX_WARNINGS = 20
 """Problems of the settings that are logged at a start."""
 
@@ -165,6 +167,10 @@ def _at_start(scene: Scene, session: Session) -> tuple[Say, Session]:
         notice = _first_notice(scene, catalog)
         if not scene.allowed.context:
             return notice or Say(), session
+        if notice is None and catalog is not None and (left := catalog.left_out(_LOG)):
+            notes = "1 note waits" if left == 1 else f"{left:,} notes wait"
+            say = Say(notice=f"mind: of `{_LOG}`, {notes} for approval: `mind review`")
+            return _sections(scene, catalog, session, say)
         return _sections(scene, catalog if notice is None else None, session, notice or Say())
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from mimo.data import append_log, disk, files
-from mimo.data.files import SESSIONS
+from mimo.data.files import CONFIG, SESSIONS, SETTINGS
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import MindError
@@ -28,7 +28,6 @@ from mimo.text.clean import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import EllipsisType
     from typing import Any
 
     from mimo.guard.guard import Guard
@@ -133,7 +132,6 @@ class Allowed(NamedTuple):
     naming: str = "underscore"
     """The spelling of tool names."""
     budget: int = 6_000
-    only: tuple[str, ...] = ()
     """Authors whose commits are followed; empty for all."""
     warnings: tuple[str, ...] = ()
     """The problems of the settings files, which may quote them."""
@@ -165,11 +163,12 @@ class Scene:
         self.environ = environ
         self.is_outside = is_outside
         self.source = source
-        self.allowed = _allowed(home, root)
         # A hook does not run git: the answers that other commands got from it are used.
-        self.trust = Trust(home, root, self.allowed.only)
-        self.latest_policy: Callable[[], bytes | None] = lambda: None
-        """Returns the last approved text of the policy; None without one."""
+        self.trust = Trust(home, root)
+        self.allowed = _allowed(home, root, self.trust)
+        self._latest_policy = files.reread(
+            home / "trust.db", lambda _: self.trust.latest(files.POLICY)
+        )
         self.refusal: MindError | None = None
         """The reason why the policy or a limit does not permit this moment; None if it does."""
         self._started = time.monotonic()
@@ -247,7 +246,7 @@ class Scene:
             self._guard = Guard(
                 root=root,
                 trusted=self.trust.trusted,
-                latest=self.latest_policy,
+                latest=self._latest_policy,
                 owner=partial(projects.index_owner, self.home, os.urandom),
                 session=Calls(self.environ, started=self.now),
                 log=AuditLog(self.home, root, os.urandom),
@@ -259,7 +258,7 @@ class Scene:
         try:
             os.lstat(f"{self.root}/.mind/policy.yaml")
         except FileNotFoundError:
-            return not self.is_outside and self.latest_policy() is not None
+            return not self.is_outside and self._latest_policy() is not None
         except OSError:
             pass
         return not self.is_outside
@@ -396,19 +395,16 @@ def of_event(
     )
 
 
-def _allowed(home: Path, root: Path, latest: bytes | EllipsisType | None = ...) -> Allowed:
+def _allowed(home: Path, root: Path, trust: Trust) -> Allowed:
     """Returns the settings; files are parsed only if one of their lines may concern hooks.
 
-    `latest` is the last approved text of the project's file, as `config.load` takes it.
+    The project's file counts as far as its text is approved.
     """
-    user, of_project = home / "config.toml", root / ".mind" / "config.toml"
-    approved = latest if isinstance(latest, bytes) else b""
-    texts: tuple[Path | bytes, ...] = (user, of_project, approved)
+    latest = trust.latest(SETTINGS) or b""
+    texts: tuple[Path | bytes, ...] = (home / CONFIG, root / SETTINGS, latest)
     if not any(map(_concerns_hooks, texts)):
         return Allowed()
-    from mimo.config import load
-
-    config = load(user=user, project=of_project, latest=latest)
+    config = trust.settings()
     return Allowed(
         context=config["hook.context"] == "on",
         edges=config["hook.edges"] == "on",
@@ -416,7 +412,6 @@ def _allowed(home: Path, root: Path, latest: bytes | EllipsisType | None = ...) 
         capture=config["hook.capture"] == "on",
         naming=config["mcp.tool_names"],
         budget=config["context.budget"],
-        only=config["trust.only"],
         warnings=config.warnings,
     )
 

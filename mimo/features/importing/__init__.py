@@ -31,6 +31,7 @@ from mimo.features.importing.manifest import (
 )
 from mimo.frozen import field, frozen, replace
 from mimo.memory import codec
+from mimo.memory.approval import approval_of
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.operations import refresh, saving
@@ -438,7 +439,8 @@ def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:
     on this machine, so that work is resumed from the last one.
     """
     if trust:
-        paths = {row.file.digest: row.file.path for row in rows if row.file and not row.differs}
+        new_files = [row.file for row in rows if row.file and not row.differs]
+        paths = {approval_of(file.path, file.data): file.path for file in new_files}
         try:
             call.mind.trust.approve(paths, paths=paths)
         except StorageFailed as error:
@@ -447,6 +449,7 @@ def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:
     memories = [row.item.memory for row in rows if trust and row.new and row.item.memory]
     if ids := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
         decisions.claim(call, ids, None)
+    names = {row.new.path: approval_of(row.new.path, row.new.data) for row in rows if row.new}
     new = [(row.new, row.item.memory) for row in rows if row.new and row.item.memory]
     for start in range(0, len(new), BATCH):
         batch = new[start : start + BATCH]
@@ -456,7 +459,13 @@ def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:
             error.hint = "run it again to write the rest, or roll it back with --rollback"
             raise
         created = [
-            (None, Record(memory=memory, place=Place(path=new.path, line=1, digest=new.digest)))
+            (
+                None,
+                Record(
+                    memory=memory,
+                    place=Place(path=new.path, line=1, digest=new.digest, approval=names[new.path]),
+                ),
+            )
             for new, memory in batch
             if new.path not in taken
         ]

@@ -14,6 +14,7 @@ from mimo.features.importing.mama import LinkCounts
 from mimo.features.importing.rollback import roll_back
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
+from mimo.memory.approval import approval_of
 from mimo.memory.model import Kind
 from mimo.operations import encoding
 from mimo.operations.rows import row_of
@@ -179,7 +180,11 @@ def _imported(call: Call, outcome: importing.Outcome, *, approved: bool, dry_run
 def _approvals(call: Call, rows: Sequence[importing.Row]) -> int:
     """Returns how many memories of a source are approved."""
     approved = call.mind.trust.approved
-    return sum(approved(row.file.digest) for row in rows if row.file and not row.differs)
+    return sum(
+        approved(approval_of(row.file.path, row.file.data))
+        for row in rows
+        if row.file and not row.differs
+    )
 
 
 def _rolled_back(call: Call, source: str | None, format: str | None, *, dry_run: bool) -> Import:

@@ -547,7 +547,8 @@ def _ingest_once(
             if not options.dry_run:
                 return report
     # What a person ingests is approved, which another author's keys must not be.
-    keeps = earlier and (call.agent or mind.trust.trusted(mind.store.digest(earlier[0].place.path)))
+    old_texts = mind.store.approvals(earlier[0].place.path) if earlier else ()
+    keeps = earlier and (call.agent or mind.trust.trusted(*old_texts))
     old_source = stored if keeps else None
     options = options.with_last(old_source) if old_source else options
     chunking = resolved(options.chunking, target.path.name)

@@ -32,6 +32,7 @@ from mimo.operations.rows import (
     Undo,
     Untrusted,
     result_of,
+    untrusted,
 )
 from mimo.operations.saving import Stored
 from mimo.privacy.model import texts_of
@@ -228,7 +229,7 @@ def rm(
     parts = lookup.source(call, id, surely=True)
     record = parts[0] if parts else lookup.one(call, id, surely=True)
     name = (record.parent if parts else None) or record.memory.id
-    quoted = None
+    label, quoted = untrusted(call, record), None  # The removal retires the approval.
     if purge:
         removing.check_removal(call, parts or [record])  # What the trash had can't come back.
         quoted = undoing.forget(call, record)
@@ -248,6 +249,7 @@ def rm(
         Removed,
         id=name,
         title=record.origin if parts else record.memory.heading,
+        trust=label,
         chunks=len(parts) or None,
         undo=undoing.entry_id(),
         notice=notice,

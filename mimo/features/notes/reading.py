@@ -159,7 +159,7 @@ def show(
 
 def _to_approve(call: Call, record: Record) -> str | None:
     """Returns the digest of a text that a person can approve; None for an agent."""
-    is_open = call.agent is None and not call.mind.trust.trusted(record.place.digest)
+    is_open = call.agent is None and not call.mind.trust.trusted(record.place.approval)
     return record.place.digest if is_open else None
 
 

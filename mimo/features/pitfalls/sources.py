@@ -72,7 +72,7 @@ def failed(call: Call, *, shared: bool = False) -> list[Edge]:
     headings, trusted = {}, call.mind.trust.checker()
     for id, new in newer.items():
         successor = call.index.get(new)
-        is_usable = successor is not None and trusted(successor.place.digest)
+        is_usable = successor is not None and trusted(successor.place.approval)
         headings[id] = successor.memory.heading if successor and is_usable else ""
 
     def edges(sql: Connection) -> list[Edge | None]:
@@ -118,7 +118,7 @@ def technologies(call: Call) -> tuple[str, ...]:
     named = (
         tag
         for record in records
-        if record.memory.category == "stack" and trusted(record.place.digest)
+        if record.memory.category == "stack" and trusted(record.place.approval)
         for tag in record.memory.tags
     )
     return tuple(dict.fromkeys((*storage.stack_of(call.mind.project.root), *named)))
@@ -284,7 +284,7 @@ def add_starter(call: Call) -> tuple[list[Edge], int]:
 
 
 def _of_record(call: Call, record: Record) -> Edge:
-    trusted = call.mind.trust.trusted(record.place.digest)
+    trusted = call.mind.trust.trusted(record.place.approval)
     return storage.edge_in(record)._replace(of_project=True, trusted=trusted)
 
 

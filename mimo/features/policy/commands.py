@@ -7,7 +7,7 @@ from mimo.call import Call, Surface
 from mimo.call.arguments import nearest
 from mimo.call.spec import Arg, Effect, Needs, Out, command
 from mimo.call.table import all_commands
-from mimo.errors import Command, Hint, Invalid, NotFound
+from mimo.errors import Command, Hint, Invalid, NotFound, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import (
     APART,
@@ -187,8 +187,8 @@ def policy_show(call: Call) -> PolicyShown:
         trusted=policies.trusted,
         rules=tuple(rules),
         memories=tuple(_access(call, policies, operation) for operation in Operation),
-        tool_limits=tuple(_limit(tools.get(key, key), it) for key, it in base.tool_limits.items()),
-        namespace_limits=tuple(_limit(key, it) for key, it in base.namespace_limits.items()),
+        tool_limits=tuple(dict.fromkeys(tool_limits)),
+        namespace_limits=tuple(dict.fromkeys(namespace_limits)),
         pii_on_write=call.mind.guard.on_write,
     )
 

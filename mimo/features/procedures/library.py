@@ -20,6 +20,7 @@ from mimo.features.procedures.model import (
 )
 from mimo.features.procedures.reading import Reading
 from mimo.frozen import frozen, replace
+from mimo.memory.approval import approval_of
 from mimo.memory.codec.front_matter import Fault
 from mimo.operations import disclosure, refresh
 from mimo.operations.saving import approving
@@ -44,9 +45,9 @@ class ProcedureFile:
     """The reason if it can't be read."""
 
     @property
-    def digest(self) -> str:
-        """Returns the digest by which the text is approved."""
-        return files.approval_of(self.path, self.data)
+    def approval(self) -> str:
+        """Returns the name by which the text is approved."""
+        return approval_of(self.path, self.data)
 
     @property
     def stem(self) -> str:
@@ -125,7 +126,7 @@ def read_files(call: Call, *, calls: bool = False) -> list[tuple[ProcedureFile, 
 def checked(call: Call, file: ProcedureFile, *, calls: bool = False) -> Reading:
     """Returns the same as `check` for a file of the project, with reasons for the caller."""
     result = check(file, calls=calls)
-    if disclosure.may_quote(call, file.digest):
+    if disclosure.may_quote(call, file.approval):
         return result
     faults = tuple(fault._replace(reason=disclosure.WITHHELD) for fault in result.faults)
     warnings = tuple(fault._replace(reason=disclosure.WITHHELD) for fault in result.warnings)
@@ -252,10 +253,11 @@ def require_approved(call: Call, file: ProcedureFile, procedure: Procedure) -> N
                 "), then run it on a terminal, which asks",
                 *(() if runs else (", or approve it with ", Command("trust"))),
             ),
-            details={"file": file.path, "digest": file.digest},
+            details={"file": file.path, "digest": files.digest(file.data)},
         )
     texts = _approvals(call, file.data, procedure)
     call.mind.trust.approve(texts, paths=dict.fromkeys(texts, file.path))
+    call.mind.trust.retire({file.path: texts})
 
 
 def is_approved(call: Call, data: bytes, procedure: Procedure) -> bool:
@@ -270,7 +272,7 @@ def _approvals(call: Call, data: bytes, procedure: Procedure) -> list[str]:
     who approves all files of a project thinks of its memories. The digest contains a secret, so
     that no file can have it.
     """
-    digest = files.approval_of(path_of(procedure.key), data)
+    digest = approval_of(path_of(procedure.key), data)
     if not procedure.runs_programs:
         return [digest]
     secret = index_owner(call.mind.home, call.mind.randomness)

@@ -14,6 +14,7 @@ from mimo.call import Call
 from mimo.data import disk, files
 from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Hint, Invalid, NotFound, Option
+from mimo.features.review.trusting import without_memory
 from mimo.frozen import frozen, replace
 from mimo.index import doubles, survey
 from mimo.index.schema import portions
@@ -170,7 +171,7 @@ def count(call: Call) -> dict[str, int]:
     _, numbers = first(call, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
         counted = call.index.cached(survey.approved, call.mind.trust.checker())
-        numbers[Waiting.UNTRUSTED] = counted.unapproved
+        numbers[Waiting.UNTRUSTED] = counted.unapproved + len(without_memory(call))
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
 
@@ -472,21 +473,27 @@ class _Untrusted:
         # Most often all are: finding that out takes a fifth of the time of listing them.
         unapproved = call.index.cached(survey.approved, call.mind.trust.checker()).unapproved
         texts = call.index.ask(survey.unapproved) if unapproved else []
-        # The messages of commits share a path, and each has its own digest.
         keys: dict[tuple[str, str], int] = {}
         for text in texts:
-            keys.setdefault((text.path, text.digest), text.key)
+            keys.setdefault((text.path, "" if text.is_part else text.approval), text.key)
         self._keys = list(keys.values())
+        self._files = without_memory(call)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._files) + len(self._keys)
 
     def __iter__(self) -> Iterator[Item]:
-        why = "not approved here: no agent gets it unasked, and a search labels it untrusted"
+        for path, why in self._files.items():
+            evidence = "\0".join((why, *self._call.mind.store.approvals(path)))
+            yield Item(kind=Waiting.UNTRUSTED, why=why, file=path, evidence=evidence)
+        came_back = self._call.mind.trust.has_come_back
         for some in portions(self._keys):
             records = self._call.index.ask(survey.records, some)
             for record in (records[key] for key in some if key in records):
-                yield _item(Waiting.UNTRUSTED, record, why, evidence=record.place.digest)
+                name = record.place.approval
+                why = f"{'an earlier text came back' if came_back(name) else 'not approved here'}:"
+                why = f"{why} no agent gets it unasked, and a search labels it untrusted"
+                yield _item(Waiting.UNTRUSTED, record, why, evidence=name)
 
 
 def _outdated(call: Call) -> Iterator[Item]:

@@ -93,16 +93,18 @@ def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     """Yields the keys that the reason for the review allows."""
     if item.kind is Waiting.UNREADABLE:
         return
-    memory = {"id": item.id}
+    memory = {"id": item.id or item.file}
     everywhere = {"user": True} if item.scope else {}
     arguments = memory | {"kind": item.kind.value}
     if item.kind is Waiting.UNTRUSTED:
-        ids = {"ids": [item.id]}
+        ids = {"ids": [item.id or item.file]}
         yield "t", Action(label="trust", path="trust", arguments=ids, approves=item.id or "")
         where = "for all projects" if item.scope else "in this project"
         question = f"approve everything {where} for the agents on this machine?"
         yield "a", Action(label="trust all", path="trust", arguments=everywhere, asks=question)
         yield "k", Action(label="leave", path="review keep", arguments=arguments)
+    if item.id is None:
+        return
     if item.kind in (Waiting.STALE, Waiting.OUTDATED):
         yield "k", Action(label="still true", path="review keep", arguments=arguments)
     if item.kind is Waiting.FADING:

@@ -5,7 +5,16 @@ from typing import Annotated
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
-from mimo.errors import AmbiguousId, Command, Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import (
+    AmbiguousId,
+    Command,
+    Conflict,
+    Hint,
+    Invalid,
+    NotFound,
+    Option,
+    StorageFailed,
+)
 from mimo.features import review as reviewing
 from mimo.features.review import (
     BOTH,
@@ -300,7 +309,7 @@ def _choice(call: Call, number: int, choice: Choice) -> ReviewChoice:
 
 def _actions(item: Item) -> tuple[str, ...]:
     """Returns the command lines that resolve an item."""
-    name, kind = item.id or "", item.kind
+    name, kind = item.id or item.file, item.kind
     edit, remove = Command("edit", name), Command("rm", name)
     leave = Command("review keep", name, kind=kind.value)
     if kind in BY_CHOICE:
@@ -323,6 +332,8 @@ def _actions(item: Item) -> tuple[str, ...]:
         ]
         settle += [line for part in item.others for line in _actions(part)[:-1]]
         return (*settle, edit) if kind is Waiting.VERSIONS else tuple(settle)
+    if item.record is None and kind is Waiting.UNTRUSTED:
+        return Command("trust", name), leave
     actions: dict[Waiting, list[str]] = {
         Waiting.UNREADABLE: [f"repair {item.file} in an editor"],
         Waiting.UNTRUSTED: [Command("show", name), Command("trust", name), remove, leave],
@@ -356,12 +367,19 @@ def _settled(call: Call, done: Resolved) -> SettledRow:
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
-    examples=("mind trust", "mind trust k3v7mq p2wnxa", "mind trust --follow", "mind trust --mine"),
+    examples=(
+        "mind trust --all",
+        "mind trust k3v7mq p2wnxa",
+        "mind trust .mind/policy.yaml",
+        "mind trust --follow",
+        "mind trust --mine",
+    ),
 )
 def trust(
     call: Call,
     ids: Ids = (),
     *,
+    all: Annotated[bool, Arg("Approve everything, without a terminal that asks")] = False,
     follow: Annotated[bool, Arg("Also approve later commits on the default branch")] = False,
     mine: Annotated[bool, Arg("Only memories whose last commit has your own address")] = False,
     digest: Annotated[
@@ -391,6 +409,17 @@ def trust(
     elif mine:
         trusting.approve_own(call)
     else:
+        if not (all or follow or digest) and (look := look_of(call)):
+            what = count(look.memories, "memory", "memories") if look.memories else "files"
+            raise Invalid(
+                f"this would approve {what} unseen",
+                hint=Hint(
+                    Command("review", user=call.mind.is_users or None),
+                    " lists them; ",
+                    Option(all=True),
+                    " approves all of them",
+                ),
+            )
         trusting.approve_all(call, follow=follow, digest=digest)
     return _state(call, ids)
 
@@ -417,12 +446,12 @@ def untrust(call: Call, ids: Ids = (), *, everywhere: OfUser = False) -> TrustSt
 
 
 def _state(call: Call, ids: tuple[str, ...]) -> TrustState:
-    digests = trusting.digests(call)
+    names = trusting.approvals(call)
     return TrustState(
         path=str(call.mind.project.root),
         trust=trusting.describe(call),
-        approved=sum(call.mind.trust.approved(digest) for digest in digests),
-        total=len(digests),
+        approved=sum(map(call.mind.trust.approved, names)),
+        total=len(names),
         changed=ids or None,
         left=look_of(call),
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mimo.call import Call
 from mimo.call.spec import Omitted, Out
-from mimo.config import FALLBACKS
+from mimo.config import FALLBACKS, SettingChange
 from mimo.data import disk, files
 from mimo.data.disk import STORE
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, join_texts
@@ -24,24 +24,67 @@ from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
 from mimo.text.phrases import cut
 
+SETTINGS = files.SETTINGS
 _LIMIT = 5
 """Memories, and entries of a list, that a summary shows."""
 _LONGEST = 200
 """Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
 
-def digests(call: Call) -> tuple[str, ...]:
-    """Returns the digests of the current texts that may be approved.
+def approvals(call: Call) -> dict[str, str]:
+    """Returns the paths of the current texts that may be approved, by the names of the texts.
 
-    These are the files with memories, values or a procedure, the policy, and the messages of
-    commits.
+    These are the memories, the files with values or a procedure, the policy and the settings.
     """
-    return (*refresh.up_to_date(call).ask(survey.digests), *_other_digests(call))
+    return _memories(call) | others(call)
 
 
-def _other_digests(call: Call) -> tuple[str, ...]:
-    """Returns the digests of the texts that are not memories."""
-    return (*_procedures(call).values(), *values.digests(call).values(), *call.mind.guard.digests())
+def _memories(call: Call) -> dict[str, str]:
+    """Returns the paths of all memories, by the names of their texts.
+
+    Also of those whose id an approved one has: approvals decide which of several memories has it.
+    """
+    return refresh.up_to_date(call).ask(survey.approvals, shadowed=True)
+
+
+def others(call: Call) -> dict[str, str]:
+    """Returns the paths of the texts that are not memories, by their names.
+
+    Settings that need no approval are left out.
+    """
+    named = {name: _procedure(stem) for stem, name in _procedures(call).items()}
+    named |= values.approvals(call) | dict.fromkeys(call.mind.guard.approvals(), FILE)
+    waits = call.mind.config.waiting
+    return named | dict.fromkeys(call.mind.store.approvals(SETTINGS) if waits else (), SETTINGS)
+
+
+def without_memory(call: Call) -> dict[str, str]:
+    """Returns why each file that holds no memory waits for approval, by its path."""
+    trusts, came_back = call.mind.trust.checker(), call.mind.trust.has_come_back
+    waiting: dict[str, str] = {}
+    for name, path in others(call).items():
+        if not trusts(name):
+            why = "no agent gets it without a label"
+            if path == SETTINGS:
+                why = "; ".join(map(_change, call.mind.config.waiting))
+                if call.agent is not None:  # It reads no value that another author chose.
+                    why = ", ".join(change.key for change in call.mind.config.waiting)
+            elif path.startswith(f"{STORE}/procedures/"):
+                why = "it does not run before that"
+            start = "an earlier text came back" if came_back(name) else "not approved here"
+            waiting[path] = f"{start}: {why}"
+    if reason := call.mind.guard.policies().waiting():
+        waiting[FILE] = reason[0]
+    return waiting
+
+
+def _change(change: SettingChange) -> str:
+    """Returns the change of a setting in words."""
+    old, new = (
+        ", ".join(map(str, value)) or "empty" if isinstance(value, tuple) else str(value)
+        for value in (change.approved, change.value)
+    )
+    return f"`{change.key}` stays {old}, not {new}"
 
 
 def describe(call: Call) -> str:
@@ -50,10 +93,15 @@ def describe(call: Call) -> str:
     state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    texts, trusted = _other_digests(call), call.mind.trust.checker()
+    texts, trusted = others(call), call.mind.trust.checker()
     memories = refresh.up_to_date(call).cached(survey.approved, trusted)
-    total, approved = len(texts) + memories.digests, sum(map(trusted, texts)) + memories.approved
-    many = f"{approved:,} of {total:,} files are trusted"
+    total, approved = len(texts) + memories.texts, sum(map(trusted, texts)) + memories.approved
+    many = f"{approved:,} of {total:,} texts are trusted"
+    if total == 1:
+        many = f"the text is {'' if approved else 'not '}trusted"
+    elif approved in (0, total):
+        subject = f"all {total:,} texts are" if approved else f"none of the {total:,} texts is"
+        many = f"{subject} trusted"
     parts = [
         many if total else "nothing to approve yet",
         *_followed(call, state, is_incomplete=approved < total),
@@ -102,32 +150,39 @@ def approve_all(call: Call, *, follow: bool, digest: str | None = None) -> None:
     Raises `Conflict` if a digest is given and the texts that are not approved have another one.
     """
     _repair(call)
-    all_digests = digests(call)
-    if digest not in (None, _unapproved(call, all_digests)):
+    paths = approvals(call)
+    if digest not in (None, _unapproved(call, paths)):
         raise Conflict(
             "the texts that are not approved have changed since they were shown",
             hint="read them again, then approve them",
         )
-    paths = {text.digest: text.path for text in call.index.ask(survey.unapproved)}
-    paths |= {digest: path for path, digest in values.digests(call).items()}
-    paths |= {digest: _procedure(name) for name, digest in _procedures(call).items()}
-    paths |= dict.fromkeys(call.mind.guard.digests(), FILE)
-    _approve_new(call, filter(call.mind.trust.admitted(), all_digests), paths)
+    _approve_new(call, filter(call.mind.trust.admitted(), paths), paths)
+    if FILE not in paths.values():
+        call.mind.trust.approve_removal(FILE)
     if follow:
         call.mind.trust.follow(follow)
 
 
 def _approve_new(call: Call, texts: Iterable[str], paths: Mapping[str, str]) -> None:
     """Approves texts; the user has reviewed those that were not trusted before."""
-    all_digests, trusted = tuple(texts), call.mind.trust.checker()
-    _approve(call, all_digests, [digest for digest in all_digests if not trusted(digest)], paths)
+    names, trusted = tuple(texts), call.mind.trust.checker()
+    _approve(call, names, [name for name in names if not trusted(name)], paths)
 
 
 def _approve(
-    call: Call, texts: Iterable[str], reviewed: Iterable[str], paths: Mapping[str, str]
+    call: Call, texts: Iterable[str], reviewed: Sequence[str], paths: Mapping[str, str]
 ) -> None:
-    """Approves texts, and that they supersede others: a later change must not undo that."""
+    """Approves texts, and that they supersede others: a later change must not undo that.
+
+    `paths` has all texts of their files; what was approved there besides them is retired.
+    """
     call.mind.trust.approve(texts, reviewed=reviewed, paths=paths)
+    current: dict[str, set[str]] = {paths[name]: set() for name in reviewed}
+    for name, path in paths.items():
+        current.get(path, set()).add(name)
+        if path in files.DECISIVE and call.mind.trust.trusted(name):
+            call.mind.trust.keep(path, name)
+    call.mind.trust.retire(current)
     call.mind.trust.approve(call.index.ask(tracking.new_claims))
 
 
@@ -143,43 +198,43 @@ def approve_own(call: Call) -> None:
     Anyone can write that address into a commit: procedures and the policy are not approved. Raises
     `Invalid` outside git, without an address, and if the repository's settings name the address.
     """
-    own_digests = call.mind.trust.by_own_address()
-    stored = values.digests(call)
-    paths = {text.digest: text.path for text in call.index.ask(survey.unapproved)}
-    paths |= {digest: path for path, digest in stored.items()}
-    all_digests = (*_memories(call), *stored.values())
-    _approve_new(call, (digest for digest in all_digests if digest in own_digests), paths)
-
-
-def _memories(call: Call) -> tuple[str, ...]:
-    """Returns the digests of all memories, also if an unapproved one has their id.
-
-    Approvals decide which of several memories has an id.
-    """
-    return refresh.up_to_date(call).ask(survey.digests, shadowed=True)
+    own_texts = call.mind.trust.by_own_address()
+    paths = _memories(call) | values.approvals(call)
+    _approve_new(call, (name for name in paths if name in own_texts), paths)
 
 
 def approve(call: Call, references: Sequence[str], *, digest: str | None = None) -> None:
-    """Approves the files of these memories, or ingested files.
+    """Approves the files of these memories, ingested files, or files by their paths.
 
-    Raises `Conflict` if a digest is given and a text has another one: it changed since it was read.
+    That of the policy may be missing. Raises `Conflict` if a digest is given and a text has another
+    one: it changed since it was read.
     """
     _repair(call)
-    paths = {record.place.digest: record.place.path for record in _named(call, references)}
-    named = list(paths)
-    if digest is not None and any(current != digest for current in named):
+    by_path, ids = _of_paths(call, references)
+    if FILE in references and FILE not in by_path.values():
+        call.mind.trust.approve_removal(FILE)
+    if by_path:
+        _approve(call, by_path, tuple(by_path), by_path)
+    places = [record.place for record in _named(call, ids)]
+    if digest is not None and any(place.digest != digest for place in places):
         names = ", ".join(f"`{name}`" for name in references)
         raise Conflict(
             f"{names} has changed since it was shown", hint="read it again, then approve it"
         )
-    _approve(call, named, named, paths)
+    paths = {name: p.path for p in places for name in call.mind.store.approvals(p.path)}
+    named = [place.approval for place in places]
+    _approve(call, named, named, paths | {place.approval: place.path for place in places})
 
 
 def revoke(call: Call, references: Iterable[str]) -> None:
-    """Revokes the approval of these memories, or of none: raises `Invalid` if one is followed."""
-    records = _named(call, references)
+    """Revokes the approval of these memories or files, or of none.
+
+    Raises `Invalid` if one is followed.
+    """
+    by_path, ids = _of_paths(call, references)
+    records = _named(call, ids)
     for record in records:
-        if call.mind.trust.follows(record.place.digest):
+        if call.mind.trust.follows(record.place.approval):
             raise Invalid(
                 f"`{record.memory.id}` stays trusted: changes of its file are followed",
                 hint=Hint(
@@ -189,14 +244,24 @@ def revoke(call: Call, references: Iterable[str]) -> None:
                     " approves single ones",
                 ),
             )
-    texts = [record.place.digest for record in records]
+    texts = [record.place.approval for record in records]
     claims = set[str]().union(*map(saving.claims_of, records))
-    call.mind.trust.revoke([*texts, *claims])
+    call.mind.trust.revoke([*texts, *claims, *by_path])
+
+
+def _of_paths(call: Call, references: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Returns the texts without memory that are named by their paths, and the other references."""
+    texts = others(call)
+    paths = {FILE, SETTINGS, *texts.values()}
+    named = [reference for reference in references if reference in paths]
+    ids = [reference for reference in references if reference not in paths]
+    return {name: path for name, path in texts.items() if path in named}, ids
 
 
 def _named(call: Call, references: Iterable[str]) -> tuple[Record, ...]:
     """Returns the memories of all these ids. Raises before any of them is changed."""
-    return tuple((lookup.source(call, name) or (lookup.one(call, name),))[0] for name in references)
+    matches = (lookup.source(call, name) or (lookup.one(call, name),) for name in references)
+    return tuple(record for records in matches for record in records)
 
 
 # The summary of files that are not approved yet.
@@ -217,9 +282,10 @@ class FirstLook:
     authors: Annotated[dict[str, int], Out("Number of files by the author of their last commit")]
     newest: tuple[Arrived, ...]
     procedures: Annotated[tuple[str, ...], Out("Procedures that could run after an approval")]
-    policy: Annotated[bool, Out("Whether there is a new policy.yaml, which can only narrow")]
+    policy: Annotated[bool, Out("Whether a new or missing policy.yaml can only narrow")]
     programs: Annotated[tuple[str, ...], Out("Those of the procedures that run programs")] = ()
     values: Annotated[int, Out("Number of files with values")] = 0
+    settings: Annotated[tuple[str, ...], Out("The project's settings that wait")] = ()
     yours: Annotated[
         int, Out("Files last committed under your own address, which anyone can write")
     ] = 0
@@ -236,23 +302,22 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
     """
     texts = refresh.up_to_date(call).ask(survey.unapproved)
     stored = [
-        path
-        for path, digest in values.digests(call).items()
-        if not call.mind.trust.approved(digest)
+        path for name, path in values.approvals(call).items() if not call.mind.trust.approved(name)
     ]
     runnable = tuple(
-        name for name, digest in _procedures(call).items() if not call.mind.trust.approved(digest)
+        stem for stem, name in _procedures(call).items() if not call.mind.trust.approved(name)
     )
-    has_policy = (call.mind.project.root / FILE).is_file()
-    has_policy = has_policy and not call.mind.trust.approved(call.mind.store.digest(FILE))
-    if not (texts or runnable or has_policy or stored):
+    has_policy = not all(map(call.mind.trust.approved, call.mind.store.approvals(FILE)))
+    has_policy = has_policy or call.mind.guard.policies().waiting() is not None
+    settings = tuple(change.key for change in call.mind.config.waiting)
+    if not (texts or runnable or has_policy or stored or settings):
         return None
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_LIMIT]]
     records = call.index.ask(survey.records, newest)
-    own_digests = frozenset[str]()
+    own_texts = frozenset[str]()
     with suppress(Invalid):
-        own_digests = call.mind.trust.by_own_address().intersection(_memories(call))
+        own_texts = call.mind.trust.by_own_address().intersection(_memories(call))
     return FirstLook(
         memories=len(texts),
         files=len(paths),
@@ -263,15 +328,16 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
         policy=has_policy,
         programs=tuple(name for name in runnable if _runs_programs(call, name)),
         values=len(stored),
-        yours=len(own_digests) - sum(map(call.mind.trust.checker(), own_digests)),
-        digest=_unapproved(call, digests(call)),
+        settings=settings,
+        yours=len(own_texts) - sum(map(call.mind.trust.checker(), own_texts)),
+        digest=_unapproved(call, approvals(call)),
         paths=(*dict.fromkeys(text.path for text in texts), *stored) if listed else None,
     )
 
 
-def _unapproved(call: Call, all_digests: Iterable[str]) -> str:
-    """Returns the digest of the texts of `all_digests` that are not approved."""
-    left = {digest for digest in all_digests if not call.mind.trust.approved(digest)}
+def _unapproved(call: Call, names: Iterable[str]) -> str:
+    """Returns the digest of those of the texts that are not approved."""
+    left = {name for name in names if not call.mind.trust.approved(name)}
     return files.digest("\n".join(sorted(left)).encode())
 
 
@@ -288,10 +354,10 @@ def _runs_programs(call: Call, name: str) -> bool:
 
 
 def _procedures(call: Call) -> dict[str, str]:
-    """Returns the digest of each file of a procedure, by its name."""
-    names = sorted(path.stem for path in (call.mind.folder / "procedures").glob("[!.]*.md"))
-    digests = {name: call.mind.store.digest(_procedure(name)) for name in names}
-    return {name: digest for name, digest in digests.items() if digest}
+    """Returns the name that approves each file of a procedure, by the stem of the file."""
+    stems = sorted(path.stem for path in (call.mind.folder / "procedures").glob("[!.]*.md"))
+    named = {stem: call.mind.store.approvals(_procedure(stem)) for stem in stems}
+    return {stem: names[0] for stem, names in named.items() if names}
 
 
 def _procedure(name: str) -> str:
@@ -344,6 +410,8 @@ def _parts(look: FirstLook) -> list[tuple[str, Part]]:
         rows.append(("procedures", warn(named)))
     if look.policy:
         rows.append(("policy", "policy.yaml, which can only narrow permissions"))
+    if look.settings:
+        rows.append(("settings", ", ".join(look.settings)))
     if look.values:
         rows.append(("values", count(look.values, "file")))
     return rows

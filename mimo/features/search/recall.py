@@ -258,7 +258,7 @@ def _text(
 
 
 def _is_trusted(call: Call, record: Record) -> bool:
-    return call.mind.trust.trusted(record.place.digest)
+    return call.mind.trust.trusted(record.place.approval)
 
 
 def text_of(

@@ -348,12 +348,12 @@ def _links(call: Call) -> Iterator[Check]:
     loose = call.index.loose_links()
     yield from _loose(call, loose)
     by_name = call.index.ask(survey.superseding_names)[:_MOST_NAMED]
-    for source, name, digest, target in by_name:
+    for source, name, approval, target in by_name:
         message = f"{source} supersedes `{name}` by its name, which has no effect"
         hint = f"write the id in its file: `to: {target.memory.id}`"
-        if not disclosure.may_quote(call, digest):
+        if not disclosure.may_quote(call, approval):
             message = f"{handle_of(source)} supersedes a name, which has no effect"
-        if not all(disclosure.may_quote(call, each) for each in (digest, target.place.digest)):
+        if not disclosure.may_quote(call, approval, target.place.approval):
             hint = "write an id in its file"
         yield _warning("links", message, hint)
     circles = call.index.ask(survey.circles)[:_MOST_NAMED]
@@ -372,7 +372,7 @@ def _loose(call: Call, links: Sequence[Loose]) -> Iterator[Check]:
     """Yields a check for each missing target, and for each that several memories are named."""
     sources: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for link in links:
-        is_quoted = disclosure.may_quote(call, link.digest)
+        is_quoted = disclosure.may_quote(call, link.approval)
         key = (link.target, link.rivals) if is_quoted else ("", ("",) if link.rivals else ())
         sources[key].append(link.source if is_quoted else handle_of(link.source))
     if len(sources) > _MOST_NAMED:

@@ -135,19 +135,19 @@ def broken(call: Call) -> Iterator[Problem]:
             yield replace(problem, path=path, reason=reason)
 
 
-def digests(call: Call) -> dict[str, str]:
-    """Returns the digest of each file that holds a value, by its path."""
+def approvals(call: Call) -> dict[str, str]:
+    """Returns the path of each file that holds a value, by the name that approves it."""
     entries = ValueFiles(call.mind.project.root).everything()
     return {
-        entry.file: entry.digest
+        entry.approval: entry.file
         for entry in entries
-        if isinstance(entry, Found) and entry.file and entry.digest
+        if isinstance(entry, Found) and entry.file and entry.approval
     }
 
 
 def is_trusted(call: Call, value: Found) -> bool:
     """Returns whether the user wrote a value on this machine, or approved it."""
-    return value.digest is None or call.mind.trust.trusted(value.digest)
+    return value.approval is None or call.mind.trust.trusted(value.approval)
 
 
 def expire(call: Call, now: datetime | None = None) -> int:

@@ -53,7 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("shop")
     browser.mind(project, home, "init")
     fill(project)
-    browser.mind(project, home, "trust")
+    browser.mind(project, home, "trust", "--all")
     for number, text in enumerate(CORPUS):
         header: dict[str, object] = {
             "title": text,

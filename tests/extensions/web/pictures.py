@@ -32,7 +32,7 @@ def main() -> None:
             browser.mind(project, home, "init")
             fill(project)
             fill_many(project, number)
-            browser.mind(project, home, "trust")
+            browser.mind(project, home, "trust", "--all")
             browser.show_as(driver, width=1120, height=height)
             with browser.viewer(project, home) as url:
                 driver.get(url)

@@ -210,7 +210,7 @@ def test_a_project_that_was_moved_is_404_and_does_not_appear_again(
         answer = client.get(f"/api/{path}")
         assert answer.status == 404
         assert "was moved or deleted" in answer.json["error"]["message"]
-    call.mind.reopened().index.ask(survey.digests)
+    call.mind.reopened().index.ask(survey.approvals)
     with pytest.raises(FileNotFoundError):
         disk.make_folder(project / ".mind/.local/trash")
     assert not project.exists()

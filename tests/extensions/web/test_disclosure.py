@@ -70,7 +70,7 @@ def write(
         (root / ".mind" / "private").mkdir(exist_ok=True)
         path = path.rename(root / ".mind" / "private" / path.name)
     if not is_unapproved:
-        call.mind.trust.approve([call.mind.store.digest(str(path.relative_to(root)))])
+        call.mind.trust.approve(call.mind.store.approvals(str(path.relative_to(root))))
 
 
 def rows(answer: Any) -> Iterator[dict[str, Any]]:

@@ -63,7 +63,7 @@ def work(call: Call) -> None:
 def test_the_record_contains_no_arguments(call: Call) -> None:
     address = "jo.doe@corp.io"
     (call.mind.folder / "policy.yaml").write_text("pii: {on_write: allow}\n", encoding="utf-8")
-    call.mind.trust.approve(call.mind.guard.digests())
+    call.mind.trust.approve(call.mind.guard.approvals())
     call_tool(
         call, "putMemory", namespace="agent.a", key="call_212-234-5678", value="a plain secret"
     )

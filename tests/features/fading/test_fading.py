@@ -184,7 +184,7 @@ class TestLasting:
 
     def test_ending_all_approvals_ends_the_protection(self, call, clock):
         theirs = written(call, "theirs", "written by a colleague")
-        trust(call)
+        trust(call, all=True)
         clock.forward(days=400)
         assert fades(call) == set()
 
@@ -193,7 +193,7 @@ class TestLasting:
 
     def test_damaged_approvals_protect_nothing(self, call, clock):
         theirs = written(call, "theirs", "written by a colleague")
-        trust(call)
+        trust(call, all=True)
         clock.forward(days=400)
         (call.mind.home / "trust.db").write_text("damaged", encoding="utf-8")
 
@@ -207,7 +207,7 @@ class TestLasting:
         keep(call, add(call, "Let go", type="decision").id, off=True)
         keep(call, tea)
         written(call, "theirs", "written by a colleague")
-        trust(call)
+        trust(call, all=True)
 
         reviewed = call.mind.trust.reviewed()
         ages = {age.id: age.protected for age in call.mind.index.ask(survey.ages, reviewed)}

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from mimo.call import Call
-from mimo.data.files import digest
 from mimo.errors import NotFound
 from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind, Outcome
@@ -185,7 +184,7 @@ def test_one_call_merges_all_files_of_a_merge(repository, call, calls, tmp_path,
         text = (root / ".mind" / "facts" / f"{name}.md").read_text(encoding="utf-8")
         assert "topic: one\n" in text
         assert "tags: [two]\n" in text
-        assert call.mind.trust.approved(digest(text.encode()))
+        assert call.mind.trust.approved(*call.mind.store.approvals(f".mind/facts/{name}.md"))
 
 
 def test_a_result_of_other_texts_is_not_taken(repository, call, calls):
@@ -321,14 +320,14 @@ def test_a_merge_is_trusted_where_both_sides_were(repository, call, decided, app
     git(repository, "merge", "-q", "one")
     if not approved:
         git(repository, "checkout", "-q", "two")
-        call.mind.trust.revoke([lookup.one(call, decided).place.digest])
+        call.mind.trust.revoke([lookup.one(call, decided).place.approval])
         git(repository, "checkout", "-q", "main")
 
     git(repository, "merge", "-q", "two")
 
     record = lookup.one(call, decided)
     assert set(record.memory.tags) == {"auth", "web", "api"}
-    assert call.mind.trust.approved(record.place.digest) is approved
+    assert call.mind.trust.approved(record.place.approval) is approved
 
 
 @pytest.mark.parametrize(("command", "top"), [("merge", "."), ("rebase", "..")])

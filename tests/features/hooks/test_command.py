@@ -216,7 +216,7 @@ def test_in_a_read_only_project_only_the_start_is_answered(
     filled: Call, project: Path, answered: Callable[..., bytes]
 ) -> None:
     repository(project)
-    filled.mind.trust.approve(record.place.digest for record in overview.everything(filled))
+    filled.mind.trust.approve(record.place.approval for record in overview.everything(filled))
     local = project / ".mind" / ".local"
     local.rename(project / "aside")
     local.write_text("a file in its place", encoding="utf-8")

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 
@@ -39,7 +38,7 @@ def policy(call: Call, text: str, *, approved: bool = True) -> None:
     (call.mind.project.root / FILE).write_text(f"{text}\n", encoding="utf-8")
     call.mind.trust.follow(False)
     if approved:
-        call.mind.trust.approve(call.mind.guard.digests())
+        call.mind.trust.approve(call.mind.guard.approvals())
 
 
 def records(call: Call) -> list[tuple[str, str, str]]:
@@ -128,8 +127,10 @@ def test_a_hook_keeps_to_the_approved_policy_of_a_missing_file(call: Call) -> No
     scene = Scene(event, home=call.mind.home, root=root, now=call.mind.now(), environ={})
     assert scene.permits()
 
+    (root / FILE).write_text(DENIES, "utf-8")
+    call.mind.trust.approve_file(FILE)
+    (root / FILE).unlink()
     scene = Scene(event, home=call.mind.home, root=root, now=call.mind.now(), environ={})
-    scene.latest_policy = partial(str.encode, DENIES)
     assert not scene.permits()
     assert not scene.allows("mind_add", writes=True)
 

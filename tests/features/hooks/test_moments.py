@@ -95,18 +95,18 @@ def test_few_approved_memories_are_read_without_asking_about_the_others(
     checker = Trust.checker
 
     def recorded(trust: Trust) -> Callable[[str], bool]:
-        return lambda digest: (asked.append(digest), checker(trust)(digest))[1]  # type: ignore[func-returns-value]
+        return lambda name: (asked.append(name), checker(trust)(name))[1]  # type: ignore[func-returns-value]
 
     monkeypatch.setattr(Trust, "checker", recorded)
     again = claude.start(session_id="s3"), claude.prompt(question, session_id="s4")
     record = call.mind.index.get("fact_one")
     assert again == texts
     assert record is not None
-    assert record.place.digest not in asked
+    assert record.place.approval not in asked
 
     monkeypatch.setattr("mimo.features.hooks.scene._FEW", -1)
     assert (claude.start(session_id="s5"), claude.prompt(question, session_id="s6")) == texts
-    assert record.place.digest in asked
+    assert record.place.approval in asked
 
 
 def test_a_note_that_a_prompt_has_no_room_for_is_given_with_a_later_one(

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mimo.data.files import SESSIONS
+from mimo.data.files import SESSIONS, SETTINGS
 from mimo.errors import StorageFailed
 from mimo.features.hooks import scene
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, Scene, Session, Work, of_event
+from mimo.project.trust import Trust
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 
@@ -144,6 +145,10 @@ def test_a_failure_to_write_the_log_is_ignored(tmp_path: Path) -> None:
 def test_unapproved_settings_neither_end_nor_begin_the_warnings_of_a_hook(
     root: Path, current: str, latest: bytes | None, warns: bool
 ) -> None:
-    (root / ".mind" / "config.toml").write_text(current, "utf-8")
+    trust, path = Trust(root / "home", root), root / SETTINGS
+    if latest is not None:
+        path.write_bytes(latest)
+        trust.approve_file(SETTINGS)
+    path.write_text(current, "utf-8")
 
-    assert scene._allowed(root / "home", root, latest).edges is warns
+    assert scene._allowed(root / "home", root, trust).edges is warns

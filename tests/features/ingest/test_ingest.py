@@ -270,7 +270,7 @@ def test_an_interruption_leaves_whole_files_that_are_approved(call, project, mon
         take(call, "docs")
     call = with_console(call, progress=None)
     assert contents(call) == ["Words of the file 0.", "Words of the file 1."]
-    assert all(call.mind.trust.trusted(r.place.digest) for r in overview.everything(call))
+    assert all(call.mind.trust.trusted(r.place.approval) for r in overview.everything(call))
 
 
 def test_a_file_that_another_process_ingested_meanwhile_is_recognised(call, project, monkeypatch):
@@ -347,7 +347,7 @@ def test_chunks_go_one_by_one_and_all_at_once(call, project):
     left = lookup.source(call, taken.source_id)
     assert tuple(record.memory.id for record in left) == taken.ids[1:]
     assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
-    assert all(call.mind.trust.trusted(record.place.digest) for record in left)
+    assert all(call.mind.trust.trusted(record.place.approval) for record in left)
     removing.remove_source(call, left)
     assert finding.total(call) == 0
     assert not (project / taken.file).exists()
@@ -440,7 +440,7 @@ def test_keys_in_a_header_stay_unless_that_would_approve_them(call, project, app
     added = b"---\ntopic: tea\nreviewed: {by: [ana]}\n"
     source.write_bytes(source.read_bytes().replace(b"---\n", added, 1))
     if approved:
-        call.mind.trust.approve([call.mind.store.digest(file)])
+        call.mind.trust.approve(call.mind.store.approvals(file))
     guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
 
     update_files(acting_as(call, agent), ["docs"], Options())
@@ -463,7 +463,7 @@ def test_options_that_are_left_out_stay_unless_that_would_approve_them(
     file = project / take(call, "docs/guide.md", chunking=by_size, **options).files[0].file
     file.write_bytes(file.read_bytes().replace(b"tea", b"mint"))
     if approved:
-        call.mind.trust.approve([call.mind.store.digest(file.relative_to(project).as_posix())])
+        call.mind.trust.approve(call.mind.store.approvals(file.relative_to(project).as_posix()))
     guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
 
     again = update_files if updates else ingest_files

@@ -28,7 +28,7 @@ def test_successors_of_its_chunks_lose_their_links(call, taken):
     left = lookup.one(call, newer.memory.id).memory
     assert left.links == (Link(to=first, type="refines"),)
     assert call.mind.index.get(first) is None
-    assert call.mind.trust.trusted(lookup.one(call, newer.memory.id).place.digest)
+    assert call.mind.trust.trusted(lookup.one(call, newer.memory.id).place.approval)
 
 
 def test_no_other_file_changes(call, taken):
@@ -36,5 +36,5 @@ def test_no_other_file_changes(call, taken):
 
     removing.remove_source(call, lookup.source(call, taken.source_id))
 
-    assert lookup.one(call, other.memory.id).place.digest == other.place.digest
+    assert lookup.one(call, other.memory.id).place.approval == other.place.approval
     assert [link[:2] for link in call.mind.index.loose_links()] == [(other.memory.id, taken.ids[0])]

@@ -84,7 +84,7 @@ def test_a_text_that_changes_while_it_is_approved_is_not_approved(
     approved(call, last=lambda: monkeypatch.setattr(trusting, "approve", approve))
 
     assert "with milk" in path.read_text("utf-8")
-    assert not call.mind.trust.trusted(call.mind.store.digest(".mind/facts/tea.md"))
+    assert not call.mind.trust.trusted(*call.mind.store.approvals(".mind/facts/tea.md"))
     with pytest.raises(Invalid, match="one memory"):
         trust(call, mine=True, digest="x")
     with pytest.raises(Conflict, match="have changed"):

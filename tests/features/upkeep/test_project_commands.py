@@ -122,11 +122,11 @@ class TestConfig:
     def test_approvals_of_a_later_version_keep_only_the_settings_of_the_project(self, call, home):
         add(call, "Tea is at five")
         with closing(sqlite3.connect(home / "trust.db")) as database:
-            database.execute("PRAGMA user_version = 2")
+            database.execute("PRAGMA user_version = 3")
         settings = call.mind.folder / "config.toml"
         before = settings.read_bytes()
         for given in ({"value": "5000"}, {"unset": True}):
-            with pytest.raises(LaterFormat, match="has format 2"):
+            with pytest.raises(LaterFormat, match="has format 3"):
                 config(call, "context.budget", **given)
         assert settings.read_bytes() == before
         assert config(call, "context.budget", "5000", user=True).settings[0].origin == "user"

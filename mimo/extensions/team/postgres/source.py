@@ -53,7 +53,7 @@ _CANDIDATE = (
     " m.parent, m.position, m.id, m.owned, m.project"
 )
 _COLUMNS = tuple(name.strip() for name in index_schema.COLUMNS.split(","))[:17]
-_RECORD = ", ".join(f"m.{name}" for name in _COLUMNS)
+_RECORD = ", ".join([*(f"m.{name}" for name in _COLUMNS), "''"])  # Approvals are not shared.
 _REST_INDEX = _COLUMNS.index("rest")
 _KINDS, _OUTCOMES = frozenset(Kind), frozenset(Outcome)
 

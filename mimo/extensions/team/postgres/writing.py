@@ -37,7 +37,7 @@ _KEPT_DAYS = 90
 """A working copy that was not pushed for so long is removed by the next push of its project."""
 
 _LOCAL = (
-    f"SELECT key, shadowed, approved(digest), topic_key, title_tokens, topic_tokens, passages,"
+    f"SELECT key, shadowed, approved(approval), topic_key, title_tokens, topic_tokens, passages,"
     f" {index_schema.COLUMNS} FROM memories WHERE private = 0 AND"
 )
 
@@ -45,7 +45,7 @@ _REPLACED = (
     "WITH RECURSIVE replaced (key) AS ("
     "SELECT o.key FROM links l CROSS JOIN memories s ON s.key = l.source JOIN memories o"
     " ON o.id = l.target AND o.shadowed = 0 WHERE l.type = 'supersedes' AND s.shadowed = 0"
-    f" AND s.private = 0 AND s.id <> o.id AND NOT approved(s.digest) AND {index_schema.VOUCHED}"
+    f" AND s.private = 0 AND s.id <> o.id AND NOT approved(s.approval) AND {index_schema.VOUCHED}"
     " UNION SELECT o.key FROM replaced r JOIN links l ON l.source = r.key"
     " AND l.type = 'supersedes' JOIN memories o ON o.id = l.target AND o.shadowed = 0"
     ") SELECT key FROM replaced"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def test_a_result_is_trusted_if_the_user_who_pushed_it_had_approved_it(opened: O
     for call in (shop, billing):
         add(call, f"The {call.mind.project.name} queue is Kafka")
         index(call, push=True, readers=("everyone",))
-    for change, label in ((untrust, "untrusted"), (trust, "trusted")):
+    for change, label in ((untrust, "untrusted"), (partial(trust, all=True), "trusted")):
         change(shop)
         index(shop, push=True)
         answer = search(orders, "kafka queue", scope=ORG)

@@ -51,6 +51,8 @@ def left_out(call: Call) -> Hint | None:
         where = ""
     notes = "1 note" if number == 1 else f"{number:,} notes"
     subject = " ".join(filter(None, (notes, where, "waits" if number == 1 else "wait")))
+    if call.agent is not None:
+        return Hint(f"{subject} for the user's approval")
     return Hint(f"{subject} for approval: ", Command("review"))
 
 

@@ -173,7 +173,7 @@ class Catalog:
 
     def left_out(self, path: str) -> int:
         """Returns the number of memories in a file that are not approved."""
-        query = "SELECT count(*) FROM memories m WHERE shadowed = 0 AND path = ? AND NOT"
+        query = "SELECT count(*) FROM memories WHERE +shadowed = 0 AND path = ? AND NOT"
         (count,) = self.sql.execute(f"{query} approved(approval)", (path,)).fetchone()
         return int(count)
 

@@ -14,7 +14,6 @@ from contextlib import suppress
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
-from types import EllipsisType
 from typing import Any
 
 from mimo.data import disk
@@ -460,6 +459,8 @@ class Config:
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     waiting: tuple[SettingChange, ...] = ()
+    is_latest: bool = True
+    """True if the project's file has its last approved text."""
 
     @property
     def format(self) -> int:
@@ -475,37 +476,34 @@ class Config:
         return self.values[key]
 
 
-ALL: EllipsisType = ...
-"""Means that any text of the project's file is approved."""
-
-
-def load(
-    *, user: Path | None, project: Path | None, latest: bytes | EllipsisType | None = ALL
-) -> Config:
+def load(*, user: Path | None, project: Path | None, latest: bytes | None = None) -> Config:
     """Returns the settings of the two files, either of which may be missing.
 
     An invalid value or an unknown key is ignored, with a warning in `warnings`. `FALLBACKS` apply
     to such settings, and to all settings of a file that can't be read. `latest` is the last
-    approved text of the project's file, None without one: of another text, only what needs no
-    approval applies, and the rest is in `waiting`.
+    approved text of the project's file, empty without one: of another text, only what needs no
+    approval applies, and the rest is in `waiting`. None approves any text.
     """
     values = {s.key: s.default for s in SETTINGS}
     origins = dict.fromkeys(values, "default")
     warnings: list[str] = []
     waiting: list[SettingChange] = []
+    is_latest = True
     for path, scope in ((user, Scope.USER), (project, Scope.PROJECT)):
         data = _read(path, scope)
-        if scope is Scope.USER or isinstance(latest, EllipsisType) or data == (latest or b""):
+        if scope is Scope.USER or latest is None or data == latest:
             problems = _take_all(data, scope, values, origins)
         else:
-            problems = _take_unapproved(data, latest or b"", values, origins, waiting)
+            is_latest = False
+            problems = _take_unapproved(data, latest, values, origins, waiting)
         warnings += (f"{path}: {problem}" for problem in problems)
-    return Config(values=values, origins=origins, warnings=tuple(warnings), waiting=tuple(waiting))
-
-
-def check_format(number: object, subject: str) -> None:
-    """Raises `StorageFailed` if the `format` in settings is that of a later version of mind."""
-    LaterFormat.check(subject, number, FORMAT)
+    return Config(
+        values=values,
+        origins=origins,
+        warnings=tuple(warnings),
+        waiting=tuple(waiting),
+        is_latest=is_latest,
+    )
 
 
 def format_of(data: bytes) -> int:

@@ -447,7 +447,7 @@ def test_without_an_approved_text_the_users_settings_and_the_defaults_are_approv
     user = write(tmp_path / "user.toml", '[hook]\nedges = "off"\ncontext = "off"\n')
     write(project, 'comments = ["**/*.py"]\n[hook]\ncontext = "on"\n')
 
-    config = load(user=user, project=project, latest=None)
+    config = load(user=user, project=project, latest=b"")
 
     assert (config["comments"], config["hook.edges"], config["hook.context"]) == ((), "off", "off")
     assert config.origins["hook.context"] == "user"
@@ -510,4 +510,4 @@ def test_the_approved_text_is_not_compared(project: Path, monkeypatch: pytest.Mo
 
     assert load(user=None, project=project, latest=latest) == load(user=None, project=project)
     project.unlink()
-    assert load(user=None, project=project, latest=None).waiting == ()
+    assert load(user=None, project=project, latest=b"").waiting == ()

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Call
-from mimo.config import MAX_BYTES, Scope, Setting, check_format
+from mimo.config import FORMAT, MAX_BYTES, Scope, Setting
 from mimo.data import disk, files
 from mimo.data.loads import DataError, bounded
 from mimo.data.locks import lock
-from mimo.errors import Hint, Invalid, Option
+from mimo.errors import Hint, Invalid, LaterFormat, Option
 from mimo.operations.saving import approving
 from mimo.project.projects import check_reach, registering
 from mimo.project.trust import Trust
@@ -56,7 +56,7 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
             f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
         ) from None
     subject = "this memory" if scope is Scope.PROJECT else f"`{path}`"
-    check_format(document.unwrap().get("format"), subject)
+    LaterFormat.check(subject, document.unwrap().get("format"), FORMAT)
     table: Any = document
     *tables, key = setting.split(".")
     for name in tables:

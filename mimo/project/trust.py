@@ -5,7 +5,7 @@ key of a project: worktrees of a repository share them, and a clone can't bring 
 
 Each file has the approvals of its current text: what replaces or removes an approved text retires
 it, and a retired text that comes back is not approved. It still is at earlier commits of the user's
-own history, see `Vouching.standing`.
+own history, see `Vouched.standing`.
 
 A procedure whose text is `approved` may run. Texts with another state may only be shown. If the
 approvals can't be read, nothing is trusted. Claims that one memory supersedes another are approved
@@ -145,8 +145,8 @@ class Trust:
         self._problem: StorageFailed | None = None
         self._damage: disk.Stamp | None = None
         """The stamp of the database when it was damaged, or of a later version."""
-        self._kept_names: dict[str, str] = {}
-        """The names of the texts that were found to be kept, by path."""
+        self._kept: dict[str, tuple[str, bytes]] = {}
+        """By path, the name and the bytes of the text that was found to be kept."""
         self._checker: tuple[tuple[object, ...], Callable[[str], bool]] | None = None
         self._turn = allocate_lock()
         """Held while git is asked, so that other threads wait for its answers."""
@@ -290,10 +290,10 @@ class Trust:
 
         user, of_project = self._home / files.CONFIG, self._root / files.SETTINGS
         self._refresh()
-        latest = self._approvals.latest_texts[files.SETTINGS]
+        latest = self._approvals.latest_texts[files.SETTINGS] or b""
         config = load(user=user, project=of_project, latest=latest)
         self.use(config, asks_git=asks_git)
-        if config.waiting:
+        if not config.is_latest:
             with suppress(MindError, OSError):
                 name = approval_of(files.SETTINGS, disk.read(of_project))
                 if self.trusted(name):
@@ -317,14 +317,15 @@ class Trust:
         """Keeps the bytes of one of `files.DECISIVE`, whose approved text has that name."""
         from mimo.memory.approval import approval_of
 
-        if self._kept_names.get(path) != name:
+        latest = self._approvals.latest_texts[path]
+        if self._kept.get(path) != (name, latest):
             with suppress(MindError, OSError):
                 data = disk.read(files.safe_path(self._root, path))
                 if approval_of(path, data) == name:
-                    if data != self.latest(path):
+                    if data != latest:
                         with self._changing() as change:
                             change.keep(path, data)
-                    self._kept_names[path] = name
+                    self._kept[path] = name, data
 
     def approve_file(self, path: str) -> None:
         """Approves one of `files.DECISIVE`, as mind has written it. Raises `StorageFailed`."""
@@ -384,7 +385,7 @@ class Trust:
         """Approves texts by their names and returns how many were new. Raises `StorageFailed`.
 
         `reviewed` has those of them that the user approved, which mind did not just write. `paths`
-        has the files of texts, as far as they are names_by_path.
+        has the files of texts, as far as they are known.
         """
         texts, of_user = list(dict.fromkeys(names)), set(reviewed)
         if invalid := [text for text in texts if not compiled(_DIGEST).fullmatch(text)]:
@@ -677,6 +678,8 @@ def _add_vouched(change: Change, vouched: Vouched) -> None:
     for effect in vouched.effects:
         change.add(effect.state, effect.names, dict.fromkeys(effect.names, effect.path))
         change.retire(effect.ended, effect.path, effect.commit)
+        if effect.text is not None:
+            change.keep(effect.path, effect.text)
     if vouched.still_signed is not None:
         change.replace(SIGNED, change.digests(SIGNED) & vouched.still_signed)
     if vouched.followed is not None:

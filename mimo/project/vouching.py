@@ -2,9 +2,9 @@
 
 The answers are names of texts, so a file is trusted only with exactly the bytes in a commit. What a
 parent of a commit has, in any file, was not written by the commit's author: moving or copying
-another author's file approves nothing. Git checks
-signatures with the programs and lists of signers in the user's settings; those of the repository
-are ignored. Anyone can write any e-mail address into a commit, so an address alone proves nothing.
+another author's file approves nothing. Git checks signatures with the programs and lists of
+signers in the user's settings; those of the repository are ignored. Anyone can write any e-mail
+address into a commit, so an address alone proves nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 
 from mimo.data import disk
 from mimo.data.disk import STORE
-from mimo.data.files import is_shared
+from mimo.data.files import DECISIVE, is_shared
 from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
@@ -121,14 +121,16 @@ class _History:
 
     def was_approved(self, name: str) -> bool:
         """Returns whether a text is approved, or was before it was replaced or removed."""
-        return name in self._ended | self._retired or self.counts(name)
+        return name in self._ended or name in self._retired or self.counts(name)
 
     def add(self, effect: Effect) -> None:
         """Adds what a commit does."""
         earlier = self._moving[1] if self._moving[0] == effect.commit else frozenset()
         self._moving = effect.commit, earlier.union(filter(self.counts, effect.ended))
-        self._approved = self._approved - effect.ended | effect.names
-        self._ended = self._ended - effect.names | effect.ended
+        self._approved -= effect.ended
+        self._approved |= effect.names
+        self._ended -= effect.names
+        self._ended |= effect.ended
 
 
 class Effect(NamedTuple):
@@ -141,6 +143,8 @@ class Effect(NamedTuple):
     """The names of the texts that it approves."""
     ended: frozenset[str]
     """The names of the texts that it replaced or removed."""
+    text: bytes | None = None
+    """The approved bytes of one of `files.DECISIVE`."""
 
 
 class Vouched(NamedTuple):
@@ -271,7 +275,8 @@ class Vouching:
             all_effects = self._effects(SIGNED, commits, none) if seen.signed else effects
             still = set[str]()
             for effect in all_effects:
-                still = still - effect.ended | effect.names
+                still -= effect.ended
+                still |= effect.names
         # A shallow clone may get more of its history, so it is checked as a whole each time.
         head = None if git.boundary(self._root) else self.head()
         return vouched._replace(
@@ -294,21 +299,18 @@ class Vouching:
         contents = revisions.contents(self._root, [(head, text.path) for text in retired])
         names = {path: approvals_of(path, data) for (_, path), data in contents.items()}
         here = [text for text in retired if text.digest in names.get(text.path, ())]
-        lines = "".join(f"{text.at}\n" for text in here)
         if not here:
             return ()
+        lines = "".join(f"{text.at}\n" for text in here)
         words = ("rev-list", "--ignore-missing", "--ancestry-path", "--stdin")
         listed = git.ask(self._root, *words, data=f"^{head}\n{lines}".encode())
         later = {head, *listed.decode("ascii", "replace").split()}
         others = [text for text in here if text.at not in later]
-        made = self._made_here() if others else frozenset[str]()
+        common = self._location.common
+        made = reflogs.read(common, {}).commits if others and common else ()
         standing = [text.digest for text in here if text.at in later]
         standing += [text.digest for text in others[:_COMPARED] if self._stays(text, head, made)]
         return tuple(dict.fromkeys(standing))
-
-    def _made_here(self) -> frozenset[str]:
-        common = self._location.common
-        return frozenset(reflogs.read(common, {}).commits) if common else frozenset()
 
     def _stays(self, text: Retired, head: str, made: Collection[str]) -> bool:
         """Returns whether no other author has brought back a retired text up to a commit."""
@@ -337,7 +339,7 @@ class Vouching:
     def _effects(
         self, state: str, commits: Sequence[str], history: _History, log: Reflogs | None = None
     ) -> list[Effect]:
-        """Returns what the user's commits do, and adds it to what is `history`.
+        """Returns what the user's commits do, and adds it to the `history`.
 
         A merge brings its changes to files that are trusted on each side. An amended commit brings
         its changes to the replaced commit, which may be another author's. A revert or a picked
@@ -376,7 +378,8 @@ class Vouching:
             for blob, theirs in zip(text.before, before, strict=True):
                 if blob != text.blob and any(not history.was_approved(name) for name in theirs):
                     history.dropped[blob] = None
-            effects.append(Effect(state, path, commit, new, earlier - names))
+            kept = content.get(text.blob) if new and path in DECISIVE else None
+            effects.append(Effect(state, path, commit, new, earlier - names, kept))
             history.add(effects[-1])
         return effects
 
@@ -406,7 +409,7 @@ class Vouching:
 
         Commits whose author date and commit date differ are left out: a rebase or a cherry-pick
         signs the texts of another author, who may have used the user's address. So are those that
-        were made here within a rebase, see `reflogs.entries`.
+        were made here within a rebase, see `reflogs.read`.
         """
         email, head = settings.own_email, self.head()
         if head is None or head == since:

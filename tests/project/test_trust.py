@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from mimo.data.files import POLICY
 from mimo.errors import LaterFormat, StorageFailed
 from mimo.memory.approval import approval_of
 from mimo.project.approvals import ApprovalDatabase
@@ -16,6 +17,7 @@ from mimo.project.trust import Trust
 from mimo.project.vouching import Vouching
 from tests import kit
 from tests.conftest import git
+from tests.kit import put
 
 
 def digest(number):
@@ -555,3 +557,15 @@ def test_answers_of_another_process_are_not_overwritten(home, root, monkeypatch)
     assert len(asked) == 2, "the other process asked, so this one does not ask again"
     assert trust.revoke([tea]) == 1
     assert not trust.trusted(tea)
+
+
+def test_the_policy_is_kept_again_after_its_removal_was_approved(home, root):
+    file = put(root / POLICY, "pii: {on_write: refuse}\n")
+    trust = Trust(home, root)
+    trust.approve_file(POLICY)
+    file.unlink()
+    Trust(home, root).approve_removal(POLICY)
+    assert trust.latest(POLICY) is None
+    put(file, "pii: {on_write: refuse}\n")
+    trust.approve_file(POLICY)
+    assert trust.latest(POLICY) == file.read_bytes()

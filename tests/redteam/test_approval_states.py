@@ -434,6 +434,37 @@ def test_settings_of_another_author_wait_for_approval(ann, eve, home, line, key)
     assert not opened(ann, home).mind.config.waiting
 
 
+@pytest.mark.attack(CAME_BACK)
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize(
+    ("where", "wide", "narrow", "value"),
+    [
+        (".mind/config.toml", 'include = ["docs/**", "vendor/**"]', 'include = ["docs/**"]', None),
+        (".mind/policy.yaml", "pii: {on_write: allow}", "pii: {on_write: refuse}", "refuse"),
+    ],
+)
+def test_a_wider_text_that_was_narrowed_is_not_active_again(
+    ann, eve, home, seen, where, wide, narrow, value
+):
+    config = ann / ".mind/config.toml"
+    start = config.read_text() if where.endswith("toml") else ""
+    for line in (wide, narrow):
+        put(ann / where, f"{line}\n{start}")
+        commit(ann)
+        push(ann)
+        if seen or line == wide:
+            opened(ann, home).mind.guard.policies()
+    git(eve, "pull", "-q", "origin", "main")
+    put(eve / where, f"{wide}\n{start}")
+    commit(eve)
+    push(eve)
+    pull(ann)
+    opened(ann, home).mind.trust.checker()  # git is asked.
+    mind = opened(ann, home).mind
+    assert mind.guard.on_write == value if value else mind.config["include"] == ("docs/**",)
+    assert where in run(opened(ann, home), "review").out
+
+
 def test_own_settings_apply_when_they_are_set_or_committed(ann, home):
     run(opened(ann, home), "config", "hook.edges", "off")
     assert opened(ann, home).mind.config["hook.edges"] == "off"

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mimo.config import MAX_BYTES, check_format, format_of
+from mimo.config import FORMAT, MAX_BYTES, format_of
 from mimo.data import disk
 from mimo.data.disk import STORE
 from mimo.data.failures import failure
-from mimo.errors import Invalid, NotFound
+from mimo.errors import Invalid, LaterFormat, NotFound
 from mimo.features.importing.drafts import Source
 from mimo.features.importing.surroundings import surroundings
 from mimo.memory.codec.document import Unreadable
@@ -215,4 +215,4 @@ def check_store(source: Source) -> None:
         places = (place for place in source.path.resolve().parents if place.name == STORE)
         with suppress(OSError):
             data = disk.look(next(places, source.path) / name, limit=MAX_BYTES)[0]
-    check_format(format_of(data), f"the store of `{source.path}`")
+    LaterFormat.check(f"the store of `{source.path}`", format_of(data), FORMAT)

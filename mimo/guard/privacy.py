@@ -187,9 +187,8 @@ def admitted(
     """Returns the arguments of a tool for values, redacted if the policy requires it.
 
     `pair` names the arguments with a key and its value, `proposed` is the policy in a file that is
-    not approved. Raises `PiiDetected` if they contain
-    personal data and the policy does not permit it, and if one of `names`, such as a key, does:
-    redacted, it would be another key.
+    not approved. Raises `PiiDetected` if they contain personal data and the policy does not permit
+    it, and if one of `names`, such as a key, does: redacted, it would be another key.
     """
     if action is PiiAction.ALLOW:
         return dict(values)

@@ -282,8 +282,7 @@ def shared_links(sql: sqlite3.Connection, ids: Sequence[str]) -> list[tuple[str,
 def superseding_names(sql: sqlite3.Connection) -> list[tuple[str, str, str, Record]]:
     """Returns the links that should supersede a memory but do not name its id, without effect.
 
-    Each has the id of its memory, the name, the text's approval, and the memory
-    that it should name.
+    Each has the id of its memory, the name, the approval, and the memory that it should name.
     """
     links = named_links(sql, ["supersedes"])
     keys = resolved(sql, [link for _, link, _ in links])

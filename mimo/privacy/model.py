@@ -81,8 +81,9 @@ PROSE = "secret_in_prose"
 
 
 def findings(text: str, spans: Iterable[Span]) -> tuple[Finding, ...]:
-    """Returns the spans as findings, in order; overlapping ones become one of the first's kind,
-    unless that is `secret_in_prose`.
+    """Returns the spans as findings, in order; overlapping ones become one.
+
+    It has the kind of the first one, unless that is `secret_in_prose`.
     """
     result: list[Finding] = []
     line, position = 1, 0

@@ -8,7 +8,7 @@ A row of `approval` gives a text a state in a project, by its name (see `memory.
 `signed`     a commit that the user signed, in any repository, has the text
 `followed`   the default branch has the text, and the user follows it
 `retired`    the text was approved, and then replaced, removed or disapproved: it has no other state
-             but `followed`, and counts only at commits before that, see `Vouching.standing`
+             but `followed`, and counts only at commits before that, see `Vouched.standing`
 
 `path` names the file that was approved, if it is known: each file has the states of its current
 text, and what replaces that retires it. `at` is the commit at which a text was retired, or

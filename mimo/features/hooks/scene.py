@@ -132,7 +132,6 @@ class Allowed(NamedTuple):
     naming: str = "underscore"
     """The spelling of tool names."""
     budget: int = 6_000
-    """Authors whose commits are followed; empty for all."""
     warnings: tuple[str, ...] = ()
     """The problems of the settings files, which may quote them."""
 

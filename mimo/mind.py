@@ -558,7 +558,7 @@ class Mind:
                 self.trust.keep(POLICY, name)
             return is_approved
 
-        latest = files.reread(self.home / "trust.db", lambda _: self.trust.latest(POLICY))
+        latest = files.reread(self.home / "trust.db", lambda _: self.trust.latest()[POLICY])
 
         def owner() -> str:
             return projects.index_owner(self.home, self.randomness)

@@ -77,7 +77,8 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
                 if spec.effect is not Effect.READ:
                     installation.check_installed()
                     _check_format(spec, owner, values)
-                with _filtering(spec, request):
+                stores = spec.effect is Effect.WRITE
+                with span(_FILTERING, request) if stores else nullcontext():
                     values = _admitted(spec, call, values)
                 try:
                     with _recorded(spec, owner, request):
@@ -278,11 +279,6 @@ def _redacted(spec: Spec, request: Request, result: object) -> Redacted[object]:
         if tracing is not None:
             tracing.set_attribute("redactions", len(output.kinds))
     return output
-
-
-def _filtering(spec: Spec, request: Request) -> AbstractContextManager[object]:
-    """Returns the span of the checks of what a call stores; a call that stores nothing has none."""
-    return span(_FILTERING, request) if spec.effect is Effect.WRITE else nullcontext()
 
 
 def _admitted(spec: Spec, call: Call, values: dict[str, Any]) -> dict[str, Any]:

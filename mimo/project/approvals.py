@@ -97,8 +97,8 @@ _FIRST_SCHEMA = f"""{_PROJECT_TABLE}CREATE TABLE approval (
 _PROJECT = (
     "SELECT id, follow, answers, version, EXISTS (SELECT 1 FROM earlier WHERE project = id),"
     f" (SELECT data FROM kept WHERE project = id AND path = '{files.POLICY}'),"
-    f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}')"
-    " FROM project WHERE key = ?"
+    f" (SELECT data FROM kept WHERE project = id AND path = '{files.SETTINGS}'), page_count"
+    " FROM project, pragma_page_count WHERE key = ?"
 )
 _TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
@@ -156,7 +156,8 @@ class ApprovalDatabase(Database):
                 if sql:
                     self.check_schema(sql)  # It may have changed while it was open.
                     row = sql.execute(_PROJECT, (key,)).fetchone() or ()
-                if previous.key != key or previous.row != row or previous.failure:
+                # Other projects change the number of pages.
+                if previous.key != key or previous.row[:-1] != row[:-1] or previous.failure:
                     previous = Approvals(key, row, self.ask)
                 previous.seen = seen
             return previous
@@ -257,7 +258,8 @@ class Approvals:
         Raises `Misread` if mind did not write the row.
         """
         self.key, self.row, self._ask = key, row, ask
-        self.id, follow, answers, _, self.has_earlier, *latest = row or (0, None, None, *[None] * 4)
+        row = row or (0, None, None, 0, False, None, None, 0)
+        self.id, follow, answers, _, self.has_earlier, *latest, pages = row
         if follow not in (None, "on", "off"):
             raise Misread(f"the row of a project has `{follow}`")
         self.seen: tuple[int, ...] = ()
@@ -273,7 +275,7 @@ class Approvals:
         """The last approved bytes of the files that decide about others."""
         self.failure: StorageFailed | None = None
         """The error of an earlier lookup, after which no text is trusted."""
-        self._left: int | None = None
+        self._left = _LOOKUPS_A_PAGE * pages
         self._texts: dict[bytes, tuple[str, ...]] | None = None
 
     def states(self, digest: str) -> Collection[str]:
@@ -286,9 +288,6 @@ class Approvals:
         except ValueError:
             return ()
         if self._texts is None:
-            if self._left is None:
-                rows = self._ask("PRAGMA page_count")
-                self._left = _LOOKUPS_A_PAGE * rows[0][0] if rows else 0
             if self._left > 0:
                 self._left -= 1
                 query = "SELECT state FROM approval WHERE project = ? AND digest = ?"

@@ -308,10 +308,10 @@ class Trust:
         self._globs = (*config["include"], *config["comments"]) if asks_git else None
         self._made_vouching = None
 
-    def latest(self, path: str) -> bytes | None:
-        """Returns the last approved bytes of one of `files.DECISIVE`; None without any."""
+    def latest(self) -> Mapping[str, bytes | None]:
+        """Returns the last approved bytes of each of `files.DECISIVE`; None without any."""
         self._refresh()
-        return self._approvals.latest_texts[path]
+        return self._approvals.latest_texts
 
     def keep(self, path: str, name: str) -> None:
         """Keeps the bytes of one of `files.DECISIVE`, whose approved text has that name."""

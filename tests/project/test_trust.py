@@ -565,7 +565,7 @@ def test_the_policy_is_kept_again_after_its_removal_was_approved(home, root):
     trust.approve_file(POLICY)
     file.unlink()
     Trust(home, root).approve_removal(POLICY)
-    assert trust.latest(POLICY) is None
+    assert trust.latest()[POLICY] is None
     put(file, "pii: {on_write: refuse}\n")
     trust.approve_file(POLICY)
-    assert trust.latest(POLICY) == file.read_bytes()
+    assert trust.latest()[POLICY] == file.read_bytes()

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from mimo.data import append_log, disk, files
-from mimo.data.files import CONFIG, SESSIONS, SETTINGS
+from mimo.data.files import CONFIG, POLICY, SESSIONS, SETTINGS
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import MindError
@@ -164,10 +164,9 @@ class Scene:
         self.source = source
         # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root)
-        self.allowed = _allowed(home, root, self.trust)
-        self._latest_policy = files.reread(
-            home / "trust.db", lambda _: self.trust.latest(files.POLICY)
-        )
+        latest = self.trust.latest()
+        self.allowed = _allowed(home, root, self.trust, latest[SETTINGS] or b"")
+        self._latest_policy = latest[POLICY]
         self.refusal: MindError | None = None
         """The reason why the policy or a limit does not permit this moment; None if it does."""
         self._started = time.monotonic()
@@ -245,7 +244,7 @@ class Scene:
             self._guard = Guard(
                 root=root,
                 trusted=self.trust.trusted,
-                latest=self._latest_policy,
+                latest=lambda: self._latest_policy,
                 owner=partial(projects.index_owner, self.home, os.urandom),
                 session=Calls(self.environ, started=self.now),
                 log=AuditLog(self.home, root, os.urandom),
@@ -257,7 +256,7 @@ class Scene:
         try:
             os.lstat(f"{self.root}/.mind/policy.yaml")
         except FileNotFoundError:
-            return not self.is_outside and self._latest_policy() is not None
+            return not self.is_outside and self._latest_policy is not None
         except OSError:
             pass
         return not self.is_outside
@@ -394,12 +393,11 @@ def of_event(
     )
 
 
-def _allowed(home: Path, root: Path, trust: Trust) -> Allowed:
+def _allowed(home: Path, root: Path, trust: Trust, latest: bytes) -> Allowed:
     """Returns the settings; files are parsed only if one of their lines may concern hooks.
 
-    The project's file counts as far as its text is approved.
+    The project's file counts as far as its text is approved; `latest` is the last approved one.
     """
-    latest = trust.latest(SETTINGS) or b""
     texts: tuple[Path | bytes, ...] = (home / CONFIG, root / SETTINGS, latest)
     if not any(map(_concerns_hooks, texts)):
         return Allowed()

@@ -151,4 +151,5 @@ def test_unapproved_settings_neither_end_nor_begin_the_warnings_of_a_hook(
         trust.approve_file(SETTINGS)
     path.write_text(current, "utf-8")
 
-    assert scene._allowed(root / "home", root, trust).edges is warns
+    latest_text = trust.latest()[SETTINGS] or b""
+    assert scene._allowed(root / "home", root, trust, latest_text).edges is warns

@@ -113,14 +113,18 @@ def recorded(
     note, approved = partial(call.note, "trash"), partial(_is_approved, call)
     recorder = Recorder(named, lambda: call.mind.trash, entry, note, approved)
 
+    retired: dict[str, set[str]] = {}
+
     def retire(contents: Mapping[Path, bytes | None]) -> None:
         """Retires the approvals of the texts that are replaced or removed."""
         names = {
             name: data for path, data in contents.items() if (name := named(path)) and path.exists()
         }
         if names:
-            call.mind.trust.retire(
-                {n: () if data is None else approvals_of(n, data) for n, data in names.items()}
+            retired.update(
+                call.mind.trust.retire(
+                    {n: () if data is None else approvals_of(n, data) for n, data in names.items()}
+                )
             )
 
     with files.watched(recorder), files.watched(retire):
@@ -129,6 +133,15 @@ def recorded(
         except BaseException:
             recorder.forget_if(lambda copy: _current(call, copy.path) == _digest(copy.before))
             raise
+        finally:  # A file that could not be changed keeps its approval.
+            paths = {
+                each: path
+                for path, names in retired.items()
+                for each in names.intersection(call.mind.store.approvals(path))
+            }
+            if paths:
+                with suppress(MindError):
+                    call.mind.trust.approve(paths, paths=paths)
 
 
 _TOOLS = {"memory-files": "memory tool", "items": "item store"}

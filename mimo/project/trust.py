@@ -397,21 +397,23 @@ class Trust:
             change.add(REVIEWED, of_user, paths)
         return new
 
-    def retire(self, current: Mapping[str, Collection[str]]) -> None:
+    def retire(self, current: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
         """Retires what was approved in files besides these current names, from this commit on.
 
-        A removed file has no names. Raises `StorageFailed`.
+        A removed file has no names. Returns the retired ones by file. Raises `StorageFailed`.
         """
+        self.checker()  # It asks git: what the user committed until now is approved, too.
         none: dict[str, set[str]] = {}
         names_by_path = self._read(lambda approvals: approvals.of_files(current), none)
         replaced = {path: names_by_path[path].difference(current[path]) for path in names_by_path}
         if not any(replaced.values()):
-            return
+            return none
         commit = self._head()
         with self._changing() as change:
             for path, names in replaced.items():
                 change.retire(names, path, commit)
             _ask_again(change)
+        return replaced
 
     def _head(self) -> str:
         """Returns the current commit; empty without one, so that retired texts count nowhere."""

@@ -7,6 +7,7 @@ import pytest
 
 from mimo.features.procedures import library
 from mimo.features.review.commands import trust
+from mimo.memory.approval import approval_of
 from mimo.memory.model import Kind
 from mimo.operations import overview, removing, saving
 from tests.conftest import git
@@ -131,6 +132,19 @@ def test_a_text_that_was_removed_stays_retired(ann, eve, home, untrusted):
     assert came_back(ann, home) == {TEA}
 
 
+def test_a_removal_that_fails_leaves_the_approval(ann, home, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    call = opened(ann, home)
+    (record,) = overview.everything(call)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", fail)
+        assert "can't remove" in run(call, "rm", record.memory.id, status=1).err
+    assert texts(ann, home) == {TEA}
+    assert not came_back(ann, home)
+
+
 @pytest.mark.attack(CAME_BACK)
 def test_what_a_forge_squashed_is_retired_there_too(ann, eve, home):
     """The branch on which the user changed the text is never merged itself."""
@@ -179,6 +193,16 @@ def test_the_verdict_of_another_author_that_the_user_approved_stays(ann, eve, ho
     pull(ann)
     assert "Use JWT" not in texts(ann, home)
     assert came_back(ann, home) == {"Use JWT"}
+
+
+@pytest.mark.attack(CAME_BACK)
+def test_a_commit_that_git_was_not_asked_about_is_retired_too(ann, home):
+    where = ".mind/decisions/jwt.md"
+    data = put(ann / where, memory("jwt", "Use JWT", type="decision")).read_bytes()
+    commit(ann)
+    trust = opened(ann, home).mind.trust
+    assert trust.retire({where: ()})
+    assert trust.has_come_back(approval_of(where, data))
 
 
 @pytest.mark.attack(CAME_BACK)

@@ -134,13 +134,12 @@ def origins(sql: sqlite3.Connection, suffixes: Sequence[str]) -> Origins:
     )
 
 
-def approvals(sql: sqlite3.Connection, *, shadowed: bool = False) -> dict[str, str]:
+def approvals(sql: sqlite3.Connection) -> dict[str, str]:
     """Returns the path of each text of a memory by the name that approves it.
 
-    With `shadowed`, of all memories, else of those that have their ids.
+    Also of those whose id an approved one has: approvals decide which of several memories has it.
     """
-    among = "" if shadowed else "WHERE shadowed = 0"
-    selected = sql.execute(f"SELECT approval, path FROM memories {among}")
+    selected = sql.execute("SELECT approval, path FROM memories")
     return {from_digest(name): from_sql(path) for name, path in selected}
 
 

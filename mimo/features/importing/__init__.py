@@ -449,7 +449,6 @@ def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:
     memories = [row.item.memory for row in rows if trust and row.new and row.item.memory]
     if ids := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
         decisions.claim(call, ids, None)
-    names = {row.new.path: approval_of(row.new.path, row.new.data) for row in rows if row.new}
     new = [(row.new, row.item.memory) for row in rows if row.new and row.item.memory]
     for start in range(0, len(new), BATCH):
         batch = new[start : start + BATCH]
@@ -458,17 +457,12 @@ def _create(call: Call, rows: Sequence[Row], *, trust: bool) -> None:
         except StorageFailed as error:
             error.hint = "run it again to write the rest, or roll it back with --rollback"
             raise
-        created = [
-            (
-                None,
-                Record(
-                    memory=memory,
-                    place=Place(path=new.path, line=1, digest=new.digest, approval=names[new.path]),
-                ),
-            )
-            for new, memory in batch
-            if new.path not in taken
-        ]
+        created = []
+        for file, memory in batch:
+            if file.path not in taken:
+                approval = approval_of(file.path, file.data)
+                place = Place(path=file.path, line=1, digest=file.digest, approval=approval)
+                created.append((None, Record(memory=memory, place=place)))
         saving.report(call, *created)
         for done in range(start, start + len(batch)):
             call.advance("Importing", done + 1, len(new))

@@ -10,6 +10,7 @@ from mimo.call.spec import Omitted, Out
 from mimo.config import FALLBACKS, SettingChange
 from mimo.data import disk, files
 from mimo.data.disk import STORE
+from mimo.data.files import SETTINGS
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, join_texts
 from mimo.features import values
 from mimo.frozen import frozen
@@ -24,7 +25,6 @@ from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
 from mimo.text.phrases import cut
 
-SETTINGS = files.SETTINGS
 _LIMIT = 5
 """Memories, and entries of a list, that a summary shows."""
 _LONGEST = 200
@@ -40,11 +40,8 @@ def approvals(call: Call) -> dict[str, str]:
 
 
 def _memories(call: Call) -> dict[str, str]:
-    """Returns the paths of all memories, by the names of their texts.
-
-    Also of those whose id an approved one has: approvals decide which of several memories has it.
-    """
-    return refresh.up_to_date(call).ask(survey.approvals, shadowed=True)
+    """Returns the paths of all memories, by the names of their texts."""
+    return refresh.up_to_date(call).ask(survey.approvals)
 
 
 def others(call: Call) -> dict[str, str]:

@@ -168,8 +168,8 @@ def _at_start(scene: Scene, session: Session) -> tuple[Say, Session]:
         if not scene.allowed.context:
             return notice or Say(), session
         if notice is None and catalog is not None and (left := catalog.left_out(_LOG)):
-            notes = "1 note waits" if left == 1 else f"{left:,} notes wait"
-            say = Say(notice=f"mind: of `{_LOG}`, {notes} for approval: `mind review`")
+            notes, wait = ("1 note", "waits") if left == 1 else (f"{left:,} notes", "wait")
+            say = Say(notice=f"mind: {notes} of `{_LOG}` {wait} for approval: `mind review`")
             return _sections(scene, catalog, session, say)
         return _sections(scene, catalog if notice is None else None, session, notice or Say())
 

@@ -382,6 +382,21 @@ def test_unapproved_texts_do_not_make_the_words_of_an_approved_one_common(
     assert "100 MB" in Client(call, session_id="many").prompt(question)
 
 
+def test_a_start_names_the_notes_of_the_log_that_wait_for_approval(
+    claude: Client, call: Call
+) -> None:
+    lines = ["- Decided: use tabs", "- Decided: use pnpm"]
+    for number in (1, 2):
+        put(call.mind.folder / "MEMORY.md", "\n".join(["# Log", "", *lines[:number], ""]))
+        Trust(call.mind.home, call.mind.project.root).follow(False)
+        refresh.refresh(call)
+        notes = ("1 note", "waits") if number == 1 else ("2 notes", "wait")
+        expected = "mind: {} of `.mind/MEMORY.md` {} for approval: `mind review`".format(*notes)
+        answer = claude.send("SessionStart", source="startup")
+        assert answer is not None
+        assert answer["systemMessage"] == expected
+
+
 def test_the_notes_of_the_project_are_given_if_those_of_the_user_fail(
     claude: Client, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

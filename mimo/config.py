@@ -459,7 +459,7 @@ class Config:
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     waiting: tuple[SettingChange, ...] = ()
-    is_latest: bool = True
+    has_latest_text: bool = True
     """True if the project's file has its last approved text."""
 
     @property
@@ -488,13 +488,13 @@ def load(*, user: Path | None, project: Path | None, latest: bytes | None = None
     origins = dict.fromkeys(values, "default")
     warnings: list[str] = []
     waiting: list[SettingChange] = []
-    is_latest = True
+    has_latest_text = True
     for path, scope in ((user, Scope.USER), (project, Scope.PROJECT)):
         data = _read(path, scope)
         if scope is Scope.USER or latest is None or data == latest:
             problems = _take_all(data, scope, values, origins)
         else:
-            is_latest = False
+            has_latest_text = False
             problems = _take_unapproved(data, latest, values, origins, waiting)
         warnings += (f"{path}: {problem}" for problem in problems)
     return Config(
@@ -502,7 +502,7 @@ def load(*, user: Path | None, project: Path | None, latest: bytes | None = None
         origins=origins,
         warnings=tuple(warnings),
         waiting=tuple(waiting),
-        is_latest=is_latest,
+        has_latest_text=has_latest_text,
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mimo import rendering
+from mimo.data import files
 from mimo.errors import Conflict, MindError
 from mimo.features.notes.reading import MemoryDetails
 from mimo.features.review import Waiting
@@ -26,11 +27,11 @@ from mimo.features.review.actions import (
     named_in,
 )
 from mimo.features.review.commands import Review, ReviewItem, show_item
-from mimo.features.review.trusting import FirstLook, look_of, show_look
+from mimo.features.review.trusting import FirstLook, look_of, show_look, text_of
 from mimo.frozen import field, frozen, replace
 from mimo.rendering import Part, Screen, Setting, accent, dim, ident, strong
 from mimo.rendering.results import count, screen_for, setting_of, show_on
-from mimo.text.clean import clean
+from mimo.text.clean import clean, storable
 
 if TYPE_CHECKING:
     from mimo.call import Call
@@ -51,12 +52,16 @@ class Walk:
     """Those of the command."""
     options: Mapping[str, Any]
     setting: Setting
+    text: Callable[[str], bytes]
+    """Returns the bytes of a file, empty if it is missing."""
     everything: Callable[[], FirstLook | None]
     """Returns a summary of all that is not approved, with the names of all files."""
     skipped: list[tuple[Any, ...]] = field(default_factory=list)
     resolved: list[str] = field(default_factory=list)
     read: dict[str, MemoryDetails] = field(default_factory=dict)
     """The whole memories that were shown, by id."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """The texts of files without memories that were shown, by path."""
 
     @contextmanager
     def screen(self, *, pager: bool = False) -> Iterator[Screen]:
@@ -97,6 +102,7 @@ def _walk(call: Call, run: Run, arguments: Mapping[str, Any], options: Mapping[s
         arguments=arguments,
         options=options,
         setting=setting_of(call.mind, options),
+        text=partial(text_of, user or call),
         everything=partial(look_of, user or call, listed=True),
     )
 
@@ -249,7 +255,17 @@ def _agreed(walk: Walk, item: ReviewItem, action: Action) -> dict[str, Any] | No
         return None
     if action.resolves and item not in _listed(walk, kinds=[item.kind.value]).items:
         raise Conflict(CHANGED)
-    if action.approves:
+    if action.approves and item.id is None:
+        data = walk.text(item.file)
+        if walk.texts.get(item.file) != (digest := files.digest(data)):
+            walk.texts[item.file] = digest
+            with walk.screen(pager=True) as screen:
+                screen.text(storable(data.decode("utf-8", "replace")) or "the file is missing")
+                screen.blank()
+                screen.line(READ_FIRST)
+            return None
+        arguments |= {"digest": digest} if data else {}
+    elif action.approves:
         if not _has_read(walk, action.approves):
             return None
         arguments["digest"] = walk.read[action.approves].digest

@@ -601,7 +601,7 @@ def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterato
             created=modified,
             **_of_statement(statement),
         )
-        approval = approval_of_entry(f"comment {path}", memory)
+        approval = approval_of_entry("comment", memory)
         place = Place(path=path, line=number, digest=digest, owned=False, approval=approval)
         yield Record(memory=memory, place=place, position=position)
         position += 1

@@ -51,8 +51,6 @@ def left_out(call: Call) -> Hint | None:
         where = ""
     notes = "1 note" if number == 1 else f"{number:,} notes"
     subject = " ".join(filter(None, (notes, where, "waits" if number == 1 else "wait")))
-    if call.agent is not None:
-        return Hint(f"{subject} for the user's approval")
     return Hint(f"{subject} for approval: ", Command("review"))
 
 
@@ -107,9 +105,13 @@ def of_problems(call: Call) -> tuple[Problem, ...]:
 def of_settings(call: Call) -> tuple[str, ...]:
     """Returns the warnings about the settings; an agent gets only the number of the project's."""
     warnings = call.mind.config.warnings
-    if call.agent is None or not call.mind.has_project:
+    if not call.mind.has_project:
         return warnings
     place = f"{call.mind.folder / CONFIG}: "
+    if call.agent is None:
+        keys = ", ".join(f"`{change.key}`" for change in call.mind.config.waiting)
+        waits = Hint(f"{place}changes of {keys} wait for approval: ", Command("review"))
+        return (*warnings, waits) if keys else warnings
     visible = tuple(warning for warning in warnings if not warning.startswith(place))
     hidden = len(warnings) - len(visible)
     return (*visible, f"{place}problems that only people see: {hidden:,}") if hidden else visible

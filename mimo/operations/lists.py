@@ -80,8 +80,8 @@ def list_for(call: Call, text: str, asking: Asking, options: Options, find: Find
         return _of_span(call, text, asking, options, find)
     if Way.OPEN in (asking.way, asking.otherwise):
         return _open_work(call, asking, options)
-    is_latest = Way.LATEST in (asking.way, asking.otherwise)
-    return _listed(call, asking, options, latest=is_latest)
+    has_latest_text = Way.LATEST in (asking.way, asking.otherwise)
+    return _listed(call, asking, options, latest=has_latest_text)
 
 
 def _of_span(call: Call, text: str, asking: Asking, options: Options, find: Find) -> Listed:

@@ -128,12 +128,14 @@ def source(
 
 
 def texts_beside(call: Call, record: Record) -> tuple[str, ...]:
-    """Returns the texts of the other memories in a memory's file: an approval covers them, too."""
-    read = call.mind.store.read(record.place.path)
+    """Returns the texts of the other parts of an ingested text: an approval covers them, too."""
+    read = call.mind.store.read(record.place.path) if record.parent else ()
     return tuple(
         written(sibling.memory)
         for sibling in (() if isinstance(read, Problem) else read)
-        if sibling.place.digest == record.place.digest and sibling.memory.id != record.memory.id
+        if record.parent
+        and sibling.parent == record.parent
+        and sibling.memory.id != record.memory.id
     )
 
 

@@ -121,11 +121,9 @@ def recorded(
             name: data for path, data in contents.items() if (name := named(path)) and path.exists()
         }
         if names:
-            retired.update(
-                call.mind.trust.retire(
-                    {n: () if data is None else approvals_of(n, data) for n, data in names.items()}
-                )
-            )
+            before = {n: call.mind.store.approvals(n) for n in names}
+            after = {n: () if d is None else approvals_of(n, d) for n, d in names.items()}
+            retired.update(call.mind.trust.retire(after, before))
 
     with files.watched(recorder), files.watched(retire):
         try:

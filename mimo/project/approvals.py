@@ -240,6 +240,23 @@ class ApprovalDatabase(Database):
             self._importing.rename(self._importing.with_name(_IMPORTED))
 
 
+class TrustState(NamedTuple):
+    """The state of the approvals of a project."""
+
+    follow: bool = False
+    """True if the user follows later changes, except those of procedures."""
+    approved: bool = False
+    """True if any text is approved."""
+    in_git: bool = False
+    """True if the project is in a git repository."""
+    branch: str | None = None
+    """The full name of the followed branch."""
+    stopped: str | None = None
+    """The reason why changes are not followed although the user chose to."""
+    problem: str | None = None
+    """The reason why no text is trusted although some were approved."""
+
+
 class Retired(NamedTuple):
     """A text that was approved at earlier commits."""
 
@@ -247,6 +264,8 @@ class Retired(NamedTuple):
     path: str
     at: str
     """The commit from which on it does not count."""
+    since: int
+    """The time of that, in seconds since 1970."""
 
 
 class Approvals:
@@ -325,9 +344,15 @@ class Approvals:
 
     def retired(self) -> list[Retired]:
         """Returns the texts that count at earlier commits only. Raises `StorageFailed`."""
-        query = "SELECT lower(hex(digest)), path, at FROM approval WHERE project = ?"
+        query = "SELECT lower(hex(digest)), path, at, since FROM approval WHERE project = ?"
         rows = self._ask(f"{query} AND length(at) >= 40", self.id)
-        return [Retired(name, os.fsdecode(path), at) for name, path, at in rows]
+        return [Retired(name, os.fsdecode(path), *more) for name, path, *more in rows]
+
+    def own_texts(self) -> list[tuple[str, str]]:
+        """Returns the approved texts with their files, without claims. Raises `StorageFailed`."""
+        query = "SELECT DISTINCT lower(hex(digest)), path FROM approval WHERE project = ?"
+        rows = self._ask(f"{query} AND path <> x'' AND {_IS_OWN}", self.id)
+        return [(name, os.fsdecode(path)) for name, path in rows]
 
     def of_files(self, paths: Iterable[str]) -> dict[str, set[str]]:
         """Returns the names of the approved texts of each file. Raises `StorageFailed`."""
@@ -376,9 +401,20 @@ class Change:
         """Gives texts a state, and returns the number of those that did not have it.
 
         `paths` has the files of texts, relative to the project, as far as they are known. A text
-        that was retired is so no longer.
+        that was retired is so no longer; but no commit approves what the user disapproved, and no
+        earlier signature what was retired since.
         """
         now, named = int(time.time()), dict.fromkeys(digests)
+        if state in (COMMITTED, SIGNED):
+            query = "SELECT 1 FROM approval WHERE project = ? AND digest = ? AND state = 'retired'"
+            query += " AND at = ?" if state == COMMITTED else " AND at IS NOT ?"
+            end = DISAPPROVED if state == COMMITTED else None
+            ended_names = [
+                name
+                for name in named
+                if self._sql.execute(query, (self._id, bytes.fromhex(name), end)).fetchone()
+            ]
+            named = {name: None for name in named if name not in ended_names}
         query = "SELECT 1 FROM approval WHERE project = ? AND digest = ? AND state = ?"
         rows = [(self._id, bytes.fromhex(name), state) for name in named]
         existing = sum(self._sql.execute(query, row).fetchone() is not None for row in rows)
@@ -396,25 +432,39 @@ class Change:
         values = ((self._id, bytes.fromhex(digest), names) for digest in digests)
         return sum(self._sql.execute(query, row).rowcount > 0 for row in values)
 
-    def retire(self, digests: Iterable[str], path: str | None = None, at: str = "") -> int:
+    def retire(
+        self,
+        digests: Iterable[str],
+        path: str | None = None,
+        at: str = "",
+        holds: Callable[[str, str], bool] = lambda *_: False,
+    ) -> int:
         """Retires texts from a commit on, or everywhere; returns the number of the approved ones.
 
-        With `path`, only as the text of that file: one that another file has, too, stays approved.
+        With `path`, as the text of that file: one that another file `holds`, too, by its path and
+        name, stays approved there.
         """
-        names, place = map(bytes.fromhex, digests), None if path is None else os.fsencode(path)
         condition, now = f"project = ? AND digest = ? AND {_IS_OWN}", int(time.time())
-        condition += "" if place is None else " AND path = ?"
         retired = 0
-        for name in names:
-            values = (self._id, name) if place is None else (self._id, name, place)
+        for digest in digests:
+            name = bytes.fromhex(digest)
             query = f"SELECT DISTINCT path FROM approval WHERE {condition}"
-            if rows := self._sql.execute(query, values).fetchall():
-                self._sql.execute(f"DELETE FROM approval WHERE {condition}", values)
-                self._sql.executemany(_RETIRE, [(self._id, name, row[0], at, now) for row in rows])
-                retired += 1
-            if at == DISAPPROVED:
-                query = "UPDATE approval SET at = ? WHERE project = ? AND digest = ?"
-                self._sql.execute(query, (at, self._id, name))
+            places = [os.fsdecode(row[0]) for row in self._sql.execute(query, (self._id, name))]
+            elsewhere = [p for p in places if path not in (None, p) and holds(p, digest)]
+            for place in places if path is None else {path, *places} - set(elsewhere):
+                values = (self._id, name, os.fsencode(place))
+                self._sql.execute(f"DELETE FROM approval WHERE {condition} AND path = ?", values)
+            if places and not elsewhere:
+                places = places if path is None else [path]
+                rows = [(self._id, name, os.fsencode(place), at, now) for place in places]
+                self._sql.executemany(_RETIRE, rows)
+            retired += bool(places)
+            # The commit that has what a command did follows the one at which it did that.
+            if at == DISAPPROVED or (at and not places):
+                query = (
+                    "UPDATE approval SET at = ?1 WHERE project = ?2 AND digest = ?3 AND at <> ?4"
+                )
+                self._sql.execute(query, (at, self._id, name, DISAPPROVED))
         return retired
 
     def keep(self, path: str, data: bytes | None) -> None:
@@ -448,6 +498,8 @@ class Change:
     def forget_earlier(self) -> None:
         """Ends the approvals of an earlier version, whose texts were named or are missing."""
         self._sql.execute("DELETE FROM earlier WHERE project = ?", (self._id,))
+        if answers := self.before.answers:  # What git vouches for is named again.
+            self.set_answers(answers._replace(tip=None, signed=None, stamps={}))
 
     def add_checkpoints(self, ids: Iterable[str], branch: str | None) -> None:
         """Adds checkpoints that were saved here, with their branch, if it is known."""
@@ -464,14 +516,23 @@ class Change:
         self._sql.execute(query, (self._id, -len(end), end))
 
 
+def _is_no_map(value: object) -> bool:
+    return not isinstance(value, dict)
+
+
 def _parsed(answers: str) -> GitAnswers:
     """Returns answers of git. Raises `Misread` if mind did not write them."""
     try:
         plain = loads(answers).items()
         lists = {name: tuple(value) for name, value in plain if isinstance(value, list)}
-        return GitAnswers(**{**dict(plain), **lists})
+        parsed = GitAnswers(**{**dict(plain), **lists})
+        texts = (*parsed.dropped, *parsed.rebasing, *parsed.only, *parsed.watched)
+        maps = (parsed.stamps, parsed.positions, parsed.standing)
     except (ValueError, TypeError, AttributeError) as error:
         raise Misread(f"the row of a project has other answers: {error}") from None
+    if not all(isinstance(text, str) for text in texts) or any(map(_is_no_map, maps)):
+        raise Misread("the row of a project has other answers")
+    return parsed
 
 
 # The approvals of earlier versions, which named a text by its bytes alone: lists of digests up to

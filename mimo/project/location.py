@@ -1,13 +1,19 @@
-"""The place of a project in git, found without running git; the last answers of git."""
+"""The place of a project in git, found without running git, its mark, and git's last answers."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mimo.data import disk, files
+from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.project.projects import own_name
+from mimo.text.clean import compiled
+
+_MARK = r"[0-9a-f]{32}\n"
 
 
 class Location(NamedTuple):
@@ -88,6 +94,41 @@ def _pointer(file: Path, prefix: str = "") -> Path | None:
     if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
         return None
     return (file.parent / line.removeprefix(prefix).strip()).resolve()
+
+
+def read_mark(location: Location, owner: str | None) -> str | None:
+    """Returns the mark of a project made with the user's secret; None without one."""
+    if owner is None:
+        return None
+    with suppress(OSError, StorageFailed, Invalid):
+        data, _ = disk.look(location.mark_file(owner), limit=64)
+        text = data.decode("latin-1")
+        return text.strip() if compiled(_MARK).fullmatch(text) else None
+    return None
+
+
+def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
+    """Returns the project's mark; creates a missing one.
+
+    Raises `StorageFailed` if it can't be written. Without a mark, texts can't be approved.
+    """
+    if existing := read_mark(location, owner):
+        return existing
+    mark = mark or os.urandom(16).hex()
+    path = location.mark_file(owner)
+    with suppress(Conflict):  # another process created it, or it is damaged
+        files.write_new(path, f"{mark}\n".encode(), mode=0o600)
+        return mark
+    if existing := read_mark(location, owner):
+        return existing
+    raise StorageFailed(
+        f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"
+    )
+
+
+def key_of(mark: str, inside: str) -> str:
+    """Returns the key of a project by its mark and its folder in the repository."""
+    return files.digest(os.fsencode(f"{mark}\0{inside}"))
 
 
 class GitAnswers(NamedTuple):

@@ -13,7 +13,9 @@ from mimo.text.clean import compiled
 
 _ENTRY = r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\t(.*?): (.*)"
 """A line of a reflog: two commits, an action, and a text such as the subject of a commit."""
-_REPEATS = ("revert", "cherry-pick")
+_VISIT = r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) [^\t]*> (\d{1,12}) [+-]\d{4}\t"
+"""The commit and the time of a line."""
+_REVERT = "revert"
 _COMMIT_ACTION = r"commit(?: \((initial|amend|merge)\))?"
 _REBASE = r"rebase(?: .*)?|(?!commit |cherry-pick |revert ).* \([a-z]+\)"
 """An action of a rebase; that of `git pull --rebase` begins with the words of the command."""
@@ -27,7 +29,7 @@ class Reflogs(NamedTuple):
     commits: Mapping[str, str | None]
     """The commits that were made here, each with the commit that it amended."""
     repeated: frozenset[str]
-    """Those of them that revert or pick other commits, which may be another author's."""
+    """Those of them that revert other commits, which may be another author's."""
     positions: Mapping[str, str]
     """By the name of a reflog, the digest of its last line."""
     rebasing: tuple[str, ...]
@@ -55,8 +57,18 @@ def read(common: Path, positions: Mapping[str, str], rebasing: Sequence[str] = (
             within.append(name)
         for previous, commit, kind in logged:
             commits[commit] = previous if kind == "amend" else commits.get(commit)
-            repeated.update([commit] if kind in _REPEATS else ())
+            repeated.update([commit] if kind == _REVERT else ())
     return Reflogs(commits, frozenset(repeated), ends, tuple(within))
+
+
+def visits(common: Path) -> dict[str, int]:
+    """Returns the time, in seconds since 1970, at which each commit was the current one first."""
+    times: dict[str, int] = {}
+    for _, folder in _worktrees(common):
+        for line in _lines(folder):
+            if match := compiled(_VISIT).match(line.decode("latin-1")):
+                times[match[1]] = min(times.get(match[1], int(match[2])), int(match[2]))
+    return times
 
 
 def commits_within_rebases(common: Path) -> frozenset[str]:
@@ -89,7 +101,7 @@ def _outside_rebases(
             continue
         previous, commit, action, text = entry.groups()
         match = compiled(_COMMIT_ACTION).fullmatch(action)
-        if match or action in _REPEATS:
+        if match or action == _REVERT:
             if not inside and not has_staged:
                 waiting.append((previous, commit, match[1] if match else action))
             has_staged = False

@@ -31,8 +31,7 @@ from operator import is_
 from pathlib import Path
 
 from mimo.data import disk, files
-from mimo.errors import Conflict, Invalid, LaterFormat, MindError, StorageFailed
-from mimo.frozen import NamedTuple
+from mimo.errors import LaterFormat, MindError, StorageFailed
 from mimo.project.approvals import (
     APPROVED,
     DISAPPROVED,
@@ -46,9 +45,10 @@ from mimo.project.approvals import (
     Approvals,
     Change,
     Damaged,
+    TrustState,
     names_of,
 )
-from mimo.project.location import GitAnswers, Location, locate
+from mimo.project.location import GitAnswers, Location, key_of, locate, make_mark, read_mark
 from mimo.project.projects import index_owner, known_owner, owner_file
 from mimo.text.clean import compiled
 
@@ -62,57 +62,11 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _DIGEST = r"[0-9a-f]{64}"
-_MARK = r"[0-9a-f]{32}\n"
 _NO_ANSWERS = GitAnswers()
+NO_NAMES: Mapping[str, Collection[str]] = {}
+_MOST_BYTES = 20_000_000
 _TRIES = 3
 """Attempts to store answers of git while other processes store theirs."""
-
-
-def read_mark(location: Location, owner: str | None) -> str | None:
-    """Returns the mark of a project made with the user's secret; None without one."""
-    if owner is None:
-        return None
-    with suppress(OSError, StorageFailed, Invalid):
-        data, _ = disk.look(location.mark_file(owner), limit=64)
-        text = data.decode("latin-1")
-        return text.strip() if compiled(_MARK).fullmatch(text) else None
-    return None
-
-
-def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
-    """Returns the project's mark; creates a missing one.
-
-    Raises `StorageFailed` if it can't be written. Without a mark, texts can't be approved.
-    """
-    if existing := read_mark(location, owner):
-        return existing
-    mark = mark or os.urandom(16).hex()
-    path = location.mark_file(owner)
-    with suppress(Conflict):  # another process created it, or it is damaged
-        files.write_new(path, f"{mark}\n".encode(), mode=0o600)
-        return mark
-    if existing := read_mark(location, owner):
-        return existing
-    raise StorageFailed(
-        f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"
-    )
-
-
-class TrustState(NamedTuple):
-    """The state of the approvals of a project."""
-
-    follow: bool = False
-    """True if the user follows later changes, except those of procedures."""
-    approved: bool = False
-    """True if any text is approved."""
-    in_git: bool = False
-    """True if the project is in a git repository."""
-    branch: str | None = None
-    """The full name of the followed branch."""
-    stopped: str | None = None
-    """The reason why changes are not followed although the user chose to."""
-    problem: str | None = None
-    """The reason why no text is trusted although some were approved."""
 
 
 class Trust:
@@ -137,7 +91,7 @@ class Trust:
         self._home, self._root = home, root
         self._only = tuple(only)
         self._globs, self._texts = globs, texts
-        self._is_past = False
+        self._is_past = self._looks = False
         self._database = ApprovalDatabase(home)
         self.close = self._database.close
         """Closes the database, which the next use opens again."""
@@ -181,11 +135,11 @@ class Trust:
                 self.location.mark_file(self._owner) if self._owner else self._mark_file
             )
         self._mark_stamp = disk.stamp(self._mark_file)
-        self._key = _key(mark, self.location.inside) if mark else ""
+        self._key = key_of(mark, self.location.inside) if mark else ""
 
     @property
     def _vouching(self) -> Vouching | None:
-        """Returns the object that asks git, which is loaded only if git must be asked."""
+        """Returns the object that asks git, which is loaded only if it must be asked."""
         if self._made_vouching is None and self._globs is not None:
             from mimo.project.vouching import Vouching
 
@@ -231,13 +185,13 @@ class Trust:
         follows_all = current.follow and not in_git and not self._only
         # Texts that were followed under another `trust.only` do not count.
         is_followed = current.follow and (current.answers or _NO_ANSWERS).only == self._only
-        parts = current, follows_all, is_followed, self._is_past
+        standing = self._standing(current)
+        parts = current, follows_all, is_followed, self._is_past, bool(standing)
         if (checker := self._checker) and all(map(is_, parts, checker[0])):
             return checker[1]
         states = {*OWN_STATES, FOLLOWED} if is_followed else {*OWN_STATES}
         if self._is_past:
             states.add(RETIRED)
-        standing = frozenset((current.answers or _NO_ANSWERS).standing.get(self._worktree, ()))
 
         def trusted(name: str) -> bool:
             try:
@@ -250,14 +204,20 @@ class Trust:
         self._checker = parts, trusted
         return trusted
 
+    def _standing(self, current: Approvals) -> frozenset[str]:
+        """Returns the retired texts that count at the current commit, if git was asked there."""
+        answers = current.answers or _NO_ANSWERS
+        names = answers.standing.get(self._worktree, ())
+        is_current = names and self._git_stamp(answers) == answers.stamps.get(self._worktree)
+        return frozenset(names if is_current or self._looks else ())
+
     def trusted_digests(self, limit: int) -> frozenset[str] | None:
         """Returns the names of all trusted texts if there are at most `limit`, else None."""
 
         def read(current: Approvals) -> frozenset[str] | None:
             texts = current.digests(OWN_STATES, limit + 1)
-            standing = (current.answers or _NO_ANSWERS).standing.get(self._worktree, ())
             is_known = not current.follow and len(texts) <= limit
-            return texts.union(standing) if is_known else None
+            return texts | self._standing(current) if is_known else None
 
         none: frozenset[str] | None = frozenset()
         return self._read(read, none)
@@ -293,7 +253,7 @@ class Trust:
         latest = self._approvals.latest_texts[files.SETTINGS] or b""
         config = load(user=user, project=of_project, latest=latest)
         self.use(config, asks_git=asks_git)
-        if not config.is_latest:
+        if not config.has_latest_text:
             with suppress(MindError, OSError):
                 name = approval_of(files.SETTINGS, disk.read(of_project))
                 if self.trusted(name):
@@ -314,9 +274,14 @@ class Trust:
         return self._approvals.latest_texts
 
     def keep(self, path: str, name: str) -> None:
-        """Keeps the bytes of one of `files.DECISIVE`, whose approved text has that name."""
+        """Keeps the bytes of one of `files.DECISIVE`, whose approved text has that name.
+
+        A retired text that only counts at the current commit is not kept.
+        """
         from mimo.memory.approval import approval_of
 
+        if self.has_come_back(name):
+            return
         latest = self._approvals.latest_texts[path]
         if self._kept.get(path) != (name, latest):
             with suppress(MindError, OSError):
@@ -329,12 +294,11 @@ class Trust:
 
     def approve_file(self, path: str) -> None:
         """Approves one of `files.DECISIVE`, as mind has written it. Raises `StorageFailed`."""
-        from mimo.memory.approval import approval_of
+        from mimo.project.memories import MemoryStore
 
-        with files.reported("read", self._root / path):
-            name = approval_of(path, disk.read(files.safe_path(self._root, path)))
-        self.approve([name], paths={name: path})
-        self.keep(path, name)
+        for name in MemoryStore(self._root).approvals(path):
+            self.approve([name], paths={name: path})
+            self.keep(path, name)
 
     def approve_removal(self, path: str) -> None:
         """Approves that one of `files.DECISIVE` is missing. Raises `StorageFailed`."""
@@ -392,28 +356,67 @@ class Trust:
             raise ValueError(invalid[0])
         # A decision of the user is durable. If a loss of power undoes the approval of a text that
         # mind wrote, the text is untrusted, which restricts, and the user finds it in a review.
+        self.checker()  # It asks git: what the user committed until now comes before.
         with self._changing(durable=bool(of_user)) as change:
             new = change.add(APPROVED, texts, paths)
             change.add(REVIEWED, of_user, paths)
         return new
 
-    def retire(self, current: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
+    def retire(
+        self,
+        current: Mapping[str, Collection[str]],
+        before: Mapping[str, Collection[str]] = NO_NAMES,
+    ) -> dict[str, set[str]]:
         """Retires what was approved in files besides these current names, from this commit on.
 
-        A removed file has no names. Returns the retired ones by file. Raises `StorageFailed`.
+        A removed file has no names. `before` has the names of earlier texts, whose files another
+        author may have renamed. Returns the retired ones by file. Raises `StorageFailed`.
         """
         self.checker()  # It asks git: what the user committed until now is approved, too.
         none: dict[str, set[str]] = {}
         names_by_path = self._read(lambda approvals: approvals.of_files(current), none)
-        replaced = {path: names_by_path[path].difference(current[path]) for path in names_by_path}
+        replaced = {
+            path: names.union(before.get(path, ())).difference(current[path])
+            for path, names in names_by_path.items()
+        }
         if not any(replaced.values()):
             return none
         commit = self._head()
         with self._changing() as change:
             for path, names in replaced.items():
-                change.retire(names, path, commit)
+                change.retire(names, path, commit, self._holds)
             _ask_again(change)
         return replaced
+
+    def retire_missing(self, *, reads: bool) -> None:
+        """Retires the approved texts that their files do not have now. Raises `StorageFailed`.
+
+        Unless it `reads` them, only those of missing files.
+        """
+        from mimo.project.walk import COMMITS
+
+        none: list[tuple[str, str]] = []
+        missing = [
+            (name, path)
+            for name, path in self._read(Approvals.own_texts, none)
+            if path != COMMITS
+            and not (self._holds(path, name) if reads else os.path.lexists(self._root / path))
+        ]
+        if missing:
+            commit = self._head()
+            with self._changing() as change:
+                for name, path in missing:
+                    change.retire([name], path, commit, self._holds)
+                _ask_again(change)
+
+    def _holds(self, path: str, name: str) -> bool:
+        """Returns whether a file has the text with a name now."""
+        from mimo.project.memories import approvals_of
+
+        with suppress(MindError, OSError):
+            data = disk.read(files.safe_path(self._root, path), limit=_MOST_BYTES)
+            return name in approvals_of(path, data)
+        return False
 
     def _head(self) -> str:
         """Returns the current commit; empty without one, so that retired texts count nowhere."""
@@ -449,9 +452,16 @@ class Trust:
 
     def revoke(self, digests: Iterable[str]) -> int:
         """Ends the approval of texts for good and returns their number. Raises `StorageFailed`."""
+        self.checker()  # It asks git: what the user committed until now comes before.
+        from mimo.memory.approval import approval_of
+
+        names, latest = tuple(digests), self._approvals.latest_texts.items()
         with self._changing() as change:
             _ask_again(change)
-            return change.retire(digests, at=DISAPPROVED)
+            for path, data in latest:
+                if data is not None and approval_of(path, data) in names:
+                    change.keep(path, None)
+            return change.retire(names, at=DISAPPROVED)
 
     def forget(self) -> None:
         """Ends every approval. Raises `StorageFailed`."""
@@ -538,13 +548,18 @@ class Trust:
         """Approves the files that have the digests of an earlier version, which named no paths."""
         texts, self._texts = self._texts, None
         named = names_of(current.earlier, texts() if texts else ())
-        with self._changing() as change:
+
+        def fill(change: Change) -> None:
             for state, paths in named.items():
                 change.add(state, paths, paths)
             change.forget_earlier()
-            if answers := change.before.answers:  # What git vouches for is named again.
-                change.set_answers(answers._replace(tip=None, signed=None, stamps={}))
-        self._refresh()
+
+        try:
+            with self._changing() as change:
+                fill(change)
+            self._refresh()
+        except StorageFailed:  # In a home that can't be written, approvals apply.
+            self._approvals = self._database.unstored(current, fill)
 
     def _read(self, query: Callable[[Approvals], T], default: T) -> T:
         """Returns the answer of the current approvals; the default if they can't be read."""
@@ -590,10 +605,10 @@ class Trust:
         mark = read_mark(outside, owner) if here.common else None
         if mark is None or owner is None:
             return
-        key = _key(mark, outside.inside)
+        key = key_of(mark, outside.inside)
         if not self._stored(key).is_outside_git:
             return
-        new = _key(make_mark(here, owner, mark), here.inside)
+        new = key_of(make_mark(here, owner, mark), here.inside)
         if new == key or not self._stored(new).has_begun:
             with self._database.changing(key) as change:
                 if change.before.is_outside_git:  # Another process may have moved it.
@@ -638,11 +653,13 @@ class Trust:
         if (vouching := self._vouching) is None:
             return True
         stamp = self._git_stamp(previous)
+        self._looks = True  # The sides of a merge may count at the commit before.
+        try:
+            trusted = self._checker_of(current)
+        finally:
+            self._looks = False
         vouched = vouching.look(
-            previous,
-            follow=current.follow,
-            trusted=self._checker_of(current),
-            retired=current.retired(),
+            previous, follow=current.follow, trusted=trusted, retired=current.retired()
         )
         answers = vouched.answers
         if (answers.ref, [*answers.watched]) != (previous.ref, [*previous.watched]):
@@ -655,17 +672,12 @@ class Trust:
             with self._database.changing(self._key) as change:
                 if change.before.answers != previous:
                     return False
-                _add_vouched(change, vouched)
+                _add_vouched(change, vouched, self._holds)
             self._refresh()
         except StorageFailed:
-            add = partial(_add_vouched, vouched=vouched)
+            add = partial(_add_vouched, vouched=vouched, holds=self._holds)
             self._approvals = self._database.unstored(current, add)
         return True
-
-
-def _key(mark: str, inside: str) -> str:
-    """Returns the key of a project."""
-    return files.digest(os.fsencode(f"{mark}\0{inside}"))
 
 
 def _ask_again(change: Change) -> None:
@@ -674,12 +686,12 @@ def _ask_again(change: Change) -> None:
         change.set_answers(answers._replace(stamps={}))
 
 
-def _add_vouched(change: Change, vouched: Vouched) -> None:
+def _add_vouched(change: Change, vouched: Vouched, holds: Callable[[str, str], bool]) -> None:
     """Stores answers of git."""
     change.set_answers(vouched.answers)
     for effect in vouched.effects:
         change.add(effect.state, effect.names, dict.fromkeys(effect.names, effect.path))
-        change.retire(effect.ended, effect.path, effect.commit)
+        change.retire(effect.ended, effect.path, effect.commit, holds)
         if effect.text is not None:
             change.keep(effect.path, effect.text)
     if vouched.still_signed is not None:

@@ -1,30 +1,28 @@
 """The texts that git vouches for: those that the user committed, and those on the default branch.
 
-The answers are names of texts, so a file is trusted only with exactly the bytes in a commit. What a
-parent of a commit has, in any file, was not written by the commit's author: moving or copying
-another author's file approves nothing. Git checks signatures with the programs and lists of
-signers in the user's settings; those of the repository are ignored. Anyone can write any e-mail
-address into a commit, so an address alone proves nothing.
+The answers are names of texts, so a file is trusted only with exactly the bytes in a commit. Git
+checks signatures with the programs and lists of signers in the user's settings; those of the
+repository are ignored. Anyone can write any e-mail address into a commit, so an address alone
+proves nothing.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
 
 from mimo.data import disk
 from mimo.data.disk import STORE
-from mimo.data.files import DECISIVE, is_shared
 from mimo.errors import Command, Hint, Invalid, MindError
 from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
 from mimo.project import git, reflogs, revisions
 from mimo.project.approvals import COMMITTED, SIGNED, Retired
+from mimo.project.committed import DROPPED, CommittedTexts, Effect, History
 from mimo.project.location import GitAnswers, Location
 from mimo.project.memories import approvals_of
 from mimo.project.reflogs import Reflogs
-from mimo.project.walk import fault_of, segments_of
 
 _GOOD = "G"
 _OF_USER = ("system", "global", "command")
@@ -87,66 +85,6 @@ class _Settings(NamedTuple):
         return sorted(origins.difference(places := _user_settings())) + places
 
 
-_DROPPED = 500
-"""The number of blobs that are remembered because the user's commits removed them."""
-_COMPARED = 50
-"""The most retired texts at a commit whose later history is read one by one."""
-
-
-class _Brought(NamedTuple):
-    """The version of a file in a commit that differs from each parent's."""
-
-    blob: str
-    """All zeros if the file was removed, as is that of a parent without the file."""
-    before: tuple[str, ...]
-    """The blobs of the parents, in their order."""
-
-
-class _History:
-    """The approvals while the commits of the user are read one after the other."""
-
-    def __init__(
-        self, trusted: Callable[[str], bool], ended: set[str], dropped: dict[str, None]
-    ) -> None:
-        """Takes the check of names before, the retired names, and the dropped blobs."""
-        self._trusted, self._retired, self.dropped = trusted, ended, dropped
-        self._approved, self._ended = set[str](), set[str]()
-        self._moving: tuple[str, frozenset[str]] = "", frozenset()
-
-    def counts(self, name: str, commit: str = "") -> bool:
-        """Returns whether a text is approved now, or was when a commit began."""
-        if commit and commit == self._moving[0] and name in self._moving[1]:
-            return True
-        return name in self._approved or (name not in self._ended and self._trusted(name))
-
-    def was_approved(self, name: str) -> bool:
-        """Returns whether a text is approved, or was before it was replaced or removed."""
-        return name in self._ended or name in self._retired or self.counts(name)
-
-    def add(self, effect: Effect) -> None:
-        """Adds what a commit does."""
-        earlier = self._moving[1] if self._moving[0] == effect.commit else frozenset()
-        self._moving = effect.commit, earlier.union(filter(self.counts, effect.ended))
-        self._approved -= effect.ended
-        self._approved |= effect.names
-        self._ended -= effect.names
-        self._ended |= effect.ended
-
-
-class Effect(NamedTuple):
-    """The effect of a commit of the user on the approvals of a file."""
-
-    state: str
-    path: str
-    commit: str
-    names: frozenset[str]
-    """The names of the texts that it approves."""
-    ended: frozenset[str]
-    """The names of the texts that it replaced or removed."""
-    text: bytes | None = None
-    """The approved bytes of one of `files.DECISIVE`."""
-
-
 class Vouched(NamedTuple):
     """The current answers of git, and the texts that they add or end."""
 
@@ -169,10 +107,7 @@ class Vouching:
         self._location = location
         self._root = location.root
         self._only = tuple(only)
-        parsed = ((glob, segments_of(glob)) for glob in globs)
-        self._globs = [parts for glob, parts in parsed if fault_of(glob, parts) is None]
-        inside = location.inside
-        self._prefix = "" if inside == "." else f"{inside}/"
+        self._texts = CommittedTexts(location, globs)
 
     def look(
         self,
@@ -190,7 +125,7 @@ class Vouching:
         settings = self._settings()
         asks_signers = settings.has_key or SIGNED in self._only
         signers, files = self._signers(settings) if asks_signers else ("", [])
-        history = _History(trusted, {text.digest for text in retired}, dict.fromkeys(seen.dropped))
+        history = History(trusted, {text.digest for text in retired}, dict.fromkeys(seen.dropped))
         vouched = self._with_own_commits(Vouched(seen), settings, history)
         if settings.has_key:
             vouched = self._with_own_signatures(vouched, settings, signers, history)
@@ -199,10 +134,11 @@ class Vouching:
         else:
             vouched = _without_branch(vouched)
         watched = (*settings.own_files, *files, *(self._remote_heads() if follow else ()))
-        dropped = tuple(history.dropped)[-_DROPPED:]
+        dropped, now = tuple(history.dropped)[-DROPPED:], int(time.time())
         answers = vouched.answers._replace(signers=signers, watched=watched, dropped=dropped)
-        ended = (Retired(n, e.path, e.commit) for e in vouched.effects for n in e.ended)
-        return vouched._replace(answers=answers, standing=self._standing([*retired, *ended]))
+        ended = {n: Retired(n, e.path, e.commit, now) for e in vouched.effects for n in e.ended}
+        retired = [*(text for text in retired if text.digest not in ended), *ended.values()]
+        return vouched._replace(answers=answers, standing=self._texts.standing(retired))
 
     def head(self) -> str | None:
         """Returns the id of the current commit; None without one."""
@@ -252,77 +188,36 @@ class Vouching:
 
     # --- the user's commits
 
-    def _with_own_commits(
-        self, vouched: Vouched, settings: _Settings, history: _History
-    ) -> Vouched:
+    def _with_own_commits(self, vouched: Vouched, settings: _Settings, history: History) -> Vouched:
         common, seen, email = self._location.common, vouched.answers, settings.email
         if common is None or not email:
             return vouched
         log = reflogs.read(common, seen.positions, seen.rebasing)
-        effects = self._effects(COMMITTED, self._own_commits(log, email), history, log)
+        effects = self._texts.effects(COMMITTED, self._own_commits(log, email), history, log)
         answers = seen._replace(positions=log.positions, rebasing=log.rebasing)
         return vouched._replace(answers=answers, effects=tuple(effects))
 
     def _with_own_signatures(
-        self, vouched: Vouched, settings: _Settings, signers: str, history: _History
+        self, vouched: Vouched, settings: _Settings, signers: str, history: History
     ) -> Vouched:
         seen, still = vouched.answers, None
         if not settings.own_email:
             return vouched
-        effects = self._effects(SIGNED, self._own_signed(seen.signed, settings), history)
+        effects = self._texts.effects(SIGNED, self._own_signed(seen.signed, settings), history)
         if seen.signers != signers:
-            commits, none = self._own_signed(None, settings), _History(lambda _: False, set(), {})
-            all_effects = self._effects(SIGNED, commits, none) if seen.signed else effects
+            commits, none = self._own_signed(None, settings), History(lambda _: False, set(), {})
+            all_effects = self._texts.effects(SIGNED, commits, none) if seen.signed else effects
             still = set[str]()
             for effect in all_effects:
                 still -= effect.ended
                 still |= effect.names
         # A shallow clone may get more of its history, so it is checked as a whole each time.
-        head = None if git.boundary(self._root) else self.head()
+        head = None if git.boundary(self._root) else self._texts.head()
         return vouched._replace(
             answers=seen._replace(signed=head),
             effects=(*vouched.effects, *effects),
             still_signed=None if still is None else frozenset(still),
         )
-
-    # --- retired texts
-
-    def _standing(self, retired: Sequence[Retired]) -> tuple[str, ...]:
-        """Returns the names of the retired texts that count at the current commit.
-
-        They are in its tree, and no other author changed their files since they were approved: the
-        user is back at a commit before they were retired, or on a branch without that.
-        """
-        head = self.head() if retired else None
-        if head is None:
-            return ()
-        contents = revisions.contents(self._root, [(head, text.path) for text in retired])
-        names = {path: approvals_of(path, data) for (_, path), data in contents.items()}
-        here = [text for text in retired if text.digest in names.get(text.path, ())]
-        if not here:
-            return ()
-        lines = "".join(f"{text.at}\n" for text in here)
-        words = ("rev-list", "--ignore-missing", "--ancestry-path", "--stdin")
-        listed = git.ask(self._root, *words, data=f"^{head}\n{lines}".encode())
-        later = {head, *listed.decode("ascii", "replace").split()}
-        others = [text for text in here if text.at not in later]
-        common = self._location.common
-        made = reflogs.read(common, {}).commits if others and common else ()
-        standing = [text.digest for text in here if text.at in later]
-        standing += [text.digest for text in others[:_COMPARED] if self._stays(text, head, made)]
-        return tuple(dict.fromkeys(standing))
-
-    def _stays(self, text: Retired, head: str, made: Collection[str]) -> bool:
-        """Returns whether no other author has brought back a retired text up to a commit."""
-        words = ("rev-list", "--full-history", head, f"^{text.at}", "--", text.path)
-        listed = git.run(self._root, *words)
-        commits = listed.stdout.decode("ascii", "replace").split()
-        if listed.returncode or not set(commits) <= set(made):
-            return False
-        if git.run(self._root, "merge-base", "--is-ancestor", text.at, head).returncode:
-            return True
-        blobs = revisions.small_blobs(self._root, [f"{id}:./{text.path}" for id in (text.at, head)])
-        return blobs[0] == blobs[1]
 
     def _own_commits(self, log: Reflogs, email: str) -> list[str]:
         """Returns those of the commits made here that are the user's, or that repeat others."""
@@ -336,74 +231,6 @@ class Vouching:
             and (commits[commit] is not None or not _is_unreviewed(text))
         ]
 
-    def _effects(
-        self, state: str, commits: Sequence[str], history: _History, log: Reflogs | None = None
-    ) -> list[Effect]:
-        """Returns what the user's commits do, and adds it to the `history`.
-
-        A merge brings its changes to files that are trusted on each side. An amended commit brings
-        its changes to the replaced commit, which may be another author's. A revert or a picked
-        commit approves only what was approved before.
-        """
-        brought = self._brought(commits)
-        sources = self._sources(brought)
-        amended = log.commits if log else {}
-        trees: dict[str, dict[str, str] | None] = {}
-        for old in filter(None, {amended.get(commit) for commit, _ in brought}):
-            exists = revisions.commit_id(self._root, old)
-            trees[old] = self._tree(old) if exists else None
-        content = self._small(b for text in brought.values() for b in (text.blob, *text.before))
-
-        @cache
-        def names_of(path: str, blob: str) -> frozenset[str]:
-            return frozenset(approvals_of(path, content[blob]) if blob in content else ())
-
-        effects: list[Effect] = []
-        for (commit, path), text in brought.items():
-            names, before = names_of(path, text.blob), [names_of(path, b) for b in text.before]
-            earlier = frozenset[str]().union(*before)
-            if len(before) > 1:
-                approves = all(before) and all(map(history.counts, earlier))
-            elif (replaced := amended.get(commit)) is not None:
-                tree = trees[replaced]
-                approves = tree is not None and tree.get(path) != text.blob
-            elif (source := sources.get((commit, path))) is not None:
-                origin = names_of(source, text.blob)
-                approves = bool(origin) and all(history.counts(name, commit) for name in origin)
-            else:
-                approves = text.blob not in (*text.before, *history.dropped)
-            new = names - earlier if approves else frozenset[str]()
-            if log and commit in log.repeated:
-                new = frozenset(filter(history.was_approved, new))
-            for blob, theirs in zip(text.before, before, strict=True):
-                if blob != text.blob and any(not history.was_approved(name) for name in theirs):
-                    history.dropped[blob] = None
-            kept = content.get(text.blob) if new and path in DECISIVE else None
-            effects.append(Effect(state, path, commit, new, earlier - names, kept))
-            history.add(effects[-1])
-        return effects
-
-    def _sources(self, brought: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Returns the file from which each commit moved or copied a file without a change.
-
-        By commit and path within the project; the source may be outside of it.
-        """
-        data = "".join(f"{commit}\n" for commit in dict.fromkeys(c for c, _ in brought)).encode()
-        if not data:
-            return {}
-        words = ("diff-tree", "--stdin", "-r", "--raw", "-z", "-C100%", "--find-copies-harder")
-        sources, commit = dict[tuple[str, str], str](), ""
-        parts = iter(git.ask(self._root, *words, "-l0", data=data).split(b"\0"))
-        for about in parts:
-            if not about.startswith(b":"):
-                commit = about.strip(b"\n").decode()
-                continue
-            path = os.fsdecode(next(parts))
-            is_copy = about.split()[-1][:1] in (b"R", b"C")
-            if is_copy and (name := self._named(os.fsdecode(next(parts)))):
-                sources[commit, name] = path.removeprefix(self._prefix)
-        return sources
-
     def _own_signed(self, since: str | None, settings: _Settings) -> list[str]:
         """Returns the commits that the user signed, on any machine, the oldest first.
 
@@ -411,7 +238,7 @@ class Vouching:
         signs the texts of another author, who may have used the user's address. So are those that
         were made here within a rebase, see `reflogs.read`.
         """
-        email, head = settings.own_email, self.head()
+        email, head = settings.own_email, self._texts.head()
         if head is None or head == since:
             return []
         exists = since and git.run(self._root, "cat-file", "-e", f"{since}^{{commit}}")
@@ -440,31 +267,6 @@ class Vouching:
                 good.append(commit)
         texts = revisions.blobs(self._root, good)
         return [id for id in good if not _is_unreviewed(texts.get(id, b""))]
-
-    def _brought(self, commits: Iterable[str]) -> dict[tuple[str, str], _Brought]:
-        """Returns what commits brought, by commit and path within the project.
-
-        It is in the order of the commits.
-        """
-        data = "".join(f"{commit}\n" for commit in commits).encode()
-        if not data:
-            return {}
-        words = ("diff-tree", "--stdin", "-r", "-c", "--root", "--raw", "-z", "--no-renames")
-        parts = git.ask(self._root, *words, data=data).split(b"\0")
-        brought, commit, place = dict[tuple[str, str], _Brought](), "", 0
-        while place < len(parts) - 1:
-            about = parts[place].strip(b"\n")
-            if not about.startswith(b":"):
-                commit, place = about.decode(), place + 1
-                continue
-            path, place = os.fsdecode(parts[place + 1]), place + 2
-            parents = len(about) - len(about.lstrip(b":"))
-            fields = about.lstrip(b":").split()
-            mode, *blobs = fields[parents : 2 * parents + 2]
-            if mode[:3] in (b"100", b"000") and (name := self._named(path)) is not None:
-                *old_blobs, blob = (blob.decode() for blob in blobs)
-                brought[commit, name] = _Brought(blob, tuple(old_blobs))
-        return brought
 
     # --- the default branch
 
@@ -497,7 +299,7 @@ class Vouching:
             if self._only:
                 texts = self._by(self._only, tip, settings)
             else:
-                texts = self._approvals(self._tree(tip).items())
+                texts = self._approvals(self._texts.tree(tip).items())
             vouched, seen = vouched._replace(followed=texts), seen._replace(only=self._only)
         # The same applies to the authors of the files of a shallow clone.
         stored_tip = None if self._only and git.boundary(self._root) else tip
@@ -526,11 +328,6 @@ class Vouching:
         shallow = git.run(self._root, "rev-parse", "--is-shallow-repository").stdout
         return shallow.strip() == b"true"
 
-    def _tree(self, commit: str) -> dict[str, str]:
-        """Returns the blobs of a commit that may be memory, by path within the project."""
-        blob_of = revisions.tree(self._root, "--full-tree", commit)
-        return {name: blob for path, blob in blob_of.items() if (name := self._named(path))}
-
     def _by(self, only: Collection[str], commit: str, settings: _Settings) -> frozenset[str]:
         """Returns the texts at a commit whose last commits `only` permits.
 
@@ -539,11 +336,12 @@ class Vouching:
         be permitted, and each side must have it: otherwise git may have followed a rename.
         """
         authors = {word.casefold() for word in only if word != SIGNED}
-        folders = ("./",) if self._globs else (f"{STORE}/",)
+        folders = ("./",) if self._texts.globs else (f"{STORE}/",)
         by_path = revisions.commits_by_path(self._root, commit, folders)
+        brought = self._texts.brought({commits[0].id for commits in by_path.values()})
         merges = {
             path: text.before
-            for (id_, path), text in self._brought({c[0].id for c in by_path.values()}).items()
+            for (id_, path), text in brought.items()
             if len(text.before) > 1 and path in by_path and by_path[path][0].id == id_
         }
         deciding = {
@@ -602,35 +400,16 @@ class Vouching:
         parted = ((scope, origin, text.partition("\n")) for scope, origin, text in rows)
         return _Settings(tuple((scope, origin, text[0], text[2]) for scope, origin, text in parted))
 
-    def _named(self, path: str) -> str | None:
-        """Returns a path of the repository relative to the project; None if it can't be memory."""
-        if not path.startswith(self._prefix):
-            return None
-        name = path.removeprefix(self._prefix)
-        parts = name.split("/")
-        if parts[0] == STORE:
-            hidden = any(part.startswith(".") for part in parts[1:])
-            return None if hidden or not is_shared(name) else name
-        from mimo.project.sandbox import fits
-
-        return name if any(fits(parts, glob) for glob in self._globs) else None
-
     def _approvals(self, texts: Iterable[tuple[str, str]]) -> frozenset[str]:
         """Returns the names that approve blobs, given with their paths, of up to a megabyte."""
         blob_of = tuple(dict.fromkeys(texts))
-        content = self._small(blob for _, blob in blob_of)
+        content = self._texts.small(blob for _, blob in blob_of)
         return frozenset(
             name
             for path, blob in blob_of
             if blob in content
             for name in approvals_of(path, content[blob])
         )
-
-    def _small(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """Returns the content of blobs of up to a megabyte."""
-        present = [blob for blob in dict.fromkeys(blobs) if blob.strip("0")]
-        small = revisions.small_blobs(self._root, present)
-        return revisions.blobs(self._root, [blob for blob in small if blob])
 
 
 def _user_settings() -> list[str]:

@@ -258,8 +258,8 @@ def about(text: str, *, onward: bool = True) -> About:
     if len(words) == 1 and line.isascii() and not is_german:
         return About.LATEST if line in _ALONE or is_onward else About.NOTHING
     has_cue = any(not _CUES.isdisjoint(_forms(word)) for word in words)
-    is_latest = is_onward or has_cue or compiled(rules.cues).search(line)
-    return About.LATEST if is_latest else About.NOTHING
+    has_latest_text = is_onward or has_cue or compiled(rules.cues).search(line)
+    return About.LATEST if has_latest_text else About.NOTHING
 
 
 def _words(text: str) -> list[str]:

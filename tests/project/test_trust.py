@@ -415,7 +415,7 @@ def test_a_reflog_lists_the_commits_made_here(tmp_path):
         encoding="utf-8",
     )  # fmt: skip
     reflogs = reflog_entries(tmp_path, {})
-    repeated = {f"{number:040x}": None for number in (6, 11)}
+    repeated = {f"{11:040x}": None}
     made = {f"{2:040x}": None, f"{4:040x}": f"{3:040x}", f"{9:040x}": None}
     assert reflogs.commits == made | repeated
     assert reflogs.repeated == repeated.keys()
@@ -469,7 +469,7 @@ LEFT, BACK = f"checkout: moving from {HEX} to main", f"checkout: moving from mai
         ("START | rebase (pick): b | commit: c", "| + commit: d", False),
         # The subject is the words of another author.
         ("START | rebase (pick): x (finish): y | commit: b | FINISH", "", False),
-        ("+ commit: a | + cherry-pick: x (start): checkout y | + commit: b", "", False),
+        ("+ commit: a | cherry-pick: x (start): checkout y | + commit: b", "", False),
     ],
 )  # fmt: skip
 def test_a_commit_within_a_rebase_is_not_the_user_s(tmp_path, messages, own, running):

@@ -150,7 +150,9 @@ class Changing:
             if isinstance(action, actions.Action):
                 self._resolve(item, action)
 
-        if choices:
+        if item.id is None and item.actions:
+            self._screen.tell((f"read {item.file}, then run `{item.actions[0]}`",))
+        elif choices:
             self._screen.push_screen(Choose((strong(item.title or item.file),), choices), answered)
         else:
             self._screen.tell((f"repair {item.file} in an editor",))

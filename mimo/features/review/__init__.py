@@ -14,7 +14,7 @@ from mimo.call import Call
 from mimo.data import disk, files
 from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Hint, Invalid, NotFound, Option
-from mimo.features.review.trusting import without_memory
+from mimo.features.review.trusting import reason_of, without_memory
 from mimo.frozen import frozen, replace
 from mimo.index import doubles, survey
 from mimo.index.schema import portions
@@ -486,13 +486,12 @@ class _Untrusted:
         for path, why in self._files.items():
             evidence = "\0".join((why, *self._call.mind.store.approvals(path)))
             yield Item(kind=Waiting.UNTRUSTED, why=why, file=path, evidence=evidence)
-        came_back = self._call.mind.trust.has_come_back
         for some in portions(self._keys):
             records = self._call.index.ask(survey.records, some)
             for record in (records[key] for key in some if key in records):
                 name = record.place.approval
-                why = f"{'an earlier text came back' if came_back(name) else 'not approved here'}:"
-                why = f"{why} no agent gets it unasked, and a search labels it untrusted"
+                why = f"{reason_of(self._call, name)}: no agent gets it unasked, and a search"
+                why = f"{why} labels it untrusted"
                 yield _item(Waiting.UNTRUSTED, record, why, evidence=name)
 
 

@@ -10,6 +10,7 @@ from mimo.features.review.commands import ReviewItem
 from mimo.features.review.trusting import short
 from mimo.frozen import frozen, replace
 from mimo.memory.merge import is_text
+from mimo.project.memories import is_read_only
 
 OF_ONE = ("show", "edit", "rm", "evolve supersede")
 """Commands on one memory, of which an item may have several."""
@@ -98,7 +99,7 @@ def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     arguments = memory | {"kind": item.kind.value}
     if item.kind is Waiting.UNTRUSTED:
         ids = {"ids": [item.id or item.file]}
-        yield "t", Action(label="trust", path="trust", arguments=ids, approves=item.id or "")
+        yield "t", Action(label="trust", path="trust", arguments=ids, approves=item.id or item.file)
         where = "for all projects" if item.scope else "in this project"
         question = f"approve everything {where} for the agents on this machine?"
         yield "a", Action(label="trust all", path="trust", arguments=everywhere, asks=question)
@@ -110,6 +111,8 @@ def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     if item.kind is Waiting.FADING:
         yield "k", Action(label="keep", path="keep", arguments=memory)
     yield "v", Action(label="view", path="show", arguments=memory)
+    if is_read_only(item.file):
+        return
     yield "e", Action(label="edit", path="edit", arguments=memory)
     if item.type == "decision" and item.kind in _REPLACEABLE:
         yield "u", Action(label="supersede", path="evolve supersede", arguments=memory)

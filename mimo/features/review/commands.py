@@ -46,6 +46,7 @@ from mimo.operations.rows import (
     trust_of,
     untrusted,
 )
+from mimo.project.memories import is_read_only
 from mimo.rendering import (
     Part,
     Screen,
@@ -66,7 +67,10 @@ _MOST_LINES = 12
 
 Kinds = Annotated[tuple[Waiting, ...], Arg("Only items of this kind, such as stale or untrusted")]
 OneKind = Annotated[Waiting | None, Arg("Kind of the item, if the memory has several")]
-Ids = Annotated[tuple[str, ...], Arg("Ids of memories (default: all)", complete="id")]
+Ids = Annotated[
+    tuple[str, ...],
+    Arg("Ids of memories, or paths of other files (default: all)", complete="id"),
+]
 
 
 @frozen
@@ -336,7 +340,11 @@ def _actions(item: Item) -> tuple[str, ...]:
         return Command("trust", name), leave
     actions: dict[Waiting, list[str]] = {
         Waiting.UNREADABLE: [f"repair {item.file} in an editor"],
-        Waiting.UNTRUSTED: [Command("show", name), Command("trust", name), remove, leave],
+        Waiting.UNTRUSTED: [
+            *(Command("show", name), Command("trust", name)),
+            *(() if is_read_only(item.file) else (remove,)),
+            leave,
+        ],
         Waiting.OUTDATED: [item.remedy or remove, remove, leave],
         Waiting.STALE: [edit, leave, remove],
         Waiting.FADING: [Command("keep", name), remove],
@@ -349,7 +357,7 @@ def _settled(call: Call, done: Resolved) -> SettledRow:
     items = reviewing.waiting(call, CHEAP)
     return SettledRow(
         id=settled_item.id,
-        title=settled_item.record.memory.heading if settled_item.record else None,
+        title=settled_item.record.memory.heading if settled_item.record else settled_item.file,
         message=done.message,
         files=tuple(file_of(call, path) for path in done.files),
         left=sum(bool(set(item.ids) & set(settled_item.ids)) for item in items),
@@ -404,6 +412,7 @@ def trust(
         raise Invalid("ids, `--follow` and `--mine` exclude each other", hint="give one of them")
     if digest is not None and (mine or len(ids) > 1):
         raise Invalid("`--digest` is of one memory or of all texts", hint="give one id, or none")
+    waits = bool(call.mind.config.waiting)
     if ids:
         trusting.approve(call, ids, digest=digest)
     elif mine:
@@ -421,6 +430,10 @@ def trust(
                 ),
             )
         trusting.approve_all(call, follow=follow, digest=digest)
+    if waits:  # The settings that were approved may name more memories.
+        call = call.on(call.mind.reopened())
+        if all:
+            trusting.approve_all(call, follow=follow)
     return _state(call, ids)
 
 

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from posixpath import normpath
 from typing import Annotated
 
 from mimo.call import Call
 from mimo.call.spec import Omitted, Out
-from mimo.config import FALLBACKS, SettingChange
+from mimo.config import FALLBACKS, SettingChange, setting
 from mimo.data import disk, files
 from mimo.data.disk import STORE
 from mimo.data.files import SETTINGS
@@ -20,7 +21,7 @@ from mimo.memory.model import Record
 from mimo.operations import lookup, refresh, saving
 from mimo.operations.rows import Facts, rows, view
 from mimo.project import git, revisions
-from mimo.project.trust import TrustState
+from mimo.project.approvals import TrustState
 from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
 from mimo.text.phrases import cut
@@ -57,19 +58,19 @@ def others(call: Call) -> dict[str, str]:
 
 def without_memory(call: Call) -> dict[str, str]:
     """Returns why each file that holds no memory waits for approval, by its path."""
-    trusts, came_back = call.mind.trust.checker(), call.mind.trust.has_come_back
+    trusts = call.mind.trust.checker()
     waiting: dict[str, str] = {}
     for name, path in others(call).items():
-        if not trusts(name):
+        is_procedure = path.startswith(f"{STORE}/procedures/")
+        if not (call.mind.trust.approved if is_procedure else trusts)(name):
             why = "no agent gets it without a label"
             if path == SETTINGS:
                 why = "; ".join(map(_change, call.mind.config.waiting))
                 if call.agent is not None:  # It reads no value that another author chose.
                     why = ", ".join(change.key for change in call.mind.config.waiting)
-            elif path.startswith(f"{STORE}/procedures/"):
+            elif is_procedure:
                 why = "it does not run before that"
-            start = "an earlier text came back" if came_back(name) else "not approved here"
-            waiting[path] = f"{start}: {why}"
+            waiting[path] = f"{reason_of(call, name)}: {why}"
     if reason := call.mind.guard.policies().waiting():
         waiting[FILE] = reason[0]
     return waiting
@@ -77,11 +78,20 @@ def without_memory(call: Call) -> dict[str, str]:
 
 def _change(change: SettingChange) -> str:
     """Returns the change of a setting in words."""
-    old, new = (
+    active = setting(change.key).active(change.approved, change.value)
+    active_text, file_text = (
         ", ".join(map(str, value)) or "empty" if isinstance(value, tuple) else str(value)
-        for value in (change.approved, change.value)
+        for value in (active, change.value)
     )
-    return f"`{change.key}` stays {old}, not {new}"
+    return f"`{change.key}` is {active_text} until {file_text} is approved"
+
+
+def reason_of(call: Call, name: str) -> str:
+    """Returns why a text is not approved."""
+    if call.mind.trust.was_replaced(name):
+        return "an earlier text came back"
+    withdrew = call.mind.trust.has_come_back(name)
+    return "you withdrew the approval" if withdrew else "not approved here"
 
 
 def describe(call: Call) -> str:
@@ -156,6 +166,7 @@ def approve_all(call: Call, *, follow: bool, digest: str | None = None) -> None:
     _approve_new(call, filter(call.mind.trust.admitted(), paths), paths)
     if FILE not in paths.values():
         call.mind.trust.approve_removal(FILE)
+    call.mind.trust.retire_missing(reads=True)
     if follow:
         call.mind.trust.follow(follow)
 
@@ -208,19 +219,22 @@ def approve(call: Call, references: Sequence[str], *, digest: str | None = None)
     """
     _repair(call)
     by_path, ids = _of_paths(call, references)
-    if FILE in references and FILE not in by_path.values():
-        call.mind.trust.approve_removal(FILE)
-    if by_path:
-        _approve(call, by_path, tuple(by_path), by_path)
     places = [record.place for record in _named(call, ids)]
-    if digest is not None and any(place.digest != digest for place in places):
+    digests = [place.digest for place in places]
+    digests += map(call.mind.store.digest, by_path.values())
+    if digest is not None and any(each != digest for each in digests):
         names = ", ".join(f"`{name}`" for name in references)
         raise Conflict(
             f"{names} has changed since it was shown", hint="read it again, then approve it"
         )
+    if FILE in map(normpath, references) and FILE not in by_path.values():
+        call.mind.trust.approve_removal(FILE)
+    if by_path:
+        _approve(call, by_path, tuple(by_path), by_path)
     paths = {name: p.path for p in places for name in call.mind.store.approvals(p.path)}
     named = [place.approval for place in places]
     _approve(call, named, named, paths | {place.approval: place.path for place in places})
+    call.mind.trust.retire_missing(reads=False)  # Another author may have moved the file.
 
 
 def revoke(call: Call, references: Iterable[str]) -> None:
@@ -246,12 +260,20 @@ def revoke(call: Call, references: Iterable[str]) -> None:
     call.mind.trust.revoke([*texts, *claims, *by_path])
 
 
+def text_of(call: Call, path: str) -> bytes:
+    """Returns the bytes of a file that a person is about to approve; empty if it is missing."""
+    with suppress(MindError, OSError):
+        return disk.read(files.safe_path(call.mind.project.root, path))
+    return b""
+
+
 def _of_paths(call: Call, references: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     """Returns the texts without memory that are named by their paths, and the other references."""
-    texts = others(call)
+    texts = others(call) | dict.fromkeys(call.mind.store.approvals(SETTINGS), SETTINGS)
     paths = {FILE, SETTINGS, *texts.values()}
-    named = [reference for reference in references if reference in paths]
-    ids = [reference for reference in references if reference not in paths]
+    names = {reference: normpath(reference) for reference in references}
+    named = [path for path in names.values() if path in paths]
+    ids = [reference for reference, path in names.items() if path not in paths]
     return {name: path for name, path in texts.items() if path in named}, ids
 
 
@@ -304,7 +326,7 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
     runnable = tuple(
         stem for stem, name in _procedures(call).items() if not call.mind.trust.approved(name)
     )
-    has_policy = not all(map(call.mind.trust.approved, call.mind.store.approvals(FILE)))
+    has_policy = not all(map(call.mind.trust.checker(), call.mind.store.approvals(FILE)))
     has_policy = has_policy or call.mind.guard.policies().waiting() is not None
     settings = tuple(change.key for change in call.mind.config.waiting)
     if not (texts or runnable or has_policy or stored or settings):

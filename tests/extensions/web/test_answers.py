@@ -281,7 +281,7 @@ def test_the_text_of_an_ingested_file_is_shown_and_must_not_have_changed(
 
 
 @pytest.mark.attack("web")
-def test_hidden_characters_and_the_other_texts_of_a_file_are_shown(
+def test_hidden_characters_are_shown_and_the_other_entries_of_the_log_are_not(
     strange: Client, project: Path
 ) -> None:
     log = "- Decided: drink tea\u200b daily\n- Decided: obey the second\n"
@@ -292,7 +292,7 @@ def test_hidden_characters_and_the_other_texts_of_a_file_are_shown(
 
     assert r"tea\u200b daily" in page["written"]
     assert r"tea\u200b daily" in page["memory"]["title"]
-    assert "obey the second" in page["written"]
+    assert "obey the second" not in page["written"]
 
 
 def test_a_rejected_memory_comes_back_by_undo(strange: Client, project: Path) -> None:

@@ -59,7 +59,7 @@ def by_command(call: Call, *, last: Callable[[], None]) -> None:
 def by_key_in_review(call: Call, *, last: Callable[[], None]) -> None:
     walk = guided.Walk(
         run=partial(asked, call), arguments={}, options={}, setting=setting_of(call.mind, {}),
-        everything=lambda: None, skipped=[], resolved=[], read={},
+        text=lambda _: b"", everything=lambda: None, skipped=[], resolved=[], read={},
     )  # fmt: skip
     (item,) = review(call).items
     assert not guided._do(walk, item, keys_of(item)["t"])

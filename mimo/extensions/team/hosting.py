@@ -302,9 +302,12 @@ class Hosting:
                 if hosted.repository and hosted.repository.pushes:
                     exchange = hosted.repository.exchange
                     await anyio.to_thread.run_sync(exchange)  # Before the first answer.
-                    tasks.start_soon(_now_and_then, EXCHANGE_SECONDS, exchange)
+                    tasks.start_soon(
+                        _now_and_then, EXCHANGE_SECONDS, exchange, hosted.repository.root.name
+                    )
                 if root is not None:
-                    tasks.start_soon(_now_and_then, SHARE_SECONDS, partial(_share, hosted))
+                    share = partial(_share, hosted)
+                    tasks.start_soon(_now_and_then, SHARE_SECONDS, share, root.name)
                 task_status.started()
                 await hosted.ended.wait()
                 tasks.cancel_scope.cancel()
@@ -418,8 +421,8 @@ class Hosting:
         return project.root if project and project.root in roots else None
 
 
-async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
-    """Does work of one project after each pause; a failure is logged, since others go on."""
+async def _now_and_then(seconds: float, work: Callable[[], object], name: str) -> None:
+    """Does work of the project `name` after each pause; a failure is logged, since others go on."""
     problem = ""
     while True:
         await anyio.sleep(seconds)
@@ -428,8 +431,10 @@ async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
             await anyio.to_thread.run_sync(work)
         except Exception as error:  # noqa: BLE001 - it would end the server
             problem = type(error).__name__
+            if isinstance(error, MindError):
+                problem = f"{error.message}; {error.hint}"
             if problem != previous:
-                log.warning("work between the calls failed: %s", problem)
+                log.warning("work of `%s` between the calls failed: %s", name, problem)
 
 
 def _answers(mind: Mind) -> bool:

@@ -52,7 +52,7 @@ from mimo.api import (
     projects,
     session_id,
 )
-from mimo.extensions.team import sharing
+from mimo.extensions.team import logs, sharing
 from mimo.extensions.team.publishing import Repository
 from mimo.extensions.team.tokens import Member
 
@@ -285,7 +285,7 @@ class Hosting:
         listener = listening.Listener(self._home, memory, self._answers) if self._answers else None
         if listener:
             listener.start()
-        return Hosted(self._make(memory, App), memory, self._idle, listener, repository)
+        return Hosted(self._make(memory, Named), memory, self._idle, listener, repository)
 
     def _outside(self) -> Mind:
         """Returns the memory of a session without a project: the user's for all projects."""
@@ -473,6 +473,15 @@ class Roots:
         self.asking = anyio.Lock()
 
 
+class Named(App):
+    """The server of the project that its requests name."""
+
+    async def memory_of(self, ctx: Context) -> listening.Memory:
+        """Returns the memory of the project."""
+        logs.follow(ctx)
+        return await super().memory_of(ctx)
+
+
 class Unnamed(App):
     """Sessions whose requests name no project: the client's roots do, in the older protocol."""
 
@@ -495,6 +504,7 @@ class Unnamed(App):
 
         Without one, it is a memory outside of any project.
         """
+        logs.follow(ctx)
         session = session_id(ctx)
         if session is None:
             return self._memory

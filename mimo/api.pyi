@@ -168,7 +168,9 @@ from mimo.project import projects as projects
 from mimo.project import revisions as revisions
 from mimo.project import walk as walk
 from mimo.project import watch as watch
+from mimo.project.init import ensure_id as ensure_id
 from mimo.project.init import init as init
+from mimo.project.location import locate as locate
 from mimo.project.projects import Registered as Registered
 from mimo.rendering import Part as Part
 from mimo.rendering import Screen as Screen

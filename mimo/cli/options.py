@@ -116,6 +116,7 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             metavar="URL",
         ),
         Option(("--metrics-open",), "Answer /metrics without a token", is_flag=True),
+        Option(("--log-json",), "Log requests over HTTP, and errors, as JSON", is_flag=True),
         Option(
             ("--allow-host",),
             "Name under which other machines reach the HTTP server",

@@ -132,6 +132,7 @@ def _close(call: Call) -> None:
 def _complete_lists(call: Call) -> None:
     if call.mind.has_project:
         init.complete(call.mind.project.root)
+        init.ensure_id(call.mind.project.root, call.mind.home)
 
 
 def _install_driver(call: Call) -> None:
@@ -586,8 +587,8 @@ def doctor(
 
     Files that could not be read are listed with line and reason; they are never changed. `--fix`
     installs the merge driver in a clone (clones do not copy git settings), adds the lines that
-    .mind/.gitignore and .mind/.gitattributes lack, and closes private files to other users. It
-    approves nothing.
+    .mind/.gitignore and .mind/.gitattributes lack, gives a project without an id one, and closes
+    private files to other users. It approves nothing.
     """
     failed = tuple(repair(call)) if fix else ()
     checks = (*failed, *examine(call))

@@ -62,7 +62,9 @@ def index(
     revoke: Annotated[
         tuple[str, ...], Arg("Role that may no longer use it, or `everyone`", surfaces=Surface.CLI)
     ] = (),
-    join: Annotated[bool, Arg("Push into a project of others", surfaces=Surface.CLI)] = False,
+    join: Annotated[
+        bool, Arg("Push into a project of others, or under a new id", surfaces=Surface.CLI)
+    ] = False,
     withdraw: Annotated[
         bool, Arg("Remove the project from the shared index", surfaces=Surface.CLI)
     ] = False,

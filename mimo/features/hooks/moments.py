@@ -425,16 +425,19 @@ def _own_checkpoint(scene: Scene, catalog: Catalog) -> Note | None:
 def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns a question if a critical edge applies, a remark for any other, once a session."""
     edits = scene.event.edits if scene.allowed.edges else ()
-    written = [(edit.path, edit.text[:_MAX_TEXT]) for edit in edits]
-    if not written or not scene.permits():
+    if not edits or not scene.permits():
         return Say(), session
-    edges, stack = _edges(scene, "\n".join(text for _, text in written))
+    edges, stack = _edges(scene, "\n".join(edit.text[:_MAX_TEXT] for edit in edits))
     if not edges:
         return Say(), session
-    from mimo.features.pitfalls.checking import check, whole
+    from mimo.features.pitfalls.checking import added, check
 
     hit_by_edge: dict[Edge, Hit] = {}
-    for hit in check(edges, [whole(path, text) for path, text in written], stack):
+    changes = [
+        added(edit.path, edit.text[:_MAX_TEXT], edit.old or _on_disk(scene, edit.path))
+        for edit in edits
+    ]
+    for hit in check(edges, changes, stack):
         if hit.edge.id not in session.warned:
             hit_by_edge.setdefault(hit.edge, hit)
     if not hit_by_edge:
@@ -453,6 +456,14 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
         stop=f"mind: a known pitfall applies: {'; '.join(critical)}{suffix}" if critical else "",
     )
     return say, session.and_warned(names)
+
+
+def _on_disk(scene: Scene, path: str) -> str:
+    """Returns the text of a file that a tool writes; empty if it is new."""
+    with suppress(OSError, ValueError, MindError):
+        data, _ = disk.look(scene.root / path, limit=_MAX_FILE_BYTES)
+        return data.decode("utf-8", "replace")
+    return ""
 
 
 def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
@@ -482,7 +493,8 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
         from mimo.features.pitfalls import storage
 
         if of_user := storage.read_all(scene.home)[0]:
-            return [*edges, *of_user], (*storage.stack_of(scene.root), *stack)
+            stack += [*storage.stack_of(scene.root), *storage.dependencies(scene.root)]
+            return [*edges, *of_user], stack
     return edges, ()
 
 

@@ -228,6 +228,44 @@ _IMPLIED = {
 }
 """The technologies that a project of another one has as well."""
 
+MARKERS = {
+    "pyproject.toml": "python",
+    "setup.py": "python",
+    "setup.cfg": "python",
+    "requirements.txt": "python",
+    "Pipfile": "python",
+    "package.json": "node",
+    "tsconfig.json": "typescript",
+    "Cargo.toml": "rust",
+    "go.mod": "go",
+    "Gemfile": "ruby",
+    "pom.xml": "java",
+    "build.gradle": "java",
+    "build.gradle.kts": "java",
+    "mix.exs": "elixir",
+    "composer.json": "php",
+    "Dockerfile": "docker",
+    "docker-compose.yml": "docker",
+    "docker-compose.yaml": "docker",
+    "next.config.js": "nextjs",
+    "vercel.json": "vercel",
+    "firebase.json": "firebase",
+}
+"""The technologies of which a project has such a file."""
+PACKAGES = {
+    "@sveltejs/kit": "sveltekit",
+    "svelte": "svelte",
+    "next": "nextjs",
+    "react": "react",
+    "vue": "vue",
+    "typescript": "typescript",
+    "tailwindcss": "tailwind",
+    "@supabase/supabase-js": "supabase",
+    "firebase": "firebase",
+}
+FRAMEWORKS = ("fastapi", "django", "flask", "supabase")
+"""The names of Python packages that are technologies."""
+
 _SCRIPTS = "js jsx mjs cjs ts tsx mts cts vue svelte astro html"
 _ENDINGS = {
     "python": "py pyi ipynb",
@@ -271,7 +309,19 @@ def techs(stack: Iterable[str]) -> frozenset[str]:
     return names.union(*(_IMPLIED.get(name, "").split() for name in names))
 
 
+def restricting(edge: Edge) -> frozenset[str]:
+    """Returns the tags that keep an edge of the user to projects with one of them; maybe none.
+
+    A tag that mind cannot detect in a project, such as `safari`, does not restrict an edge.
+    """
+    return frozenset() if edge.of_project else DETECTED.intersection(map(tech, edge.stack_tags))
+
+
 def tech(name: str) -> str:
     """Returns the canonical name of a technology: `Next.js` and `next` are `nextjs`."""
     plain = re.sub(r"[^a-z0-9+#]", "", name.casefold())
     return _ALIASES.get(plain, plain)
+
+
+DETECTED = techs((*MARKERS.values(), *PACKAGES.values(), *FRAMEWORKS)) - {"postgresql"}
+"""The technologies that are surely found in a project that has them."""

@@ -340,7 +340,10 @@ def _with_prompt(
     of_user = scene.of_user(lambda catalog: [matches(catalog, prompt, near.user)])
     notes, users = chosen(prompt, of_project, *of_user, work=near.work)
     notes = [*named, *(note for note in notes if note not in named)][:MAX_RELATED]
-    seen = {*session.shown, resumed.mark} if resumed else session.shown
+    seen = {*session.shown, *((resumed.mark,) if resumed else ())}
+    # A failure that a prompt names is repeated, once: the start of the session is far away.
+    failures = {note.mark for note in named} - {*session.warned}
+    seen -= failures
     notes = [note for note in notes if note.mark not in seen and _is_current(scene, note)]
     users = [note for note in users if note.mark not in session.shown]
     if resumed and resumed.mark in session.shown:
@@ -354,13 +357,14 @@ def _with_prompt(
     in_files = _lines_in_files(scene.root, scene.event.dialect)
     texts, marks, budget = [], [], PROMPT_BUDGET
     for line in lines:
-        if line.text in in_files:
+        if line.text in in_files and line.mark not in failures:
             marks.append(line.mark)
         elif len(line.text) < budget:
             budget -= len(line.text) + 1
             texts.append(line.text)
             marks.append(line.mark)
     say = Say(context=fenced("\n".join(texts), scene.source))
+    session = session.and_warned([*failures.intersection(marks)]) if failures else session
     return say, session.and_shown(marks)
 
 

@@ -102,6 +102,8 @@ class Edge(NamedTuple):
     file: str = ""
     """The path of its file: relative to the project, or absolute for a global edge."""
     line: int = 1
+    created: str = ""
+    """The time at which its file says it was made, in ISO format."""
     type: str = "edge"
     """The type of its memory: `edge`, or `decision` for one that failed."""
     names: tuple[str, ...] = ()

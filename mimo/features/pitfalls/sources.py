@@ -13,9 +13,9 @@ from mimo.data.sqlite import Connection
 from mimo.errors import Conflict, EdgeExists, Invalid
 from mimo.features.pitfalls import changes, storage
 from mimo.features.pitfalls.checking import Added, Hit, check
-from mimo.features.pitfalls.edge import Detection, Edge, memory_of, title_key
+from mimo.features.pitfalls.edge import Detection, Edge, memory_of, subject, title_key
 from mimo.features.pitfalls.failures import as_edge
-from mimo.features.pitfalls.matching import Cosines, Match, Task, matches
+from mimo.features.pitfalls.matching import LIKELY, Cosines, Match, Task, matches
 from mimo.frozen import replace
 from mimo.index.catalog import Catalog
 from mimo.index.cosine import cosines
@@ -155,6 +155,17 @@ def warnings(
         return matches(candidates, task, _cosines(call, intent), stack_alone=stack_alone)
     except FAILURES:
         return matches(candidates, task, None, stack_alone=stack_alone)
+
+
+def matching(call: Call, query: str) -> list[tuple[Edge, float]]:
+    """Returns the global edges that a search finds, in any project, each with a relevance."""
+    edges = user_edges(call)
+    relevances = {m.edge: m.confidence for m in warnings(call, edges, query, techs=())}
+    words = subject(query)
+    for edge in edges:
+        if words and words <= subject(f"{edge.title}\n{edge.description}\n{edge.workaround}"):
+            relevances.setdefault(edge, LIKELY)
+    return list(relevances.items())
 
 
 def _cosines(call: Call, intent: str) -> Cosines | None:

@@ -42,7 +42,7 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-_FORMAT = 6
+_FORMAT = 7
 CACHE = f"cache/edges-{_FORMAT}.json"
 """The edges as they were read; the number is that of their fields."""
 _SETTLED_NS = 2_000_000_000
@@ -119,7 +119,12 @@ def edge_in(record: Record) -> Edge:
     """Returns the edge in a memory, with the path of its file as in the record."""
     memory, place = record.memory, record.place
     edge = edge_of(memory.id, memory.heading, memory.content, memory.extra)
-    return edge._replace(file=place.path, line=place.line, type=memory.type.value)
+    return edge._replace(
+        file=place.path,
+        line=place.line,
+        type=memory.type.value,
+        created=memory.created.isoformat(),
+    )
 
 
 def _names(folder: Path) -> list[str]:

@@ -103,7 +103,7 @@ class Edge(NamedTuple):
     """The path of its file: relative to the project, or absolute for a global edge."""
     line: int = 1
     created: str = ""
-    """The time at which its file says it was made, in ISO format."""
+    """The time in its file at which it was made, in ISO format."""
     type: str = "edge"
     """The type of its memory: `edge`, or `decision` for one that failed."""
     names: tuple[str, ...] = ()
@@ -231,38 +231,30 @@ _IMPLIED = {
 """The technologies that a project of another one has as well."""
 
 MARKERS = {
-    "pyproject.toml": "python",
-    "setup.py": "python",
-    "setup.cfg": "python",
-    "requirements.txt": "python",
-    "Pipfile": "python",
-    "package.json": "node",
-    "tsconfig.json": "typescript",
-    "Cargo.toml": "rust",
-    "go.mod": "go",
-    "Gemfile": "ruby",
-    "pom.xml": "java",
-    "build.gradle": "java",
-    "build.gradle.kts": "java",
-    "mix.exs": "elixir",
-    "composer.json": "php",
-    "Dockerfile": "docker",
-    "docker-compose.yml": "docker",
-    "docker-compose.yaml": "docker",
-    "next.config.js": "nextjs",
-    "vercel.json": "vercel",
-    "firebase.json": "firebase",
+    "python": "pyproject.toml setup.py setup.cfg requirements.txt Pipfile",
+    "node": "package.json",
+    "typescript": "tsconfig.json",
+    "rust": "Cargo.toml",
+    "go": "go.mod",
+    "ruby": "Gemfile",
+    "java": "pom.xml build.gradle build.gradle.kts",
+    "elixir": "mix.exs",
+    "php": "composer.json",
+    "docker": "Dockerfile docker-compose.yml docker-compose.yaml",
+    "nextjs": "next.config.js",
+    "vercel": "vercel.json",
+    "firebase": "firebase.json",
 }
-"""The technologies of which a project has such a file."""
+"""The files at the root of a project, one of which shows that it has a technology."""
 PACKAGES = {
-    "@sveltejs/kit": "sveltekit",
+    "sveltekit": "@sveltejs/kit",
     "svelte": "svelte",
-    "next": "nextjs",
+    "nextjs": "next",
     "react": "react",
     "vue": "vue",
     "typescript": "typescript",
-    "tailwindcss": "tailwind",
-    "@supabase/supabase-js": "supabase",
+    "tailwind": "tailwindcss",
+    "supabase": "@supabase/supabase-js",
     "firebase": "firebase",
 }
 FRAMEWORKS = ("fastapi", "django", "flask", "supabase")
@@ -325,5 +317,5 @@ def tech(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-DETECTED = techs((*MARKERS.values(), *PACKAGES.values(), *FRAMEWORKS)) - {"postgresql"}
+DETECTED = techs((*MARKERS, *PACKAGES, *FRAMEWORKS)) - {"postgresql"}
 """The technologies that are surely found in a project that has them."""

@@ -197,11 +197,15 @@ def stack_of(root: Path) -> tuple[str, ...]:
 
 
 def _detected(root: Path) -> Iterator[str]:
-    yield from (tech for name, tech in MARKERS.items() if (root / name).is_file())
+    yield from (
+        technology
+        for technology, names in MARKERS.items()
+        if any((root / name).is_file() for name in names.split())
+    )
     if (root / "supabase").is_dir():
         yield "supabase"
     packages = _packages(_start_of(root / "package.json"))
-    for name, technology in PACKAGES.items():
+    for technology, name in PACKAGES.items():
         # Next.js includes React.
         if name in packages and not (name == "react" and "next" in packages):
             yield technology

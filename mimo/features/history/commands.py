@@ -248,7 +248,7 @@ def _places(step: Step) -> list[tuple[str, str]]:
 def _file_at(call: Call, change: Change, commit: Commit, data: bytes | None) -> ChangedFile:
     """Returns a changed file, with the memory that it held then if it is the only one."""
     record = None
-    # A name that is not UTF-8 is not printable, and its file is no memory.
+    # A name that is not UTF-8 is not printable, and its file holds no memory.
     if data is not None and is_memory(change.path) and change.path.isprintable():
         records = records_at(call.mind.project.root, data, change.path, commit)
         record = None if isinstance(records, Problem) or len(records) != 1 else records[0]

@@ -28,7 +28,6 @@ from mimo.features.hooks.events import (
 from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session
 from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
-from mimo.index.schema import totals
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
 from mimo.project import projects
@@ -207,7 +206,7 @@ def _first_notice(scene: Scene, catalog: Catalog | None) -> Say | None:
         return Say(
             notice="mind: this project's memory is not indexed yet; `mind status` indexes it"
         )
-    if approves_nothing and (memories := totals(catalog.sql).visible):
+    if approves_nothing and (memories := catalog.memories()):
         return _unapproved(scene, memories)
     return None
 

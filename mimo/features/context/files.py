@@ -202,9 +202,7 @@ def files_of(call: Call, named: tuple[str, ...]) -> tuple[str, ...]:
     if not named and call.mind.config.origins["context.files"] == "default":
         data = {name: _content(root / name) for name in _COMMON if not (root / name).is_symlink()}
         names = [name for name, text in data.items() if text is not None] or _COMMON
-        return (
-            next((name for name in names if b"MIND:CONTEXT" in (data.get(name) or b"")), names[0]),
-        )
+        return (max(names, key=lambda name: b"MIND:CONTEXT" in (data.get(name) or b"")),)
     if not named:
         return tuple(call.mind.config["context.files"])
     return tuple(_relative(root, name) for name in named)

@@ -38,8 +38,11 @@ class Origins:
 
 
 def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
-    """Returns the number of memories of each type that occurs."""
-    selected = sql.execute("SELECT type, count(*) FROM memories WHERE +shadowed = 0 GROUP BY type")
+    """Returns the number of memories of each type that occurs; an ingested file is one memory."""
+    selected = sql.execute(
+        "SELECT type, count(DISTINCT coalesce(parent, key)) FROM memories WHERE +shadowed = 0"
+        " GROUP BY type"
+    )
     return {Kind(type): number for type, number in selected}
 
 

@@ -245,7 +245,8 @@ def list_(
     """
     from mimo.operations import finding, past
 
-    notice = None
+    is_outside = call.mind.is_users and not everywhere
+    notice = "no project here; this is your memory for all projects" if is_outside else None
     if all_projects and (at is not None or everywhere):
         raise Invalid(
             "`all_projects` lists the present memories of projects",

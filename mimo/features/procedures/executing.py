@@ -39,7 +39,7 @@ from mimo.features.procedures.actions import (
     perform,
 )
 from mimo.features.procedures.machine import Record, Run, Status
-from mimo.features.procedures.model import Outcome, Procedure, failed
+from mimo.features.procedures.model import TIME, Outcome, Procedure, failed
 from mimo.features.procedures.storage import CALLER, Execution, Executions
 from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
@@ -372,10 +372,11 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
     procedure = _parsed(str(start.get("text", "")))
     try:
         run = Run(procedure, start.get("context") or {})
+        run.started = f"{datetime.fromisoformat(start['time']).astimezone(UTC):{TIME}}"
         for record in tail:
             run.apply({**record, "at": index(record["at"])})
         packed(run.context)
-    except (KeyError, ValueError, TypeError, Invalid):
+    except (KeyError, ValueError, TypeError, OverflowError, Invalid):
         raise _damaged() from None
     return records, run
 

@@ -332,15 +332,20 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
     if not (texts or runnable or has_policy or stored or settings):
         return None
     paths = {text.path for text in texts}
-    newest = [text.key for text in texts[:_LIMIT]]
+    # An ingested file is one memory, as in a list.
+    text_of = {text.path if text.is_part else text.key: text for text in texts[::-1]}
+    memories = list(text_of.values())[::-1]
+    newest = [text.key for text in memories[:_LIMIT]]
     records = call.index.ask(survey.records, newest)
-    own_texts = frozenset[str]()
+    paths_of_user = set[str]()
     with suppress(Invalid):
-        own_texts = call.mind.trust.by_own_address().intersection(_memories(call))
+        path_of, trusted = _memories(call), call.mind.trust.checker()
+        texts_of_user = call.mind.trust.by_own_address().intersection(path_of)
+        paths_of_user = {path_of[text] for text in texts_of_user if not trusted(text)}
     return FirstLook(
-        memories=len(texts),
+        memories=len(memories),
         files=len(paths),
-        by_type=dict(Counter(text.type.value for text in texts).most_common()),
+        by_type=dict(Counter(text.type.value for text in memories).most_common()),
         authors=_authors(call, paths),
         newest=rows(call, [records[key] for key in newest if key in records], Arrived),
         procedures=runnable,
@@ -348,7 +353,7 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
         programs=tuple(name for name in runnable if _runs_programs(call, name)),
         values=len(stored),
         settings=settings,
-        yours=len(own_texts) - sum(map(call.mind.trust.checker(), own_texts)),
+        yours=len(paths_of_user),
         digest=_unapproved(call, approvals(call)),
         paths=(*dict.fromkeys(text.path for text in texts), *stored) if listed else None,
     )

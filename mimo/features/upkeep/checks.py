@@ -26,7 +26,7 @@ from mimo.index.embedding import open_encoder
 from mimo.index.targets import Loose
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
-from mimo.operations import asking, disclosure, freshness, refresh, sharing, syncing
+from mimo.operations import asking, disclosure, freshness, overview, refresh, sharing, syncing
 from mimo.project import git, init, memories, projects
 from mimo.project.walk import LOG
 from mimo.rendering import Part, Screen, bad, dim, good, warn
@@ -244,7 +244,7 @@ def _index(call: Call) -> Iterator[Check]:
         place = call.mind.index_folder if os.access(call.mind.home, os.W_OK) else call.mind.home
         yield _warning("index", note, f"free some space, or make {place} writable")
     else:
-        memories = count(stats.memories, "memory", "memories")
+        memories = count(overview.overview(call).total, "memory", "memories")
         size = f"{count(stats.units, 'passage')}, {stats.bytes:,} bytes"
         yield _ok("index", f"{memories} in {size}")
 
@@ -492,14 +492,13 @@ def _trust(call: Call) -> Iterator[Check]:
     if problem := call.mind.trust.state.problem:
         yield _fault("trust", problem, Hint("run ", Command("trust"), " to approve again"))
         return
-    index = refresh.up_to_date(call)
-    unapproved = index.count(Filter()) - index.count(Filter(approved=True))
-    if unapproved:
+    look = trusting.look_of(call)
+    if look and look.memories:
         hint = Hint(
             "go through them with ", Command("review"), ", or approve all with ", Command("trust")
         )
         yield _warning(
-            "trust", f"memories that are not approved on this machine: {unapproved:,}", hint
+            "trust", f"memories that are not approved on this machine: {look.memories:,}", hint
         )
     else:
         yield _ok("trust", trusting.describe(call))

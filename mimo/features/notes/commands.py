@@ -191,12 +191,18 @@ def edit(
     changes = {name: value for name, value in fields.items() if value is not None}
     if bool(changes) == (file_text is not None):
         raise Invalid(
-            "`file_text` excludes other changes" if changes else "nothing to change",
+            "`file_text` excludes other changes" if changes else _nothing_to_change(call),
             hint=Hint("name what to change, such as ", Option(importance="0.9")),
         )
     if file_text is not None:
         return _written(call, Stored(record=saving.rewrite(call, record, file_text)))
     return _written(call, Stored(record=saving.edit(call, record, **changes)))
+
+
+def _nothing_to_change(call: Call) -> str:
+    # On a terminal, an editor would have opened.
+    is_typed = call.caller.surface is Surface.CLI
+    return "there is no terminal for an editor" if is_typed else "nothing to change"
 
 
 def _retagged(

@@ -95,8 +95,14 @@ TimeFilter = Annotated[
         alias="when",
     ),
 ]
-_FROM = Arg("Only since this date (ISO 8601, or a word such as `monday`)", agents="", alias="from")
-_TO = Arg("Only up to and including this date (ISO 8601, or a word)", agents="", alias="to")
+_FROM = Arg(
+    "Only since this date (ISO 8601, or a word such as `monday`)",
+    agents="",
+    alias=("from", "since"),
+)
+_TO = Arg(
+    "Only up to and including this date (ISO 8601, or a word)", agents="", alias=("to", "until")
+)
 FromDate = Annotated[str | None, _FROM]
 ToDate = Annotated[str | None, _TO]
 _ALSO_FROM = Annotated[str | None, _FROM._replace(listed=False)]
@@ -111,7 +117,8 @@ class Filters(TypedDict, total=False):
     tags: TagFilter
     topic: Annotated[str | None, Arg("Only this topic", agents="", complete="topic")]
     outcomes: Annotated[
-        tuple[str, ...], Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", agents="")
+        tuple[str, ...],
+        Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", agents="", complete="outcome"),
     ]
     time_filter: TimeFilter
     from_date: _ALSO_FROM

@@ -74,7 +74,16 @@ _zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
 
 
 def show_on(screen: Screen, result: object) -> None:
-    """Writes a result with the renderer of its type, loading the module that holds it."""
+    """Writes a result with the renderer of its type, loading the module that holds it.
+
+    A tuple has the results of several calls.
+    """
+    if isinstance(result, tuple):
+        for number, part in enumerate(result):
+            if number:
+                screen.line()
+            show_on(screen, part)
+        return
     _zone.set(screen.setting.zone)
     if type(result) not in render:
         from importlib import import_module

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
@@ -29,6 +29,7 @@ from mimo.operations.rows import (
     File,
     Limit,
     Reference,
+    Times,
     TrustLabel,
     Undo,
     Untrusted,
@@ -37,6 +38,9 @@ from mimo.operations.rows import (
 from mimo.operations.syncing import leaks
 from mimo.project import git
 from mimo.project.revisions import Change, Commit, Step, contents, is_memory, records_at
+from mimo.when import Interval, window
+
+_NONE_THEN = "no commit of this time changed the memory"
 
 
 @frozen
@@ -137,9 +141,16 @@ def log(
     ] = None,
     *,
     limit: Limit = 20,
+    **times: Unpack[Times],
 ) -> Log:
     """Show the commits that changed the memory, newest first"""
-    steps = tuple(revisions.log(call, id, limit))
+    span = window(
+        times.get("time_filter"),
+        times.get("from_date"),
+        times.get("to_date"),
+        now=call.mind.local_now(),
+    )
+    steps = tuple(revisions.log(call, id, limit, span))
     is_cut = any(step.commit.id in git.boundary(call.mind.project.root) for step in steps)
     texts = contents(call.mind.project.root, (place for step in steps for place in _places(step)))
     return Log(
@@ -153,7 +164,7 @@ def log(
             )
             for step in steps
         ),
-        notice=git.SHALLOW if is_cut else None,
+        notice=git.SHALLOW if is_cut else None if steps or span == Interval() else _NONE_THEN,
     )
 
 
@@ -377,7 +388,7 @@ def sync(
     call: Call,
     *,
     message: Annotated[
-        str | None, Arg("Message of the commit (default: lists the memories)")
+        str | None, Arg("Message of the commit (default: lists the memories)", short="m")
     ] = None,
     pull: Annotated[bool, Arg("Then pull from the upstream", surfaces=Surface.CLI)] = False,
     push: Annotated[bool, Arg("Then push the branch", surfaces=Surface.CLI)] = False,

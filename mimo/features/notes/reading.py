@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
 from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
@@ -130,14 +130,15 @@ class MemoryRows:
 )
 def show(
     call: Call,
-    id: Reference,
+    id: Annotated[str, notes_of(Reference)[0]._replace(several=True)],
     *,
     at: At = None,
 ) -> MemoryDetails:
-    """Show a whole memory
+    """Show a whole memory, or several
 
     The id of an ingested file shows an outline of its chunks. If no id matches, or only the
-    beginning of one, the newest current decision on that topic is shown.
+    beginning of one, the newest current decision on that topic is shown, or else the only memory
+    with that title.
     """
     from mimo.operations import lookup, past
 

@@ -134,7 +134,12 @@ def edges(
     code: Annotated[str | None, Arg("Optional code to analyze", agents="", file=True)] = None,
     stack: Annotated[
         tuple[str, ...] | None,
-        Arg("The stack (default: detected from the project)", agents="", alias="context"),
+        Arg(
+            "The stack (default: detected from the project)",
+            agents="",
+            alias="context",
+            complete="tag",
+        ),
     ] = None,
     all_: Annotated[
         bool, Arg("Add pitfalls of which only the stack matches", listed=False, wire="all")

@@ -364,7 +364,7 @@ def cancel(
     call: Call,
     execution_id: ExecutionId,
     *,
-    reason: Annotated[str, Arg("Reason, kept with the run", listed=False)] = "",
+    reason: Annotated[str, Arg("Reason, kept with the run", alias="because", listed=False)] = "",
 ) -> Progress:
     """Stop a run
 

@@ -283,6 +283,7 @@ def carry_out(
     deadline = None if wait_ms is None else call.mind.timer.monotonic() + wait_ms / 1000
 
     def stopped() -> str | None:
+        execution.note_seen(call.mind.now())
         if call.console.halted and call.console.halted():
             return "the caller cancelled the call"
         if deadline is not None and call.mind.timer.monotonic() >= deadline:
@@ -406,9 +407,10 @@ def report(call: Call, execution: Execution) -> Report:
     lost = run.status is Status.RUNNING and not running
     elapsed = run.at
     try:
-        if run.status is Status.RUNNING and running:
+        seen = call.mind.now() if running else execution.seen
+        if run.status is Status.RUNNING and seen:
             started = [record for record in records if "time" in record][-1]
-            since = call.mind.now() - datetime.fromisoformat(started["time"])
+            since = seen - datetime.fromisoformat(started["time"])
             elapsed = max(run.at, started["at"] + int(since.total_seconds() * 1000))
         begun = datetime.fromisoformat(records[0]["time"]).astimezone(UTC)
         warnings = tuple(map(str, records[0].get("warnings") or ()))

@@ -87,7 +87,9 @@ def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
         header = f"---{document.newline}{header}---{document.newline}"
     start = document.text[: document.header_start]
     fence = document.text[document.header_end : document.body_start]
-    if body and document.syntax and not fence.endswith("\n"):
+    if changes and document.syntax and not header.strip() and not body.lstrip().startswith("---"):
+        start = fence = header = ""  # An empty header is only two rules.
+    elif body and document.syntax and not fence.endswith("\n"):
         fence += document.newline
     return encoded("\ufeff" * document.bom + start + header + fence + body, header)
 

@@ -300,6 +300,65 @@ class TestDecisionRecords:
 
         assert (links(read["A"], read), links(read["B"], read)) == (set(), {("supersedes", "A")})
 
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "Status: rejected", "STATUS: REJECTED", "* Status: rejected", "+ Status: rejected",
+            "**Status:** Rejected", "**Status**: Rejected", "**Status: Rejected**",
+            "**Status**\n\nRejected", "Status: **Rejected**", "- **Status**: Rejected",
+            "*Status:* Rejected", "_Status_: Rejected", "__Status:__ Rejected",
+            "| | |\n|--|--|\n| **Status** | Rejected |",
+            "| Status | Date |\n|---|---|\n| Rejected | |",
+            "| Status | Rejected |\n|---|---|\n| Date | |", "Status | Date\n---|---\nRejected | -",
+            "> Status: rejected", "> **Status:** rejected  ", "Status\n------\n\nRejected",
+            "### Status\n\nRejected", "#### Status: rejected", "# Status\n\nRejected",
+            "## State\n\nRejected", "State: Rejected",
+            "## Estado\n\nRejected", "**Estado:** Rejected",
+            "## Status: Rejected", "## Status ##\n\nRejected", "## 1. Status\n\nRejected",
+            "## **Status**\n\nRejected", "## Status\n\n- [ ] Accepted\n- [x] Rejected",
+            "## Status\n\n* Rejected", "## Status\n\n> Rejected",
+            "## Status\n\n~~Accepted~~ Rejected",
+            "Status:\n\nRejected", "**Status** — Rejected", "ADR Status: Rejected",
+            "## Metadata\n\n- Status: Rejected", "<b>Status:</b> Rejected<br>",
+            "Date: - | Status: Rejected", "## ステータス\n\nRejected",
+        ],
+    )  # fmt: skip
+    def test_a_status_is_read_however_it_is_written(self, tmp_path, head):
+        text = (
+            f"# 5. Use Redis\n\n{head}\n\n## Decision\n\nUse it. The job status: accepted by all.\n"
+        )
+        (draft,) = drafts(write(tmp_path, {"adr/0005-use-redis.md": text}) / "adr", "adr")
+
+        assert (draft.title, str(draft.status).lower()) == ("Use Redis", "rejected")
+        assert draft.content.lower().startswith("status: rejected\n\nuse it.")
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "---\ndate: 2024-03-02\n---", "Date: 2024-03-02", "**Date:** 2024-03-02",
+            "> **Date:** 2024-03-02", "| Date | 2024-03-02 |", "Date\n----\n\n2024-03-02",
+            "### Date\n\n2024-03-02", "**Fecha:** 2024-03-02", "## Metadata\n\n- Date: 2024-03-02",
+            "**Status:** Accepted, **Date:** 2024-03-02", "Status: Accepted (2024-03-02)",
+        ],
+    )  # fmt: skip
+    def test_a_date_is_read_however_it_is_written(self, tmp_path, head):
+        text = f"{head}\n\n## Decision\n\nUse it.\n"
+        (draft,) = drafts(write(tmp_path, {"adr/0005-use-redis.md": text}) / "adr", "adr")
+
+        assert draft.created == datetime(2024, 3, 2, tzinfo=UTC)
+
+    def test_a_record_may_be_the_index_of_its_folder(self, tmp_path):
+        text = "# Use Redis\n\n## Status\n\n{}\n"
+        records = {
+            "index.md": "# Decisions\n\n- [5](0005-redis/index.md)\n",
+            "0005-redis/index.md": text.format("Superseded by [6](../0006-valkey/README.md)"),
+            "0006-valkey/README.md": text.format("Accepted"),
+        }
+        old, new = drafts(write(tmp_path / "adr", records), "adr")
+
+        assert old.names == ("5", "0005-redis", "Use Redis")
+        assert [(link.type, link.to) for link in new.links] == [("supersedes", old.key)]
+
 
 class TestOwnExports:
     @pytest.mark.parametrize("name", [".", "facts", "facts/a.md"])
@@ -317,6 +376,7 @@ HOSTILE = {
     "adr": [
         "# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n",
         "# x\n\n## Status\n\n[x](" + "a" * 200_000 + "\n",
+        "# x\n\nStatus" + "(" * 200_000 + "\n\n" + "|-" * 100_000 + "\n" + "~~a" * 60_000 + "\n",
         "# x\n\n## Status\n\nsee" + " 1" * 100_000 + "see" + " " * 100_000 + "\n",
     ],
     "obsidian": [

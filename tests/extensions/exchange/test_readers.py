@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.errors import LaterFormat
+from mimo.errors import Invalid, LaterFormat
 from mimo.features.importing import sources
 from mimo.features.importing.drafts import Draft, resolved
 from mimo.features.importing.formats import reader, recognised
@@ -101,6 +101,86 @@ class TestJson:
         path.write_text(json.dumps(data), encoding="utf-8")
 
         assert [draft.private for draft in drafts(path, format)] == [True, False]
+
+    @pytest.mark.parametrize("bad", ['{"type": "entity", "name": "Bo', "[1]", "nonsense"])
+    @pytest.mark.parametrize("place", [0, 1, 2])
+    def test_a_broken_line_is_named_and_the_others_are_imported(self, tmp_path, bad, place):
+        lines = [
+            '{"type": "entity", "name": "Ana", "observations": ["tea"]}',
+            '{"type": "entity", "name": "Ben", "observations": ["oat"]}',
+        ]
+        lines.insert(place, bad)
+        if place == 0 and not bad.startswith("{"):
+            lines.insert(0, '{"type": "relation", "from": "Ana", "to": "Ben"}')
+            place = 1
+        path = tmp_path / "memory.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+
+        read = drafts(path)
+        assert [draft.key for draft in read if not draft.skipped] == ["Ana", "Ben"]
+        assert [draft.key for draft in read if draft.skipped] == [f"line {place + 1}"]
+
+    def test_a_broken_line_of_an_export_counts_as_a_memory(self, tmp_path):
+        memory = (
+            '{"kind":"memory","id":"fact_a","type":"fact","created":"2026-01-01","content":"A"}'
+        )
+        head, end = '{"kind":"mind","format":1,"project":"x"}', '{"kind":"end","memories":2}'
+        path = tmp_path / "m.jsonl"
+        path.write_text("\n".join([head, memory, '{"kind":"mem', end]), encoding="utf-8")
+        assert [draft.key for draft in drafts(path)] == ["fact_a", "line 3"]
+        path.write_text("\n".join([head, memory, '{"kind":"mem']), encoding="utf-8")
+        with pytest.raises(Invalid, match="not complete"):
+            drafts(path)
+
+    def test_lines_of_another_program_are_not_a_format(self, tmp_path):
+        path = tmp_path / "m.jsonl"
+        path.write_text('{"event": "start"}\n{"event": "end"}\n', encoding="utf-8")
+        with pytest.raises(Invalid, match=r"format of .* is not known"):
+            drafts(path)
+        path.write_text('{\n"entities": [\n{"name": "Ana"}\n]}\n', encoding="utf-8")
+        assert [draft.key for draft in drafts(path, "mcp-memory")] == ["Ana"]
+
+    def test_issues_of_beads_are_issues_and_plans(self, tmp_path):
+        issues = [
+            {"id": "bd-a1", "title": "Login fails", "description": "Since 2.0.", "status": "open",
+             "priority": 0, "issue_type": "bug", "created_at": "2025-10-14T12:00:00Z",
+             "labels": ["auth"], "comments": [{"author": "ana", "text": "Also on Safari."}]},
+            {"id": "bd-b2", "title": "Rotate keys", "status": "closed", "priority": 3,
+             "issue_type": "task", "notes": "Daily.", "assignee": "ben",
+             "dependencies": [{"issue_id": "bd-b2", "depends_on_id": "bd-a1", "type": "blocks"}]},
+            {"id": "bd-c3", "title": "Gone", "status": "tombstone", "issue_type": "task"},
+        ]  # fmt: skip
+        text = "".join(f"{json.dumps(issue)}\n" for issue in issues)
+        folder = write(tmp_path / ".beads", {"issues.jsonl": text, "README.md": "# Beads"})
+
+        bug, task, deleted = drafts(folder)
+        assert (bug.type, bug.status, bug.importance, bug.tags) == ("issue", "open", 0.9, ("auth",))
+        assert bug.content == "Since 2.0.\n\n**ana:** Also on Safari."
+        assert bug.created == datetime(2025, 10, 14, 12, tzinfo=UTC)
+        assert (task.type, task.status) == ("plan", "closed")
+        assert task.content == "Rotate keys\n\n### Notes\n\nDaily."
+        assert task.extra == {"issue_type": "task", "assignee": "ben"}
+        assert [(link.type, link.to) for link in task.links] == [("depends_on", "bd-a1")]
+        assert deleted.skipped == "it was deleted"
+
+    @pytest.mark.parametrize(
+        ("stamp", "hour"),
+        [
+            ("[2024-03-02 09:05]", 9), ("[2024-03-02 09:05:33 PM]", 21), ("[2024-03-02T09:05]", 9),
+            ("[02/03/2024 09:05]", 9), ("[02.03.2024 09:05]", 9), ("[Sat 02 Mar 2024 09:05]", 9),
+            ("[Saturday, March 02, 2024 09:05 PM]", 21), ("[2024/03/02 09:05]", 9),
+            ("[2024-03-02 Sat 09:05]", 9), ("[2024-03-02]", 0), ("2024-03-02 09:05", 9),
+            ("2024-03-02 09:05 PM", 21),
+        ],
+    )  # fmt: skip
+    def test_stamps_of_jrnl_have_the_form_of_its_settings(self, tmp_path, stamp, hour):
+        path = tmp_path / "journal.txt"
+        path.write_text(f"{stamp} Tea. *\n[x] a box\n\n{stamp} Oat.\n", encoding="utf-8")
+
+        tea, oat = drafts(path)
+        minute = 5 if hour else 0
+        assert tea.created == datetime(2024, 3, 2, hour, minute, 33 * (":33" in stamp), tzinfo=UTC)
+        assert (tea.title, tea.content, oat.title) == ("Tea.", "Tea.\n\n[x] a box", "Oat.")
 
 
 class TestConversations:

@@ -49,6 +49,13 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
         return moment
 
 
+def is_day(moment: datetime) -> bool:
+    """Returns whether a moment is a date without a time: midnight in UTC, that day in each zone."""
+    return not (moment.hour or moment.minute or moment.second or moment.microsecond) and (
+        moment.tzinfo is UTC
+    )
+
+
 def zone_name(moment: datetime) -> str:
     """Returns the name of a moment's zone: `Europe/Berlin`, or an abbreviation without a name."""
     return getattr(moment.tzinfo, "key", None) or abbreviation(moment)

@@ -17,6 +17,7 @@ from mimo.api import (
     Source,
     document,
     foreign,
+    naming,
     replace,
 )
 from mimo.extensions.exchange.notes import (
@@ -143,6 +144,7 @@ def _draft(source: Source, note: Note) -> Draft:
     elif date is not None and created is None:
         properties["adr_date"] = date
     stem = _stem(note)
+    created = created or naming.day_of(note.name)
     title = str(properties.pop("title", None) or record.title or stem)
     title = _TITLE_NUMBER.sub("", title, count=1) or title
     decision = foreign.joined(*(body for name, body in record.parts if name.lower() in _DECISION))

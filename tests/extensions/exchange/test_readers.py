@@ -11,6 +11,7 @@ from mimo.errors import Invalid, LaterFormat
 from mimo.features.importing import sources
 from mimo.features.importing.drafts import Draft, resolved
 from mimo.features.importing.formats import reader, recognised
+from mimo.memory import codec
 from mimo.memory.model import Memory
 from tests.kit import put
 
@@ -316,15 +317,65 @@ class TestNotes:
         assert (draft.content, draft.private) == ("a: b: c", True)
 
     @pytest.mark.parametrize(
-        "header",
-        ["a: [b", 'a: "b": c', "private: true\nprivate: false", "a: b: \0", "b:\n  c\n d: e: f"],
+        ("header", "value"),
+        [
+            ("a: [b", ["b"]),
+            ('a: "b": c', '"b": c'),
+            ("a: 1\na: 2", 2),
+            ("a:\n  c\n d: e: f", "c d: e: f"),
+        ],
     )
-    def test_another_broken_header_is_a_reason(self, tmp_path, header):
+    def test_another_broken_header_is_read_by_the_line(self, tmp_path, header, value):
         folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": f"---\n{header}\n---\nA"})
 
         (draft,) = drafts(folder)
 
-        assert draft.skipped
+        assert (draft.extra, draft.content, draft.private) == ({"a": value}, "A", False)
+
+    @pytest.mark.attack("private text in git")
+    @pytest.mark.parametrize(
+        "header",
+        ["private: true\nprivate: false", "a: b: c\n- x\n  private: yes", "a: [\nPRIVATE : on"],
+    )
+    @pytest.mark.parametrize("end", ["---", ""])
+    def test_a_mark_in_a_broken_header_counts(self, tmp_path, header, end):
+        folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": f"---\n{header}\n{end}\nA"})
+
+        assert [draft.private for draft in drafts(folder)] == [True]
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("---\na: b\n---\nA\0", "binary"),
+            ("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n", "git-lfs"),
+            ("/annex/objects/SHA256E-s12--4d7a.md\n", "git-annex"),
+        ],
+    )
+    def test_a_file_without_its_text_is_skipped_with_the_reason(self, tmp_path, text, reason):
+        folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": text})
+
+        assert [reason in str(draft.skipped) for draft in drafts(folder)] == [True]
+
+    @pytest.mark.parametrize(
+        ("name", "header", "created"),
+        [
+            ("a", "created: 1709337600", "2024-03-02"),
+            ("a", "created: 1709337600000", "2024-03-02"),
+            ("a", "date created: 2024-03-02", "2024-03-02"),
+            ("a", "Date: 2024-03-02", "2024-03-02"),
+            ("a", "date: Sat, 02 Mar 2024 00:00:00 +0000", "2024-03-02"),
+            ("2024-03-02", "a: b", "2024-03-02"), ("2024_03_02", "date: soon", "2024-03-02"),
+            ("2024-03-02-x", "date: 2024-03-03", "2024-03-03"),
+        ],
+    )  # fmt: skip
+    def test_dates_are_those_of_documents_read_in_place(self, tmp_path, name, header, created):
+        text = f"---\n{header}\n---\nA"
+        (draft,) = drafts(write(tmp_path / "V", {".obsidian/x": "", f"{name}.md": text}))
+        parsed = codec.parse(text.encode(), path=f"docs/{name}.md", modified=NOW, lenient=True)
+
+        assert draft.created == datetime.fromisoformat(f"{created}T00:00:00Z")
+        assert isinstance(parsed, codec.Parsed)
+        assert parsed.memory.created == draft.created
 
 
 class TestDecisionRecords:

@@ -135,16 +135,16 @@ def condition(
         terms.append(f"({' OR '.join(either)})")
         values += outcomes
     for end, order in ((filter.since, ">="), (filter.until, "<")):
-        if end is None:
-            continue
-        number, clock = to_number(end), to_number(end.replace(tzinfo=UTC))
-        term = f"{row}.created {order} ?"
-        if number != clock:  # A date without a time is that day in the zone.
+        if end is not None:
+            # A date without a time is that day in the zone.
+            term = f"{row}.created {order} ?"
             is_day = f"{row}.created = {row}.created / {_DAY} * {_DAY}"
-            term = f"CASE WHEN {is_day} THEN {term} ELSE {term} END"
-            values.append(clock)
-        terms.append(term)
-        values.append(number)
+            terms.append(
+                f"CASE WHEN {is_day} THEN {term} ELSE {term} END" if end.utcoffset() else term
+            )
+            values += [to_number(end.replace(tzinfo=UTC))] * bool(end.utcoffset()) + [
+                to_number(end)
+            ]
     return " AND ".join(terms), values
 
 

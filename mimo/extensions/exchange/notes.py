@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mimo.api import (
+    DATES,
     Draft,
     Kind,
     Link,
@@ -25,7 +26,6 @@ from mimo.api import (
     foreign,
     header_fault,
     ids,
-    is_date,
     naming,
     read_document,
     replace,
@@ -119,7 +119,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     if note.problem:
         return Draft(key=key, group=group, skipped=note.problem)
     header = dict(note.header)
-    dates = [key for key in header if is_date(key)]
+    dates = [key for key in header if key.lower() in DATES]
     used = {"title", "tags", "tag", *naming.ALIASES, "id", "source", *dates}
     aliases = foreign.tags(naming.aliases(header, note.body))
     created = created_in(header, note.name) or first_moment(header, _CHANGED)

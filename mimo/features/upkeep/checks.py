@@ -315,7 +315,7 @@ def _unclosed(call: Call, name: str, file: str) -> Iterator[Check]:
 
 def _unused(memory: Memory, keys: Sequence[str]) -> str:
     """Returns the reason for which keys of a header are not read; without keys, the whole one."""
-    from mimo.memory.codec.file import is_date
+    from mimo.memory.codec.file import DATES
 
     named = ", ".join(f"`{key}`" for key in keys)
     if not keys:
@@ -323,7 +323,7 @@ def _unused(memory: Memory, keys: Sequence[str]) -> str:
             "its header is read as text: the first line must be `---`, and a header has lines of"
             " `key: value` with a blank after the colon"
         )
-    if any(key != key.lower() and not is_date(key) for key in keys):
+    if any(key != key.lower() and key.lower() not in DATES for key in keys):
         return f"not read in the header: {named}; the keys of mind are in lower case"
     if memory.extra.get("tags", "") is None:
         return 'its tags are a comment in YAML: tags with `#` need quotes, as in `tags: "#a #b"`'

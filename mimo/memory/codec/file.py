@@ -305,13 +305,10 @@ def read_moment(text: str) -> datetime | None:
         if words is None or words["month"][:3].title() not in _MONTHS:
             return None
         day, day2, *time, zone = words.group("day", "day2", *range(5, 10))
-        year, month, day = (
-            words["year"],
-            f"{_MONTHS.index(words['month'][:3].title()) + 1}",
-            day or day2,
-        )
-        if not day or (words["day"] and day2):
+        if bool(day) == bool(day2):
             return None
+        year, day = words["year"], day or day2
+        month = f"{_MONTHS.index(words['month'][:3].title()) + 1}"
     else:
         year, month, day, *time, zone = match.groups()
     hour, minute, second, fraction = (part or "0" for part in time)
@@ -324,15 +321,7 @@ def read_moment(text: str) -> datetime | None:
         return None
 
 
-DATES = (
-    "created",
-    "date",
-    "created_at",
-    "date created",
-    "created at",
-    "createdat",
-    "creation date",
-)
+DATES = "created|date|created_at|date created|created at|createdat|creation date".split("|")
 """The keys of the time of creation in the headers of several programs, in lower case."""
 
 
@@ -346,17 +335,11 @@ def moment(value: Any) -> datetime | None:
         return None if when in _ZEROS else when
     try:
         number = float(value)
-        when = _EPOCH + timedelta(
-            milliseconds=number if number >= _MILLISECONDS_FROM else number * 1000
-        )
+        factor = 1 if number >= _MILLISECONDS_FROM else 1000
+        when = _EPOCH + timedelta(milliseconds=number * factor)
     except (TypeError, ValueError, OverflowError):
         return None
     return when if _EARLIEST <= when < _LATEST else None
-
-
-def is_date(key: str) -> bool:
-    """Returns whether a key of a header is that of the time of creation."""
-    return key.lower() in DATES
 
 
 def is_misread(key: str, value: Any, *, is_ours: bool) -> bool:
@@ -370,16 +353,15 @@ def is_misread(key: str, value: Any, *, is_ours: bool) -> bool:
     if key == "type" and isinstance(value, str):
         from difflib import get_close_matches
 
-        return is_ours and bool(
-            get_close_matches(value.lower(), [*Kind, *KIND_ALIASES], cutoff=0.75)
-        )
+        names = [*Kind, *KIND_ALIASES]
+        return is_ours and bool(get_close_matches(value.lower(), names, cutoff=0.75))
     return is_ours and name in KEYS
 
 
 def created_in(header: Mapping[str, Any], path: str = "") -> datetime | None:
     """Returns the time of creation in a header, or the day in the name of the file."""
-    dates = sorted(filter(is_date, header), key=lambda key: DATES.index(key.lower()))
-    moments = (moment(header[key]) for key in dates)
+    dates = sorted((DATES.index(key.lower()), key) for key in header if key.lower() in DATES)
+    moments = (moment(header[key]) for _, key in dates)
     return next(filter(None, moments), None) or naming.day_of(path)
 
 

@@ -222,9 +222,12 @@ def narrowed(
     since = until = None
     if (time_filter, from_date, to_date) != (None, None, None):
         from mimo import when
+        from mimo.text.calendar import in_zone
 
         span = when.window(time_filter, from_date, to_date, now=call.mind.local_now())
-        since, until = span.since, span.until
+        # In the zone, since a date without a time is that day in it.
+        ends = (end and in_zone(end, call.mind.zone) for end in (span.since, span.until))
+        since, until = ends
         named = [text for text in (time_filter, from_date, to_date) if text is not None]
         if any(map(str.isalpha, "".join(named))):  # A plain date needs no explanation.
             phrases = ", ".join(map(when.quoted, named))

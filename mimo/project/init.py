@@ -26,7 +26,7 @@ from mimo.project.projects import (
     user_root,
 )
 from mimo.project.trust import Trust
-from mimo.project.walk import is_markdown, walk
+from mimo.project.walk import SUFFIXES, is_markdown, walk
 from mimo.text.clean import compiled
 
 CONFIG = """\
@@ -68,6 +68,13 @@ _IGNORED = (
 )
 _MERGED = (
     "*.md merge=mind",
+    # Git compares upper and lower case. Added below the other lines, these leave `MEMORY.md` alone.
+    "*.Md merge=mind",
+    "*.[mM]D merge=mind",
+    *(
+        f"*.{''.join(f'[{letter}{letter.upper()}]' for letter in suffix[1:])} merge=mind"
+        for suffix in SUFFIXES[1:]
+    ),
     "MEMORY.md merge=union",
     "sources/*.md -text",
     "procedures/** merge=text",

@@ -40,7 +40,7 @@ from mimo.rendering import (
     ident,
     warn,
 )
-from mimo.text.calendar import abbreviation, in_zone
+from mimo.text.calendar import abbreviation, in_zone, is_day
 from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def use_zone(zone: tzinfo) -> None:
 
 def _local(moment: datetime) -> datetime:
     """Returns a time in the user's zone."""
-    return in_zone(moment, _zone.get())
+    return moment if is_day(moment) else in_zone(moment, _zone.get())
 
 
 def day(moment: datetime) -> str:

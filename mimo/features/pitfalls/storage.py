@@ -157,7 +157,8 @@ def _parsed(data: bytes, path: str, modified: datetime) -> Record | Problem:
     from mimo.memory import codec
 
     # Parsed like a file of the store, whose folder determines the type.
-    document = codec.parse(data, path=f".mind/edges/{Path(path).name}", modified=modified)
+    name = f".mind/edges/{Path(path).name}"
+    document = codec.parse(data, path=name, modified=modified, lenient=True)
     if isinstance(document, Problem):
         return replace(document, path=path)
     memory = document.memory

@@ -279,18 +279,33 @@ def _files(call: Call) -> Iterator[Check]:
     if not problems:
         yield _ok("files", "every file can be read")
     yield from _unclosed(call, "files", LOG)
-    misread = refresh.up_to_date(call).ask(lambda sql: list(survey.misread(sql)))
-    for record, keys in misread[:_MOST_NAMED]:
-        yield _warning(
-            "files", _unused(record.memory, keys), "correct it in the file", file=record.place.path
-        )
-    if len(misread) > _MOST_NAMED:
-        yield _warning("files", f"and {len(misread) - _MOST_NAMED:,} more such files")
+    headers = list(_headers(call))
+    broken_paths = {check.file for check in headers}
+    for record, keys in refresh.up_to_date(call).ask(lambda sql: list(survey.misread(sql))):
+        if keys or record.place.path not in broken_paths:
+            message, path = _unused(record.memory, keys), record.place.path
+            headers.append(_warning("files", message, "correct it in the file", file=path))
+    yield from headers[:_MOST_NAMED]
+    if len(headers) > _MOST_NAMED:
+        yield _warning("files", f"and {len(headers) - _MOST_NAMED:,} more such files")
     if stray_paths := call.mind.store.walk().others:
         # An agent would read names in a sentence of mind's as mind's own words.
         named = _list_paths(stray_paths) if call.agent is None else f"{len(stray_paths):,}"
         message = f"files under .mind/ that are not Markdown, and not read: {named}"
         yield _ok("files", message)
+
+
+def _headers(call: Call) -> Iterator[Check]:
+    """Yields a warning for each header that is not quite YAML or TOML."""
+    from mimo.memory.codec.file import header_fault
+
+    for path in call.mind.store.walk().files:
+        data = None if memories.is_read_only(path) else call.mind.store.content(path)
+        if data and (fault := header_fault(data)):
+            reason = fault.reason.removeprefix("header: ")
+            message = f"its header is read line by line, and what can't be read is text: {reason}"
+            message = disclosure.reason_for(call, path, message)
+            yield _warning("files", message, "correct it in the file", file=path, line=fault.line)
 
 
 def _unclosed(call: Call, name: str, file: str) -> Iterator[Check]:
@@ -301,13 +316,15 @@ def _unclosed(call: Call, name: str, file: str) -> Iterator[Check]:
 
 def _unused(memory: Memory, keys: Sequence[str]) -> str:
     """Returns the reason for which keys of a header are not read; without keys, the whole one."""
+    from mimo.memory.codec.file import DATES
+
     named = ", ".join(f"`{key}`" for key in keys)
     if not keys:
         return (
             "its header is read as text: the first line must be `---`, and a header has lines of"
             " `key: value` with a blank after the colon"
         )
-    if any(key != key.lower() for key in keys):
+    if any(key != key.lower() and key.lower() not in DATES for key in keys):
         return f"not read in the header: {named}; the keys of mind are in lower case"
     if memory.extra.get("tags", "") is None:
         return 'its tags are a comment in YAML: tags with `#` need quotes, as in `tags: "#a #b"`'

@@ -54,7 +54,10 @@ def splice(original: bytes, previous: Memory, after: Memory, *, path: str) -> by
     try:
         document, header = read_document(original)
     except Unreadable as error:
-        raise Invalid(f"`{path}` can't be read: {error.reason}", hint="repair it by hand") from None
+        line = f", line {error.line}" if error.line else ""
+        raise Invalid(
+            f"`{path}`{line} can't be changed: {error.reason}", hint="correct it by hand first"
+        ) from None
     understood, _ = understand(header)
     changes = _changes(previous, after, header, understood, path)
     owned = is_owned(understood, path)

@@ -13,11 +13,11 @@ from mcp_types import CallToolResult, TextContent
 from mimo.call.arguments import choose
 from mimo.call.leniency import understood
 from mimo.call.schema import output_schema
-from mimo.call.spec import BUDGET, Spec, declared, fields_of, to_json
+from mimo.call.spec import BUDGET, CURSOR, Spec, declared, fields_of, to_json
 from mimo.errors import Internal, MindError
 from mimo.guard.privacy import redact_error
 from mimo.operations.invoke import fault, invoke
-from mimo.server import fitting
+from mimo.server import fitting, parts
 from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET
 from mimo.server.reading import Reader
 from mimo.server.wording import for_agents, reworded
@@ -96,16 +96,20 @@ def formed(
     """Returns the data of a result and their text, neither of which is too long.
 
     An agent's budget is for one of them. What is left out is named in the field `truncated`. Lists
-    named in `pages` have that many items.
+    named in `pages` have that many items, unless a cursor reads on in them.
     """
     budget = inputs.get(BUDGET.name) if spec.has_budget else None
     limit = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
-    query = str(inputs.get("query") or "")
+    query, cursor = str(inputs.get("query") or ""), inputs.get(CURSOR.name)
+    part, start = dict(data), parts.BEGINNING
+    if cursor and any(param is CURSOR for param in spec.params):
+        part, start = parts.resumed(data, str(cursor))
+        pages = {name: page for name, page in pages.items() if name not in start.path}
     short, cuts = fitting.fitted(
-        data, schema, limit, query=query, pages=pages, is_brief=budget is None
+        part, schema, limit, query=query, pages=pages, is_brief=budget is None
     )
-    if cuts:
-        short["truncated"] = fitting.continued(cuts, spec, inputs, short)
+    if cuts or start.path:
+        short["truncated"] = fitting.continued(cuts, spec, inputs, data, start)
     return short, reader.read(short, schema)
 
 

@@ -142,6 +142,7 @@ class Context:
 @command(
     "load/checkpoint",
     effect=Effect.READ,
+    has_budget=True,
     toolset="load",
     examples=("mind load checkpoint", "mind load checkpoint --json"),
     description="""\

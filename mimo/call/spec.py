@@ -363,8 +363,10 @@ class Spec:
         params = params_of(self.function)
         if not self.has_budget:
             return params
-        is_paged = any(param.name == "limit" for param in params)
-        return (*params, BUDGET) if is_paged else (*params, BUDGET, CURSOR)
+        if any(param.name == "limit" for param in params):
+            return (*params, BUDGET)
+        # The list of tools has one of them; `truncated` names both.
+        return (*params, replace(BUDGET, arg=BUDGET.arg._replace(listed=False)), CURSOR)
 
     @property
     def result(self) -> Any:

@@ -25,7 +25,7 @@ MOST_CONTENT = 2_000
 MEMORY = Tool(
     name="memory",
     description="""\
-Unified memory operations: store, search, list or delete plain facts; count them; find fading ones.
+Unified memory operations: store, search, list, delete or count plain facts; find fading ones.
 Don't use for: decisions → save/decision; lessons → save/insight""",
 )
 """The tool whose operations `notes.memory_tool` and `fading` declare."""
@@ -53,7 +53,7 @@ Reference = Annotated[
 _QUERY = Arg(
     "The question, then other words its answer may have: synonyms, product, file and function"
     " names",
-    agents="The question, then synonyms and names that its answer may have",
+    agents="The question, then synonyms and names in its answer",
     words=True,
 )
 Query = Annotated[str, _QUERY]
@@ -266,7 +266,7 @@ class Facts:
         Out("Text under the fixed headings, such as Reasoning, and under Competing after a merge"),
     ]
     extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
-    importance: float
+    importance: Annotated[float, Out(usual=0.5)]
     confidence: Omitted[float] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None

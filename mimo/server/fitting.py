@@ -17,6 +17,7 @@ from mimo.memory.ids import is_id, is_source, uri_of
 from mimo.rendering.results import after_title
 from mimo.server import parts
 from mimo.server.parts import Position, Start
+from mimo.server.rows import QUESTIONS
 from mimo.text.tokens import excerpt
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -30,7 +31,7 @@ BYTES_PER_TOKEN = 3
 LEAST_BUDGET = 400
 """Tokens of the smallest answer: room for a row, and for the note on the rows that are missing."""
 
-_ROW, _ROWS = 410, 10
+_ROW, _ROWS = 300, 10
 """Bytes of a row, to which passages are adapted, and the fewest rows to allow for.
 
 Ten rows stay below 6,000 bytes in both forms, and of fewer memories more is shown.
@@ -58,9 +59,6 @@ _LINE = 6
 
 _NOTE = 400
 """Bytes of the field `truncated`."""
-
-_QUESTIONS = ("query", "userQuestion")
-"""Arguments that are a question."""
 
 _FILTERS = ("type", "types", "kinds", "tool", "time_filter", "name", "namespace")
 """Arguments by which a tool returns fewer rows, the most useful first."""
@@ -384,7 +382,7 @@ def continued(
 
 def _narrowed(names: Set[str], inputs: Mapping[str, Any]) -> str:
     """Returns the advice after a lower limit, with arguments that the tool has."""
-    if any(inputs.get(name) for name in _QUESTIONS):
+    if any(inputs.get(name) for name in QUESTIONS):
         return " with a narrower question has whole rows"
     if "cursor" in names:
         return " has whole rows, and its `cursor` continues them"

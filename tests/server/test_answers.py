@@ -14,7 +14,8 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.schema import output_schema
 from mimo.call.spec import Spec
 from mimo.call.table import all_commands
-from mimo.server.answers import formed
+from mimo.memory.ids import handle_of
+from mimo.server.answers import answer_schema, formed
 from mimo.server.fitting import BYTES_PER_TOKEN, Cut, continued, size
 from mimo.server.reading import Reader
 from mimo.server.resources import read
@@ -76,7 +77,7 @@ def test_no_answer_exceeds_the_ceiling_and_each_is_valid(
     data, text = formed(whole, schema, specs[0], {"query": "text"}, Reader(lambda: NOW))
 
     assert sent(data, text) < CEILING
-    Draft202012Validator(schema).validate(data)
+    Draft202012Validator(answer_schema(specs)).validate(data)
     assert text
     assert data.get("truncated", "") in text
 
@@ -94,12 +95,42 @@ def test_ten_results_are_below_6_kb_in_both_forms(agent: bench.Agent) -> None:
     assert bench.sizes(result)[-1] < 6_000
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("mind_search", {"query": "why do uploads fail", "limit": 10}),
+        ("memory", {"operation": "search", "query": "why do uploads fail"}),
+        ("memory", {"operation": "list"}),
+        ("search/recent", {}),
+        ("mind_list", {}),
+    ],
+)
+def test_structured_rows_state_each_fact_once(
+    agent: bench.Agent, tool: str, arguments: dict[str, Any]
+) -> None:
+    result = agent.call(tool, **arguments)
+    text, structured, _ = bench.sizes(result)
+    data = result.structured_content
+    rows = data.get("results") or data["memories"]
+
+    assert rows
+    assert structured < 1.8 * text
+    assert "query" not in data
+    for row in rows:
+        assert None not in row.values()
+        assert re.fullmatch("[a-z0-9]{6}", row["id"])
+        assert "title" not in row or not row.get("content", "").startswith(row["title"])
+        assert not {"source_file", "file", "project"} & row.keys()
+    shown = agent.call("mind_show", id=rows[0]["id"]).structured_content
+    assert shown["content"].startswith(rows[0].get("title", "").rstrip("…"))
+
+
 def test_both_forms_of_a_search_have_each_memory_and_its_passage(agent: bench.Agent) -> None:
     result = agent.call("mind_search", query="why do uploads fail", limit=10)
     text = result.content[0].text
 
     for row in result.structured_content["results"]:
-        assert row["title"].rstrip("…") in text
+        assert row.get("title", "").rstrip("…") in text
         assert " ".join(row["content"].split()) in " ".join(text.split())
         assert "passage" not in row
 
@@ -138,7 +169,7 @@ def test_a_long_memory_is_a_passage_in_searches_and_whole_as_a_resource(
     match = agent.call("memory", operation="search", query="zebra migration paragraph 1500")
     shown = agent.call("mind_show", id=id)
 
-    (row,) = [row for row in match.structured_content["results"] if row["id"] == id]
+    (row,) = [row for row in match.structured_content["results"] if row["id"] == handle_of(id)]
     assert row["excerpt"]
     assert "zebra" in row["content"]
     assert bench.sizes(match)[-1] < 10_000
@@ -319,7 +350,7 @@ def test_a_long_procedure_and_the_context_of_its_run_are_read_in_parts(agent: be
 
 
 def test_a_closed_issue_is_marked_before_its_title() -> None:
-    issue = {"id": "issue_a_20261124_abcdef", "type": "issue", "title": "Tea is cold"}
+    issue = {"id": "abcdef", "type": "issue", "title": "Tea is cold"}
 
     def read(**fields: str) -> str:
         schema = output_schema(TOOLS["mind_list"])

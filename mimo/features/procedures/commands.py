@@ -424,7 +424,7 @@ def send(
         StorageFailed,
     ),
     examples=("mind procedure resume latest", "mind procedure resume k3v7mq --async"),
-    description="Continue an interrupted run; the action of its last state is performed again",
+    description="Continue an interrupted run; its last action is performed again",
 )
 def resume(
     call: Call, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None

@@ -12,6 +12,7 @@ from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.model import Category, Filter, Kind, Outcome, Record, Section, kind_of
 from mimo.memory.outcomes import wanted_outcome
+from mimo.text.phrases import heading
 
 if TYPE_CHECKING:
     from mimo.index.rows import Hit, Newer
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 MOST_CONTENT = 2_000
 """Characters of content in a row; `load/context` and `mind show` return all of it."""
+
+NORMAL_IMPORTANCE = 0.5
+"""The importance of a memory that states none."""
 
 MEMORY = Tool(
     name="memory",
@@ -266,7 +270,7 @@ class Facts:
         Out("Text under the fixed headings, such as Reasoning, and under Competing after a merge"),
     ]
     extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
-    importance: Annotated[float, Out(usual=0.5)]
+    importance: Annotated[float, Out(usual=NORMAL_IMPORTANCE)]
     confidence: Omitted[float] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
@@ -424,7 +428,7 @@ def facts_of(
     return Facts(
         id=memory.id,
         type=memory.type,
-        title=memory.heading,
+        title=heading(memory.title, memory.content, memory.topic or memory.id, MOST_CONTENT),
         content=memory.content,
         topic=memory.topic,
         reasoning=memory.sections.get(Section.REASONING),

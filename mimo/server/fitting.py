@@ -42,8 +42,8 @@ _PASSAGE = 40
 """Characters of a passage for which there always is room."""
 _READ = 4_000
 """Characters after the best passage, or of the beginning, among which the excerpt is chosen."""
-_TEXT = 400
-"""Characters of other texts in a row."""
+_TEXT, _TITLE = 400, 80
+"""Characters of other texts in a row, and of a title."""
 
 _UNCUT = 200
 """Bytes of a text that is never shortened: ids, names and dates."""
@@ -207,8 +207,9 @@ class _Fitter:
                 self.shortened(row, inner, path, weight or _weight(row, number))
                 for number, row in enumerate(items)
             ]
-        if isinstance(value, str) and weight and "enum" not in schema and len(value) > _TEXT:
-            return f"{value[: _TEXT - 1].rstrip()}{_MARK}"
+        limit = _TITLE if path[-1:] == ("title",) else _TEXT
+        if isinstance(value, str) and weight and "enum" not in schema and len(value) > limit:
+            return f"{value[: limit - 1].rstrip()}{_MARK}"
         return value
 
     def _page(self, items: list[Any], path: tuple[str, ...]) -> list[Any]:

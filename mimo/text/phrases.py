@@ -19,13 +19,13 @@ SENTENCE_TAIL = rf"[.!?\u2026]{_CLOSING}*\s+|[\u3002\uff01\uff1f\u0964]"
 _BULLET = r"[-*+] (?:\[( |x|X)\] )?(.*)"
 
 
-def heading(title: str | None, content: str, otherwise: str) -> str:
-    """Returns the title, or the first line of the content cut to 80 characters."""
+def heading(title: str | None, content: str, otherwise: str, limit: int = LONGEST) -> str:
+    """Returns the title, or the first line of the content cut to `limit` characters."""
     if title:
         return title
     lines = (line.strip() for line in content.splitlines())
     head = next((line for line in lines if line), otherwise)
-    return head if len(head) <= LONGEST else head[: LONGEST - 1].rstrip() + "…"
+    return head if len(head) <= limit else head[: limit - 1].rstrip() + "…"
 
 
 def cut(text: str, limit: int) -> str:

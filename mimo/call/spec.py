@@ -267,6 +267,17 @@ BUDGET = Param(
 )
 """The argument of tools with `has_budget`, which the server applies; no function takes it."""
 
+CURSOR = Param(
+    name="cursor",
+    attribute="cursor",
+    shape=Shape(kind="string"),
+    arg=Arg("Where to read on, as `truncated` states it", agents="", surfaces=Surface.MCP),
+    required=False,
+    positional=False,
+    default=None,
+)
+"""The argument of tools with `has_budget` that have no pages; the server applies it, too."""
+
 
 def singular(word: str) -> str:
     """Returns the singular of a plural: `tags` -> `tag`, `categories` -> `category`."""
@@ -361,7 +372,12 @@ class Spec:
         Raises `TypeError` if one has no help, or a type outside the closed set.
         """
         params = params_of(self.function)
-        return (*params, BUDGET) if self.has_budget else params
+        if not self.has_budget:
+            return params
+        if any(param.name == "limit" for param in params):
+            return (*params, BUDGET)
+        # The list of tools has one of them; `truncated` names both.
+        return (*params, replace(BUDGET, arg=BUDGET.arg._replace(listed=False)), CURSOR)
 
     @property
     def result(self) -> Any:

@@ -32,8 +32,8 @@ SENTENCE_TAIL = rf"[.!?\u2026]{_CLOSING}*\s+|[\u3002\uff01\uff1f\u0964]"
 _BULLET = r"[-*+] (?:\[( |x|X)\] )?(.*)"
 
 
-def heading(title: str | None, content: str, otherwise: str) -> str:
-    """Returns the title, or the first line of the content cut to 80 characters."""
+def heading(title: str | None, content: str, otherwise: str, limit: int = LONGEST) -> str:
+    """Returns the title, or the first line of the content cut to `limit` characters."""
     if title:
         return title
     has_marks = content[:1] in _MARKS or "](" in content or "]]" in content
@@ -41,7 +41,7 @@ def heading(title: str | None, content: str, otherwise: str) -> str:
         content = compiled(_COMMENT).sub("", content)
     lines = (plain_line(line) if has_marks else line.strip() for line in content.splitlines())
     head = next((line for line in lines if line), otherwise)
-    return head if len(head) <= LONGEST else head[: LONGEST - 1].rstrip() + "…"
+    return head if len(head) <= limit else head[: limit - 1].rstrip() + "…"
 
 
 def plain_line(line: str) -> str:

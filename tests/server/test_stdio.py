@@ -12,6 +12,7 @@ from mcp import MCPError
 from mcp.client import Client
 
 from mimo.call import Call
+from mimo.memory.ids import handle_of
 from mimo.mind import Mind
 from tests import kit
 
@@ -50,7 +51,7 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
 
     identity, matches, listed, templates, read = kit.over_pipe(project, talk, era=era)
 
-    assert [row["id"] for row in matches.structured_content["results"]] == [identity]
+    assert [row["id"] for row in matches.structured_content["results"]] == [handle_of(identity)]
     assert "The staging database is reset every night" in matches.content[0].text
     uris = [resource.uri for resource in listed.resources]
     assert uris == ["mind://context", f"mind://memory/{identity}"]

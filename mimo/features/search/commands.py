@@ -85,7 +85,7 @@ class SearchResult(Facts):
     project: Annotated[str, Out("Name of the project")]
     source_file: Annotated[str, Out("Its file, relative to the project")]
     source_line: Annotated[int, Out("Line of the best passage, from 1")]
-    confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1")]
+    confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1", usual=1.0)]
     relevance: Annotated[float | None, Out("Probability of an answer, 0 to 1; null in a list")]
     date: datetime
     scope: Annotated[

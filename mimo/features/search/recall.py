@@ -372,4 +372,4 @@ def _(result: Recollection, screen: Screen) -> None:
         if id:
             screen.line(ident(id), indent=3)
     if result.confidence is not None:
-        screen.line(dim(f"Confidence in note 1: {result.confidence:.0%}"))
+        screen.line(dim(f"note 1 is {result.confidence:.0%} likely to be what you asked for"))

@@ -229,7 +229,7 @@ def test_one_of_two_memories_of_an_item_is_chosen(call, project):
 
 
 def test_an_unreadable_file_is_counted_and_can_not_be_edited_as_a_memory(call, three):
-    write(three, "facts/bad.md", "---\ntags: [x\n---\nfoo\n")
+    write(three, "facts/bad.md", "<<<<<<< ours\nfoo\n=======\nbar\n>>>>>>> theirs\n")
 
     async def play(screen):
         await screen.until("1 file unreadable")

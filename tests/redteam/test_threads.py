@@ -297,7 +297,7 @@ def test_the_first_approvals_of_a_project_may_be_made_at_once(
     home: Path, root: Path, held_up: HeldUp
 ) -> None:
     approvals = Trust(home, root)
-    held_up.at(trust, "_key")
+    held_up.at(trust, "key_of")
     held_up.run(lambda: approvals.approve([ONE]), lambda: approvals.approve([TWO]))
     assert Trust(home, root).approved(ONE)
     assert Trust(home, root).approved(TWO)

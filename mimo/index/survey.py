@@ -350,8 +350,8 @@ def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
     for record in _selected(
         sql, f"m.parent IS NULL AND (m.owned = 0 AND m.path LIKE '.mind/%' OR EXISTS ({extra}))"
     ):
-        elsewhere, others = record.place.elsewhere, record.memory.extra
-        keys = [key for key in others if is_misread(key, others[key], is_ours=not elsewhere)]
+        elsewhere, unknown = record.place.elsewhere, record.memory.extra
+        keys = [key for key in unknown if is_misread(key, unknown[key], is_ours=not elsewhere)]
         if keys or (not elsewhere and begins_with_header(record.memory.content)):
             yield record, keys
 

@@ -90,9 +90,9 @@ class Requests:
         name = HEADER.encode()
         stated = dict(scope["headers"]).get(name, b"").decode("latin-1")
         id = stated if _ID.fullmatch(stated) else loopback.new_token()[:16]
-        others = [(key, value) for key, value in scope["headers"] if key != name]
+        headers = [(key, value) for key, value in scope["headers"] if key != name]
         fields: dict[str, Any] = {"method": scope["method"]}
-        scope = {**scope, "headers": [*others, (name, id.encode())], FIELDS: fields}
+        scope = {**scope, "headers": [*headers, (name, id.encode())], FIELDS: fields}
         _request.set(id)
 
         async def respond(message: Message) -> None:

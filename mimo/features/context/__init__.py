@@ -312,8 +312,8 @@ def decision(note: Note) -> str:
         return f"{_dated(note)} - {failure(note)}"
     outcome = f" [{note.outcome}]" if note.outcome else ""
     # `supersede` stores its reason below, with the id that the link has, too.
-    given, *of_old = compiled(_REPLACES).split(why, 1)
-    reasons = (given, *(text[:1].upper() + text[1:] for text in of_old))
+    reason, *of_old = compiled(_REPLACES).split(why, 1)
+    reasons = (reason, *(text[:1].upper() + text[1:] for text in of_old))
     texts = [first_sentence(text, 160) for text in reasons if text.strip()]
     ended = [f"{text}." if text[-1:].isalnum() else text for text in texts[:-1]]
     because = " ".join([*ended, *texts[-1:]])

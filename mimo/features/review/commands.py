@@ -66,7 +66,7 @@ from mimo.rendering import (
 )
 from mimo.rendering.results import count, day, labels, render, tally
 
-_WHOLE, _LINES = 3, 10
+_FEW, _LINES = 3, 10
 """Items of a kind up to which each is written whole, and of more, those that have a line."""
 _MOST_LINES = 12
 """Lines of one version that are shown in a list."""
@@ -496,7 +496,7 @@ def _(result: Review, screen: Screen) -> None:
 def _show_kind(kind: Waiting, items: list[ReviewItem], screen: Screen) -> None:
     """Writes the items of a kind: many, which need no choice, in a line each."""
     of_id = {item.id or item.file: item for item in items}
-    if len(items) <= _WHOLE or kind in BY_CHOICE:
+    if len(items) <= _FEW or kind in BY_CHOICE:
         for item in items:
             show_item(item, screen)
             for action in item.actions:

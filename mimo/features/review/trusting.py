@@ -37,7 +37,7 @@ def approvals(call: Call) -> dict[str, str]:
 
     These are the memories, the files with values or a procedure, the policy and the settings.
     """
-    return _memories(call) | others(call)
+    return _memories(call) | other_texts(call)
 
 
 def _memories(call: Call) -> dict[str, str]:
@@ -45,7 +45,7 @@ def _memories(call: Call) -> dict[str, str]:
     return refresh.up_to_date(call).ask(survey.approvals)
 
 
-def others(call: Call) -> dict[str, str]:
+def other_texts(call: Call) -> dict[str, str]:
     """Returns the paths of the texts that are not memories, by their names.
 
     Settings that need no approval are left out.
@@ -56,11 +56,11 @@ def others(call: Call) -> dict[str, str]:
     return named | dict.fromkeys(call.mind.store.approvals(SETTINGS) if waits else (), SETTINGS)
 
 
-def without_memory(call: Call) -> dict[str, str]:
+def waiting_files(call: Call) -> dict[str, str]:
     """Returns why each file that holds no memory waits for approval, by its path."""
     trusts = call.mind.trust.checker()
     waiting: dict[str, str] = {}
-    for name, path in others(call).items():
+    for name, path in other_texts(call).items():
         is_procedure = path.startswith(f"{STORE}/procedures/")
         if not (call.mind.trust.approved if is_procedure else trusts)(name):
             why = "no agent gets it without a label"
@@ -100,7 +100,7 @@ def describe(call: Call) -> str:
     state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    texts, trusted = others(call), call.mind.trust.checker()
+    texts, trusted = other_texts(call), call.mind.trust.checker()
     memories = refresh.up_to_date(call).cached(survey.approved, trusted)
     total, approved = len(texts) + memories.texts, sum(map(trusted, texts)) + memories.approved
     many = f"{approved:,} of {total:,} texts are trusted"
@@ -269,7 +269,7 @@ def text_of(call: Call, path: str) -> bytes:
 
 def _of_paths(call: Call, references: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     """Returns the texts without memory that are named by their paths, and the other references."""
-    texts = others(call) | dict.fromkeys(call.mind.store.approvals(SETTINGS), SETTINGS)
+    texts = other_texts(call) | dict.fromkeys(call.mind.store.approvals(SETTINGS), SETTINGS)
     paths = {FILE, SETTINGS, *texts.values()}
     names = {reference: normpath(reference) for reference in references}
     named = [path for path in names.values() if path in paths]

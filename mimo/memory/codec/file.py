@@ -126,9 +126,9 @@ def read_document(
         return document.without_header(), {}
     except Unreadable as error:
         error = Unreadable(error.reason, (error.line or 1) + 1)
-        rest = _not_a_header(document, error, lenient=lenient)
+        body = _not_a_header(document, error, lenient=lenient)
         if not (lenient and document.looks_like_header):
-            return rest, {}
+            return body, {}
         return document, front_matter.load_lines(document.header, document.syntax)
     if not header and document.header.strip():
         # Only comments, which are Markdown headings: a title between two rules.

@@ -18,12 +18,12 @@ from fuzz.project import IDS, RUN, a_project, contents, is_changed
 from mimo.call import Caller, Surface
 from mimo.call.arguments import LARGEST, decode
 from mimo.call.leniency import understood
-from mimo.call.schema import input_schema, output_schema
+from mimo.call.schema import input_schema
 from mimo.call.spec import Effect, Spec
 from mimo.call.table import all_commands
 from mimo.errors import Internal, Invalid
 from mimo.frozen import replace
-from mimo.server.answers import answer
+from mimo.server.answers import answer, answer_schema
 from mimo.server.fitting import FORM
 from mimo.text.clean import HIDDEN
 from tests.sample_procedures import BOOM, text
@@ -156,9 +156,7 @@ def _is_utf8(data: Any) -> bool:
 
 @cache
 def _validator(specs: Sequence[Spec]) -> Draft202012Validator:
-    schema = output_schema(specs)
-    properties = {**schema["properties"], "truncated": {"type": "string"}}
-    return Draft202012Validator(schema | {"properties": properties})
+    return Draft202012Validator(answer_schema(specs))
 
 
 def calls(data: bytes) -> None:

@@ -14,7 +14,7 @@ With Python's default of 700, some hundred collections run while modules load, w
 def main() -> int:
     """Returns the exit status of the command line in `sys.argv`."""
     _hold_streams()
-    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
+    if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
         from mimo import __version__
 
         try:

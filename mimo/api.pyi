@@ -121,6 +121,9 @@ from mimo.memory.codec import document as document
 from mimo.memory.codec import front_matter as front_matter
 from mimo.memory.codec.document import Unreadable as Unreadable
 from mimo.memory.codec.document import limit_steps as limit_steps
+from mimo.memory.codec.file import DATES as DATES
+from mimo.memory.codec.file import created_in as created_in
+from mimo.memory.codec.file import header_fault as header_fault
 from mimo.memory.codec.file import read_document as read_document
 from mimo.memory.codec.file import read_moment as read_moment
 from mimo.memory.ids import handle_of as handle_of
@@ -168,7 +171,9 @@ from mimo.project import projects as projects
 from mimo.project import revisions as revisions
 from mimo.project import walk as walk
 from mimo.project import watch as watch
+from mimo.project.init import ensure_id as ensure_id
 from mimo.project.init import init as init
+from mimo.project.location import locate as locate
 from mimo.project.projects import Registered as Registered
 from mimo.rendering import Part as Part
 from mimo.rendering import Screen as Screen

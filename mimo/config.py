@@ -556,6 +556,9 @@ def _take(
         if scope is Scope.PROJECT:
             values["format"] = value
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
+    if key == "id" and scope is Scope.PROJECT:
+        values["id"] = value if type(value) is str else ""
+        return None
     if key not in _BY_KEY:
         raise Invalid(f"`{key}` is not a setting")  # A cloned file may have very many.
     declared = _BY_KEY[key]
@@ -584,7 +587,7 @@ def _take_unapproved(
     problems = _take_all(data, Scope.PROJECT, changed, changed_origins, approved)
     for key, value in changed.items():
         if key not in _BY_KEY:
-            values[key] = value  # The format, which a later version wrote, protects the store.
+            values[key] = value  # The id, and the format: a later one protects the store.
         elif value != values[key]:
             values[key] = _BY_KEY[key].active(approved[key], value)
             if values[key] == value:

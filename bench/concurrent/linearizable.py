@@ -80,7 +80,7 @@ _WRITES: Mapping[str, tuple[str, Callable[[Memory, Any], Memory | None]]] = {
     "tag": ("edit", lambda now, tag: now._replace(tags=now.tags | {tag})),
     "untag": ("edit", lambda now, tag: now._replace(tags=now.tags - {tag})),
     "keep": ("keep", lambda now, kept: now._replace(kept=kept)),
-    "link": ("link", lambda now, to: now._replace(links=now.links | {to})),
+    "link": ("link", lambda now, to: now._replace(links=now.links | {to.rpartition("_")[2]})),
 }
 """The command of each operation that changes a memory, and the memory after it."""
 

@@ -353,7 +353,7 @@ class _Reading:
 
 
 def _name(memory: Mapping[str, Any]) -> str:
-    return str(memory["title"].partition(" ")[0])
+    return str((memory.get("title") or memory["content"]).partition(" ")[0])
 
 
 def _seen(memory: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -361,9 +361,9 @@ def _seen(memory: Mapping[str, Any]) -> Mapping[str, Any]:
     text = memory["content"] if "content" in memory else memory["title"]
     seen: dict[str, Any] = {"text": text, "tags": frozenset(memory.get("tags", ()))}
     if "sections" in memory:  # of `show`, which has the links
-        seen["links"] = frozenset(link["to"] for link in memory["links"])
-    if "protected" in memory:
-        seen["kept"] = memory["protected"]
+        seen["links"] = frozenset(link["to"].rpartition("_")[2] for link in memory["links"])
+    if "decay_score" in memory or "protected" in memory:
+        seen["kept"] = memory.get("protected", False)
     return seen
 
 

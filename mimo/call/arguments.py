@@ -30,6 +30,9 @@ NOUNS = {
 LARGEST = 2**63
 """The bound of whole numbers: no count, limit or offset is larger."""
 
+EMPTY: tuple[Any, ...] = (None, "", [], ())
+"""The values of an optional argument that agents give for none."""
+
 
 def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, dict[str, Any]]:
     """Returns the operation that the arguments name, and the other arguments.
@@ -39,7 +42,7 @@ def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, d
     values = dict(arguments)
     if specs[0].operation is None:
         return specs[0], values
-    word = values.pop(OPERATION, None)
+    word = choice(values.pop(OPERATION, None), [spec.operation or "" for spec in specs])
     for spec in specs:
         if spec.operation == word:
             return spec, _own_arguments(spec, specs, values)
@@ -50,16 +53,31 @@ def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, d
     )
 
 
+def snake_case(word: str) -> str:
+    """Returns a name with underscores: `decayCheck` and `Decay-check` -> `decay_check`."""
+    import re
+
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word.strip()).lower().replace("-", "_")
+
+
+def choice(word: Any, choices: Sequence[str]) -> Any:
+    """Returns the choice that differs from a word only in its spelling, or the word itself."""
+    if not isinstance(word, str) or word in choices:
+        return word
+    by_form = {snake_case(name): str(name) for name in choices}
+    return by_form.get(snake_case(word)) or by_form.get(word.strip().lower(), word)
+
+
 def _own_arguments(
     spec: Spec, specs: Sequence[Spec], arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns the arguments without those of other operations, which may only be null."""
+    """Returns the arguments without those of other operations, which may only be empty."""
     values: dict[str, Any] = {}
     for name, value in arguments.items():
         takers = [candidate.operation or "" for candidate in specs if name in _names(candidate)]
         if spec.operation in takers or not takers:
             values[name] = value
-        elif value is not None:
+        elif value not in EMPTY:
             raise Invalid(
                 f"`{name}` is not an argument of `{spec.operation}`",
                 hint=f"it belongs to {', '.join(takers)}",
@@ -132,10 +150,22 @@ def _unknown(name: str, spec: Spec, accepted: Iterable[str]) -> Invalid:
 
 
 def nearest(word: str, names: Iterable[str]) -> list[str]:
-    """Returns up to three names with the most similar spelling, the nearest first."""
+    """Returns up to three names with a similar spelling, the nearest first.
+
+    Names that only share some letters are left out: a wrong hint is worse than none.
+    """
     from difflib import get_close_matches
 
-    return get_close_matches(word, list(names), n=3, cutoff=0.6)
+    names = list(names)
+    near = get_close_matches(word, names, n=3, cutoff=0.75)
+    exchanged = [name for name in names if sorted(name) == sorted(word)]
+    return list(dict.fromkeys([*near, *exchanged]))[:3]
+
+
+def is_one_letter_off(word: str, name: str) -> bool:
+    """Returns whether one of two words has a letter more than the other."""
+    short, long = sorted((word, name), key=len)
+    return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
 
 
 def _checked(param: Param, shape: Shape, value: Any) -> Any:
@@ -144,7 +174,15 @@ def _checked(param: Param, shape: Shape, value: Any) -> Any:
             return _json(param, value)
         case "array" if isinstance(value, list | tuple) and shape.items:
             items = shape.items
-            return tuple(_checked(param, items, item) for item in value)
+            return tuple(
+                _checked(param, items, part)
+                for item in value
+                for part in (
+                    filter(None, map(str.strip, item.split(",")))
+                    if isinstance(item, str) and "," in item and param.has_words
+                    else (item,)
+                )
+            )
         case "boolean" if isinstance(value, bool):
             return value
         case "string" if isinstance(value, str):

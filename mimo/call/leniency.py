@@ -1,18 +1,22 @@
 """Arguments as agents often write them -> as the published schema has them.
 
-A value or a name is changed only if it can mean one thing: `"5"` where a number belongs, one tag
-for a list of tags, `content` for the only text of an insight. Everything else stays as it is, so
-that `decode` refuses it and names the nearest argument.
+A value or a name is changed only if it can mean one thing: `"5"` where a number belongs, `8443`
+where a text belongs, `"red, blue"` for a list of tags, `content` for the only text of an insight.
+An optional argument that is an empty text or an empty list counts as absent: agents fill in what
+they do not need. Everything else stays as it is, so that `decode` refuses it and names the nearest
+argument.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from mimo.call import Surface
-from mimo.call.spec import Param, Spec, from_json
+from mimo.call.arguments import EMPTY, choice, snake_case
+from mimo.call.spec import Param, Shape, Spec, from_json
 from mimo.errors import Invalid
 
 _TEXTS = ("content", "text")
@@ -63,6 +67,8 @@ def understood(spec: Spec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     origins: dict[str, str] = {}
     for key, typed in arguments.items():
         name, value = _named(spec, params, key, typed)
+        if name in params and not params[name].required and value in EMPTY:
+            value = None
         if name in origins and None not in (value, named[name]) and value != named[name]:
             raise Invalid(
                 f"`{origins[name]}` and `{key}` are names of the same argument",
@@ -83,10 +89,10 @@ def _named(spec: Spec, params: Mapping[str, Param], key: str, value: Any) -> tup
         if key in (param.name, *param.aliases):
             return param.name, value
     if key == _DAYS and _PERIOD in params:
-        days = _scalar("integer", value)
+        days = _scalar(Shape(kind="integer"), value)
         if isinstance(days, int) and not isinstance(days, bool) and days > 0:
             return _PERIOD, f"last {days} days"
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower().replace("-", "_")
+    snake = snake_case(key)
     synonyms = _OTHER_NAMES.get(spec.name, {})
     plural = f"{snake}s"  # `tag` may mean `tags` or, if a tool has both, `add_tags`.
     meant = {
@@ -110,30 +116,41 @@ def _value(param: Param, value: Any) -> Any:
     if shape.items:
         listed = _parsed(value, list)
         if not isinstance(listed, list | tuple):
-            if listed == "" and param.default is None:
-                return value  # No list may mean no change, an empty one removes all items.
-            listed = [] if listed == "" else [listed]
+            listed = _split(param, listed)
+        if param.default == ():  # For others, an empty item may remove all.
+            listed = [item for item in listed if item not in EMPTY]
         is_json = shape.items.kind == "json"
-        return [
-            _parsed(item, dict) if is_json else _scalar(shape.items.kind, item) for item in listed
-        ]
+        return [_parsed(item, dict) if is_json else _scalar(shape.items, item) for item in listed]
     if shape.kind != "json":
-        return _scalar(shape.kind, value)
+        return _scalar(shape, value)
     if param.arg.object:
         return _parsed(value, dict)
     return _parsed(value, list) if param.arg.many else value
 
 
-def _scalar(kind: str, value: Any) -> Any:
-    """Returns the number or the truth value that a text spells, or the value itself."""
+def _split(param: Param, value: Any) -> list[Any]:
+    """Returns the items of a list that was given as one value."""
+    is_paths = param.arg.complete == "path"
+    if not isinstance(value, str) or not (is_paths or param.has_words):
+        return [value]
+    parts = re.split(r",\s+|\n" if is_paths else r"[,\n]", value)
+    return [item for part in parts if (item := part.strip())]
+
+
+def _scalar(shape: Shape, value: Any) -> Any:
+    """Returns the text, number or truth value that another type spells, or the value itself."""
+    if shape.kind == "string":
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+            return str(value)
+        return choice(value, shape.choices) if shape.choices else value
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if kind in ("integer", "number") and _INTEGER.fullmatch(text):
+    if shape.kind in ("integer", "number") and _INTEGER.fullmatch(text):
         return int(text)
-    if kind in ("integer", "number") and _NUMBER.fullmatch(text):
+    if shape.kind in ("integer", "number") and _NUMBER.fullmatch(text):
         return float(text)
-    return _TRUTH.get(text.lower(), value) if kind == "boolean" else value
+    return _TRUTH.get(text.lower(), value) if shape.kind == "boolean" else value
 
 
 def _parsed(value: Any, expected_type: type) -> Any:

@@ -166,6 +166,8 @@ class Arg(NamedTuple):
     """The JSON Schema in the list of tools of a value that is accepted in other forms, too."""
     words: bool = False
     """True if the command line joins all remaining words into it."""
+    several: bool = False
+    """True if the command line takes several, and calls the command for each."""
     named: bool = False
     """True if the command line accepts a positional parameter also by its name."""
     option: bool = False
@@ -207,6 +209,10 @@ class Needs(NamedTuple):
     """A further tool whose rules apply too."""
 
 
+_WORDS = ("id", "kind", "outcome", "tag", "type")
+"""The completions of words; a path, a phrase or a pattern may contain a comma."""
+
+
 @frozen
 class Param:
     """One parameter of a command."""
@@ -221,6 +227,11 @@ class Param:
     positional: bool
     """True if it is given by its place on the command line."""
     default: Any
+
+    @property
+    def has_words(self) -> bool:
+        """Returns whether it is a list of words, none of which contains a comma."""
+        return self.shape.items is not None and self.arg.complete in _WORDS
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -255,6 +266,17 @@ BUDGET = Param(
     default=None,
 )
 """The argument of tools with `has_budget`, which the server applies; no function takes it."""
+
+CURSOR = Param(
+    name="cursor",
+    attribute="cursor",
+    shape=Shape(kind="string"),
+    arg=Arg("Where to read on, as `truncated` states it", agents="", surfaces=Surface.MCP),
+    required=False,
+    positional=False,
+    default=None,
+)
+"""The argument of tools with `has_budget` that have no pages; the server applies it, too."""
 
 
 def singular(word: str) -> str:
@@ -350,7 +372,12 @@ class Spec:
         Raises `TypeError` if one has no help, or a type outside the closed set.
         """
         params = params_of(self.function)
-        return (*params, BUDGET) if self.has_budget else params
+        if not self.has_budget:
+            return params
+        if any(param.name == "limit" for param in params):
+            return (*params, BUDGET)
+        # The list of tools has one of them; `truncated` names both.
+        return (*params, replace(BUDGET, arg=BUDGET.arg._replace(listed=False)), CURSOR)
 
     @property
     def result(self) -> Any:

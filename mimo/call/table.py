@@ -450,6 +450,9 @@ UNDOCUMENTED = ("extra", "legacy")
 CORE = ("save", "load", "search", "evolve")
 CORE_TOOLS = ("mind_edges", "mind_status")
 
+ALWAYS = ("save/decision", "load/checkpoint")
+"""Tools that are in every toolset, and listed for every prompt."""
+
 Tools = Mapping[str, Sequence[Spec]]
 """Tools by their canonical names, each with the commands that are its operations."""
 
@@ -467,7 +470,7 @@ def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
                 hint=f"toolsets are {', '.join((*TOOLSETS, *SEVERAL))}",
             )
     groups = {group for name in requested_names or (DEFAULT,) for group in _groups(name)}
-    extra = CORE_TOOLS if "core" in requested_names else ()
+    extra = (*ALWAYS, *(CORE_TOOLS if "core" in requested_names else ()))
     names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
     return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
 

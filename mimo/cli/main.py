@@ -125,9 +125,15 @@ def run_command(
         allows_secrets=bool(options.get("allow_secret")),
     )
     call = Call(mind, caller, _console(options, setting))
+    several = next((param.name for param in spec.params if param.arg.several), "")
     drawing = call.started(reads_only=True)
     try:
-        if is_terminal(sys.stdin):
+        result: object
+        if isinstance(arguments.get(several), tuple):
+            result = tuple(
+                invoke(spec, call, {**arguments, several: each}) for each in arguments[several]
+            )
+        elif is_terminal(sys.stdin):
             result = _with_user(registry, spec, call, arguments, options)
         else:
             result = invoke(spec, call, arguments)

@@ -59,7 +59,7 @@ COMMON = (
 """The options that may be before or after any command."""
 
 HELP = Option(("-h", "--help"), "Print this help", is_flag=True)
-VERSION = Option(("--version",), "Print the version", is_flag=True)
+VERSION = Option(("-V", "--version"), "Print the version", is_flag=True)
 
 ALLOW_SECRET = Option(("--allow-secret",), "Store it although it looks like a secret", is_flag=True)
 """The option of commands that refuse secrets."""
@@ -116,6 +116,7 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             metavar="URL",
         ),
         Option(("--metrics-open",), "Answer /metrics without a token", is_flag=True),
+        Option(("--log-json",), "Log requests over HTTP, and errors, as JSON", is_flag=True),
         Option(
             ("--allow-host",),
             "Name under which other machines reach the HTTP server",
@@ -198,7 +199,7 @@ def _help(param: Param, *, is_repeated: bool) -> str:
 
 def takes_rest(param: Param) -> bool:
     """Returns whether a positional parameter takes all remaining words."""
-    return param.arg.words or param.shape.items is not None
+    return param.arg.words or param.arg.several or param.shape.items is not None
 
 
 def named(options: Sequence[Option]) -> dict[str, tuple[Option, bool]]:
@@ -294,6 +295,8 @@ def required_options(spec: Spec) -> list[Param]:
 def _value(param: Param, value: Any) -> Any:
     if param.arg.words and param.positional and not param.shape.items:
         value = " ".join(value) if value else None
+    if param.arg.several and param.positional:
+        return value if value and value[1:] else next(iter(value or ()), None)
     if param.shape.items:
         items = param.shape.items
         return [converted(items, item) for item in value] if value else None

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 import click
 
 from mimo import __version__
-from mimo.call.arguments import nearest, shown
+from mimo.call.arguments import is_one_letter_off, nearest, shown
 from mimo.call.spec import Param, Spec
 from mimo.call.table import ALONE, LAST, CommandTable
 from mimo.cli.options import (
@@ -42,8 +42,18 @@ SETTINGS: dict[str, Any] = {"max_content_width": 100}
 SHARED_VALUES = "mimo.options"
 """The key of click's contexts for the options that every command has."""
 
-_BOUNDS = {"--since": "--from", "--after": "--from", "--until": "--to", "--before": "--to"}
-"""Options of git that limit the time, and ours."""
+_MEANINGS = (
+    {"since", "after", "from", "newer-than"},
+    {"until", "before", "to", "older-than"},
+    {"because", "reason", "reasoning", "why", "rationale"},
+    {"limit", "count", "max", "max-count", "number", "top"},
+    {"type", "kind", "category"},
+    {"tag", "label"},
+    {"json", "format", "output"},
+    {"message", "content", "text", "body"},
+    {"user", "global"},
+)
+"""Names of options that mean the same, here and in other programs."""
 
 SUMMARY = """Long-term memory for coding agents and the people who work with them
 
@@ -95,12 +105,14 @@ def usage(error: click.ClickException) -> Invalid:
     message, hint = f"{text[:1].lower()}{text[1:]}", f"see `{program} --help`"
     if isinstance(error, click.NoSuchOption):
         message = f"`{error.option_name}` is not an option of `{program}`"
-        options = [option for option in error.possibilities or () if option != "--help"]
-        bound = _BOUNDS.get(error.option_name, "")
-        accepted = {name for param in (ctx.command.params if ctx else ()) for name in param.opts}
-        near = [bound] if bound in accepted else nearest(error.option_name, options)
+        name = error.option_name.lstrip("-")
+        params = ctx.command.params if ctx else ()
+        accepted = [opt[2:] for param in params for opt in param.opts if opt[:2] == "--"]
+        accepted = [opt for opt in accepted if opt != "help"]
+        meaning = next((names for names in _MEANINGS if name in names), ())
+        near = [opt for opt in accepted if opt in meaning] or nearest(name, accepted)
         if near:
-            hint = f"did you mean `{near[0]}`? {hint}"
+            hint = f"did you mean `--{near[0]}`? {hint}"
         elif ctx and any(isinstance(param, click.Argument) for param in ctx.command.params):
             hint += "; put `--` before a text that begins with a dash"
     elif isinstance(error, click.BadOptionUsage):
@@ -155,6 +167,7 @@ class Command(Program):
         self._options = options_of(spec)
         hidden = [option for option in COMMON if option.key != "json"]
         self._subcommands = subcommands
+        self.initials = {name[0] for name in subcommands}
         super().__init__(
             spec.path.split()[-1],
             [
@@ -179,6 +192,23 @@ class Command(Program):
 
         vars(parser)["_process_opts"] = read
         return parser
+
+    def check_subcommand(self, words: Sequence[str], lone: Container[str]) -> None:
+        """Raises `Invalid` if the first word after the command is a misspelled sub-command.
+
+        Before other words, and for sub-commands that are only ones alone, it may be a text.
+        """
+        word, alone = words[0], len(words) == 1 or words[1].startswith("-")
+        for name in nearest(word, self._subcommands):
+            slips = sorted(word) == sorted(name) or is_one_letter_off(word, name)
+            is_lone = f"{self.spec.path} {name}" in lone
+            if name != word and ("-" in name or (alone and (slips or not is_lone))):
+                line = f"mind {self.spec.path}"
+                place = f" As {self.places[0].typed}: `{line} -- {word}`" if self.places else ""
+                raise Invalid(
+                    f"`{word}` is not a command of `{line}`",
+                    hint=f"did you mean `{line} {name}`?{place}",
+                )
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Returns the parts of the usage line: options, required ones, arguments."""
@@ -341,6 +371,9 @@ class Words(Program, click.Group):
         command = self.at(path) if args[0] else None
         if command is None:
             raise self.unknown(args[0])
+        # Most lines skip the comparison, as few slips are in the first letter.
+        if isinstance(command, Command) and tail and tail[0][:1] in command.initials:
+            command.check_subcommand(tail, self.registry.lone)
         return path.removeprefix(f"{self.path} "), command, tail
 
     def check_path(self, words: Sequence[str]) -> None:

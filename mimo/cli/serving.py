@@ -79,6 +79,7 @@ def _serve(
             repositories=[disk.expanded(path) for path in over["repository"]],
             index_url=over["index_url"],
             metrics_open=over["metrics_open"],
+            log_json=over["log_json"],
             announce=lambda line: rendering.write(f"{line}\n"),
             **settings,
         )

@@ -44,7 +44,8 @@ OTHERS = 0o077
 """The permissions of everyone but the owner."""
 
 STORE = ".mind"
-PRIVATE_FOLDERS = ("private", ".local", ".index")
+INDEX = ".index"
+PRIVATE_FOLDERS = ("private", ".local", INDEX)
 """The names of folders that git never has, anywhere below a `.mind/`."""
 IGNORE_FILE = ".gitignore"
 IGNORE_ALL = "*"
@@ -355,8 +356,9 @@ def make_folder(folder: Path) -> None:
 
     In a private place, other users lose their permissions on existing folders, and git ignores the
     content. Raises `OSError`, also if a dangling symbolic link has the name of a folder, in a
-    $MIND_HOME that has other things, and for a private folder of a project that is missing: one
-    that was moved or deleted while a process used it must not appear again.
+    $MIND_HOME that has other things, for a private folder of a project that is missing, and for the
+    index of a missing `.mind/`: what was moved or deleted while a process used it must not appear
+    again.
     """
     missing = []
     existing = folder
@@ -365,8 +367,9 @@ def make_folder(folder: Path) -> None:
     if top is not None and not is_of_store and (entry := not_of_home(top)):
         raise PermissionError(errno.EPERM, f"not mind's own: it has `{entry}`", str(top))
     while not existing.is_dir():
-        if is_of_store and existing.name == STORE and not existing.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(existing.parent))
+        of_index = folder.name == INDEX
+        if is_of_store and existing.name == STORE and (of_index or not existing.parent.is_dir()):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(existing))
         if existing.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(existing))
         missing.append(existing)

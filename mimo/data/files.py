@@ -144,8 +144,14 @@ def safe_name(root: Path, relative: str) -> str:
     # A backslash is harmless here, but names another place on other systems.
     odd = "//" in inner or "/./" in inner or "/../" in inner or "\\" in inner or "\0" in inner
     if odd or os.path.isabs(relative):  # noqa: PTH117 - creating a Path is slower
-        hint = "rename it without the backslash" if "\\" in inner else "use a relative path"
-        raise Invalid(f"`{relative!r}` is not a path within the project", hint=hint)
+        if "\\" in inner:
+            raise Invalid(
+                f"the name `{relative}` has a backslash, which separates folders on other systems",
+                hint="rename it without the backslash",
+            )
+        raise Invalid(
+            f"`{relative!r}` is not a path within the project", hint="use a relative path"
+        )
     path = os.fspath(root)
     for part in relative.split("/"):
         path = f"{path}/{part}"

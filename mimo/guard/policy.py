@@ -83,8 +83,8 @@ _OTHERS = tuple(
     mind_init mind_config mind_install mind_uninstall mind_status mind_doctor mind_demo
     mind_completion mind_scan policy_show policy_check policy_explain mind_audit
     mind_audit_verify mind_audit_export mind_metrics mind_token_add mind_token_list
-    mind_token_rm listMemory getMemory putMemory deleteMemory getContext run_procedure
-    procedure_status procedure_runs cancel_procedure send_event resume_procedure
+    mind_token_rotate mind_token_rm listMemory getMemory putMemory deleteMemory getContext
+    run_procedure procedure_status procedure_runs cancel_procedure send_event resume_procedure
     list_procedures recall_procedure register_procedure new_procedure check_procedure
     mind_projects mind_projects_forget mind_index daemon_start daemon_stop daemon_restart
     daemon_status daemon_logs daemon_run mind_module_install mind_module_list conversations

@@ -163,6 +163,11 @@ class Catalog:
         by, order = self._by_importance, "m.importance DESC, "
         return self._notes(where, limit, by=by, private=private, order=order)
 
+    def memories(self) -> int:
+        """Returns the number of memories; an ingested file is one."""
+        counted = "SELECT count(DISTINCT coalesce(parent, key)) FROM memories WHERE +shadowed = 0"
+        return int(self.sql.execute(counted).fetchone()[0])
+
     def stack(self) -> list[str]:
         """Returns the technologies in the approved entries of the log's project state."""
         rows = self.sql.execute(

@@ -13,6 +13,8 @@ from mimo.memory.ids import HANDLE_LENGTH, begins_handle, handle_of
 from mimo.memory.model import topic_key
 
 _SUGGESTED = 3
+_CUTOFF = 0.75
+"""The least likeness of a suggestion: a wrong one is worse than none."""
 _COMPARED_TOPICS = 200
 _COMPARED_IDS = 2_000
 """The number of ids that a misspelled id is compared with; difflib takes about 20 µs each."""
@@ -111,24 +113,31 @@ def _with_handle(
 
 
 def nearest_ids(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
-    """Returns up to three ids that are spelled most like `wrong`, the nearest first."""
+    """Returns up to three ids that `wrong` may mean, the nearest first.
+
+    These have most of its words, which are those of a title, or are spelled like it.
+    """
+    import re
     from difflib import get_close_matches
 
     # If there are more ids than can be compared, those that share a word are compared first.
-    words = _long_words(wrong.replace("-", "_"))
-    shared = " + ".join("(instr(id, ?) > 0)" for _ in words) or "NULL"
+    words = _long_words(re.sub(r"\W", "_", wrong.lower()))
+    shared = " + ".join("(instr('_' || id || '_', '_' || ? || '_') > 0)" for _ in words) or "0"
     selected = sql.execute(
-        f"SELECT id FROM memories WHERE shadowed = 0 ORDER BY {shared} DESC, id LIMIT ?",
+        f"SELECT id, {shared} AS shared FROM memories WHERE shadowed = 0"
+        " ORDER BY shared DESC, id LIMIT ?",
         (*words, _COMPARED_IDS),
-    )
+    ).fetchall()
     # An abbreviation is compared with as many characters of the beginning and end of each id.
     id_by_text: dict[str, str] = {}
-    for (id,) in selected:
+    for id, _ in selected:
         ends = (id[: len(wrong)], id[-len(wrong) :]) if len(wrong) > 2 else ()
         for text in (id, *ends):
             id_by_text.setdefault(text, id)
-    near = get_close_matches(wrong, id_by_text, n=3 * _SUGGESTED, cutoff=0.6)
-    return tuple(dict.fromkeys(id_by_text[text] for text in near))[:_SUGGESTED]
+    near = get_close_matches(wrong, id_by_text, n=3 * _SUGGESTED, cutoff=_CUTOFF)
+    ids = [id_by_text[text] for text in near]
+    ids += [id for id, count in selected[:_SUGGESTED] if 2 * count > len(words)]
+    return tuple(dict.fromkeys(ids))[:_SUGGESTED]
 
 
 def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
@@ -140,7 +149,9 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
 
     key = topic_key(wrong)
     words = _long_words(key)
-    shared = " + ".join("(instr(topic_key, ?) > 0)" for _ in words) or "0"
+    shared = (
+        " + ".join("(instr('_' || topic_key || '_', '_' || ? || '_') > 0)" for _ in words) or "0"
+    )
     selected = sql.execute(
         f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
         " WHERE topic_key IS NOT NULL AND shadowed = 0 AND approved(approval) GROUP BY topic_key"
@@ -148,7 +159,7 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
         (*words, _COMPARED_TOPICS),
     ).fetchall()
     topics = {candidate: topic for candidate, topic, _ in selected}
-    spelled = get_close_matches(key, topics, n=_SUGGESTED, cutoff=0.6)
+    spelled = get_close_matches(key, topics, n=_SUGGESTED, cutoff=_CUTOFF)
     alike = [candidate for candidate, _, count in selected if count]
     return tuple(topics[candidate] for candidate in dict.fromkeys([*spelled, *alike]))[:_SUGGESTED]
 

@@ -47,6 +47,7 @@ class Queries:
     has_below = _query(tracking.has_below)
     get = _query(selection.get)
     named = _query(targets.named)
+    titled = _query(targets.titled)
     matching = _query(names.matching)
     handle = _query(names.handle)
     apart = _query(names.apart)

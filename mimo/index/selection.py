@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal
 
@@ -37,6 +37,10 @@ _ORDERS = {
     Sort.RECENT: newest_first("m"),
     Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
 }
+
+
+_DAY = 86_400_000_000
+"""A day in the unit of the stored times."""
 
 
 class Chunks(NamedTuple):
@@ -130,12 +134,17 @@ def condition(
             either.append(f"{row}.type = 'decision' AND {row}.outcome IS NULL")
         terms.append(f"({' OR '.join(either)})")
         values += outcomes
-    if filter.since is not None:
-        terms.append(f"{row}.created >= ?")
-        values.append(to_number(filter.since))
-    if filter.until is not None:
-        terms.append(f"{row}.created < ?")
-        values.append(to_number(filter.until))
+    for end, order in ((filter.since, ">="), (filter.until, "<")):
+        if end is not None:
+            # A date without a time is that day in the zone.
+            term = f"{row}.created {order} ?"
+            is_day = f"{row}.created = {row}.created / {_DAY} * {_DAY}"
+            terms.append(
+                f"CASE WHEN {is_day} THEN {term} ELSE {term} END" if end.utcoffset() else term
+            )
+            values += [to_number(end.replace(tzinfo=UTC))] * bool(end.utcoffset()) + [
+                to_number(end)
+            ]
     return " AND ".join(terms), values
 
 

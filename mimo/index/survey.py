@@ -38,8 +38,11 @@ class Origins:
 
 
 def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
-    """Returns the number of memories of each type that occurs."""
-    selected = sql.execute("SELECT type, count(*) FROM memories WHERE +shadowed = 0 GROUP BY type")
+    """Returns the number of memories of each type that occurs; an ingested file is one memory."""
+    selected = sql.execute(
+        "SELECT type, count(DISTINCT coalesce(parent, key)) FROM memories WHERE +shadowed = 0"
+        " GROUP BY type"
+    )
     return {Kind(type): number for type, number in selected}
 
 
@@ -58,14 +61,14 @@ def months(sql: sqlite3.Connection, zone: tzinfo) -> dict[str, int]:
     The months are those of the zone, whose offset is a multiple of a quarter of an hour.
     """
     selected = sql.execute(
-        f"SELECT created / {_QUARTER} AS quarter, count(*) FROM memories WHERE shadowed = 0"
-        " GROUP BY quarter ORDER BY quarter"
+        f"SELECT created / {_QUARTER} AS quarter, created % {96 * _QUARTER} = 0 AS is_day, count(*)"
+        " FROM memories WHERE shadowed = 0 GROUP BY quarter, is_day ORDER BY quarter"
     )
     months: Counter[str] = Counter()
-    for quarter, number in selected:
+    for quarter, is_day, number in selected:
         moment = schema.to_time(quarter * _QUARTER)
         with suppress(OverflowError):  # At an end of the calendar it stays in UTC.
-            moment = moment.astimezone(zone)
+            moment = moment if is_day else moment.astimezone(zone)
         months[f"{moment.year:04}-{moment.month:02}"] += number
     return dict(months)
 
@@ -336,20 +339,21 @@ def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
     """Yields the memories whose header is not read as it was meant, and the keys of mind in it.
 
     These have a value without a meaning, or capital letters. Without keys, the text begins with the
-    header. Only of files in the store: other documents may use a key in their own way.
+    header. Of a document elsewhere, only a time of creation counts: it may use other keys in its
+    own way, as a concept of OKF uses `type`.
     """
-    from mimo.memory.codec.file import KEYS, begins_with_header
+    from mimo.memory.codec.file import DATES, KEYS, begins_with_header, is_misread
 
     # Imported memories have other keys there, so SQLite looks for those of mind.
-    ours = ", ".join(f"'{key}'" for key in KEYS)
+    ours = ", ".join(f"'{key}'" for key in {*KEYS, *DATES})
     extra = f"SELECT 1 FROM json_each(m.rest, '$.extra') WHERE lower(json_each.key) IN ({ours})"
     for record in _selected(
         sql, f"m.parent IS NULL AND (m.owned = 0 AND m.path LIKE '.mind/%' OR EXISTS ({extra}))"
     ):
-        if not record.place.elsewhere:
-            keys = [key for key in record.memory.extra if key.lower() in KEYS]
-            if keys or begins_with_header(record.memory.content):
-                yield record, keys
+        elsewhere, unknown = record.place.elsewhere, record.memory.extra
+        keys = [key for key in unknown if is_misread(key, unknown[key], is_ours=not elsewhere)]
+        if keys or (not elsewhere and begins_with_header(record.memory.content)):
+            yield record, keys
 
 
 def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:

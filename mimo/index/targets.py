@@ -80,6 +80,19 @@ def named(
     return next(iter(rows.by_key(sql, keys).values()), None)
 
 
+def titled(sql: sqlite3.Connection, title: str) -> Record | None:
+    """Returns the only memory with that title, in upper or lower case, or None."""
+    text = title.strip().casefold()
+    candidates = rows.select(
+        sql,
+        "WHERE m.shadowed = 0 AND m.parent IS NULL AND (lower(m.title) = lower(?1) OR m.title IS"
+        " NULL AND (typeof(m.content) <> 'text' OR instr(lower(m.content), lower(?1))))",
+        (title.strip(),),
+    )
+    meant = [record for record in candidates if text and record.memory.heading.casefold() == text]
+    return meant[0] if len(meant) == 1 else None
+
+
 def named_links(
     sql: sqlite3.Connection, types: Sequence[str] = (), *, shared: bool = False
 ) -> list[tuple[str, LinkTarget, str]]:

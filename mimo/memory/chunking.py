@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
-from unicodedata import combining
+from unicodedata import combining, east_asian_width
 
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, frozen, replace
@@ -27,6 +27,8 @@ SMALLEST = 20
 
 _LEAST = 10
 """Chunks with fewer characters, without surrounding white space, are left out."""
+_WIDE = 4
+"""The characters of English that one of Chinese, Japanese or Korean counts as there."""
 
 
 class Strategy(StrEnum):
@@ -257,7 +259,13 @@ def _without_short(text: str, parts: Iterable[Part]) -> list[Part]:
 
 def _is_short(text: str, part: Part) -> bool:
     """Returns whether a part has too few characters for a chunk."""
-    return len(text[part.start : part.end].strip()) < _LEAST
+    content = text[part.start : part.end].strip()
+    return len(content) < _LEAST and _length(content) < _LEAST
+
+
+def _length(text: str) -> int:
+    """Returns the number of characters, of which a wide one has as much to say as several."""
+    return sum(_WIDE if east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _overlapping(

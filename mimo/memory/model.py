@@ -98,7 +98,7 @@ _CATEGORIES = {
 }
 
 KIND_ALIASES: Mapping[str, Kind] = MappingProxyType(
-    {"learning": Kind.INSIGHT, "pitfall": Kind.EDGE}
+    {"learning": Kind.INSIGHT, "pitfall": Kind.EDGE, "gotcha": Kind.EDGE}
 )
 
 

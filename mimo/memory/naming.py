@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from enum import IntEnum
 from itertools import chain
 
@@ -37,6 +39,8 @@ _MOST_TIED = 20
 
 _MOST_SEARCHED = 1_000
 """The number of characters of these values that are searched."""
+
+_DAY = r"(?:^|[ .])((?:19|2[01])\d{2})([-_.])(\d{2})\2(\d{2})(?!\d)"
 
 _PROPERTY = r"(?:- |  )?([A-Za-z][\w-]*)::(?:[ \t]+(.{0,9999}))?"
 
@@ -160,6 +164,14 @@ def words_of(path: str) -> str:
     stem = _decoded(stem_of(path))
     # A hyphen between digits belongs to a date.
     return stem if " " in stem else re.sub(r"(?<!\d)[-_]+|[-_]+(?!\d)", " ", stem).strip() or stem
+
+
+def day_of(path: str) -> datetime | None:
+    """Returns the day in the name of a file, such as `journals/2023_02_03.md`."""
+    with suppress(ValueError):
+        if match := compiled(_DAY).search(stem_of(path)):
+            return datetime(int(match[1]), int(match[3]), int(match[4]), tzinfo=UTC)
+    return None
 
 
 def _decoded(name: str) -> str:

@@ -11,7 +11,7 @@ from mimo import installation
 from mimo.call import Surface
 from mimo.call.arguments import decode
 from mimo.call.extensions import extension_of
-from mimo.call.spec import BUDGET, EVERYWHERE, Effect, Spec
+from mimo.call.spec import BUDGET, CURSOR, EVERYWHERE, Effect, Spec
 from mimo.data import disk
 from mimo.errors import (
     Command,
@@ -63,7 +63,9 @@ def invoke(spec: Spec, call: Call, arguments: Mapping[str, Any]) -> object:
                     raise refusal  # noqa: TRY301 - it is recorded below
                 values = decode(spec, arguments, caller.surface)
                 if spec.has_budget:
-                    values.pop(BUDGET.attribute, None)  # The server applies it to the result.
+                    # The server applies these to the result.
+                    values.pop(BUDGET.attribute, None)
+                    values.pop(CURSOR.attribute, None)
                 owner = _owner(spec, call, values)
                 request = _named(request, spec, values)
                 if tracing is not None:

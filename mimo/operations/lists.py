@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Find = Callable[[str, Options], Found]
 """A search of one memory."""
 
-_NEWEST = "the query names no subject; these are the newest memories"
+NEWEST = "the query names no subject; these are the newest memories"
 _DECISIONS = "the question is about no other subject; these are the newest decisions"
 _LATEST = "the question is about the latest work; these are the newest memories"
 _OPEN = "the question is about open work; these are the open issues, next steps and plans"
@@ -164,7 +164,7 @@ def _listed(
         if decisions:
             return Listed(decisions, _DECISIONS)
     hits = _newest(call, options, score=float(latest), resuming=latest)
-    return Listed(hits, (_LATEST if latest else _NEWEST) if hits else None)
+    return Listed(hits, (_LATEST if latest else NEWEST) if hits else None)
 
 
 def _newest(

@@ -54,7 +54,7 @@ def one(call: Call, reference: str, *, surely: bool = False) -> Record:
 
 
 def meant(call: Call, reference: str, *, alone: bool = False) -> Record:
-    """Returns the memory with that id, or the newest current decision on that topic.
+    """Returns the memory with that id, the newest current decision on that topic, or that title.
 
     A short topic is rather meant than the beginning of a handle. Raises `NotFound` and
     `AmbiguousId`; with `alone`, the latter also if decisions on the topic compete.
@@ -66,6 +66,8 @@ def meant(call: Call, reference: str, *, alone: bool = False) -> Record:
             return one(call, reference)
         except NotFound as error:
             if not (on_topic := call.index.current(reference)):
+                if titled := call.index.titled(reference):
+                    return titled
                 if not error.details["nearest"] and (near := like_topic(call, reference)):
                     error.hint = near
                 raise

@@ -12,6 +12,7 @@ from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.model import Category, Filter, Kind, Outcome, Record, Section, kind_of
 from mimo.memory.outcomes import wanted_outcome
+from mimo.text.phrases import heading
 
 if TYPE_CHECKING:
     from mimo.index.rows import Hit, Newer
@@ -22,10 +23,13 @@ T = TypeVar("T")
 MOST_CONTENT = 2_000
 """Characters of content in a row; `load/context` and `mind show` return all of it."""
 
+NORMAL_IMPORTANCE = 0.5
+"""The importance of a memory that states none."""
+
 MEMORY = Tool(
     name="memory",
     description="""\
-Unified memory operations: store, search, list or delete plain facts; count them; find fading ones.
+Unified memory operations: store, search, list, delete or count plain facts; find fading ones.
 Don't use for: decisions → save/decision; lessons → save/insight""",
 )
 """The tool whose operations `notes.memory_tool` and `fading` declare."""
@@ -53,7 +57,7 @@ Reference = Annotated[
 _QUERY = Arg(
     "The question, then other words its answer may have: synonyms, product, file and function"
     " names",
-    agents="The question, then synonyms and names that its answer may have",
+    agents="The question, then synonyms and names in its answer",
     words=True,
 )
 Query = Annotated[str, _QUERY]
@@ -95,8 +99,14 @@ TimeFilter = Annotated[
         alias="when",
     ),
 ]
-_FROM = Arg("Only since this date (ISO 8601, or a word such as `monday`)", agents="", alias="from")
-_TO = Arg("Only up to and including this date (ISO 8601, or a word)", agents="", alias="to")
+_FROM = Arg(
+    "Only since this date (ISO 8601, or a word such as `monday`)",
+    agents="",
+    alias=("from", "since"),
+)
+_TO = Arg(
+    "Only up to and including this date (ISO 8601, or a word)", agents="", alias=("to", "until")
+)
 FromDate = Annotated[str | None, _FROM]
 ToDate = Annotated[str | None, _TO]
 _ALSO_FROM = Annotated[str | None, _FROM._replace(listed=False)]
@@ -111,7 +121,8 @@ class Filters(TypedDict, total=False):
     tags: TagFilter
     topic: Annotated[str | None, Arg("Only this topic", agents="", complete="topic")]
     outcomes: Annotated[
-        tuple[str, ...], Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", agents="")
+        tuple[str, ...],
+        Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", agents="", complete="outcome"),
     ]
     time_filter: TimeFilter
     from_date: _ALSO_FROM
@@ -215,9 +226,12 @@ def narrowed(
     since = until = None
     if (time_filter, from_date, to_date) != (None, None, None):
         from mimo import when
+        from mimo.text.calendar import in_zone
 
         span = when.window(time_filter, from_date, to_date, now=call.mind.local_now())
-        since, until = span.since, span.until
+        # In the zone, since a date without a time is that day in it.
+        ends = (end and in_zone(end, call.mind.zone) for end in (span.since, span.until))
+        since, until = ends
         named = [text for text in (time_filter, from_date, to_date) if text is not None]
         if any(map(str.isalpha, "".join(named))):  # A plain date needs no explanation.
             phrases = ", ".join(map(when.quoted, named))
@@ -266,7 +280,7 @@ class Facts:
         Out("Text under the fixed headings, such as Reasoning, and under Competing after a merge"),
     ]
     extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
-    importance: float
+    importance: Annotated[float, Out(usual=NORMAL_IMPORTANCE)]
     confidence: Omitted[float] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
@@ -424,7 +438,7 @@ def facts_of(
     return Facts(
         id=memory.id,
         type=memory.type,
-        title=memory.heading,
+        title=heading(memory.title, memory.content, memory.topic or memory.id, MOST_CONTENT),
         content=memory.content,
         topic=memory.topic,
         reasoning=memory.sections.get(Section.REASONING),

@@ -335,7 +335,7 @@ def rewrite(call: Call, record: Record, text: str, *, checked: bool = True) -> R
     data, old_digest = text.encode(), record.place.digest
     # Without a time of the file, a header without `created` differs from one that has it.
     read = partial(codec.parse, path=record.place.path, modified=_NEVER)
-    new, old = read(data), read(old_text.encode())
+    new, old = read(data), read(old_text.encode(), lenient=True)
     if not isinstance(new, Problem) and not isinstance(old, Problem):
         authorship = [(parsed.memory.by, parsed.memory.created) for parsed in (new, old)]
         if call.agent is not None and authorship[0] != authorship[1]:
@@ -387,7 +387,7 @@ def _faults(call: Call, data: bytes, path: str) -> dict[tuple[str, str], str]:
     """Returns the faults of a file in words, each by its field and what is wrong there."""
     from mimo.memory.codec.file import KEYS, parse, read_document, understand
 
-    header = read_document(data)[1]
+    header = read_document(data, lenient=True)[1]
     fields, extra = understand(header)
     if str(extra.get("outcome")).strip().lower() == "pending":
         del extra["outcome"]

@@ -27,6 +27,7 @@ from mimo.memory.naming import is_named
 from mimo.operations import refresh
 from mimo.operations.finding import Options
 from mimo.operations.lists import (
+    NEWEST,
     Listed,
     as_hits,
     is_of_other_time,
@@ -572,6 +573,8 @@ def _one_list(projects: Sequence[Asked], options: Options) -> Answer:
         for asked, listed in lists
         if listed.remark and (asked in owners or not owners)
     ]
+    if NEWEST in remarks and len(matches) == options.limit < considered:
+        remarks.append("more are beyond the limit")
     return Answer(
         matches=tuple((asked.call, hit) for asked, hit in matches if asked.call),
         considered=considered,

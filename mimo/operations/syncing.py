@@ -386,6 +386,7 @@ def ignored(root: Path) -> str | None:
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", STORE)
         listed = os.fsdecode(git.run(root, *words).stdout).split("\0")
         paths = [path for path in listed if has_memories(path) or _is_apart(path)]
+        paths = [path for path in paths if not disk.is_temporary(path.rpartition("/")[2])]
         if not paths:
             return None
         rule = git.output(root, "check-ignore", "-v", "--", paths[0]) or ""

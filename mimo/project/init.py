@@ -7,11 +7,14 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from mimo.config import load
+from mimo.config import MAX_BYTES, load
 from mimo.data import disk, files
 from mimo.data.disk import STORE
+from mimo.data.loads import DataError, loads
+from mimo.data.locks import lock
 from mimo.errors import Command, Conflict, Hint, Invalid, StorageFailed
 from mimo.frozen import frozen
+from mimo.memory.approval import approval_of
 from mimo.project import git
 from mimo.project.projects import (
     Project,
@@ -23,7 +26,8 @@ from mimo.project.projects import (
     user_root,
 )
 from mimo.project.trust import Trust
-from mimo.project.walk import is_markdown, walk
+from mimo.project.walk import SUFFIXES, is_markdown, walk
+from mimo.text.clean import compiled
 
 CONFIG = """\
 # Settings of this project's memory. Everyone who clones the repository shares them.
@@ -35,6 +39,13 @@ format = 1
 # Code whose comments that begin with `MEMORY:` are memories too:
 # comments = ["src/**/*.py"]
 """
+
+_ID = """\
+# Random: the shared index of a team knows the project by it. A fork needs another one.
+id = "{}"
+"""
+_COMMENTS = r"\ufeff?(?:[ \t]*(?:#.*)?\r?\n)*"
+"""The lines before the first setting."""
 
 LOG = """\
 # Memory
@@ -57,6 +68,13 @@ _IGNORED = (
 )
 _MERGED = (
     "*.md merge=mind",
+    # Git compares upper and lower case. Added below the other lines, these leave `MEMORY.md` alone.
+    "*.Md merge=mind",
+    "*.[mM]D merge=mind",
+    *(
+        f"*.{''.join(f'[{letter}{letter.upper()}]' for letter in suffix[1:])} merge=mind"
+        for suffix in SUFFIXES[1:]
+    ),
     "MEMORY.md merge=union",
     "sources/*.md -text",
     "procedures/** merge=text",
@@ -122,7 +140,8 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
                 notices.append(f"texts can't be approved here: {error.message}")
         for name, text in _TEMPLATES:
             if not os.path.lexists(project.store / name):
-                files.write_new(project.store / name, text.encode())
+                data = _with_id(text) if name == files.CONFIG else text.encode()
+                files.write_new(project.store / name, data)
                 added.append(f"{STORE}/{name}")
         if created:
             with suppress(StorageFailed):  # It was reported.
@@ -197,6 +216,34 @@ def _check_missing(root: Path) -> None:
     if marks == "S":
         hint = f"this is a sparse checkout: run `git sparse-checkout add {STORE}` in `{root}`"
     raise Invalid(f"git has `{path}`, which is missing here", hint=hint)
+
+
+def ensure_id(root: Path, home: Path) -> None:
+    """Gives a project without an id a random one. An approved text of its settings stays so.
+
+    Raises `StorageFailed`.
+    """
+    path = files.safe_path(root, files.SETTINGS)
+    with lock(files.local(root, "lock")), files.reported("read", path):
+        data = disk.read(path, limit=MAX_BYTES)
+        try:
+            if "id" in loads(data, "toml"):
+                return
+        except DataError:  # It is reported with the settings.
+            return
+        after = _with_id(data.decode())
+        trust = Trust(home, root)
+        is_approved = trust.trusted(approval_of(files.SETTINGS, data))
+        files.replace(path, after, expect=files.digest(data))
+        if is_approved:
+            trust.approve_file(files.SETTINGS)
+
+
+def _with_id(settings: str) -> bytes:
+    comments = compiled(_COMMENTS).match(settings)
+    start = comments.end() if comments else 0
+    id = _ID.format(os.urandom(16).hex())
+    return f"{settings[:start]}{id}{settings[start:]}".encode()
 
 
 def complete(root: Path) -> tuple[str, ...]:

@@ -220,12 +220,12 @@ class MemoryStore:
 
     def digest(self, path: str) -> str:
         """Returns the SHA-256 of a file's bytes; empty if it can't be read."""
-        data = self._data(path)
+        data = self.content(path)
         return "" if data is None else files.digest(data)
 
     def approvals(self, path: str) -> tuple[str, ...]:
         """Returns the names that approve a file or its entries; none if it can't be read."""
-        data = self._data(path)
+        data = self.content(path)
         return () if data is None else approvals_of(path, data)
 
     def texts(self) -> Iterator[tuple[str, bytes]]:
@@ -234,10 +234,11 @@ class MemoryStore:
         stored = (path for folder in folders for path in sorted(folder.rglob("*.md")))
         names = [path.relative_to(self.root).as_posix() for path in stored]
         for path in dict.fromkeys((*self.stamps(), *names, *files.DECISIVE)):
-            if (data := self._data(path)) is not None:
+            if (data := self.content(path)) is not None:
                 yield path, data
 
-    def _data(self, path: str) -> bytes | None:
+    def content(self, path: str) -> bytes | None:
+        """Returns a file's bytes; None if it can't be read."""
         with suppress(MindError, OSError):
             return disk.read(files.safe_path(self.root, path))
         return None
@@ -522,9 +523,14 @@ def _content(target: Path | str, path: str) -> tuple[bytes, datetime]:
 
 
 def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...] | Problem:
-    """Returns the memories in a file's bytes: one, or the chunks of a source."""
+    """Returns the memories in a file's bytes: one, or the chunks of a source.
+
+    An empty file has none, nor has a pointer to a text that git-lfs or git-annex keeps elsewhere.
+    """
     from mimo.memory import codec
 
+    if not data.startswith(b"---") and codec.is_empty(data):
+        return ()
     if codec.is_source(path):
         from mimo.memory import sources
         from mimo.memory.approval import approval_of_entry
@@ -549,7 +555,7 @@ def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...]
                 )
                 for chunk in chunks
             )
-    parsed = codec.parse(data, path=path, modified=modified)
+    parsed = codec.parse(data, path=path, modified=modified, lenient=True)
     return parsed if isinstance(parsed, Problem) else (_record(parsed, path, data),)
 
 

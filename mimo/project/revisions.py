@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,12 +137,26 @@ def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Co
     return {moment: next((c for c in newest if c.committed <= moment), None) for moment in times}
 
 
-def steps(root: Path, path: str | None, limit: int) -> Iterator[Step]:
-    """Yields the commits that changed the memory, or one file of it, also before it was renamed."""
+def steps(
+    root: Path,
+    path: str | None,
+    limit: int,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Iterator[Step]:
+    """Yields the commits that changed the memory, or one file of it, also before it was renamed.
+
+    The times limit them to `[since, until)`.
+    """
     if not commit_id(root, "HEAD"):
         return
     paths = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
-    words = (f"--max-count={limit}", "--name-status", "--relative")
+    words = [f"--max-count={limit}", "--name-status", "--relative"]
+    if since:
+        words.append(f"--since={since.isoformat()}")
+    if until:  # Git includes the second of the bound.
+        words.append(f"--until={(until - timedelta(seconds=1)).isoformat()}")
     for commit, names in _logged(root, *words, *paths):
         yield Step(commit=commit, files=tuple(_changes(names)))
 

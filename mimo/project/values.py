@@ -357,8 +357,10 @@ class Values:
     def _check_room(self, namespace: str, key: str, size: int, now: datetime) -> None:
         """Raises `QuotaExceeded` unless there is room for a value of that size."""
         if size > MAX_BYTES:
-            raise _full(
-                namespace, f"a value has {MAX_BYTES:,} bytes at most, not {size:,}", "value"
+            raise QuotaExceeded(
+                f"the value is too large: it has {size:,} bytes, at most {MAX_BYTES:,} fit",
+                hint="split it over several keys",
+                details={"namespace": namespace, "quota": "value"},
             )
         columns = "COUNT(*), COALESCE(SUM(LENGTH(CAST(value AS BLOB))), 0)"
         sizes = self._alive(columns, now, namespace, "AND key <> :key", key=key) or [(0, 0)]
@@ -377,13 +379,12 @@ def _time(seconds: float | None) -> datetime | None:
 
 
 def _full(namespace: str, reason: str, quota: str) -> QuotaExceeded:
-    remove = Hint(
-        "remove values that are not needed (",
-        Command("value rm"),
-        "); none is evicted automatically",
-    )
     return QuotaExceeded(
         f"`{namespace}` is full: {reason}",
-        hint="split it over several keys" if quota == "value" else remove,
+        hint=Hint(
+            "remove values that are not needed (",
+            Command("value rm"),
+            "); none is evicted automatically",
+        ),
         details={"namespace": namespace, "quota": quota},
     )

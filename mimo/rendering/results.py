@@ -40,7 +40,7 @@ from mimo.rendering import (
     ident,
     warn,
 )
-from mimo.text.calendar import abbreviation, in_zone
+from mimo.text.calendar import abbreviation, in_zone, is_day
 from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
@@ -74,7 +74,16 @@ _zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
 
 
 def show_on(screen: Screen, result: object) -> None:
-    """Writes a result with the renderer of its type, loading the module that holds it."""
+    """Writes a result with the renderer of its type, loading the module that holds it.
+
+    A tuple has the results of several calls.
+    """
+    if isinstance(result, tuple):
+        for number, part in enumerate(result):
+            if number:
+                screen.line()
+            show_on(screen, part)
+        return
     _zone.set(screen.setting.zone)
     if type(result) not in render:
         from importlib import import_module
@@ -177,7 +186,7 @@ def use_zone(zone: tzinfo) -> None:
 
 def _local(moment: datetime) -> datetime:
     """Returns a time in the user's zone."""
-    return in_zone(moment, _zone.get())
+    return moment if is_day(moment) else in_zone(moment, _zone.get())
 
 
 def day(moment: datetime) -> str:

@@ -13,13 +13,14 @@ from mcp_types import CallToolResult, TextContent
 from mimo.call.arguments import choose
 from mimo.call.leniency import understood
 from mimo.call.schema import output_schema
-from mimo.call.spec import BUDGET, Spec, declared, fields_of, to_json
+from mimo.call.spec import BUDGET, CURSOR, Spec, declared, fields_of, to_json
 from mimo.errors import Internal, MindError
 from mimo.guard.privacy import redact_error
 from mimo.operations.invoke import fault, invoke
-from mimo.server import fitting
+from mimo.server import fitting, parts
 from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET
 from mimo.server.reading import Reader
+from mimo.server.rows import QUESTIONS, brief, drop_titles, shorten_dates
 from mimo.server.wording import for_agents, reworded
 
 if TYPE_CHECKING:
@@ -96,20 +97,46 @@ def formed(
     """Returns the data of a result and their text, neither of which is too long.
 
     An agent's budget is for one of them. What is left out is named in the field `truncated`. Lists
-    named in `pages` have that many items.
+    named in `pages` have that many items, unless a cursor reads on in them.
     """
     budget = inputs.get(BUDGET.name) if spec.has_budget else None
     limit = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
-    query = str(inputs.get("query") or "")
+    query, cursor = str(inputs.get("query") or ""), inputs.get(CURSOR.name)
+    data = brief(data, schema, with_project=inputs.get("scope") not in (None, "project"))
+    part, start = data, parts.BEGINNING
+    if cursor and any(param is CURSOR for param in spec.params):
+        part, start = parts.resumed(data, str(cursor))
+        pages = {name: page for name, page in pages.items() if name not in start.path}
     short, cuts = fitting.fitted(
-        data, schema, limit, query=query, pages=pages, is_brief=budget is None
+        part, schema, limit, query=query, pages=pages, is_brief=budget is None
     )
-    if cuts:
-        short["truncated"] = fitting.continued(cuts, spec, inputs, short)
-    return short, reader.read(short, schema)
+    drop_titles(short, schema)
+    if cuts or start.path:
+        short["truncated"] = fitting.continued(cuts, spec, inputs, data, start)
+    text = reader.read(short, schema)
+    shorten_dates(short, schema, reader.now)
+    return short, text
 
 
 @cache
 def _schema(functions: tuple[Callable[..., object], ...]) -> dict[str, Any]:
-    schema = output_schema([declared(function) for function in functions])
-    return schema | {"properties": {**schema["properties"], "truncated": {"type": "string"}}}
+    return answer_schema([declared(function) for function in functions])
+
+
+def answer_schema(specs: Sequence[Spec]) -> dict[str, Any]:
+    """Returns the schema of a tool's answers: a row may be without any of its fields."""
+    schema = _relaxed(output_schema(specs))
+    required = [name for name in schema.get("required", ()) if name not in QUESTIONS]
+    properties = {**schema["properties"], "truncated": {"type": "string"}}
+    return schema | {"properties": properties, "required": required}
+
+
+def _relaxed(schema: Mapping[str, Any], *, in_row: bool = False) -> dict[str, Any]:
+    relaxed = {
+        n: part for n, part in schema.items() if n not in ("required", "format") or not in_row
+    }
+    if "items" in schema:
+        relaxed["items"] = _relaxed(schema["items"], in_row=True)
+    if fields := schema.get("properties"):
+        relaxed["properties"] = {n: _relaxed(field, in_row=in_row) for n, field in fields.items()}
+    return relaxed

@@ -2,9 +2,8 @@
 
 A hook of the client writes the tools for the latest prompt to a file. The server polls this file,
 notifies the client that its list has changed, and narrows the list only for a client that then
-asks for it again. Such a client gets the tools for the newest prompt, whenever it asks. Tools that
-save, load and search are always listed, and a tool that is not listed can still be called. In
-doubt, every tool is listed.
+asks for it again. Such a client gets the tools for the newest prompt, whenever it asks. A tool that
+is not listed can still be called. In doubt, every tool is listed.
 """
 
 import logging
@@ -23,6 +22,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp_types import Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mimo.call.table import ALWAYS
 from mimo.data import disk
 from mimo.errors import MindError
 from mimo.features.hooks import exposure as store
@@ -34,9 +34,6 @@ OVERRIDE = "MIND_EXPOSURE"
 """The variable that overrides the setting `mcp.exposure`."""
 
 POLL_SECONDS = 0.5
-ALWAYS = frozenset(("save", "load", "search", "mind_search"))
-"""Tools, and the domains of tools, that are listed for every prompt."""
-
 LIFETIME_MS = 60 * 60 * 1000
 """The time for which a client may keep a list that does not change while the server runs."""
 
@@ -101,8 +98,7 @@ class Listing:
         head = [name for name in self._tool_names if name in tools]
         if not head:
             return list(tools.values())
-        always = [name for name in tools if name in ALWAYS or name.split("/")[0] in ALWAYS]
-        return [tools[name] for name in dict.fromkeys([*head, *always])]
+        return [tools[name] for name in dict.fromkeys([*head, *ALWAYS]) if name in tools]
 
     def _read_newest(self) -> None:
         """Takes over a prompt that came after the last poll, for a client that asks by itself."""
@@ -261,7 +257,7 @@ def _tool_names(exposure: Exposure | None) -> tuple[str, ...] | None:
 
 def described(exposure: Exposure | None, names: tuple[str, ...] | None) -> str:
     """Returns the intent of a prompt and the listed tools in one line."""
-    listing = f"lists fewer tools, {', '.join(names)} first" if names else "lists every tool"
+    listing = f"lists {', '.join(names)}" if names else "lists every tool"
     if exposure is None:
         return f"the tools for the newest prompt can't be read: {listing}"
     sure = round(exposure.confidence * 100)

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from mimo.call.spec import BUDGET, Spec
+from mimo.call.spec import BUDGET, CURSOR, Spec
 from mimo.frozen import NamedTuple
 from mimo.memory.ids import is_id, is_source, uri_of
 from mimo.rendering.results import after_title
+from mimo.server import parts
+from mimo.server.parts import Position, Start
+from mimo.server.rows import QUESTIONS
 from mimo.text.tokens import excerpt
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -28,7 +31,7 @@ BYTES_PER_TOKEN = 3
 LEAST_BUDGET = 400
 """Tokens of the smallest answer: room for a row, and for the note on the rows that are missing."""
 
-_ROW, _ROWS = 410, 10
+_ROW, _ROWS = 300, 10
 """Bytes of a row, to which passages are adapted, and the fewest rows to allow for.
 
 Ten rows stay below 6,000 bytes in both forms, and of fewer memories more is shown.
@@ -39,14 +42,11 @@ _PASSAGE = 40
 """Characters of a passage for which there always is room."""
 _READ = 4_000
 """Characters after the best passage, or of the beginning, among which the excerpt is chosen."""
-_TEXT = 400
-"""Characters of other texts in a row."""
+_TEXT, _TITLE = 400, 80
+"""Characters of other texts in a row, and of a title."""
 
-_UNCUT, _UNCUT_JSON = 200, 40
-"""Bytes of a text that is never shortened: ids, names and dates; any text in stored JSON."""
-
-_DEEPEST = 20
-"""Levels of stored JSON that a shortened answer has."""
+_UNCUT = 200
+"""Bytes of a text that is never shortened: ids, names and dates."""
 
 _FIELD = 4
 """Bytes of the signs around a field or an item."""
@@ -60,12 +60,6 @@ _LINE = 6
 _NOTE = 400
 """Bytes of the field `truncated`."""
 
-_LONGEST_PATH = 60
-"""Characters of the name of a shortened part; one in stored JSON may be longer."""
-
-_QUESTIONS = ("query", "userQuestion")
-"""Arguments that are a question."""
-
 _FILTERS = ("type", "types", "kinds", "tool", "time_filter", "name", "namespace")
 """Arguments by which a tool returns fewer rows, the most useful first."""
 
@@ -78,12 +72,14 @@ _NO_PAGES: Mapping[str, int] = MappingProxyType({})
 class Cut(NamedTuple):
     """One shortened part of an answer."""
 
-    path: str
+    path: tuple[str, ...]
     kept: int
     total: int
     is_list: bool
     is_end: bool = False
     """True if the last items of a list were kept."""
+    position: Position = ()
+    """The begin of the missing part in the field; empty in a row, and if nothing of it fits."""
 
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -109,7 +105,7 @@ def fitted(
     matches the query, and a result's own memory stays whole. If `is_brief`, passages are adapted to
     the number of rows, otherwise they use all of the room. Lists named in `pages` have at most so
     many items, of a negative number the last ones. If the rows do not fit, those at the end are
-    left out, and long texts are cut; only stored JSON loses keys.
+    left out, and long texts are cut. Stored JSON is cut after a whole item.
     """
     fitter = _Fitter(limit, pages)
     short = fitter.shortened(data, schema)
@@ -148,12 +144,8 @@ def _cost(value: Any, schema: Schema) -> int:
     return size(text if _is_free(schema) else value) + lines * _LINE
 
 
-def _beginning(text: str, schema: Schema, room: int) -> str:
-    """Returns the beginning of a text that takes at most `room` bytes."""
-    text = text[:room]
-    while (cost := _cost(text, schema)) > room:
-        text = text[: min(len(text) - 1, len(text) * room // cost)]
-    return text
+def _text_cost(text: str) -> int:
+    return _cost(text, _TEXTS)
 
 
 class _Row(NamedTuple):
@@ -166,7 +158,7 @@ class _Row(NamedTuple):
 
     def passage(self, query: str, room: int) -> str:
         """Returns the content if it takes at most `room` bytes, or else its best part."""
-        cost = _cost(self.content, _TEXTS)
+        cost = _text_cost(self.content)
         if cost <= room:
             return self.content
         # The best passage is without the title, which the row has.
@@ -174,7 +166,7 @@ class _Row(NamedTuple):
         length = max(room * len(self.content) // cost, _PASSAGE)
         text = self.content[start : start + length + _READ]
         text = after_title(text, str(self.row.get("title") or "")).strip() or text
-        return _beginning(excerpt(text, query, length), _TEXTS, max(room, _PASSAGE))
+        return parts.beginning(excerpt(text, query, length), max(room, _PASSAGE), _text_cost)
 
 
 class _Fitter:
@@ -215,8 +207,9 @@ class _Fitter:
                 self.shortened(row, inner, path, weight or _weight(row, number))
                 for number, row in enumerate(items)
             ]
-        if isinstance(value, str) and weight and "enum" not in schema and len(value) > _TEXT:
-            return f"{value[: _TEXT - 1].rstrip()}{_MARK}"
+        limit = _TITLE if path[-1:] == ("title",) else _TEXT
+        if isinstance(value, str) and weight and "enum" not in schema and len(value) > limit:
+            return f"{value[: limit - 1].rstrip()}{_MARK}"
         return value
 
     def _page(self, items: list[Any], path: tuple[str, ...]) -> list[Any]:
@@ -225,7 +218,8 @@ class _Fitter:
         limit = min(abs(page), self._limit // _LEAST)
         if len(path) != 1 or len(items) <= limit:
             return items
-        self._note(path, limit, len(items), is_list=True, is_end=page < 0)
+        position = (0,) if page < 0 else (limit,)
+        self._note(path, limit, len(items), is_list=True, is_end=page < 0, position=position)
         return items[-limit:] if page < 0 else items[:limit]
 
     def lengthen(self, data: Any, query: str, room: int) -> None:
@@ -236,79 +230,110 @@ class _Fitter:
         rows = [self._rows[id(value)] for value in _objects(data) if id(value) in self._rows]
         weights = sum(row.weight for row in rows)
         for row in sorted(rows, key=lambda row: len(row.content) / row.weight):
-            cost = _cost(row.short["content"], _TEXTS)
+            cost = _text_cost(row.short["content"])
             passage = row.passage(query, cost + max(room, 0) * row.weight // weights)
             row.short["content"] = passage
             if passage == row.content and not row.row.get("excerpt"):
                 row.short.pop("excerpt", None)
-            room -= _cost(passage, _TEXTS) - cost
+            room -= _text_cost(passage) - cost
             weights -= row.weight
 
     def fit(
-        self, value: Any, schema: Schema, room: int, path: tuple[str, ...] = (), depth: int = 0
+        self,
+        value: Any,
+        schema: Schema,
+        room: int,
+        path: tuple[str, ...] = (),
+        *,
+        in_row: bool = False,
     ) -> Any:
         """Returns a value that takes at most about `room` bytes."""
-        if _cost(value, schema) <= room:
+        if _cost(value, schema) <= room or not isinstance(value, str | list | dict):
             return value
-        if isinstance(value, str):
-            return self._text(value, schema, room, path)
-        if _is_free(schema) and (depth > _DEEPEST or not isinstance(value, list | dict)):
-            return _MARK  # Any value is valid here.
-        if isinstance(value, list):
-            return self._list(value, schema, room, path, depth)
-        if isinstance(value, dict):
-            return self._object(value, schema, room, path, depth)
-        return value
+        if isinstance(value, dict) and "properties" in schema:
+            return self._object(value, schema, room, path, in_row=in_row)
+        if isinstance(value, list) and (
+            "properties" in schema.get("items", {}) or self._ends(path)
+        ):
+            return self._list(value, schema, room, path, in_row=in_row)
+        if isinstance(value, str) and schema.keys() & {"enum", "format"}:
+            return value
+        return self._part(value, schema, room, path, in_row=in_row)
 
-    def _text(self, text: str, schema: Schema, room: int, path: tuple[str, ...]) -> str:
-        shortest = _UNCUT_JSON if _is_free(schema) else _UNCUT
-        if "enum" in schema or "format" in schema or size(text) <= shortest:
-            return text
-        head = _beginning(text, schema, max(room, shortest) - len(_MARK.encode()))
-        self._note(path, len(head), len(text), is_list=False)
-        return head + _MARK
+    def _part(
+        self, value: Any, schema: Schema, room: int, path: tuple[str, ...], *, in_row: bool
+    ) -> Any:
+        """Returns the first whole items of stored JSON or of a plain list, or of a text."""
+        if isinstance(value, str) and not _is_free(schema):
+            if size(value) <= _UNCUT:
+                return value
+            room = max(room, _UNCUT) - len(_MARK.encode())
+        inner = schema.get("items") or schema.get("additionalProperties") or schema
+        inner = schema if isinstance(value, str) else inner
+        part, position = parts.first_part(value, room, lambda item: _cost(item, inner))
+        is_list = not isinstance(value, str)
+        self._note(
+            path, len(part), len(value), is_list=is_list, position=() if in_row else position
+        )
+        return part + _MARK if in_row and isinstance(value, str) else part
+
+    def _ends(self, path: tuple[str, ...]) -> bool:
+        """Returns whether the last items of a list are shown."""
+        return len(path) == 1 and self._pages.get(path[0], 0) < 0
 
     def _list(
-        self, items: list[Any], schema: Schema, room: int, path: tuple[str, ...], depth: int
+        self, items: list[Any], schema: Schema, room: int, path: tuple[str, ...], *, in_row: bool
     ) -> list[Any]:
         inner: Schema = schema.get("items", {})
-        is_end = len(path) == 1 and self._pages.get(path[0], 0) < 0
+        is_end = self._ends(path)
         left = room - 2
         limit = max(left // 3, _UNCUT)
         pieces: list[Any] = []
         for item in reversed(items) if is_end else items:
-            piece = self.fit(item, inner, min(limit, left), path, depth + 1)
+            piece = self.fit(item, inner, min(limit, left), path, in_row=True)
             taken = _cost(piece, inner) + _FIELD
             if taken > left:
                 break
             pieces.append(piece)
             left -= taken
-        if len(pieces) < len(items):
-            self._note(path, len(pieces), len(items), is_list=True, is_end=is_end)
+        if (count := len(pieces)) < len(items):
+            position = () if in_row else (0,) if is_end else (count,) if count else ()
+            self._note(path, count, len(items), is_list=True, is_end=is_end, position=position)
         return pieces[::-1] if is_end else pieces
 
     def _object(
-        self, value: dict[str, Any], schema: Schema, room: int, path: tuple[str, ...], depth: int
+        self,
+        value: dict[str, Any],
+        schema: Schema,
+        room: int,
+        path: tuple[str, ...],
+        *,
+        in_row: bool,
     ) -> dict[str, Any]:
-        fields = schema.get("properties")
-        default = schema.get("additionalProperties") or {}
-        names = list(value) if fields is not None else list(_fitting_names(value, room))
-        inner = {name: fields.get(name, {}) if fields is not None else default for name in names}
-        left = room - 2 - sum(size(name) + _FIELD for name in names)
-        costs = {name: _cost(value[name], inner[name]) for name in names}
+        fields = schema["properties"]
+        left = room - 2 - sum(size(name) + _FIELD for name in value)
+        costs = {name: _cost(item, fields.get(name, {})) for name, item in value.items()}
         short: dict[str, Any] = {}
-        for number, name in enumerate(sorted(names, key=costs.__getitem__)):
-            share = max(left, 0) // (len(names) - number)
-            short[name] = self.fit(value[name], inner[name], share, (*path, name), depth + 1)
-            left -= _cost(short[name], inner[name])
-        if len(names) < len(value):
-            self._note(path, len(names), len(value), is_list=True)
-        return {name: short[name] for name in names}
+        for number, name in enumerate(sorted(value, key=costs.__getitem__)):
+            share, inner = max(left, 0) // (len(value) - number), fields.get(name, {})
+            short[name] = self.fit(value[name], inner, share, (*path, name), in_row=in_row)
+            left -= _cost(short[name], inner)
+        return {name: short[name] for name in value}
 
     def _note(
-        self, path: tuple[str, ...], count: int, total: int, *, is_list: bool, is_end: bool = False
+        self,
+        path: tuple[str, ...],
+        count: int,
+        total: int,
+        *,
+        is_list: bool,
+        is_end: bool = False,
+        position: Position = (),
     ) -> None:
-        self.cuts.append(Cut(".".join(path[:2]), count, total, is_list=is_list, is_end=is_end))
+        position = position if len(path) <= 2 else ()
+        self.cuts.append(
+            Cut(path[:2], count, total, is_list=is_list, is_end=is_end, position=position)
+        )
 
 
 def _weight(row: Any, number: int) -> int:
@@ -317,30 +342,32 @@ def _weight(row: Any, number: int) -> int:
     return _RANKED[number] if is_ranked and number < len(_RANKED) else _UNRANKED
 
 
-def _fitting_names(value: Mapping[str, Any], room: int) -> Iterator[str]:
-    """Yields the first names of a stored object that take half of the room."""
-    left = room // 2
-    for name in value:
-        left -= size(name) + 2 + min(size(value[name]), _UNCUT_JSON)
-        if left < 0:
-            return
-        yield name
+def continued(
+    cuts: Sequence[Cut],
+    spec: Spec,
+    inputs: Mapping[str, Any],
+    data: Any,
+    start: Start = parts.BEGINNING,
+) -> str:
+    """Returns a sentence for an agent: what is missing in an answer, and how to read on.
 
-
-def continued(cuts: Sequence[Cut], spec: Spec, inputs: Mapping[str, Any], data: Any) -> str:
-    """Returns a sentence for an agent: what is missing in an answer, and how to read on."""
+    `data` are those of the whole answer, and `start` is where the answer begins in them.
+    """
     names = {param.name for param in spec.params}
-    longest: dict[tuple[str, bool], Cut] = {}
+    longest: dict[tuple[tuple[str, ...], bool], Cut] = {}
     # A text in a list has the path of the list, which is stated first.
     for cut in sorted(cuts, key=lambda cut: not cut.is_list):
         earlier = longest.get((cut.path, cut.is_list), cut)
-        if len(cut.path) <= _LONGEST_PATH:
-            total = max(cut.total, earlier.total)
-            length = min(cut.kept, earlier.kept)
-            longest[cut.path, cut.is_list] = cut._replace(kept=length, total=total)
-    parts = [_stated(cut) for cut in list(longest.values())[:3]]
+        total, length = max(cut.total, earlier.total), min(cut.kept, earlier.kept)
+        longest[cut.path, cut.is_list] = cut._replace(kept=length, total=total)
+    # What runs a procedure would run it again.
+    reader = "read on with `procedure_status` and" if "execution_id" in data else ""
+    reader = "read on with" if any(param is CURSOR for param in spec.params) else reader
+    stated = [_stated(cut, reader, data, start) for cut in longest.values()]
+    if start.path and not any(cut.path == start.path for cut in longest.values()):
+        stated.insert(0, parts.last_part(data, start))
     ways = []
-    rows = next((cut for cut in longest.values() if cut.is_list and "." not in cut.path), None)
+    rows = next((cut for cut in longest.values() if cut.is_list and len(cut.path) < 2), None)
     if rows and "offset" in names:
         ways.append(f"read on with `offset: {int(inputs.get('offset') or 0) + rows.kept}`")
     elif rows and "limit" in names:
@@ -349,14 +376,14 @@ def continued(cuts: Sequence[Cut], spec: Spec, inputs: Mapping[str, Any], data: 
     if is_present and any(not cut.is_list for cut in longest.values()) and (id := _id_of(data)):
         ways.append(f"the resource `{uri_of(id)}` is whole")
     budget = inputs.get(BUDGET.name)
-    if BUDGET.name in names and (budget or 0) < (BUDGET.arg.le or 0):
+    if longest and BUDGET.name in names and (budget or 0) < (BUDGET.arg.le or 0):
         ways.append(f"`{BUDGET.name}: {BUDGET.arg.le:.0f}` returns more")
-    return "; ".join([*parts, *ways])
+    return "; ".join([*stated[:3], *ways])
 
 
 def _narrowed(names: Set[str], inputs: Mapping[str, Any]) -> str:
     """Returns the advice after a lower limit, with arguments that the tool has."""
-    if any(inputs.get(name) for name in _QUESTIONS):
+    if any(inputs.get(name) for name in QUESTIONS):
         return " with a narrower question has whole rows"
     if "cursor" in names:
         return " has whole rows, and its `cursor` continues them"
@@ -372,8 +399,16 @@ def _id_of(data: Any) -> str | None:
     return id if is_memory else None
 
 
-def _stated(cut: Cut) -> str:
-    what = f"`{cut.path}`" if cut.path else "the answer"
-    if not cut.is_list:
-        return f"{what}: the first {cut.kept:,} of {cut.total:,} characters"
-    return f"{what}: the {'last' if cut.is_end else 'first'} {cut.kept:,} of {cut.total:,}"
+def _stated(cut: Cut, reader: str, data: Any, start: Start) -> str:
+    """Returns what an answer has of a shortened part, and the cursor of the rest."""
+    name, begin, end, total = ".".join(cut.path) or "the answer", 1, cut.kept, cut.total
+    is_text, way = not cut.is_list, ""
+    if cut.position:
+        position = parts.moved(cut.position, start.position if cut.path == start.path else ())
+        place = Start(cut.path, position)
+        if not cut.is_end:
+            name, begin, end, total, is_text = parts.counted(data, start, place)
+        way = f", {reader} `{CURSOR.name}: {parts.cursor_at(data, place)}`" if reader else ""
+    count = f"{begin:,} to {end:,}" if begin > 1 else f"the first {end:,}"
+    count = f"the last {end:,}" if cut.is_end else count
+    return f"`{name}`: {count} of {total:,}{' characters' if is_text else ''}{way}"

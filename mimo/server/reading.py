@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from mimo.memory.ids import handle_of
 from mimo.memory.model import KIND_ALIASES, Kind
 from mimo.memory.note import closed_as
 from mimo.rendering.results import short_age
+from mimo.server.rows import SHARED
 from mimo.text.clean import clean
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -33,18 +33,9 @@ _PLAIN = re.compile(r"[\w.@/+%#~-](?:[\w.@/+%#:~-]{0,98}[\w.@/+%#~-])?")
 
 _HEADING = re.compile(r"[\w .-]{1,60}(?:: [\w .-]{1,60})?")
 
-_NAMES = (
-    *("source", "target", "to", "other", "superseded_by", "competing", "related_to", "supersedes"),
-    *("current", "start", "missing"),
-)
-"""Fields with ids of memories, which are shown as short ones."""
-
 _HEAD = ("type", "category", "date", "created_at", "relevance", "score", "decay_score")
 _TYPES = frozenset({*Kind, *KIND_ALIASES})
 _MARKS = ("outcome", "weak", "private", "trust", "scope", "protected", "chunks", "depth")
-_SHARED = "org"
-"""The scope of a memory of the shared index, which is of another project."""
-
 _UNREAD = (
     *("source_file", "source_line", "file", "line", "confidence", "importance", "by"),
     *("tags", "excerpt", "passage"),
@@ -57,7 +48,7 @@ class Reader:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         """`now` is asked only for an answer with dates."""
-        self._now = now
+        self.now = now
 
     def read(self, data: Mapping[str, Any], schema: Schema) -> str:
         """Returns the text of a result."""
@@ -92,44 +83,38 @@ class Reader:
             yield f"{start} none"
         elif all(isinstance(item, dict) for item in items) and "properties" in schema:
             yield start
-            several = len({item.get("project") for item in items}) > 1
             for item in items:
-                yield from self._row(item, schema, indent, with_project=several)
+                yield from self._row(item, schema, indent)
         elif all(map(_is_plain, items)) and sum(map(len, map(str, items))) <= 20 * _WIDE:
-            yield f"{start} {', '.join(_word(name, item) for item in items)}"
+            yield f"{start} {', '.join(map(_word, items))}"
         else:
             yield start
             for item in items:
                 text = item if isinstance(item, str) and schema else _json(item)
                 yield f"{indent}- {_line(text)}"
 
-    def _row(
-        self, row: Mapping[str, Any], schema: Schema, indent: str, *, with_project: bool
-    ) -> Iterator[str]:
+    def _row(self, row: Mapping[str, Any], schema: Schema, indent: str) -> Iterator[str]:
         memory = row.get("memory")
         if isinstance(memory, dict):  # A memory with its score.
             schema = schema["properties"].get("memory", {})
             row = {**memory, **{name: row[name] for name in row if name != "memory"}}
         if "id" in row and ("content" in row or "title" in row):
-            yield from self._memory(row, schema, indent, with_project=with_project)
+            yield from self._memory(row, schema, indent)
         else:
             yield from self._plain_row(row, schema, indent)
 
-    def _memory(
-        self, row: Mapping[str, Any], schema: Schema, indent: str, *, with_project: bool
-    ) -> Iterator[str]:
+    def _memory(self, row: Mapping[str, Any], schema: Schema, indent: str) -> Iterator[str]:
         content = str(row.get("content") or "").strip()
         title = _line(str(row.get("title") or ""))
         if not title:
             first_line, _, content = content.partition("\n")
             title = _line(first_line)
         fields = schema.get("properties", {})
-        head = [handle_of(str(row["id"])), *self._head(row, fields), *_marks(row)]
+        head = [str(row["id"]), *self._head(row, fields), *_marks(row)]
         yield f"{indent}- {' '.join(head)}: {title}".rstrip()
         skipped = {"id", "title", "content", "superseded_by", *_HEAD, *_MARKS, *_UNREAD}
         skipped -= {name for name in ("category",) if not _is_ours(fields.get(name, {}))}
         skipped |= {"status"} if _closed(row) else set()
-        skipped |= set() if with_project or row.get("scope") == _SHARED else {"project"}
         details = {
             name: value
             for name, value in row.items()
@@ -153,13 +138,13 @@ class Reader:
 
     def _age(self, date: str) -> str:
         try:
-            return short_age(datetime.fromisoformat(date), self._now())
+            return short_age(datetime.fromisoformat(date), self.now())
         except ValueError:
             return "undated"
 
     def _plain_row(self, row: Mapping[str, Any], schema: Schema, indent: str) -> Iterator[str]:
         """Yields the lines of a row that is not a memory: short values on one line, then others."""
-        plain = {name: _word(name, value) for name, value in row.items() if _is_plain(value)}
+        plain = {name: _word(value) for name, value in row.items() if _is_plain(value)}
         details = {n: v for n, v in row.items() if n not in plain and v not in (None, [], "", {})}
         summary = ", ".join(f"{name}: {value}" for name, value in plain.items())
         yield f"{indent}- {summary}".rstrip()
@@ -175,14 +160,14 @@ def _marks(row: Mapping[str, Any]) -> Iterator[str]:
             yield mark
     if row.get("trust") not in (None, "trusted"):
         yield "untrusted"
-    if row.get("scope") == _SHARED:
+    if row.get("scope") == SHARED:
         yield "of another project"
     elif row.get("scope"):
         yield "for all projects"
     if closed := _closed(row):
         yield closed
     if newer := row.get("superseded_by"):
-        yield f"superseded by {handle_of(str(newer))}"
+        yield f"superseded by {newer}"
     if row.get("chunks"):
         yield f"{row['chunks']} chunks"
 
@@ -199,12 +184,8 @@ def quoted(text: str, indent: str = "") -> Iterator[str]:
         yield f"{indent}  | {line}".rstrip()
 
 
-def _word(name: str, value: Any) -> str:
-    """Returns a short value; the short id of a memory that has one in its id."""
-    if not isinstance(value, str):
-        return _json(value)
-    handle = handle_of(value) if name in _NAMES else value
-    return handle if value.endswith(handle) else value
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
 
 
 def _line(text: str) -> str:

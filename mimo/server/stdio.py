@@ -2,15 +2,17 @@
 
 import asyncio
 import fcntl
+import json
 import logging
 import os
+import re
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -26,7 +28,7 @@ from mcp_types import (
     JSONRPCResponse,
     jsonrpc_message_adapter,
 )
-from pydantic import ValidationError
+from pydantic import RootModel, ValidationError
 
 from mimo import installation
 from mimo.call import Answers
@@ -116,9 +118,9 @@ async def serve(app: App) -> signal.Signals | None:
     async def forward(outgoing: Any) -> None:
         async with queued:
             async for reply in queued:
-                await outgoing.send(reply)
-                if isinstance(reply.message, JSONRPCResponse | JSONRPCError):
-                    lines.unanswered.discard(str(reply.message.id))
+                if ready := lines.ready(reply):
+                    await outgoing.send(ready)
+                    lines.sent(ready)
 
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, tasks.cancel_scope.cancel)
@@ -145,6 +147,23 @@ CANCELLED = "notifications/cancelled"
 AHEAD = 16
 """The number of lines that are read ahead."""
 
+BATCHING = "2025-03-26"
+"""The only revision of the protocol in which a line may hold several messages."""
+
+_HALF = re.compile(r"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
+"""Half of a character in JSON, in the first group; before it, what only looks like one."""
+
+
+class Answered(RootModel[list[JSONRPCResponse | JSONRPCError]]):
+    """The answers to a batch, which are one line."""
+
+
+class Batch(NamedTuple):
+    """The requests of a batch that are not yet answered, and the answers to the others."""
+
+    ids: set[str]
+    answers: list[JSONRPCResponse | JSONRPCError]
+
 
 class Lines:
     """The lines of a file that are JSON-RPC messages, as an asynchronous iterator."""
@@ -158,7 +177,11 @@ class Lines:
         """
         self._reply, self._finish = reply, finish
         self.unanswered: set[str] = set()
-        """The ids of requests; the caller removes those that are answered."""
+        """The ids of requests that are not yet answered."""
+        self._is_batching = False
+        self._batches: list[Batch] = []
+        self._messages: list[str] = []
+        """The messages of a batch that are not yet taken."""
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
         self._loop = asyncio.get_running_loop()
         # A daemon thread, because it may still wait for input when the program ends.
@@ -169,15 +192,14 @@ class Lines:
 
     async def __anext__(self) -> str:
         """Returns the next message."""
-        while (line := await self._queue.get()) is not None:
-            text = line.decode("utf-8", "replace")
-            if not text.strip():
+        while (text := await self._next()) is not None:
+            if not text.strip() or self._open_batch(text):
                 continue
             try:
                 message = jsonrpc_message_adapter.validate_json(text, by_name=False)
                 # The SDK takes a request with an invalid id for a notification.
                 if not (isinstance(message, JSONRPCNotification) and "id" in loads(text)):
-                    self._note(message)
+                    await self._note(message)
                     return text
                 problem = _INVALID_ID
             except ValidationError as error:
@@ -189,12 +211,62 @@ class Lines:
         await self._finish()
         raise StopAsyncIteration
 
-    def _note(self, message: JSONRPCMessage) -> None:
+    async def _next(self) -> str | None:
+        """Returns the next line, or message of a batch; None at the end."""
+        if self._messages:
+            return self._messages.pop(0)
+        line = await self._queue.get()
+        return None if line is None else _repaired(line)
+
+    def ready(self, reply: SessionMessage) -> Any:
+        """Returns what to send now: a message, or all answers to a batch after the last of them."""
+        if isinstance(message := reply.message, JSONRPCResponse | JSONRPCError):
+            for batch in self._batches:
+                if str(message.id) in batch.ids:
+                    batch.answers.append(message)
+                    return self._answered(batch, str(message.id))
+        return reply
+
+    def sent(self, reply: Any) -> None:
+        """Notes that answers are sent."""
+        message = reply.message
+        for answer in message.root if isinstance(message, Answered) else [message]:
+            if isinstance(answer, JSONRPCResponse | JSONRPCError):
+                self.unanswered.discard(str(answer.id))
+
+    def _open_batch(self, text: str) -> bool:
+        """Returns whether a line is a batch, whose messages then follow."""
+        if not self._is_batching or not text.lstrip().startswith("["):
+            return False
+        with suppress(DataError):
+            messages = loads(text)
+            if messages and all(isinstance(message, dict) for message in messages):
+                self._messages = [json.dumps(message) for message in messages]
+                ids = {str(_id_of(each)) for each in self._messages if "id" in loads(each)}
+                self._batches.append(Batch(ids - {"None"}, []))
+                return True
+        return False
+
+    def _answered(self, batch: Batch, id: str) -> Any:
+        """Returns the answers to a batch if the request with this id was the last one."""
+        batch.ids.discard(id)
+        if batch.ids:
+            return None
+        self._batches.remove(batch)
+        return SessionMessage(Answered(batch.answers)) if batch.answers else None  # type: ignore[arg-type]
+
+    async def _note(self, message: JSONRPCMessage) -> None:
         if isinstance(message, JSONRPCRequest):
             self.unanswered.add(str(message.id))
+            if message.method == "initialize":
+                self._is_batching = (message.params or {}).get("protocolVersion") == BATCHING
         elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
             # The SDK answers no cancelled request.
-            self.unanswered.discard(str((message.params or {}).get("requestId")))
+            id = str((message.params or {}).get("requestId"))
+            self.unanswered.discard(id)
+            for batch in [batch for batch in self._batches if id in batch.ids]:
+                if answers := self._answered(batch, id):
+                    await self._reply(answers)
 
     def _read(self, descriptor: int) -> None:
         with suppress(_Ended):
@@ -235,6 +307,14 @@ def _chunk(descriptor: int) -> bytes:
         return os.read(descriptor, CHUNK)
     except OSError:
         return b""
+
+
+def _repaired(line: bytes) -> str:
+    """Returns a line without a byte order mark and halves of characters, as of a cut emoji."""
+    text = line.decode("utf-8", "replace").removeprefix("\ufeff")
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _HALF.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
 def _private_input() -> int:

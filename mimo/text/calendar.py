@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 
 MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -47,6 +47,11 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
         return moment.astimezone(zone)
     except OverflowError:
         return moment
+
+
+def is_day(moment: datetime) -> bool:
+    """Returns whether a moment is a date without a time: midnight in UTC, that day in each zone."""
+    return moment.tzinfo is UTC and moment.time() == time()
 
 
 def zone_name(moment: datetime) -> str:

@@ -9,6 +9,19 @@ from mimo.text.clean import compiled
 LONGEST = 80
 """Characters of a heading that is taken from the content."""
 
+_MARKS = frozenset("-*+>#<!=_`~[0123456789")
+"""The first letters of a line that is more than a text."""
+_LINE_MARK = r"\A(?:(?:[-*+](?:[ \t]+\[[ xX]\])?|\d{1,9}[.)]|>|#{1,6})[ \t]+)+"
+_RULE = r"(?:[-*_=+>][ \t]*)+|[`~]{3,}.*|"
+_COMMENT = r"(?s)<!--.*?(?:-->|\Z)"
+_IMAGE = (
+    r"\[!\[[^\[\]\n]*\]\([^()\n]*\)\]\([^()\n]*\)|!\[[^\[\]\n]*\](?:\([^()\n]*\)|\[[^\[\]\n]*\])"
+)
+"""An image, or one that is a link, as a badge is."""
+_LINK = (
+    r"(?<!\\)\[([^\[\]\n]+)\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)?\)"
+    r"|\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]"
+)
 _SHORTEST = 0.4
 """Share of the limit that whole sentences must fill; otherwise the text is cut between words."""
 _CLOSING = r"[\"')\]\u201d]"
@@ -19,13 +32,29 @@ SENTENCE_TAIL = rf"[.!?\u2026]{_CLOSING}*\s+|[\u3002\uff01\uff1f\u0964]"
 _BULLET = r"[-*+] (?:\[( |x|X)\] )?(.*)"
 
 
-def heading(title: str | None, content: str, otherwise: str) -> str:
-    """Returns the title, or the first line of the content cut to 80 characters."""
+def heading(title: str | None, content: str, otherwise: str, limit: int = LONGEST) -> str:
+    """Returns the title, or the first line of the content cut to `limit` characters."""
     if title:
         return title
-    lines = (line.strip() for line in content.splitlines())
+    has_marks = content[:1] in _MARKS or "](" in content or "]]" in content
+    if has_marks and "<!--" in content:
+        content = compiled(_COMMENT).sub("", content)
+    lines = (plain_line(line) if has_marks else line.strip() for line in content.splitlines())
     head = next((line for line in lines if line), otherwise)
-    return head if len(head) <= LONGEST else head[: LONGEST - 1].rstrip() + "…"
+    return head if len(head) <= limit else head[: limit - 1].rstrip() + "…"
+
+
+def plain_line(line: str) -> str:
+    """Returns a line of Markdown without its mark of a list or quotation, images and links.
+
+    A rule, the mark of a fence and a line of images are empty.
+    """
+    text = compiled(_IMAGE).sub("", line) if "![" in line else line
+    if "](" in text or "]]" in text:
+        text = compiled(_LINK).sub(lambda link: link[1] or link[3] or link[2], text)
+    text = compiled(_COMMENT).sub("", text).strip() if "<!--" in text else text.strip()
+    text = compiled(_LINE_MARK).sub("", text) if text[:1] in _MARKS else text
+    return "" if compiled(_RULE).fullmatch(text) else " ".join(text.split())
 
 
 def cut(text: str, limit: int) -> str:

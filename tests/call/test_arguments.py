@@ -238,3 +238,13 @@ def test_null_for_another_operations_argument_counts_as_absent() -> None:
     spec, rest = choose(BOXES, {"operation": "open", "lock": None})
 
     assert decode(spec, rest, Surface.MCP) == {"width": 1}
+
+
+def test_a_list_of_words_is_split_at_commas_and_one_of_phrases_is_not() -> None:
+    search, pitfall = (all_commands().at(path) for path in ("search", "pitfalls add"))
+
+    words = decode(search, {"query": "x", "tags": ["auth, api", "db"]}, Surface.CLI)
+    phrases = {"title": "x", "description": "y", "workaround": "z", "code": ["x{1,3}"]}
+
+    assert words["tags"] == ("auth", "api", "db")
+    assert decode(pitfall, phrases, Surface.CLI)["code"] == ("x{1,3}",)

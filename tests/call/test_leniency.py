@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.call import Surface
-from mimo.call.arguments import decode
+from mimo.call.arguments import EMPTY, choose, decode
 from mimo.call.leniency import understood
 from mimo.call.spec import Spec
 from mimo.call.table import all_commands
@@ -36,13 +36,31 @@ def operation(key: str) -> Spec:
         ("mind_add", {"private": "yes"}, {"private": "yes"}),
         ("mind_add", {"tags": "api"}, {"tags": ["api"]}),
         ("mind_add", {"tags": "[api]"}, {"tags": ["[api]"]}),
-        ("mind_add", {"tags": ""}, {"tags": []}),
+        ("mind_add", {"tags": ""}, {"tags": None}),
+        ("mind_add", {"tags": []}, {"tags": None}),
+        ("mind_add", {"tags": "red, blue"}, {"tags": ["red", "blue"]}),
+        ("mind_add", {"tags": [1, 2.5]}, {"tags": ["1", "2.5"]}),
+        ("mind_add", {"content": ""}, {"content": ""}),
+        ("mind_search", {"query": 8443}, {"query": "8443"}),
+        ("mind_search", {"query": True}, {"query": True}),
+        ("mind_search", {"query": float("inf")}, {"query": float("inf")}),
+        ("mind_search", {"query": "x", "topic": ""}, {"query": "x", "topic": None}),
+        ("mind_search", {"types": "fact,decision"}, {"types": ["fact", "decision"]}),
+        ("mind_search", {"limit": "", "at": ""}, {"limit": None, "at": None}),
+        ("mind_search", {"scope": "ALL"}, {"scope": "all"}),
+        ("getMemory", {"consistency": "strong"}, {"consistency": "STRONG"}),
+        ("mind_edges_check", {"files": "a, b.py,c.py"}, {"files": ["a", "b.py,c.py"]}),
+        ("mind_search", {"tags": ["", "api"], "outcomes": [""]}, {"tags": ["api"], "outcomes": []}),
+        ("putMemory", {"value": ""}, {"value": ""}),
+        ("putMemory", {"value": []}, {"value": []}),
+        ("putMemory", {"value": None}, {"value": None}),
         ("mind_add", {"tags": None}, {"tags": None}),
         ("mind_add", {"tags": '["api", "auth"]'}, {"tags": ["api", "auth"]}),
         ("mind_add", {"tag": "api"}, {"tags": ["api"]}),
         ("mind_edit", {"tags": "api"}, {"tags": ["api"]}),
-        ("mind_edit", {"tags": []}, {"tags": []}),
-        ("mind_edit", {"tags": ""}, {"tags": ""}),
+        ("mind_edit", {"tags": []}, {"tags": None}),
+        ("mind_edit", {"tags": ""}, {"tags": None}),
+        ("mind_edit", {"tags": [""]}, {"tags": [""]}),
         ("mind_edit", {"tag": "api"}, {"tag": "api"}),
         ("mind_edit", {"add_tag": "api"}, {"add_tags": ["api"]}),
         ("mind_undo", {"count": 3}, {"count": 3}),
@@ -130,7 +148,20 @@ def test_what_the_schema_accepts_is_never_changed(data: st.DataObject) -> None:
     except Invalid:
         return
 
-    assert decode(spec, understood(spec, arguments), Surface.MCP) == strict
+    empty = {name: value for name, value in arguments.items() if value in EMPTY}
+    optional = {p.name: p.default for p in spec.params if not p.required and p.name in empty}
+    absent = decode(spec, {k: v for k, v in arguments.items() if k not in optional}, Surface.MCP)
+    expected = absent if optional else strict
+    assert decode(spec, understood(spec, arguments), Surface.MCP) == expected
+
+
+@pytest.mark.parametrize(
+    "word", ["decay_check", "decay-check", "decayCheck", "Decay_Check", " DECAY_CHECK "]
+)
+def test_an_operation_is_understood_in_any_spelling(word: str) -> None:
+    spec, remainder = choose(TOOLS["memory"], {"operation": word, "query": "", "tags": []})
+
+    assert (spec.operation, remainder) == ("decay_check", {})
 
 
 @pytest.mark.parametrize("data", ['{"to": "a", "to": "b"}', f'{{"to": {"7" * 4301}}}'])

@@ -529,3 +529,15 @@ def test_an_open_transaction_does_not_keep_others_from_writing(folder: Path) -> 
             writer.compact()
         transaction.end()
         writer.compact()
+
+
+def test_a_removed_store_does_not_come_back_with_its_index(tmp_path: Path) -> None:
+    store = tmp_path / ".mind"
+    store.mkdir()
+    cache = opened(store / ".index")
+    put(cache, "tea")
+    shutil.rmtree(store)
+
+    with pytest.raises(StorageFailed):
+        put(cache, "milk")
+    assert not store.exists()

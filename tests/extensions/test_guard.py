@@ -12,7 +12,13 @@ from tests.redteam.test_guard import MEMBER, SHELL, SPECS, filled, policy
 
 def test_few_commands_are_free_of_any_policy_for_a_person() -> None:
     free = {spec.name for spec in SPECS.values() if spec.needs.person and not is_of_core(spec)}
-    assert free == {"mind_token_add", "mind_token_list", "mind_token_rm", "mind_web"}
+    assert free == {
+        "mind_token_add",
+        "mind_token_list",
+        "mind_token_rm",
+        "mind_token_rotate",
+        "mind_web",
+    }
 
 
 @pytest.mark.attack(MEMBER)

@@ -17,6 +17,7 @@ LINES = (
     "report --force ../report.html",
     "token add ada --email ada@example.com",
     "token add bob --email bob@example.com",
+    "token rotate bob",
     "token rm bob",
 )
 

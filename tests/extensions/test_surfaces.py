@@ -24,6 +24,7 @@ EXAMPLES: dict[str, Example] = {
     "mind_token_add": {"name": "Ben", "email": "ben@example.com"},
     "mind_token_list": {},
     "mind_token_rm": {"name": "Ann"},
+    "mind_token_rotate": {"name": "Ann"},
     "mind_web": {"port": 8123},
 }
 """One call of each command; a command without one fails."""

@@ -9,7 +9,7 @@ import yaml
 
 from mimo.errors import Invalid
 from mimo.memory.codec import front_matter
-from mimo.memory.codec.file import Parsed, parse, render
+from mimo.memory.codec.file import Parsed, header_fault, is_misread, parse, render
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -94,10 +94,75 @@ def test_a_plain_file_has_id_type_and_date_of_its_path_and_title_of_its_text():
         ("#hashtag\ntext", None),
         ("# \ntext", None),
         ("    # code\ntext", None),
+        ("# [Tea](https://example.org/a_(b)) <!-- x -->", "Tea"),
+        ("# ![logo](a.png) Tea [![Build](b.svg)](https://ci)", "Tea"),
+        ("# ![logo](a.png)\n\n# Tea", "Tea"),
+        ("# See [[tea|the tea]] and [[cup]]", "See the tea and cup"),
+        ("# Fix #42 in C #", "Fix #42 in C"),
     ],
 )
 def test_the_title_is_the_heading_that_names_the_whole(body, title):
     assert read(body, ".mind/a.md").memory.title == title
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Fix #42 in C # and more", "Fix #42 in C # and more"),
+        ("2024 #1", "2024 #1"),
+        ("Tea #1  # a comment", "Tea #1"),
+        ("Tea  # a comment", "Tea"),
+        ('"Tea" # a comment', "Tea"),
+        ("Guide: how to start", "Guide: how to start"),
+        ("@ana", "@ana"),
+        ("`code` first", "`code` first"),
+        ("%d rows", "%d rows"),
+        ("{{title}}", "{{title}}"),
+        ("'it's mine'", "it's mine"),
+    ],
+)
+def test_a_title_in_the_header_is_what_is_written(title, expected):
+    text = f"---\ntitle: {title}\ntags: [a]\n---\ntext"
+    parsed = parse(text.encode(), path=".mind/a.md", modified=LATER, lenient=True)
+
+    assert isinstance(parsed, Parsed)
+    assert (parsed.memory.title, parsed.memory.tags, parsed.line) == (expected, ("a",), 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("---\ntitle: a\n\ntext", "---\ntitle: a\n\ntext"),
+        (f"---\ntitle: a\nb: {'x' * 70_000}\n---\ntext", None),
+        ("---\ntitle: [a\n? b\n  - c\nno key\n\tx: y\n---\ntext", "text"),
+        ("+++\ntitle = a b\ntags = ['x']\n+++\ntext", "text"),
+    ],
+)
+def test_the_text_of_a_broken_header_is_read(text, content):
+    parsed = parse(text.encode(), path=".mind/a.md", modified=LATER, lenient=True)
+
+    assert isinstance(parsed, Parsed)
+    assert parsed.memory.content == content or (content is None and parsed.memory.content == text)
+    assert header_fault(text.encode())
+    assert isinstance(parse(text.encode(), path=".mind/a.md", modified=LATER), Problem)
+
+
+@pytest.mark.parametrize(
+    ("value", "day"),
+    [
+        ("1709337600", "2024-03-02"), ("1709337600000", "2024-03-02"), ("2024.03.02", "2024-03-02"),
+        ("Sat, 02 Mar 2024 10:00:00 +0100", "2024-03-02"), ("March 2nd, 2024", "2024-03-02"),
+        ("2 Mar 2024", "2024-03-02"), ("March 2024", None), ("02 Mar", None), ("2024-02-30", None),
+        ("Foo 2, 2024", None), ("12", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["created", "date", "Date", "created_at", "date created"])
+def test_a_date_is_read_in_the_forms_of_other_programs(key, value, day):
+    memory = memory_of(f"---\n{key}: {value}\n---\nx")
+    assert f"{memory.created:%Y-%m-%d}" == (day or "2027-01-01")
+    assert any(is_misread(name, memory.extra[name], is_ours=False) for name in memory.extra) == (
+        day is None
+    )
 
 
 def test_foreign_keys_are_understood_and_the_rest_is_kept():
@@ -390,6 +455,10 @@ DIFF3 = CONFLICT.replace("=======", "||||||| base\nold\n=======")
         ("---\nid: a\n<<<<<<< A\ntags: [b]\n=======\ntags: [c]\n>>>>>>> B\n---\nx\n", 3),
         ("<<<<<<< A\n```sh\na\n=======\n```sh\nb\n>>>>>>> B\n```\n", 1),
         (f"```\ncode\n```\n{CONFLICT}", 4),
+        (f"text\n{CONFLICT}".translate({60: "<<", 61: "==", 62: ">>"}), 2),
+        ("x\n<<<<<<<<<<< A\n<<<<<<<<< B\n===========\n>>>>>>>>>>> C\n", 2),
+        ("x\n<<<<<<< 1 of 1\n%%%%%%% diff from: a\n-x\n+y\n+++++++ b\nz\n>>>>>>> 1 of 1 ends\n", 2),
+        ("<<<<<<< Conflict\n+++++++ one\na\n------- base\nb\n+++++++ two\nc\n>>>>>>> ends\n", 1),
     ],
 )
 def test_a_file_with_a_merge_conflict_is_a_problem(text, line):

@@ -169,7 +169,8 @@ def test_the_last_key_beside_a_comment_stays_without_a_value():
     assert edited("---\n# why\nstatus: a\n---\nx", status=None) == (
         "---\n# why\nstatus: null\n---\nx"
     )
-    assert edited("---\nstatus: a\n---\nx", status=None) == "---\n---\nx"
+    assert edited("---\nstatus: a\n---\nx", status=None) == "x"
+    assert edited("---\nstatus: a\n---\n---\nx", status=None) == "---\n---\n---\nx"
 
 
 def test_links_can_be_reordered():

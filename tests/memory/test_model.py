@@ -75,6 +75,24 @@ def test_the_heading_is_the_title_or_else_a_short_first_line():
     assert plain.heading.endswith("…")
 
 
+@pytest.mark.parametrize(
+    ("content", "heading"),
+    [
+        ("---\n\nTea", "Tea"),
+        ("<!-- a\nb -->\nTea", "Tea"),
+        ("[![Build](a.svg)](https://ci) ![x](y)\nTea", "Tea"),
+        ("- [ ] Tea", "Tea"),
+        ("> 1. Tea", "Tea"),
+        ("See [tea](a.md) or [[cup|the cup]]", "See tea or the cup"),
+        ("- \n***\n```sh\nTea", "Tea"),
+        ("-5 degrees", "-5 degrees"),
+        ("a [b] c", "a [b] c"),
+    ],
+)
+def test_the_heading_has_no_marks_of_markdown(content, heading):
+    assert Memory(id="m", type=Kind.FACT, content=content, created=NEW_YEAR).heading == heading
+
+
 def test_the_text_has_the_sections_under_their_headings():
     memory = Memory(
         id="m",

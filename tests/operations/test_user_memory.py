@@ -330,7 +330,7 @@ class TestUpkeep:
 
     def test_doctor_names_a_file_that_can_not_be_read_and_the_proposals(self, call):
         path = Path(add(call, "Always use pnpm").file)
-        path.write_text("---\nid: [\n", encoding="utf-8")
+        path.write_bytes(b"\0")
         add(call, "Always run curl example.com", MCP)
 
         checks = [check for check in do(call, "doctor").checks if check.name == "user"]

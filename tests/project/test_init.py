@@ -1,16 +1,18 @@
 """`mind init`: what it makes, finds, trusts and leaves alone."""
 
+import re
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from mimo.config import load
 from mimo.data.locks import lock
 from mimo.errors import Invalid, StorageFailed
 from mimo.memory.approval import approval_of
 from mimo.project import projects
-from mimo.project.init import complete, init, lacking
+from mimo.project.init import complete, ensure_id, init, lacking
 from mimo.project.trust import Trust
 from tests import kit
 from tests.conftest import git
@@ -55,9 +57,11 @@ def test_a_new_project_is_complete_and_registered(root, home):
     store = root / ".mind"
     assert "format = 1" in (store / "config.toml").read_text()
     assert (store / ".gitignore").read_text() == ".index/\n.local/\nprivate/\n.mind-*.tmp\n"
-    merged = "*.md merge=mind\nMEMORY.md merge=union\n"
-    merged += "sources/*.md -text\nprocedures/** merge=text\nvalues/** merge=text\n"
-    assert (store / ".gitattributes").read_text() == merged
+    merged = (store / ".gitattributes").read_text().splitlines()
+    assert [line for line in merged if "[" not in line] == [
+        "*.md merge=mind", "*.Md merge=mind", "MEMORY.md merge=union",
+        "sources/*.md -text", "procedures/** merge=text", "values/** merge=text",
+    ]  # fmt: skip
     assert projects.find(root, home) == report.project
     assert [entry.path for entry in projects.registered(home).projects] == [root]
     assert not Trust(home, root).trusted(DIGEST), "a new memory is begun, and nothing is followed"
@@ -167,3 +171,44 @@ def test_a_deleted_file_for_git_gets_its_text_from_git(shared):
     assert complete(shared) == (".mind/.gitignore", ".mind/.gitattributes")
     assert (shared / ".mind/.gitignore").read_text().startswith("*.bak\n.index/\n")
     assert git(shared, "status", "--porcelain").split() == ["M", ".mind/.gitignore"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "format = 1\n",
+        "\ufeff# Settings\r\n\r\n  # more\r\nformat = 1\r\n[hook]\r\nedges = 'off'\r\n",
+        "[hook]\nedges = 'off'",
+        "# only a comment",
+        "",
+    ],
+)
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_project_without_an_id_gets_one_and_its_settings_keep_their_state(
+    root, home, text, approved
+):
+    init(root, home, now=NOW)
+    path, trust = root / ".mind" / "config.toml", Trust(home, root)
+    path.write_bytes(text.encode())
+    if approved:
+        trust.approve_file(".mind/config.toml")
+    expected = load(user=None, project=path).values
+
+    ensure_id(root, home)
+    once, config = path.read_bytes(), load(user=None, project=path)
+    ensure_id(root, home)
+
+    assert path.read_bytes() == once
+    assert re.fullmatch("[0-9a-f]{32}", config.values["id"])
+    assert {**config.values, "id": None} == {**expected, "id": None}
+    assert not config.warnings
+    assert Trust(home, root).trusted(approval_of(".mind/config.toml", once)) is approved
+
+
+@pytest.mark.parametrize("text", ["id = 'mine'\n", "id = 3\n", "[id]\na = 1\n", "id = \n"])
+def test_an_id_and_settings_that_cannot_be_read_are_left_alone(root, home, text):
+    init(root, home, now=NOW)
+    path = root / ".mind" / "config.toml"
+    path.write_text(text)
+    ensure_id(root, home)
+    assert path.read_text() == text

@@ -521,6 +521,7 @@ LATER_FILES = {
 @pytest.mark.parametrize("later", LATER_FILES.values(), ids=LATER_FILES)
 def test_a_file_of_a_later_version_is_refused_and_stays(store: Store, later: Later) -> None:
     top = used(store)
+    mind(top, LATER, "init")  # Adds lines for git.
     later.spoil(top)
     before = contents(top), sizes(top)
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from mimo.call.schema import output_schema
 from mimo.call.table import all_commands
+from mimo.errors import Invalid
 from mimo.memory.ids import handle_of
 from mimo.server.answers import formed
 from mimo.server.fitting import FORM, size
@@ -112,19 +114,77 @@ jsons = st.recursive(
 VALUE = TOOLS["getMemory"]
 
 
-@given(jsons, st.integers(1, 300))
-@example({"a" * 5000: "b"}, 1)
-@example(["x" * 40] * 300, 300)
-def test_a_stored_value_is_json_on_one_line_and_stays_valid_when_cut(
-    value: Any, times: int
+@st.composite
+def large(draw: st.DrawFn) -> Any:
+    """Draws a value of which several answers are needed, in any depth."""
+    value = [draw(jsons)] * draw(st.integers(1, 300))
+    for _ in range(draw(st.integers(0, 3))):
+        value = draw(st.sampled_from(([1, value, 2], {"a": 0, "b\n`": value, "": [{}]})))
+    return value
+
+
+def joined(part: Any, rest: Any) -> Any:
+    """Returns a part with the rest of an object or list that it ends in, or of its last item."""
+    if isinstance(part, str):
+        return part + rest
+    if isinstance(part, list):
+        return [*part, *rest]
+    return part | rest
+
+
+def joined_at(part: Any, rest: Any, position: list[int]) -> Any:
+    """Returns a part and the rest, which begins at a position of the whole value, as one."""
+    if len(position) == 1 or not part:
+        return joined(part, rest)
+    key = position[0] if isinstance(part, list) else list(part)[position[0]]
+    first = 0 if isinstance(rest, list) else next(iter(rest))
+    item = joined_at(part[key], rest[first], position[1:])
+    whole = list(part) if isinstance(part, list) else dict(part)
+    whole[key] = item
+    tail = rest[1:] if isinstance(rest, list) else dict(list(rest.items())[1:])
+    return joined(whole, tail)
+
+
+@given(large() | texts.map(lambda text: text * 300), st.integers(400, 5_000) | st.none())
+@example({"a" * 5000: "b"}, None)
+@example(["x" * 40] * 300, None)
+@example([{"id": number, "text": "y" * 30} for number in range(600)], None)
+@example({"a": "line of text\n" * 3_000, "b": [[["z" * 50_000]]]}, 400)
+def test_the_parts_of_a_stored_value_are_whole_items_and_together_the_value(
+    value: Any, budget: int | None
 ) -> None:
     schema = output_schema(VALUE)
-    data = {"namespace": "n", "key": "k", "value": [value] * times, "trust": "trusted"}
-    short, text = formed(data, schema, VALUE[0], {}, Reader(lambda: NOW))
+    data = {"namespace": "n", "key": "k", "value": value, "trust": "trusted"}
+    limit = budget * 3 if budget else FORM
+    given: dict[str, Any] = {"budget": budget} if budget else {}
+    whole, parts = None, 0
+    position: list[int] = []
+    while True:
+        short, text = formed(data, schema, VALUE[0], given, Reader(lambda: NOW))
+        Draft202012Validator(schema).validate(short)
+        assert max(size(short), size(text)) <= limit
+        assert [line.partition(":")[0] for line in text.splitlines()] == list(short)
+        part, parts = short["value"], parts + 1
+        whole = joined_at(whole, part, position) if position else part
+        cursor = re.search(r"`cursor: (value:([0-9.]+):\w+)`", short.get("truncated", ""))
+        if cursor is None:
+            break
+        position = list(map(int, cursor[2].split(".")))
+        given = given | {"cursor": cursor[1]}
+    assert whole == value
+    assert ("truncated" in short) == (parts > 1)
 
-    Draft202012Validator(schema).validate(short)
-    assert max(size(short), size(text)) <= FORM
-    starts = [line.partition(":")[0] for line in text.splitlines()]
-    assert starts == list(short)
-    if size(data) > FORM:
-        assert "truncated" in short
+
+def test_a_cursor_of_another_value_is_refused() -> None:
+    data = {"namespace": "n", "key": "k", "value": ["x" * 40] * 600, "trust": "trusted"}
+    ask = partial(formed, schema=output_schema(VALUE), spec=VALUE[0], reader=Reader(lambda: NOW))
+    short, _ = ask(data, inputs={})
+    (cursor,) = re.findall(r"`cursor: (\S+)`", short["truncated"])
+
+    for changed in (data | {"value": ["y"]}, data | {"value": "x"}):
+        with pytest.raises(Invalid, match="has changed"):
+            ask(changed, inputs={"cursor": cursor})
+    for wrong in ("", "value", "value:9999:00000000", "namespace:0.1:00000000", cursor + "0"):
+        if wrong:
+            with pytest.raises(Invalid, match="`cursor` is not of this answer"):
+                ask(data, inputs={"cursor": wrong})

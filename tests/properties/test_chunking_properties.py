@@ -1,10 +1,12 @@
 """Properties of the chunks of any text, by any strategy."""
 
+from unicodedata import east_asian_width
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mimo.frozen import replace
-from mimo.memory.chunking import Chunking, Strategy, chunks, layout_of
+from mimo.memory.chunking import _WIDE, Chunking, Strategy, chunks, layout_of
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 SPICE = st.sampled_from(
@@ -28,6 +30,12 @@ def chunkings(draw):
     )
 
 
+def _has_enough(text):
+    """Returns whether a text has ten characters, of which a wide one counts as several."""
+    wide = sum(east_asian_width(character) in "WF" for character in text)
+    return len(text) + (_WIDE - 1) * wide >= 10
+
+
 @given(TEXT, chunkings(), NAMES)
 def test_every_chunk_is_in_the_text_on_its_lines(text, chunking, name):
     lines = text.split("\n")
@@ -35,7 +43,7 @@ def test_every_chunk_is_in_the_text_on_its_lines(text, chunking, name):
     for chunk in chunks(text, chunking, name):
         assert 1 <= chunk.first_line <= chunk.last_line <= len(lines)
         assert chunk.text in "\n".join(lines[chunk.first_line - 1 : chunk.last_line]) + "\n"
-        assert len(chunk.text.strip()) >= 10
+        assert _has_enough(chunk.text.strip())
         assert chunk.first_line >= last
         last = chunk.first_line
 
@@ -73,7 +81,7 @@ def test_chunks_of_any_size_have_all_text_except_short_parts(
     parts = [text[part.start : part.end].strip() for part in layout.parts]
     if layout.packs:  # Short parts share a chunk with others.
         parts = [text[layout.parts[0].start : layout.parts[-1].end]] if parts else []
-    expected = "".join("".join(part.split()) for part in parts if len(part.strip()) >= 10)
+    expected = "".join("".join(part.split()) for part in parts if _has_enough(part.strip()))
 
     plain = chunks(text, chunking, name)
 

@@ -1,5 +1,6 @@
 """Answers to agents: small, below the ceiling, valid, and without forged lines."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,7 +14,8 @@ from mimo.call import Call, Caller, Surface
 from mimo.call.schema import output_schema
 from mimo.call.spec import Spec
 from mimo.call.table import all_commands
-from mimo.server.answers import formed
+from mimo.memory.ids import handle_of
+from mimo.server.answers import answer_schema, formed
 from mimo.server.fitting import BYTES_PER_TOKEN, Cut, continued, size
 from mimo.server.reading import Reader
 from mimo.server.resources import read
@@ -75,7 +77,7 @@ def test_no_answer_exceeds_the_ceiling_and_each_is_valid(
     data, text = formed(whole, schema, specs[0], {"query": "text"}, Reader(lambda: NOW))
 
     assert sent(data, text) < CEILING
-    Draft202012Validator(schema).validate(data)
+    Draft202012Validator(answer_schema(specs)).validate(data)
     assert text
     assert data.get("truncated", "") in text
 
@@ -93,12 +95,42 @@ def test_ten_results_are_below_6_kb_in_both_forms(agent: bench.Agent) -> None:
     assert bench.sizes(result)[-1] < 6_000
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("mind_search", {"query": "why do uploads fail", "limit": 10}),
+        ("memory", {"operation": "search", "query": "why do uploads fail"}),
+        ("memory", {"operation": "list"}),
+        ("search/recent", {}),
+        ("mind_list", {}),
+    ],
+)
+def test_structured_rows_state_each_fact_once(
+    agent: bench.Agent, tool: str, arguments: dict[str, Any]
+) -> None:
+    result = agent.call(tool, **arguments)
+    text, structured, _ = bench.sizes(result)
+    data = result.structured_content
+    rows = data.get("results") or data["memories"]
+
+    assert rows
+    assert structured < 1.85 * text
+    assert "query" not in data
+    for row in rows:
+        assert None not in row.values()
+        assert re.fullmatch("[a-z0-9]{6}", row["id"])
+        assert "title" not in row or not row.get("content", "").startswith(row["title"])
+        assert not {"source_file", "file", "project"} & row.keys()
+    shown = agent.call("mind_show", id=rows[0]["id"]).structured_content
+    assert shown["content"].startswith(rows[0].get("title", "").rstrip("…"))
+
+
 def test_both_forms_of_a_search_have_each_memory_and_its_passage(agent: bench.Agent) -> None:
     result = agent.call("mind_search", query="why do uploads fail", limit=10)
     text = result.content[0].text
 
     for row in result.structured_content["results"]:
-        assert row["title"].rstrip("…") in text
+        assert row.get("title", "").rstrip("…") in text
         assert " ".join(row["content"].split()) in " ".join(text.split())
         assert "passage" not in row
 
@@ -137,7 +169,7 @@ def test_a_long_memory_is_a_passage_in_searches_and_whole_as_a_resource(
     match = agent.call("memory", operation="search", query="zebra migration paragraph 1500")
     shown = agent.call("mind_show", id=id)
 
-    (row,) = [row for row in match.structured_content["results"] if row["id"] == id]
+    (row,) = [row for row in match.structured_content["results"] if row["id"] == handle_of(id)]
     assert row["excerpt"]
     assert "zebra" in row["content"]
     assert bench.sizes(match)[-1] < 10_000
@@ -213,7 +245,7 @@ def test_the_advice_for_missing_rows_names_arguments_of_the_tool(
     names = {param.name for param in spec.params}
     given = {"query": query} if "query" in names else {}
 
-    advice = continued([Cut("rows", 35, 90, is_list=True)], spec, given, {})
+    advice = continued([Cut(("rows",), 35, 90, is_list=True)], spec, given, {})
 
     named = re.findall(r"`(\w+)(?:: \d+)?`", advice)
     assert set(named) <= {"rows", *names}
@@ -221,14 +253,19 @@ def test_the_advice_for_missing_rows_names_arguments_of_the_tool(
     assert ("question" in advice) == ("offset" not in names and bool(given.get("query")))
 
 
-def test_the_items_of_a_list_are_counted_apart_from_their_characters(agent: bench.Agent) -> None:
-    steps = ["n " * 2_000] * 50
+def test_a_list_of_texts_is_cut_after_a_whole_text_and_read_on_with_a_cursor(
+    agent: bench.Agent,
+) -> None:
+    steps = [f"{number} {'n ' * 2_000}".strip() for number in range(50)]
     agent.call("save/checkpoint", summary="Half done", next_steps=steps)
     answer = agent.call("load/checkpoint").structured_content
+    read = answer["next_steps"]
 
-    kept = len(answer["next_steps"])
-    assert f"`next_steps`: the first {kept} of 50; `next_steps`: the first " in answer["truncated"]
-    assert " of 3,999 characters" in answer["truncated"]
+    assert f"`next_steps`: the first {len(read)} of 50, read on with" in answer["truncated"]
+    while cursor := re.search(r"`cursor: (\S+)`", answer["truncated"]):
+        answer = agent.call("load/checkpoint", cursor=cursor[1], budget=20_000).structured_content
+        read += answer["next_steps"]
+    assert read == steps
 
 
 def test_the_advice_for_recent_memories_narrows_them_without_a_question(agent: bench.Agent) -> None:
@@ -281,8 +318,39 @@ def test_a_looping_procedure_answers_with_its_last_steps(agent: bench.Agent) -> 
     assert bench.sizes(result)[-1] < 6_000
 
 
+def test_a_long_procedure_and_the_context_of_its_run_are_read_in_parts(agent: bench.Agent) -> None:
+    states = "".join(
+        f"  s{number}:\n"
+        f"    action: {{module: step, function: log, args: [{{message: {'m' * 300}}}]}}\n"
+        f"    transitions: [{{event: success, target: s{number + 1}}}]\n"
+        for number in range(60)
+    )
+    text = f"initial_state: s0\nstates:\n{states}  s60: {{}}\n"
+    agent.call("register_procedure", text=sample_procedures.text("long", text))
+    rows = [{"id": number, "name": "n" * 40} for number in range(600)]
+    ran = agent.call("run_procedure", name="long", context={"rows": rows}).structured_content
+
+    read: dict[str, Any] = {}
+    answer = agent.call("recall_procedure", name="long").structured_content
+    while cursor := re.search(r"`cursor: (definition:\S+)`", answer["truncated"]):
+        read |= answer["definition"].get("states", {})
+        answer = agent.call("recall_procedure", name="long", cursor=cursor[1]).structured_content
+    read |= answer["definition"]["states"]
+    assert list(read) == [f"s{number}" for number in range(61)]
+    assert all("m" * 300 in json.dumps(read[f"s{number}"]) for number in range(60))
+
+    first = ran["context"]["rows"]
+    assert first == rows[: len(first)]
+    assert f"`context.rows`: the first {len(first)} of 600" in ran["truncated"]
+    cursor = re.search(r"`procedure_status` and `cursor: (context:\S+)`", ran["truncated"])
+    assert cursor
+    status = agent.call("procedure_status", execution_id=ran["execution_id"], cursor=cursor[1])
+    rest = status.structured_content["context"]["rows"]
+    assert rest == rows[len(first) : len(first) + len(rest)]
+
+
 def test_a_closed_issue_is_marked_before_its_title() -> None:
-    issue = {"id": "issue_a_20261124_abcdef", "type": "issue", "title": "Tea is cold"}
+    issue = {"id": "abcdef", "type": "issue", "title": "Tea is cold"}
 
     def read(**fields: str) -> str:
         schema = output_schema(TOOLS["mind_list"])

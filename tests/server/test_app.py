@@ -149,7 +149,7 @@ def test_tools_are_listed_in_the_order_and_spelling_that_was_chosen() -> None:
     assert names() == ["save_decision", "box", "listMemory", "mind_wait"]
     assert names(naming="slash")[0] == "save/decision"
     assert names(naming="dot")[0] == "save.decision"
-    assert names(toolsets=["extra", "legacy"]) == ["mind_rm", "old_decide"]
+    assert names(toolsets=["extra", "legacy"]) == ["save_decision", "mind_rm", "old_decide"]
     assert names(toolsets=["core"]) == ["save_decision"]
     assert names(toolsets=["all"]) == ["save_decision", "box", "listMemory", "mind_wait", "mind_rm"]
 
@@ -195,7 +195,7 @@ def test_a_tool_is_described_with_schemas_and_the_annotations_that_are_not_the_d
 
 def test_destructive_and_deprecated_tools_are_marked() -> None:
     listed = asked(app(toolsets=["extra", "legacy"]), "auto", lambda client: client.list_tools())
-    rm, old = listed.tools
+    rm, old = listed.tools[1:]
 
     assert rm.annotations.destructive_hint is True
     assert old.description == "Deprecated: use save_decision. Record a decision as before"

@@ -24,14 +24,8 @@ from mimo.server.exposure import Listing, Mode, mode_of
 from tests.kit import environment
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
-RESUME = (
-    "load_checkpoint load_context save_decision save_checkpoint save_insight mind_search"
-    " search_by_topic search_by_context search_recent"
-).split()
-DECIDE = (
-    "save_decision save_insight search_by_context load_checkpoint save_checkpoint load_context"
-    " mind_search search_by_topic search_recent"
-).split()
+RESUME = ["load_checkpoint", "load_context", "save_decision"]
+DECIDE = ["save_decision", "save_insight", "search_by_context", "load_checkpoint"]
 LEGACY, MODERN = "2025-06-18", "2026-07-28"
 
 TOOLS = {
@@ -83,7 +77,7 @@ def run(
     return listing, session
 
 
-RESUMING = ["load/checkpoint", "load/context", "save/decision", "search/recent"]
+RESUMING = ["load/checkpoint", "load/context", "save/decision"]
 
 
 @pytest.mark.req("004-33", "004-37", "004-38", "004-39", "004-48")
@@ -179,7 +173,7 @@ def test_the_intent_of_a_prompt_is_logged(caplog: pytest.LogCaptureFixture) -> N
     assert caplog.messages == [
         (
             "the newest prompt is resuming (95 %): "
-            "lists fewer tools, load/checkpoint, load/context, save/decision first"
+            "lists load/checkpoint, load/context, save/decision"
         ),
         "the newest prompt is tracking (95 %): lists every tool",
         "the tools for the newest prompt can't be read: lists every tool",
@@ -202,13 +196,14 @@ def test_a_client_that_asks_before_the_next_poll_gets_the_tools_for_the_newest_p
             session.ask()
         return session.seen
 
-    deciding = ["save/decision", "load/checkpoint", "load/context", "search/recent"]
+    deciding = ["save/decision", "load/checkpoint"]
     everything = list(TOOLS)
     assert anyio.run(talk) == [everything, RESUMING, everything, deciding, everything, RESUMING]
 
 
-@pytest.mark.parametrize("text", ["continue", "let's decide"])
-def test_tools_that_save_load_and_search_are_always_listed(text: str) -> None:
+@pytest.mark.req("004-37", "004-38")
+@pytest.mark.parametrize(("text", "names"), [("continue", RESUME), ("let's decide", DECIDE)])
+def test_exactly_the_tools_of_the_intent_are_listed(text: str, names: list[str]) -> None:
     tools = {
         name: Tool(name=name, input_schema={"type": "object"}) for name in all_commands().tools()
     }
@@ -217,10 +212,7 @@ def test_tools_that_save_load_and_search_are_always_listed(text: str) -> None:
         await listing.changed(prompt(text))
 
     listing, _ = run(talk)
-    shown = {tool.name for tool in listing.chosen(tools)}
-    domains = ("save/", "load/", "search/")
-    assert {"mind_search", *(name for name in tools if name.startswith(domains))} <= shown
-    assert "ingest" not in shown
+    assert [tool.name.replace("/", "_") for tool in listing.chosen(tools)] == names
 
 
 @pytest.mark.req("004-47")

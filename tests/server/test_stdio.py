@@ -12,6 +12,7 @@ from mcp import MCPError
 from mcp.client import Client
 
 from mimo.call import Call
+from mimo.memory.ids import handle_of
 from mimo.mind import Mind
 from tests import kit
 
@@ -50,7 +51,7 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
 
     identity, matches, listed, templates, read = kit.over_pipe(project, talk, era=era)
 
-    assert [row["id"] for row in matches.structured_content["results"]] == [identity]
+    assert [row["id"] for row in matches.structured_content["results"]] == [handle_of(identity)]
     assert "The staging database is reset every night" in matches.content[0].text
     uris = [resource.uri for resource in listed.resources]
     assert uris == ["mind://context", f"mind://memory/{identity}"]
@@ -245,6 +246,32 @@ def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Pat
     assert by_id[3]["error"]["code"] == INVALID_PARAMS
     assert by_id[4].get("error") or by_id[4]["result"]["isError"]
     assert by_id[5]["result"]["structuredContent"]["total"] == 0
+
+
+def test_a_mark_before_the_first_message_and_half_a_character_are_read(project: Path) -> None:
+    contents = ("Cut \\ud83d tea", "Whole \\ud83c\\udf75 tea", "C:\\\\\\\\udd tea")
+    calls = [
+        request(number, "tools/call", call("mind_add", {"content": "TEXT"})).replace("TEXT", text)
+        for number, text in enumerate(contents, 2)
+    ]
+    done = piped(project, ["\ufeff" + request(1, "initialize", LEGACY), *calls])
+
+    titles = [each["result"]["structuredContent"]["title"] for each in done.answers[1:]]
+    assert titles == ["Cut \ufffd tea", "Whole \U0001f375 tea", r"C:\\udd tea"]
+
+
+def test_a_batch_is_answered_by_one_line_in_the_revision_that_has_batches(project: Path) -> None:
+    pings = [json.loads(request(number, "ping", {})) for number in (2, 3)]
+    notified = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    batch = json.dumps([notified, *pings, {"jsonrpc": "2.0", "id": 4}])
+    later = piped(project, [request(1, "initialize", LEGACY), batch]).answers[1]
+    older = LEGACY | {"protocolVersion": "2025-03-26"}
+    done = piped(project, [request(1, "initialize", older), batch, request(5, "ping", {})])
+
+    assert later["error"]["code"] == -32600
+    assert [each.get("id", "") for each in done.answers if isinstance(each, dict)] == [1, 5]
+    (answers,) = (each for each in done.answers if isinstance(each, list))
+    assert {each["id"]: "result" in each for each in answers} == {2: True, 3: True, 4: False}
 
 
 def test_calls_before_the_end_of_the_input_are_answered(project: Path) -> None:

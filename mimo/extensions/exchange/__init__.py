@@ -20,6 +20,7 @@ EXTENSION = Extension(
         "nb": f"{_HERE}.notes:nb",
         "jrnl": f"{_HERE}.exports:jrnl",
         "mcp-memory": f"{_HERE}.exports:mcp_memory",
+        "beads": f"{_HERE}.exports:beads",
         "mem0": f"{_HERE}.exports:mem0",
         "claude-mem": f"{_HERE}.tables:claude_mem",
         "mcp-memory-service": f"{_HERE}.tables:mcp_memory_service",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from mimo.api import (
@@ -16,6 +17,7 @@ from mimo.api import (
     Source,
     document,
     foreign,
+    naming,
     replace,
 )
 from mimo.extensions.exchange.notes import (
@@ -30,12 +32,32 @@ from mimo.extensions.exchange.notes import (
 
 _NUMBERED = re.compile(r"(?:adr[-_ ]?)?(\d{1,6})(?=[-_ .]|$)", re.IGNORECASE)
 _TITLE_NUMBER = re.compile(r"(?:adr[-_ ]?)?\d{1,6}\s*[.:\-–—]\s*", re.IGNORECASE)
-_BULLET = re.compile(
-    r"[*-] (status|date|deciders|decision[- ]makers|consulted|informed|tags|technical story)"
-    r":\s*(.*)",
-    re.IGNORECASE,
+_FIELDS = {
+    "status": "status state estado statut stato статус 状态 狀態 ステータス 상태",
+    "date": "date fecha data datum дата 日期 日付 날짜",
+}
+_NAMES = {name: field for field, names in _FIELDS.items() for name in names.split()}
+"""The fields by which a record counts, by their names in several languages."""
+_PROPERTIES = (
+    "author authors consulted deciders decision-makers informed tags technical-story".split()
 )
-_LINE = re.compile(r"(status|date|deciders|authors?):\s*(.+)", re.IGNORECASE)
+_STATES = (
+    r"accepted|approved|adopted|decided|proposed|draft|pending|rejected|declined|withdrawn|deprecated"
+    r"|obsolete|super[sc]eded|replaced|implemented"
+)
+_STATED = {
+    field: re.compile(
+        rf"(?:^|[|,;(·])\W{{0,9}}(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})", re.I
+    )
+    for field, value in (("status", rf"(?:{_STATES})\b[^|,;<\n]*"), ("date", r"\d{4}-\d\d-\d\d"))
+}
+"""A field within a line, or in a part of its own, with a value that is surely one."""
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_TAG = re.compile(r"</?[a-z]{1,9} ?/?>", re.I)
+_BEFORE_FIELD = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?")
+_COLON = re.compile(r"[ \t]*(?:[:\uff1a=]|(?<=[ \t])[-–—](?=[ \t]))[*_ \t]*")
+_TICKED, _UNTICKED = re.compile(r"[-*+] \[[xX]\] "), re.compile(r"[-*+] \[ \] ")
+_STRUCK = re.compile(r"~~[^~\n]*~~")
 _DECISION = ("decision outcome", "decision", "decision outcomes")
 _SUPERSEDED_BY = "superseded_by"
 _REFERENCE = re.compile(
@@ -50,6 +72,8 @@ _REFERENCE = re.compile(
 """A link, a relation, or the number of a record."""
 _ADR = re.compile(r"adr[-_ ]?(\d{1,6})\b", re.IGNORECASE)
 _NOT_RECORDS = ("readme", "index", "template", "adr-template", "0000-template")
+_OF_FOLDER = ("readme", "index")
+"""The names of files that are the record of their folder, if they have a status."""
 
 
 class _Record(NamedTuple):
@@ -64,14 +88,21 @@ class _Record(NamedTuple):
 
 def is_record(note: Note) -> bool:
     """Returns whether a note looks like a record of a decision."""
-    if note.problem or note.stem.lower() in _NOT_RECORDS:
+    stem = _stem(note)
+    if note.problem or stem.lower() in _NOT_RECORDS:
         return False
     record = _parted(note)
     headings = {heading.lower() for heading, _ in record.parts}
     return "status" in record.properties and (
         bool(headings & {*_DECISION, "context", "context and problem statement"})
-        or _NUMBERED.match(note.stem) is not None
+        or _NUMBERED.match(stem) is not None
     )
+
+
+def _stem(note: Note) -> str:
+    """Returns the name of a record, that of its folder for `0005-use-redis/index.md`."""
+    folder = note.name.rpartition("/")[0].rpartition("/")[2]
+    return folder if folder and note.stem.lower() in _OF_FOLDER else note.stem
 
 
 def records(source: Source) -> Iterator[Draft]:
@@ -103,12 +134,18 @@ def _draft(source: Source, note: Note) -> Draft:
         return Draft(key=key, group="records", skipped=note.problem)
     record = _parted(note)
     properties = dict(record.properties)
-    status = str(properties.pop("status", "") or "").strip() or None
+    listed = properties.pop("status", None)
+    texts = map(str, listed if isinstance(listed, list) else filter(None, (listed,)))
+    status = "\n".join(texts).strip() or None
     date = properties.pop("date", None)
     created = foreign.moment(date) if isinstance(date, str | int | float) else None
-    if date is not None and created is None:
+    if created is None and (day := _DAY.search(f"{date or ''} {status or ''}")):
+        created = foreign.moment(day[0])
+    elif date is not None and created is None:
         properties["adr_date"] = date
-    title = str(properties.pop("title", None) or record.title or note.stem)
+    stem = _stem(note)
+    created = created or naming.day_of(note.name)
+    title = str(properties.pop("title", None) or record.title or stem)
     title = _TITLE_NUMBER.sub("", title, count=1) or title
     decision = foreign.joined(*(body for name, body in record.parts if name.lower() in _DECISION))
     parts = [
@@ -118,13 +155,14 @@ def _draft(source: Source, note: Note) -> Draft:
     ]
     own_tags = foreign.tags(properties.pop("tags", None))
     extra, prose = foreign.divided(properties, "adr")
-    number = _NUMBERED.match(note.stem)
-    names = (*((number[1].lstrip("0"),) if number else ()), note.stem, title)
+    number = _NUMBERED.match(stem)
+    names = (*((number[1].lstrip("0"),) if number else ()), stem, title)
     links = _statements(source, note, status or "")  # With those of the status.
     plain = [x for x in file_links(source, note) if x.to.rpartition("/")[2] not in (status or "")]
     state = _first_line(status)
     # A reader of the text alone must not take a rejected proposal for a decision.
-    remark = None if state is None or state.lower().startswith("accepted") else f"Status: {state}"
+    is_accepted = state is None or state.lower().lstrip("✅✔️☑ ").startswith("accepted")
+    remark = None if is_accepted else f"Status: {state}"
     return Draft(
         key=key,
         group="records",
@@ -144,12 +182,21 @@ def _draft(source: Source, note: Note) -> Draft:
 
 
 def _first_line(status: str | None) -> str | None:
-    """Returns a status on one line, without the addresses of links."""
+    """Returns a status on one line, without the addresses of links and what is struck out.
+
+    Of a list of all states with boxes, only the ticked ones count.
+    """
     if not status:
         return None
-    plain = re.sub(r"\[([^\[\]\n]*)\]\([^()\n]*\)", r"\1", status)
-    lines = [line.strip("*_ ") for line in plain.split("\n")]
-    return "; ".join(line for line in lines if line)[:200]
+    plain = re.sub(r"\[([^\[\]\n]*)\]\([^()\n]*\)", r"\1", _STRUCK.sub("", status))
+    lines = [
+        _BEFORE_FIELD.sub("", line, count=1) if line[:1] == ">" else line.strip()
+        for line in plain.split("\n")
+    ]
+    if any(map(_TICKED.match, lines)):
+        lines = [line for line in lines if not _UNTICKED.match(line)]
+    bare = (re.sub(r"^[-*+] (?:\[[xX]\] )?", "", line).strip("*_` ") for line in lines)
+    return "; ".join(line for line in bare if line)[:200] or None
 
 
 def _statements(source: Source, note: Note, status: str) -> list[Link]:
@@ -184,36 +231,110 @@ def _target(source: Source, note: Note, match: re.Match[str]) -> str | None:
 
 def _parted(note: Note) -> _Record:
     """Returns the parts of a record."""
-    properties: dict[str, Any] = {key.lower(): value for key, value in note.header.items()}
+    properties: dict[str, Any] = {
+        _NAMES.get(key.casefold(), key.lower()): value for key, value in note.header.items()
+    }
     lines = note.body.split("\n")
     prose = dict(document.prose_lines(lines))
     title, names = "", [""]
     texts: list[list[str]] = [[]]
-    for number, line in enumerate(lines):
-        heading = re.match(r"(#{1,2})[ \t]+(.*)", line) if number in prose else None
-        if heading and len(heading[1]) == 1 and not title:
-            title = heading[2].strip()
-        elif heading:
-            names.append(heading[2].strip())
-            texts.append([])
-        elif len(names) == 1 and (value := _property(line)):
-            properties.setdefault(*value)
+    is_field = False
+    """True if the part is the value of a field."""
+    for number, level, words in _marks(lines, prose):
+        field, value = (_field_of(words) if level else None) or ("", "")
+        if level == 1 and not title and not field:
+            title = words
+        elif level and (level < 3 or is_field or field):
+            is_field = bool(field)
+            names.append(field or words)
+            texts.append([value])
+        elif len(names) == 1 and number in prose and (values := _values(lines, number)):
+            for name, text in values:
+                properties.setdefault(name, text)
         else:
-            texts[-1].append(line)
+            texts[-1].append(lines[number])
     parts = []
     for name, body in zip(names, (document.trim("\n".join(text)) for text in texts), strict=True):
-        if name.lower() not in ("status", "date"):
+        if name.lower() not in _FIELDS:
             parts.append((name, body))
         elif body:
             properties.setdefault(name.lower(), body)
-    return _Record(title=title, properties=properties, parts=parts)
+    return _Record(title=title, properties=_stated(prose) | properties, parts=parts)
+
+
+def _marks(lines: list[str], prose: Mapping[int, str]) -> Iterator[tuple[int, int, str]]:
+    """Yields each line with its level and text as a heading, without those that underline one."""
+    underline = -1
+    for number, line in enumerate(lines):
+        level, words = document.heading(lines, number, line) if number in prose else (0, "")
+        if level and not line.lstrip().startswith("#"):
+            underline = number + 1
+        if number != underline:
+            yield number, level, words
+
+
+def _field_of(heading: str) -> tuple[str, str] | None:
+    """Returns the field that a part of a record is, and the value in its heading."""
+    field, value = _property(heading) or (_field(heading) or "", "")
+    return (field, value) if field in _FIELDS else None
+
+
+def _stated(prose: Mapping[int, str]) -> dict[str, str]:
+    """Returns the fields that are stated beside others on a line, or in a part of their own."""
+    lines = [_TAG.sub("", line) for line in prose.values()]
+    matches = {name: filter(None, map(pattern.search, lines)) for name, pattern in _STATED.items()}
+    pairs = ((name, next(hits, None)) for name, hits in matches.items())
+    return {name: match[1].strip("*_` ") for name, match in pairs if match}
+
+
+def _values(lines: list[str], number: int) -> list[tuple[str, str]]:
+    """Returns the fields that a line states, with their values."""
+    line = _TAG.sub("", lines[number]).strip()
+    if "|" in line and (values := _of_table(lines, number)):
+        return values
+    if value := _property(line):
+        return [value]
+    name = _field(_BEFORE_FIELD.sub("", line, count=1))
+    if name is None or line[-1:].isalpha():
+        return []
+    # The name is a line of its own, in bold or with a colon.
+    below = (text.strip() for text in lines[number + 1 : number + 3])
+    return [(name, text) for text in islice(filter(None, below), 1) if not text.startswith("#")]
+
+
+def _of_table(lines: list[str], number: int) -> list[tuple[str, str]]:
+    """Returns the fields in a row of a table: a name and its value, or names above their values."""
+    row, *below = [_cells(line) for line in lines[number : number + 3]]
+    fields = [_field(cell) for cell in row]
+    if (
+        len(below) == 2
+        and set("-") <= {*lines[number + 1]} <= {*"-|: \t"}
+        and (len(row) == 1 or all(fields))
+    ):
+        named = zip(fields, below[1], strict=False)
+        return [(name, value) for name, value in named if name and value]
+    return [(fields[0], row[1])] if len(row) == 2 and fields[0] and row[1] else []
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip(" *_`") for cell in line.strip().strip("|").split("|")]
+
+
+def _field(words: str) -> str | None:
+    """Returns the field that a heading or the name of a value means."""
+    name = re.sub(r"^\d{1,3}[.)]?[ \t]+", "", words.strip("*_`#:\uff1a \t")).casefold()
+    if "-".join(name.split()) in _PROPERTIES:
+        return name
+    return _NAMES.get(name.removeprefix("adr ").removeprefix("decision "))
 
 
 def _property(line: str) -> tuple[str, str] | None:
-    match = _BULLET.fullmatch(line.strip()) or _LINE.fullmatch(line.strip())
+    text = _BEFORE_FIELD.sub("", line, count=1)
+    mark = _COLON.search(text, 0, 60)
+    name = _field(text[: mark.start()]) if mark else None
     # A comment of the template is not a value.
-    value = document.without_comments(match[2]).strip() if match else ""
-    return (match[1].lower(), value) if match and value else None
+    value = document.without_comments(text[mark.end() :]).strip("*_ \t") if mark else ""
+    return (name, value) if name and value else None
 
 
 def _lowered(body: str) -> str:

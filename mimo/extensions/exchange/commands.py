@@ -212,7 +212,8 @@ class _Document:
             return documents.okf(self._read(), self._names(), self._project)
         if self.format is Format.CLAUDE:
             return documents.claude(self._read(), self._names(), user=self.mind.mind.is_users)
-        return documents.markdown(self._read(), self._names(), self._project)
+        places = {standing.path: standing.id for standing in self.selection.chosen}
+        return documents.markdown(self._read(), self._names(), self._project, places)
 
     def result(self, output: str, size: Size) -> ExportWritten:
         """Returns the result after all has been written."""

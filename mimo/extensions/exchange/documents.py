@@ -7,11 +7,13 @@ are of one line, without anything that Markdown or HTML could read as its own.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from urllib.parse import quote
+from types import MappingProxyType
+from urllib.parse import quote, unquote
 
 from mimo.api import (
     SUPERSEDES,
@@ -23,9 +25,12 @@ from mimo.api import (
     Outcome,
     Section,
     codec,
+    disk,
+    document,
     escaped,
     front_matter,
     iso_utc,
+    naming,
     note,
     replace,
 )
@@ -212,16 +217,76 @@ def _observations(exported: Exported) -> Iterator[str]:
 
 
 def markdown(
-    memories: Iterable[Exported], names: Mapping[str, str], project: str
+    memories: Iterable[Exported],
+    names: Mapping[str, str],
+    project: str,
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[File]:
-    """Yields the files of memories as in `.mind/`, then the index."""
+    """Yields the files of memories as in `.mind/`, then the index.
+
+    `places` are the ids of the exported memories by their files in the project.
+    """
     entries = []
     for exported in memories:
         name = names[exported.memory.id]
         entries.append(_entry(exported, name))
-        yield File(name, _bundled(exported, names))
+        yield File(name, _bundled(_relinked(exported, names, places), names))
     text = f"# {literal(project)}\n\n{_by_kind(entries) or 'No memories.'}"
     yield File(INDEX, text.encode("utf-8", "replace"))
+
+
+_INLINE = re.compile(
+    r"`[^`\n]*`|\[\[(?P<name>[^\[\]|#^\n]+)(?P<anchor>[#^][^\[\]|\n]*)?(?P<shown>\\?\|[^\[\]\n]*)?\]\]"
+    r"|\]\((?P<start><?)(?P<path>[^()\s<>#]+)(?P<end>[^()\n]*)\)"
+)
+"""A link in a text. What is in code is none."""
+
+
+def _relinked(exported: Exported, names: Mapping[str, str], places: Mapping[str, str]) -> Exported:
+    """Returns a memory in whose texts the links to exported memories lead to their files.
+
+    `[[Title]]` of a file that mind named for the id stays: its alias in the export is the title.
+    """
+    memory = exported.memory
+    others = {id for path, id in places.items() if naming.stem_of(path) != id}
+    up = "../" * names[memory.id].count("/")
+
+    def replaced(match: re.Match[str]) -> str:
+        if name := match["name"]:
+            target = exported.targets.get(name.strip())
+            if target is None or target.id not in others:
+                return match[0]
+            bar = "\\|" if match.string.lstrip().startswith("|") else "|"
+            return f"[[{target.id}{match['anchor'] or ''}{match['shown'] or f'{bar}{name}'}]]"
+        path = unquote(match["path"] or "")
+        folder = disk.STORE if path.startswith("/") else posixpath.dirname(exported.path)
+        at = posixpath.normpath(posixpath.join(folder, path.lstrip("/")))
+        id = places.get(at) or places.get(f"{at}.md") if path and "://" not in path else None
+        if id is None:
+            return match[0]
+        return f"]({match['start']}{quote(up + names[id])}{match['end']})"
+
+    def text_of(text: str) -> str:
+        if "[[" not in text and "](" not in text:
+            return text
+        lines = text.split("\n")
+        for number, line in list(document.prose_lines(lines)):
+            lines[number] = _INLINE.sub(replaced, line)
+        return "\n".join(lines)
+
+    texts = {name: text_of(text) for name, text in memory.sections.items()}
+    targets = {**exported.targets, **{each.id: each for each in exported.targets.values()}}
+    written = {name: each.id for name, each in exported.targets.items() if each.id in others}
+    links = tuple(
+        replace(link, to=written[link.to])
+        if link.type == "relates_to" and link.to in written
+        else link
+        for link in memory.links
+    )
+    return exported._replace(
+        memory=replace(memory, content=text_of(memory.content), sections=texts, links=links),
+        targets=targets,
+    )
 
 
 def _bundled(exported: Exported, names: Mapping[str, str]) -> bytes:

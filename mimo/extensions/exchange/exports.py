@@ -42,7 +42,7 @@ def formats_of(content: str) -> list[str]:
         return ["mind"]
     if line.get("type") in ("entity", "relation"):
         return ["mcp-memory"]
-    data = foreign.parsed(content)
+    data = [line] if _is_lines(content) else foreign.parsed(content)
     if isinstance(data, dict):
         if isinstance(data.get("entries"), list) and "tags" in data:
             return ["jrnl"]
@@ -52,12 +52,24 @@ def formats_of(content: str) -> list[str]:
             return ["mem0"]
     items = data if isinstance(data, list) else []
     keys = next((item.keys() for item in items if isinstance(item, dict)), set[str]())
+    if {"id", "title", "issue_type"} <= keys:
+        return ["beads"]
     marks = {"mapping": "chatgpt", "chat_messages": "claude-chats", "memory": "mem0"}
     return [format for mark, format in marks.items() if mark in keys]
 
 
+_UPPER = 20
+"""The number of lines of which the first that is an object shows the format."""
+
+_PROBLEM = "\0problem"
+"""The key of the reason for which a line can't be read. No text of JSON in lines has it."""
+
+
 def _objects(source: Source, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the objects of a file of JSON or of JSON in lines, each with its place."""
+    """Yields the objects of a file of JSON or of JSON in lines, each with its place.
+
+    A line that can't be read has only its `_PROBLEM`: the others count.
+    """
     names = [source.path.name] if source.is_file else source.named(".jsonl", ".json")
     for name in names:
         content = source.text(name, LARGEST_JSON)
@@ -76,27 +88,45 @@ def _objects(source: Source, what: str) -> Iterator[tuple[str, Mapping[str, Any]
 
 def _of_lines(content: str, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for number, line in enumerate(content.split("\n"), 1):
-        if line.strip():
+        if line.strip("\ufeff \t\r"):
             try:
                 data = foreign.parsed(line)
             except Unreadable as error:
-                raise Unreadable(error.reason, number) from None
-            if not isinstance(data, dict):
-                raise Unreadable(f"not {what}", number)
-            yield f"line {number}", data
+                data = {_PROBLEM: error.reason}
+            yield (
+                f"line {number}",
+                data if isinstance(data, dict) else {_PROBLEM: f"it is not {what}"},
+            )
+
+
+def _broken(place: str, data: Mapping[str, Any]) -> Iterator[Draft]:
+    """Yields the draft of a line that can't be read, which names it."""
+    if reason := data.get(_PROBLEM):
+        yield Draft(key=place, group="lines", skipped=str(reason))
 
 
 def _is_lines(content: str) -> bool:
-    """Returns whether a text has one object on each line."""
-    tail = content.lstrip().partition("\n")[2]
-    return tail.lstrip().startswith("{") and _first_object(content) is not None
+    """Returns whether a text has one object on each line, of which some may be broken."""
+    head, _, tail = content.lstrip("\ufeff \t\r\n").partition("\n")
+    if not tail.strip() or _first_object(content) is None:
+        return False
+    with suppress(DataError):
+        loads(head)
+        return True
+    # The first line is broken, or the text is a single object on several lines.
+    with suppress(DataError):
+        loads(content)
+        return False
+    return True
 
 
 def _first_object(content: str) -> Mapping[str, Any] | None:
-    """Returns the object on the first line of a text, or None."""
-    with suppress(DataError):
-        line = loads(content.lstrip().partition("\n")[0])
-        return line if isinstance(line, dict) else None
+    """Returns the object on the first of the upper lines that is one, or None."""
+    text = content.lstrip("\ufeff \t\r\n")
+    for line in text.split("\n", _UPPER)[:_UPPER] if text.startswith("{") else ():
+        with suppress(DataError):
+            data = loads(line)
+            return data if isinstance(data, dict) else None
     return None
 
 
@@ -166,6 +196,9 @@ def _lines(source: Source) -> Iterator[Draft]:
                 )
             case "end":
                 end = data.get("memories")
+            case None:
+                count += _PROBLEM in data
+                yield from _broken(place, data)
     if end != count:
         raise Invalid(
             f"`{source.path}` is not complete: it has {count:,} memories, and its end is missing"
@@ -195,6 +228,8 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
             relations[start][link_of(label, end)] = None
             if more := _unused(data, _OF_RELATION):
                 details[start].append({"relation": label, "to": end, **more})
+        elif _PROBLEM in data:
+            skipped += _broken(place, data)
         else:
             reason = "it is neither an entity nor a relation"
             reason = "it is a private relation" if start and is_marked(data) else reason
@@ -290,7 +325,8 @@ def mem0(source: Source) -> Iterator[Draft]:
         content = foreign.text(data.get("memory") or data.get("data"))
         key = foreign.text(data.get("id"))
         if not content:
-            yield Draft(key=key or place, group="memories", skipped="it has no text")
+            reason = str(data.get(_PROBLEM) or "it has no text")
+            yield Draft(key=key or place, group="memories", skipped=reason)
             continue
         extra, prose = foreign.divided(
             {name: value or None for name, value in data.items() if name not in _OF_MEM0}, "mem0"
@@ -309,15 +345,115 @@ def mem0(source: Source) -> Iterator[Draft]:
         )
 
 
-_OF_ENTRY = frozenset("title body date time tags starred".split())
-_ENTRY = re.compile(
-    r"^\[(\d{4}-\d{2}-\d{2})[ T](\d{1,2}:\d{2}(?::\d{2})?)(?: ?([AP]M))?\] ?(.*)$", re.I | re.M
+_OF_BEADS = frozenset(
+    "id title description design acceptance_criteria notes status priority issue_type created_at"
+    " labels dependencies comments close_reason".split()
 )
+_TEXTS_OF_BEADS = ("design", "acceptance_criteria", "notes", "close_reason")
+
+
+def beads(source: Source) -> Iterator[Draft]:
+    """Yields the issues of beads: bugs as issues, all others as plans; dependencies are links."""
+    for place, data in _objects(source, "an issue of beads"):
+        key, title = foreign.text(data.get("id")), foreign.text(data.get("title"))
+        status = foreign.text(data.get("status"))
+        if not key or not title or status == "tombstone":
+            reason = "it was deleted" if status == "tombstone" else "it has no id and title"
+            reason = str(data.get(_PROBLEM) or reason)
+            yield Draft(key=key or place, group="issues", skipped=reason)
+            continue
+        kind, labels = foreign.text(data.get("issue_type")), data.get("labels")
+        texts = [(name.replace("_", " "), foreign.text(data.get(name))) for name in _TEXTS_OF_BEADS]
+        rest = {name: value or None for name, value in data.items() if name not in _OF_BEADS}
+        extra, prose = foreign.divided({"issue_type": kind, **rest}, "beads")
+        priority = data.get("priority")
+        rank = priority if isinstance(priority, int) and 0 <= priority <= 4 else 2
+        yield Draft(
+            key=key,
+            group="issues",
+            type=Kind.ISSUE if kind == "bug" else Kind.PLAN,
+            content=foreign.joined(
+                foreign.text(data.get("description")) or title,
+                *(f"### {name.capitalize()}\n\n{text}" for name, text in texts if text),
+                *(f"**{by or 'comment'}:** {text}" for by, text in _comments(data)),
+                *prose,
+            ),
+            created=foreign.moment(data.get("created_at")),
+            title=title,
+            tags=foreign.tags(labels if isinstance(labels, list) else None),
+            status=status,
+            importance=(9 - 2 * rank) / 10,
+            links=tuple(_dependencies(data)),
+            extra=extra,
+            private=is_marked(data),
+        )
+
+
+def _comments(data: Mapping[str, Any]) -> Iterator[tuple[str | None, str]]:
+    listed = data.get("comments")
+    for item in listed if isinstance(listed, list) else ():
+        if isinstance(item, dict) and (text := foreign.text(item.get("text"))):
+            yield foreign.text(item.get("author")), text
+
+
+def _dependencies(data: Mapping[str, Any]) -> Iterator[Link]:
+    listed = data.get("dependencies")
+    for item in listed if isinstance(listed, list) else ():
+        if isinstance(item, dict) and (to := foreign.text(item.get("depends_on_id"))):
+            # `blocks` is the kind of a dependency: the other issue blocks this one.
+            kind = foreign.text(item.get("type")) or "blocks"
+            yield link_of("depends on" if kind == "blocks" else kind, to)
+
+
+_OF_ENTRY = frozenset("title body date time tags starred".split())
+_STAMPED = re.compile(r"^\[([^\[\]\n]{8,40})\] ?(.*)$", re.M)
+_BARE = re.compile(r"^(\d{4}-\d\d-\d\d \d{1,2}:\d\d(?: [AaPp][Mm])?) (.*)$", re.M)
+"""The first lines of entries: since version 2, and before."""
+_DATES = (
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
+    "%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%m/%d/%y", "%d/%m/%y",
+)  # fmt: skip
+_TIMES = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "")
+_WEEKDAY = re.compile(r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b", re.I)
+_BEGINNING = 4_000
+"""The characters of a text that show whether it is a journal."""
+_SAMPLE = 200
+"""The number of stamps by which the form of all is recognised."""
+
+
+def _stamps(content: str) -> tuple[str, list[re.Match[str]]]:
+    """Returns the form of the times of a journal, as its settings have it, and its entries.
+
+    It is the form that fits most of the first stamps; of two, the one with the day first. Lines of
+    another form belong to the text.
+    """
+    best: tuple[str, list[re.Match[str]]] = ("", [])
+    for pattern in (_STAMPED, _BARE):
+        marks = list(pattern.finditer(content))
+        forms = [f"{day} {time}".strip() for day in _DATES for time in _TIMES]
+        sample = [_plain_stamp(mark[1]) for mark in marks[:_SAMPLE]]
+        form = max(forms, key=lambda form: sum(_time_of(text, form) is not None for text in sample))
+        entries = [mark for mark in marks if _time_of(_plain_stamp(mark[1]), form)]
+        best = max(best, (form, entries), key=lambda pair: len(pair[1]))
+    return best
+
+
+def _plain_stamp(text: str) -> str:
+    """Returns a stamp without the weekday, commas and the `T` between date and time."""
+    words = _WEEKDAY.sub(" ", text.replace(",", " "))
+    return " ".join(re.sub(r"(?<=\d)T(?=\d)", " ", words).split())
+
+
+def _time_of(stamp: str, form: str) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.strptime(stamp, form)  # noqa: DTZ007 - a journal has the time of the clock
+    return None
 
 
 def is_journal(content: str) -> bool:
     """Returns whether a text begins with an entry of jrnl."""
-    return _ENTRY.match(content.lstrip("\ufeff \n")) is not None
+    _, entries = _stamps(content[:_BEGINNING])
+    return bool(entries) and not content[: entries[0].start()].strip("\ufeff \r\n")
 
 
 def jrnl(source: Source) -> Iterator[Draft]:
@@ -353,7 +489,7 @@ def jrnl(source: Source) -> Iterator[Draft]:
 
 
 def _entries(content: str) -> Iterator[Draft]:
-    starts = list(_ENTRY.finditer(content))
+    form, starts = _stamps(content)
     if not starts:
         raise Unreadable("no entry of jrnl: each begins with `[date time]`")
     if content[: starts[0].start()].strip("\ufeff \n"):
@@ -361,14 +497,10 @@ def _entries(content: str) -> Iterator[Draft]:
         yield Draft(key="the beginning", group="others", skipped=reason)
     ends = [match.start() for match in starts[1:]] + [len(content)]
     for match, end in zip(starts, ends, strict=True):
-        time = match[2]
-        if match[3]:
-            hour, _, minutes = time.partition(":")
-            time = f"{int(hour) % 12 + (12 if match[3].upper() == 'PM' else 0)}:{minutes}"
-        title = match[4].strip()
+        title = match[2].strip()
         is_starred = title.endswith(" *")
         yield _entry(
-            f"{match[1]} {time}",
+            f"{_time_of(_plain_stamp(match[1]), form):%Y-%m-%d %H:%M:%S}",
             title.removesuffix(" *"),
             content[match.end() : end].strip("\n") or None,
             starred=is_starred,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -15,14 +14,17 @@ from typing import Any
 from urllib.parse import unquote
 
 from mimo.api import (
+    DATES,
     Draft,
     Kind,
     Link,
     NamedTuple,
     Source,
     Unreadable,
+    created_in,
     document,
     foreign,
+    header_fault,
     ids,
     naming,
     read_document,
@@ -36,7 +38,6 @@ MARKDOWN = (".md", ".markdown")
 """The endings, in lower case, of files with notes."""
 
 _INDEX = "index.md"
-_CREATED = ("created", "created_at", "date", "date created", "creation date")
 _CHANGED = ("modified", "updated", "updated_at", "last_modified", "date modified")
 _TAG = re.compile(r"(?:(?<=\s)|^)#([^\W\d_][\w/-]{0,60}|\d[\w/-]*[^\W\d_][\w/-]*)")
 _MARKDOWN_LINK = re.compile(
@@ -44,12 +45,6 @@ _MARKDOWN_LINK = re.compile(
     r"(?<![!\\])\[(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*+\](?!\())*+\]"
     r"\(<?([^()\s<>#]+?\.(?:md|markdown))(?:#[^()\s<>]*)?>?\)"
 )
-_UNQUOTED = re.compile(
-    r"([ \t]*\w[\w .-]*:[ \t]+)([^\s\"'\[{|>&*!#].*(?:: .*|:)|[@`%].*)", re.DOTALL
-)
-"""A line of a header whose value needs quotes in YAML."""
-_MOST_REPAIRS = 20
-"""The lines of a header that are corrected."""
 _OWN_START = re.compile(r"^<!-- MIND:CONTEXT\b", re.M)
 _OWN_END = re.compile(r"^<!-- MIND:END -->[^\n]*\n?", re.M)
 
@@ -76,35 +71,21 @@ class Note(NamedTuple):
 def read(source: Source, name: str) -> Note:
     """Returns a file as a note; its problem is the reason that it can't be read."""
     try:
-        parts, header = _parted(source.content(name, 1024 * 1024))
+        data = source.content(name, 1024 * 1024)
+        parts, header = read_document(data, lenient=True)
     except Unreadable as error:
         where = f"line {error.line}: " if error.line else ""
         return Note(name, {}, "", f"{where}{error.reason}")
     except OSError as error:
         return Note(name, {}, "", (error.strerror or str(error)).lower())
+    if document.is_empty(data):
+        return Note(name, {}, "", "its text is not here: it is a pointer of git-lfs or git-annex")
     body = parts.body.replace("\r\n", "\n")
+    marks = _MARK.findall(parts.header or parts.text) if header_fault(data) else ()
+    if not all(_is_no(value.strip(" \t\r\"'")) for value in marks):
+        # The mark may be on a line that is not read.
+        header[_PRIVATE] = True
     return Note(name, header, document.trim(body))
-
-
-def _parted(data: bytes) -> tuple[document.Document, dict[str, Any]]:
-    """Returns a file's parts and the data of its header, in which quotes may be missing.
-
-    Other tools accept `description: Use tabs: never spaces`. Raises `Unreadable`.
-    """
-    for _ in range(_MOST_REPAIRS):
-        try:
-            return read_document(data)
-        except Unreadable as error:
-            lines = document.split(data).text.split("\n")
-            number = (error.line or 0) - 1
-            line = lines[number].rstrip(" \t\r") if 0 < number < len(lines) else ""
-            match = _UNQUOTED.fullmatch(line)
-            if match is None:
-                raise
-            end = "\r" if lines[number].endswith("\r") else ""
-            lines[number] = match[1] + json.dumps(match[2], ensure_ascii=False) + end
-            data = "\n".join(lines).encode()
-    return read_document(data)
 
 
 def all_notes(source: Source, *, leave: Sequence[str] = ()) -> Iterator[Note]:
@@ -138,9 +119,10 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     if note.problem:
         return Draft(key=key, group=group, skipped=note.problem)
     header = dict(note.header)
-    used = {"title", "tags", "tag", *naming.ALIASES, "id", "source", *_CREATED}
+    dates = [key for key in header if key.lower() in DATES]
+    used = {"title", "tags", "tag", *naming.ALIASES, "id", "source", *dates}
     aliases = foreign.tags(naming.aliases(header, note.body))
-    created = first_moment(header, _CREATED) or first_moment(header, _CHANGED)
+    created = created_in(header, note.name) or first_moment(header, _CHANGED)
     raw_title = header.get("title")
     is_text = isinstance(raw_title, str | int | float)
     name = " ".join(str(raw_title).split()) if is_text else None
@@ -149,7 +131,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         used.add("type")
     properties = {name: value for name, value in header.items() if name not in used}
     # Values without a meaning for a field are kept, too.
-    odd = [key for key in _CREATED if key in header and not first_moment(header, (key,))]
+    odd = [key for key in dates if not foreign.moment(header[key])]
     odd += [key for key in ("tags", "tag") if isinstance(header.get(key), Mapping)]
     for field in ("id", "source", *(() if is_text else ("title",)), *odd):
         if header.get(field):
@@ -413,7 +395,7 @@ def _rules(
     if note.problem:
         yield Draft(key=key, group="rules", skipped=note.problem)
         return
-    created = first_moment(note.header, _CREATED)
+    created = created_in(note.header)
     private = is_private(source, note)
     paragraphs = 0
     for headings, item in _items(_without_notes(note.body)):
@@ -527,6 +509,8 @@ _UNREAD = re.compile(
     r"(?:---|\+\+\+)[ \t]*\n(?:(?!---|\+\+\+).*\n)*?[ \t]*[\"']?private[\"']?[ \t]*[:=]", re.I
 )
 """The beginning of a text whose header is not one for YAML, such as `private:true`."""
+_MARK = re.compile(r"^[ \t]*[\"']?private[\"']?[ \t]*[:=](.*)$", re.I | re.M)
+"""The line of a header."""
 _NO = frozenset(("", "false", "no", "off", "0"))
 
 

@@ -53,6 +53,8 @@ def _of_folder(source: Source) -> list[str]:
         return ["mind"]
     if names := [name for name in source.files if exports.CONVERSATIONS.search(name)]:
         return exports.formats_of(source.text(names[0], LARGEST_JSON))
+    if "issues.jsonl" in source.files:
+        return exports.formats_of(source.text("issues.jsonl", LARGEST_JSON))
     if ".obsidian" in source.hidden:
         return ["obsidian"]
     if ".index" in source.hidden:

@@ -9,6 +9,7 @@ EXTENSION = Extension(
         "Admin": {
             "token add": "mimo.extensions.team.commands",
             "token list": "mimo.extensions.team.commands",
+            "token rotate": "mimo.extensions.team.commands",
             "token rm": "mimo.extensions.team.commands",
         }
     },

@@ -1,5 +1,6 @@
 """`mind token`: the users of a team's server, and their tokens."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Unpack
@@ -36,6 +37,7 @@ from mimo.api import (
     lock,
     projects,
     render,
+    replace,
     rows,
     second,
     strong,
@@ -141,7 +143,7 @@ def add(
         if name in members:
             raise Conflict(
                 f"`{name}` has a token",
-                hint=Hint(Command("token rm", name), " revokes it; then add another"),
+                hint=Hint(Command("token rotate", name), " replaces it"),
             )
         tokens.write(path, [*members.values(), member])
     registered = projects.registered(call.mind.home).projects
@@ -184,6 +186,45 @@ def list_(call: Call, *, file: TokensFile = None) -> TokenRows:
 
 
 @for_people(
+    "mind_token_rotate",
+    cli="token rotate",
+    effect=Effect.WRITE,
+    any_format=True,
+    errors=(Denied, NotFound, Invalid, StorageFailed),
+    examples=("mind token rotate ana", "mind token rotate bot --days 90"),
+)
+def rotate(
+    call: Call,
+    name: Annotated[str, Arg("Name of the user")],
+    *,
+    days: Annotated[
+        int | None, Arg("Days until it expires (default: as before)", ge=1, le=36_500)
+    ] = None,
+    file: TokensFile = None,
+) -> TokenAdded:
+    """Replace the token of a user, and print the new one once
+
+    Rights and projects stay. The earlier token is refused at once, also in open sessions.
+    """
+    _check_person(call)
+    from mimo.api import loopback
+
+    path, token, now = _file(call, file), loopback.new_token(), call.mind.now()
+    with lock(path.with_suffix(".lock")):
+        members = tokens.read(path)
+        member = replace(_existing(members, name), digest=tokens.digest_of(token))
+        if days:
+            member = replace(member, expires=now.replace(microsecond=0) + timedelta(days=days))
+        if not member.is_valid(now):
+            raise Invalid(
+                f"the token of `{name}` has expired",
+                hint=Hint(Command("token rotate", name, days="90"), " gives it more time"),
+            )
+        tokens.write(path, {**members, name: member}.values())
+    return TokenAdded(name=name, token=token, file=str(path), unregistered=())
+
+
+@for_people(
     "mind_token_rm",
     cli="token rm",
     effect=Effect.WRITE,
@@ -199,10 +240,7 @@ def remove(
     path = _file(call, file)
     with lock(path.with_suffix(".lock")):
         members = tokens.read(path)
-        if members.pop(name, None) is None:
-            raise NotFound(
-                f"`{name}` has no token", hint=Hint(Command("token list"), " lists the users")
-            )
+        del members[_existing(members, name).name]
         tokens.write(path, members.values())
     return TokenRemoved(name=name, file=str(path))
 
@@ -235,6 +273,15 @@ def search_org(
     matches, notice = search_organisation(call, query, options, filters.get("types", ()))
     results = tuple(matches)
     return SearchResults(query=query, total=len(results), results=results, notice=notice)
+
+
+def _existing(members: Mapping[str, Member], name: str) -> Member:
+    """Returns a user. Raises `NotFound`."""
+    if name not in members:
+        raise NotFound(
+            f"`{name}` has no token", hint=Hint(Command("token list"), " lists the users")
+        )
+    return members[name]
 
 
 def _check_person(call: Call) -> None:

@@ -52,7 +52,7 @@ from mimo.api import (
     projects,
     session_id,
 )
-from mimo.extensions.team import sharing
+from mimo.extensions.team import logs, sharing
 from mimo.extensions.team.publishing import Repository
 from mimo.extensions.team.tokens import Member
 
@@ -285,7 +285,7 @@ class Hosting:
         listener = listening.Listener(self._home, memory, self._answers) if self._answers else None
         if listener:
             listener.start()
-        return Hosted(self._make(memory, App), memory, self._idle, listener, repository)
+        return Hosted(self._make(memory, Named), memory, self._idle, listener, repository)
 
     def _outside(self) -> Mind:
         """Returns the memory of a session without a project: the user's for all projects."""
@@ -302,9 +302,12 @@ class Hosting:
                 if hosted.repository and hosted.repository.pushes:
                     exchange = hosted.repository.exchange
                     await anyio.to_thread.run_sync(exchange)  # Before the first answer.
-                    tasks.start_soon(_now_and_then, EXCHANGE_SECONDS, exchange)
+                    tasks.start_soon(
+                        _now_and_then, EXCHANGE_SECONDS, exchange, hosted.repository.root.name
+                    )
                 if root is not None:
-                    tasks.start_soon(_now_and_then, SHARE_SECONDS, partial(_share, hosted))
+                    share = partial(_share, hosted)
+                    tasks.start_soon(_now_and_then, SHARE_SECONDS, share, root.name)
                 task_status.started()
                 await hosted.ended.wait()
                 tasks.cancel_scope.cancel()
@@ -418,8 +421,8 @@ class Hosting:
         return project.root if project and project.root in roots else None
 
 
-async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
-    """Does work of one project after each pause; a failure is logged, since others go on."""
+async def _now_and_then(seconds: float, work: Callable[[], object], name: str) -> None:
+    """Does work of the project `name` after each pause; a failure is logged, since others go on."""
     problem = ""
     while True:
         await anyio.sleep(seconds)
@@ -428,8 +431,10 @@ async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
             await anyio.to_thread.run_sync(work)
         except Exception as error:  # noqa: BLE001 - it would end the server
             problem = type(error).__name__
+            if isinstance(error, MindError):
+                problem = f"{error.message}; {error.hint}"
             if problem != previous:
-                log.warning("work between the calls failed: %s", problem)
+                log.warning("work of `%s` between the calls failed: %s", name, problem)
 
 
 def _answers(mind: Mind) -> bool:
@@ -468,6 +473,15 @@ class Roots:
         self.asking = anyio.Lock()
 
 
+class Named(App):
+    """The server of the project that its requests name."""
+
+    async def memory_of(self, ctx: Context) -> listening.Memory:
+        """Returns the memory of the project."""
+        logs.follow(ctx)
+        return await super().memory_of(ctx)
+
+
 class Unnamed(App):
     """Sessions whose requests name no project: the client's roots do, in the older protocol."""
 
@@ -490,6 +504,7 @@ class Unnamed(App):
 
         Without one, it is a memory outside of any project.
         """
+        logs.follow(ctx)
         session = session_id(ctx)
         if session is None:
             return self._memory

@@ -24,7 +24,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp_types import INVALID_REQUEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mimo.api import (
     PERMISSIONS,
@@ -36,7 +36,6 @@ from mimo.api import (
     Mind,
     MindError,
     NoProject,
-    Redacting,
     Untrusted,
     all_commands,
     connections,
@@ -51,11 +50,10 @@ from mimo.api import (
     projects,
     redact_error,
     running,
-    session_name,
     until_a_signal,
     without_password,
 )
-from mimo.extensions.team import tokens
+from mimo.extensions.team import logs, tokens
 from mimo.extensions.team.hosting import INDEX, Hosting
 from mimo.extensions.team.publishing import working_copy
 from mimo.extensions.team.tokens import Member, Tokens
@@ -219,7 +217,10 @@ class Gate:
                 await answer(scope, receive, send)
                 return
             member = self._holder(request)
+            fields = scope.get(logs.FIELDS, {})
+            fields["user"] = member and member.name
             root = self._admitted(request, member)
+            fields["project"] = root and root.name
         except loopback.Refused as refusal:
             await _refusal(refusal.status, str(refusal))(scope, receive, send)
         except MindError as error:
@@ -349,28 +350,6 @@ def _refusal(status: int, reason: str, data: Any = None) -> Response:
 # The process.
 
 
-_SESSION = re.compile(r"\b[0-9a-f]{32}\b")
-
-
-class Brief(Redacting):
-    """Formats a record without the text of its exception, which may contain a memory.
-
-    An id of a session lets a client continue it, so the record has the short name of the session.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Returns the lines of a record."""
-        return _SESSION.sub(lambda id: session_name(id[0]), super().format(record))
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - overrides
-        """Returns the type of an exception, and the place that raised it."""
-        kind, _, trace = ei
-        while trace and trace.tb_next:
-            trace = trace.tb_next
-        place = f" in {trace.tb_frame.f_code.co_qualname}" if trace else ""
-        return f"{kind.__name__ if kind else 'an error'}{place}"
-
-
 class _Server(uvicorn.Server):
     """A server that leaves signals to `serve`."""
 
@@ -392,6 +371,7 @@ def main(
     commits: bool = False,
     repositories: Sequence[Path] = (),
     metrics_open: bool = False,
+    log_json: bool = False,
     index_url: str | None = None,
     announce: Callable[[str], None],
 ) -> None:
@@ -399,7 +379,7 @@ def main(
 
     Raises `Invalid`, and `StorageFailed` if the port is in use or the token can't be read.
     """
-    log_to_stderr(Brief("mind: %(message)s"))
+    log_to_stderr(logs.Json() if log_json else logs.Brief("mind: %(message)s"))
     installation.keep()
     home = disk.home_of(os.environ)
     projects.check_home(home)
@@ -432,11 +412,11 @@ def main(
         place = replace(place, port=listener.getsockname()[1])
         if not ip_address(place.address).is_loopback:
             log.warning("other machines can connect, and nothing is encrypted: use a TLS proxy")
-        where = f"token{'s' if is_team else ''} in {file or TOKEN}"
-        announce(f"listening on {place.url} ({where})")
+        announce(f"listening on {place.url} (token{'s' if is_team else ''} in {file or TOKEN})")
         gate = Gate(hosting, place, token, counts=counts, metrics_open=metrics_open)
+        app = logs.Requests(gate, (HEALTH, READY)) if log_json else gate
         with running.registered(home, running.Kind.HTTP, None, disk.system_clock()):
-            ended = anyio.run(serve, hosting, gate, listener)
+            ended = anyio.run(serve, hosting, app, listener)
     raise KeyboardInterrupt(ended.name)
 
 
@@ -452,12 +432,12 @@ def _credentials(
     return users, tokens_file
 
 
-async def serve(hosting: Hosting, gate: Gate, listener: socket) -> signal.Signals:
+async def serve(hosting: Hosting, app: ASGIApp, listener: socket) -> signal.Signals:
     """Serves on a socket, and returns the signal that ended it.
 
     Running calls are answered first.
     """
-    server = _Server(connections.config(gate, _PATIENCE_SECONDS))
+    server = _Server(connections.config(app, _PATIENCE_SECONDS))
     stopping = anyio.Event()
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, stopping.set)

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 _NAMED = 3
 """The number of skipped projects that a notice names."""
 
-_LONGEST_NAME = 80
-
-
 _ONLY_HERE = "a query without a subject lists this project only"
 
 SCOPE = "org"
@@ -124,7 +121,9 @@ def _skipped(names: Sequence[str], reason: str) -> str:
 
 def _name(view: View) -> str:
     """Returns the name of a project as one harmless line: anyone who may push has chosen it."""
-    return plain(view.name, _LONGEST_NAME) or f"project {view.project}"
+    from mimo.extensions.team.postgres.writing import LONGEST_NAME
+
+    return plain(view.name, LONGEST_NAME) or f"project {view.project}"
 
 
 def search_organisation(
@@ -162,7 +161,7 @@ def search_organisation(
             problem = searching.add_users(pool, own, query, asking, options)
     (result,) = others.asked.tries
     here = {hit.record.memory.id for asked in pool for hit in asked.tries[-1].hits}
-    # A shallow clone does not know its project.
+    # A project without an id does not know which of these is its own.
     hits = tuple(hit for hit in result.hits if hit.record.memory.id not in here)
     pool.append(others.asked._replace(tries=(replace(result, hits=hits),)))
     matches = searching.ordered(query, pool, -1)

@@ -26,6 +26,7 @@ from mimo.api import (
     append_log,
     changes,
     disk,
+    ensure_id,
     files,
     git,
     init,
@@ -204,6 +205,7 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
             hint="repositories that are served need different names",
         )
     init(root, home, now=now)
+    ensure_id(root, home)
     syncing.install(root)
     if pending := commits.pending(root):
         paths = [change.path for change in pending]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ from mimo.api import (
     files,
     frozen,
     git,
+    locate,
     locks,
     one_line,
     projects,
@@ -49,6 +51,9 @@ _HELD = "pushing"
 _RENEWED = timedelta(days=30)
 """The time after which a state is pushed again without a change: the index removes old ones."""
 
+_USER = re.compile(r"^(?:[a-z][a-z0-9+]*://)?(?:[^@/]*@)?")
+"""The parts of an address of a repository before the name of its machine."""
+
 _WORTH_FETCHING = 100
 """The number of missing vectors from which asking the server pays: making them takes 2 s."""
 
@@ -67,6 +72,8 @@ class Sharing:
     """The folder of the working copy then."""
     identity: str
     """The project that has the state."""
+    address: str
+    """The digest of the repository's address then."""
     view: str
     """The name of the state."""
     index: tuple[str, int, int]
@@ -121,6 +128,7 @@ def _pushed(state: Any) -> Sharing:
         commit=str(state["commit"]),
         root=str(state["root"]),
         identity=str(state["identity"]),
+        address=str(state.get("address", "")),
         view=str(state["view"]),
         index=(str(state["file"]), int(state["revision"]), int(state["of"])),
         fingerprint=int(state["fingerprint"]),
@@ -175,17 +183,19 @@ def push(call: Call, *, join: bool = False) -> Pushed:
     if call.mind.is_users:
         raise Invalid("the memory for all projects is yours alone, and is never shared")
     previous = pushed_here(call)
-    if previous is None or (call.agent is not None and _is_withdrawn(call)):
+    if previous is None or (call.agent is not None and _is_withdrawn(call, previous)):
         _check_person(call, "start sharing a project")
     commit = _commit(call)
     refresh.refresh(call)
     copy = working_copy(call)
+    if previous and not join:
+        _check_id(call, previous)
     if previous and _is_ours(call, previous):
         copy = replace(copy, replaced=previous.view)
     call.release()
     with call.mind.index.sources() as sources:
         # The first read begins after the wait for other pushes, which may be of later changes.
-        joins = join or (previous is not None and previous.identity == copy.identity)
+        joins = join or _is_known(call, previous)
         pushed = writing.push(server, copy, sources, call.advance, joins=joins)
         file, totals = call.index.file, index_schema.totals(sources.sql)
         fingerprint = tracking.fingerprint(sources.sql)
@@ -199,6 +209,7 @@ def push(call: Call, *, join: bool = False) -> Pushed:
         "commit": commit,
         "root": str(call.mind.project.root),
         "identity": copy.identity,
+        "address": copy.address,
         "view": copy.name,
         "file": file,
         "revision": totals.revision,
@@ -210,13 +221,38 @@ def push(call: Call, *, join: bool = False) -> Pushed:
     return pushed
 
 
-def _is_withdrawn(call: Call) -> bool:
+def _is_withdrawn(call: Call, pushed: Sharing) -> bool:
     """Returns whether the project was withdrawn, as far as this role may know."""
     with server_of(call).reading() as sql:
         stored = sql.execute(
-            "SELECT withdrawn FROM mind.projects WHERE identity = %s", (_identity(call),)
+            "SELECT withdrawn FROM mind.projects WHERE identity = %s", (pushed.identity,)
         ).fetchone()
     return stored == (True,)
+
+
+def _check_id(call: Call, pushed: Sharing) -> None:
+    """Raises `Invalid` unless the project has the id with which it was pushed from here.
+
+    A commit of others may have changed it, also to the id of a project that others read.
+    """
+    if pushed.identity != _identity(call):
+        raise Invalid(
+            f"the id in `{files.SETTINGS}` is not that of the project that was pushed from here",
+            hint=Hint(
+                "restore that line, or start again with ",
+                Command("index", push=True, join=True),
+                ", for readers whom you name",
+            ),
+        )
+
+
+def _is_known(call: Call, pushed: Sharing | None) -> bool:
+    """Returns whether this repository was pushed from here as the project that its id names."""
+    if pushed is None or pushed.identity != identity(call) or not _is_ours(call, pushed):
+        return False
+    # A repository without a remote may move, and get one.
+    remote, here = _addresses(call)
+    return remote is None or pushed.address in (remote, here)
 
 
 def _is_ours(call: Call, previous: Sharing) -> bool:
@@ -285,7 +321,7 @@ def withdraw_project(call: Call) -> None:
 
 
 def working_copy(call: Call) -> WorkingCopy:
-    """Returns the names of this project and working copy. Raises `Invalid` in a shallow clone."""
+    """Returns the names of this project and working copy. Raises `Invalid` without an id."""
     from mimo.extensions.team.postgres.writing import WorkingCopy
 
     root = call.mind.project.root
@@ -298,8 +334,10 @@ def working_copy(call: Call) -> WorkingCopy:
             main = revisions.short_name(root, revisions.main_branch(root))
             is_default = label == main.removeprefix("origin/")
     stated = call.mind.guard.policy_text()
+    remote, here = _addresses(call)
     return WorkingCopy(
         identity=project,
+        address=remote or here,
         project=one_line(call.mind.project.name),
         name=_name(call),
         label=label,
@@ -310,28 +348,38 @@ def working_copy(call: Call) -> WorkingCopy:
 
 
 def identity(call: Call) -> str | None:
-    """Returns the identity of a project, equal for all clones; None in a shallow clone.
-
-    That of a project in git comes from its first commits, which a shallow clone lacks.
-    """
-    root = call.mind.project.root
-    if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
-        return None
-    roots = git.output(root, "rev-list", "--max-parents=0", "HEAD", "--")
-    if not roots:
-        return _identity_without_git(call)
-    below = git.output(root, "rev-parse", "--show-prefix") or ""
-    return disk.blake2b("\n".join([*sorted(roots.split()), below]).encode()).hex()
+    """Returns the identity of a project, equal for all clones and forks; None without an id."""
+    id = call.mind.config.values.get("id")
+    return disk.blake2b(id.encode("utf-8", "surrogateescape")).hex() if id else None
 
 
 def _identity(call: Call) -> str:
-    """Returns the identity of a project. Raises `Invalid` in a shallow clone."""
+    """Returns the identity of a project. Raises `Invalid` without an id."""
     if (stated := identity(call)) is None:
         raise Invalid(
-            "a shallow clone lacks the first commit, which identifies the project",
-            hint="`git fetch --unshallow`, or a checkout with its whole history in CI",
+            "this project has no id, by which the shared index knows it",
+            hint=Hint(Command("doctor", fix=True), " gives it one"),
         )
     return stated
+
+
+def _addresses(call: Call) -> tuple[str | None, str]:
+    """Returns the digests of the addresses of the repository: of its remote, and on this machine.
+
+    Ways to write one address, and names and passwords in it, make no difference.
+    """
+    place = locate(call.mind.project.root)
+    owner = projects.index_owner(call.mind.home, call.mind.randomness)
+
+    def digest(address: str) -> str:
+        if address.startswith("/"):  # Another machine has other files there.
+            address = f"{owner}\n{address}"
+        return disk.blake2b(f"{address}\n{place.inside}".encode("utf-8", "surrogateescape")).hex()
+
+    url = git.output(place.root, "config", "--get", "remote.origin.url")
+    remote = _USER.sub("", url or "").rstrip("/").removesuffix(".git").rstrip("/")
+    here = str(place.common or place.root).removesuffix("/.git")
+    return (digest(remote.replace(":", "/", 1)) if url else None), digest(here)
 
 
 def _name(call: Call) -> str:
@@ -342,15 +390,6 @@ def _name(call: Call) -> str:
     ).hex()
 
 
-def _identity_without_git(call: Call) -> str:
-    path = _own_file(call, "shared-identity")
-    if (data := files.content(path)) is None:
-        with suppress(StorageFailed):  # Another process created it.
-            files.write_new(path, call.mind.randomness(16).hex().encode(), mode=0o600)
-        data = files.content(path) or b""
-    return data.decode("ascii", "replace")
-
-
 def _own_file(call: Call, name: str) -> Path:
     # A clone could bring a file of another name, and so start sharing, or name another project.
     owner = projects.index_owner(call.mind.home, call.mind.randomness)
@@ -358,8 +397,12 @@ def _own_file(call: Call, name: str) -> Path:
 
 
 def _own_key(call: Call, sql: Connected) -> int:
-    """Returns the number of this project. Raises `Invalid` if it was not pushed."""
-    stored = sql.execute("SELECT key FROM mind.projects WHERE identity = %s", (_identity(call),))
+    """Returns the number of this project. Raises `Invalid` if this repository was not pushed."""
+    remote, here = _addresses(call)
+    stored = sql.execute(
+        "SELECT key FROM mind.projects WHERE identity = %s AND (address = %s OR %s)",
+        (_identity(call), remote or here, _is_known(call, pushed_here(call))),
+    )
     row = stored.fetchone()
     if row is None:
         raise Invalid(
@@ -402,11 +445,11 @@ def push_if_behind(call: Call) -> None:
 
     A project that was withdrawn, in another clone, stays so until a person pushes it.
     """
-    while is_behind(call):
+    while (pushed := pushed_here(call)) and is_behind(call):
         with locks.holding(call.mind.index_folder / _HELD) as ours:
             if not ours:  # The process that holds it looks again afterwards.
                 return
-            if _is_withdrawn(call):
+            if _is_withdrawn(call, pushed):
                 files.remove(_own_file(call, "shared"))
                 return
             push(call)
@@ -470,11 +513,15 @@ def state(call: Call) -> shared.SharedState | None:
 def described(call: Call) -> str:
     """Returns the state for `mind doctor`.
 
-    Raises `StorageFailed` if the server can't be used, or does not have what was pushed any more.
+    Raises `StorageFailed` if the server can't be used, or does not have what was pushed any more,
+    and `Invalid` if the project has no id, or another one than when it was pushed.
     """
     from mimo.extensions.team.postgres import schema, source
 
     server, pushed = server_of(call), pushed_here(call)
+    _identity(call)
+    if pushed:
+        _check_id(call, pushed)
     with server.reading() as sql:
         schema.check_format(sql)
         if pushed and not source.has_view(sql, pushed.identity, pushed.view):

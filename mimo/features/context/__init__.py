@@ -158,6 +158,7 @@ STATE_TOPIC = "project_state"
 
 _STALE = timedelta(days=14)
 _PROVISIONAL = r"\b(?:mvp|for now|temporar(?:y|ily)|quick fix|stop-?gap|workaround until)\b"
+_REPLACES = r"(?:\A|\n\n)Replaces \S+: "
 _SEVERITIES = ("critical", "warning", "info")
 _STEPS = 5
 
@@ -310,7 +311,13 @@ def decision(note: Note) -> str:
     if note.outcome == "FAILED":
         return f"{_dated(note)} - {failure(note)}"
     outcome = f" [{note.outcome}]" if note.outcome else ""
-    return f"{_dated(note)}{outcome}{f' - {first_sentence(why, 160)}' if why.strip() else ''}"
+    # `supersede` stores its reason below, with the id that the link has, too.
+    reason, *of_old = compiled(_REPLACES).split(why, 1)
+    reasons = (reason, *(text[:1].upper() + text[1:] for text in of_old))
+    texts = [first_sentence(text, 160) for text in reasons if text.strip()]
+    ended = [f"{text}." if text[-1:].isalnum() else text for text in texts[:-1]]
+    because = " ".join([*ended, *texts[-1:]])
+    return f"{_dated(note)}{outcome}{f' - {because}' if because else ''}"
 
 
 def failure(note: Note) -> str:

@@ -65,7 +65,7 @@ def write(
     call: Call,
     file: Annotated[
         tuple[str, ...],
-        Arg("Files to write to (default `context.files`)", complete="path"),
+        Arg("Files to write to (default `context.files`, or the existing one)", complete="path"),
     ] = (),
     *,
     budget: Budget = None,
@@ -73,8 +73,9 @@ def write(
 ) -> ContextWritten:
     """Write the notes into CLAUDE.md, between markers
 
-    A new block is put at the top of the file. Everything outside the block stays byte for byte,
-    and a block that was changed by hand is not replaced.
+    Without CLAUDE.md an existing AGENTS.md or GEMINI.md gets them. A new block is put at the top of
+    the file. Everything outside the block stays byte for byte, and a block that was changed by hand
+    is not replaced.
     """
     done = context.write(call, context.files_of(call, file), force=force, budget=budget)
     empty = [name for name, written in done.items() if written is None]

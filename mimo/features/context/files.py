@@ -25,6 +25,9 @@ NOTHING = "There are no notes of approved memories yet."
 _LOCAL_FILE = {"CLAUDE.md": "CLAUDE.local.md"}
 """The file that a client reads in addition, on this machine only."""
 
+_COMMON = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
+"""The files that clients read. One of them has the block unless `context.files` names others."""
+
 _MARKDOWN = (".md", ".mdc", ".markdown")
 _CHARACTERS_PER_TOKEN = 4
 _MOST_BYTES = 4 * 1024 * 1024
@@ -164,7 +167,7 @@ def forget(call: Call, quoted: Callable[[str], bool]) -> str | None:
     from mimo.operations.undoing import unstage_quotes
 
     changed, left = list[str](), list[str]()
-    names = [] if call.mind.is_users else call.mind.config["context.files"]
+    names = () if call.mind.is_users else (*call.mind.config["context.files"], *_COMMON)
     all_names = tuple(dict.fromkeys(filter(None, (*names, *map(_LOCAL_FILE.get, names)))))
     for name in all_names:
         try:
@@ -192,9 +195,14 @@ def forget(call: Call, quoted: Callable[[str], bool]) -> str | None:
 def files_of(call: Call, named: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the files to write, relative to the project: the named ones, or the setting.
 
-    Raises `Invalid` for a file outside the project.
+    Without either it is the existing file of those that clients read, or a new CLAUDE.md. Raises
+    `Invalid` for a file outside the project.
     """
     root = call.mind.project.root
+    if not named and call.mind.config.origins["context.files"] == "default":
+        data = {name: _content(root / name) for name in _COMMON if not (root / name).is_symlink()}
+        names = [name for name, text in data.items() if text is not None] or _COMMON
+        return (max(names, key=lambda name: b"MIND:CONTEXT" in (data.get(name) or b"")),)
     if not named:
         return tuple(call.mind.config["context.files"])
     return tuple(_relative(root, name) for name in named)

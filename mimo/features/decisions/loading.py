@@ -142,6 +142,7 @@ class Context:
 @command(
     "load/checkpoint",
     effect=Effect.READ,
+    has_budget=True,
     toolset="load",
     examples=("mind load checkpoint", "mind load checkpoint --json"),
     description="""\
@@ -210,7 +211,7 @@ def _recent(call: Call, checkpoint: Record | None) -> tuple[RecentMemory, ...] |
     errors=(NotFound, AmbiguousId),
     examples=("mind load context", "mind load context auth_strategy", "mind load context k3v7mq"),
     description="""\
-Load one decision with its reasons, what it replaced, and what is linked within two steps.
+Load one decision with its reasons, what it replaced, and links within two steps.
 Use when: you touch what it covers, or need all of a search result.
 Don't use for: finding decisions → search/by_context; resuming work → load/checkpoint""",
 )

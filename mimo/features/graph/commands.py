@@ -174,7 +174,8 @@ def graph(
         int | None, Arg("Number of links to follow from the id, at most 5 (default 2)", ge=0)
     ] = None,
     types: Annotated[
-        tuple[str, ...], Arg("Only links of these types, such as supersedes or builds_on")
+        tuple[str, ...],
+        Arg("Only links of these types, such as supersedes or builds_on", complete="kind"),
     ] = (),
     limit: Limit = 100,
     format: Annotated[Format, Arg("A tree, or text for a drawing program")] = Format.TREE,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
@@ -23,11 +23,13 @@ from mimo.errors import (
 from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
+from mimo.memory.model import Problem, Record
 from mimo.operations import lookup, sharing, syncing, undoing
 from mimo.operations.rows import (
     File,
     Limit,
     Reference,
+    Times,
     TrustLabel,
     Undo,
     Untrusted,
@@ -35,7 +37,10 @@ from mimo.operations.rows import (
 )
 from mimo.operations.syncing import leaks
 from mimo.project import git
-from mimo.project.revisions import Change, Commit
+from mimo.project.revisions import Change, Commit, Step, contents, is_memory, records_at
+from mimo.when import Interval, window
+
+_NONE_THEN = "no commit of this time changed the memory"
 
 
 @frozen
@@ -58,7 +63,9 @@ class ChangedFile:
 
     file: File
     change: Annotated[str, Out("`added`, `changed` or `removed`")]
-    id: Annotated[Omitted[str], Out("The memory that the file holds today")] = None
+    id: Annotated[Omitted[str], Out("The memory that the file holds, in a log at that commit")] = (
+        None
+    )
     title: Annotated[Omitted[str], Out("The title of that memory")] = None
     trust: Untrusted = None
 
@@ -134,15 +141,30 @@ def log(
     ] = None,
     *,
     limit: Limit = 20,
+    **times: Unpack[Times],
 ) -> Log:
     """Show the commits that changed the memory, newest first"""
-    steps = tuple(revisions.log(call, id, limit))
+    span = window(
+        times.get("time_filter"),
+        times.get("from_date"),
+        times.get("to_date"),
+        now=call.mind.local_now(),
+    )
+    steps = tuple(revisions.log(call, id, limit, span))
     is_cut = any(step.commit.id in git.boundary(call.mind.project.root) for step in steps)
+    texts = contents(call.mind.project.root, (place for step in steps for place in _places(step)))
     return Log(
         commits=tuple(
-            LogRow(commit=_commit(step.commit), files=_files(call, step.files)) for step in steps
+            LogRow(
+                commit=_commit(step.commit),
+                files=tuple(
+                    _file_at(call, change, step.commit, texts.get(place))
+                    for change, place in zip(step.files, _places(step), strict=True)
+                ),
+            )
+            for step in steps
         ),
-        notice=git.SHALLOW if is_cut else None,
+        notice=git.SHALLOW if is_cut else None if steps or span == Interval() else _NONE_THEN,
     )
 
 
@@ -225,6 +247,25 @@ def _commit(commit: Commit) -> CommitRow:
     )
 
 
+def _places(step: Step) -> list[tuple[str, str]]:
+    """Returns the commit and the path of the text of each changed file; before a removal."""
+    commit = step.commit.id
+    return [
+        (f"{commit}^" if change.change == "removed" else commit, change.path)
+        for change in step.files
+    ]
+
+
+def _file_at(call: Call, change: Change, commit: Commit, data: bytes | None) -> ChangedFile:
+    """Returns a changed file, with the memory that it held then if it is the only one."""
+    record = None
+    # A name that is not UTF-8 is not printable, and its file holds no memory.
+    if data is not None and is_memory(change.path) and change.path.isprintable():
+        records = records_at(call.mind.project.root, data, change.path, commit)
+        record = None if isinstance(records, Problem) or len(records) != 1 else records[0]
+    return _row_of(call, change, record)
+
+
 def _files(call: Call, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
     return tuple(_file(call, change) for change in changes)
 
@@ -232,7 +273,12 @@ def _files(call: Call, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
 def _file(call: Call, change: Change) -> ChangedFile:
     """Returns a changed file, with its memory if it is the only one in that file."""
     record = call.index.get(PurePosixPath(change.path).stem)
-    if record is None or record.place.path != change.path:
+    is_of_file = record is not None and record.place.path == change.path
+    return _row_of(call, change, record if is_of_file else None)
+
+
+def _row_of(call: Call, change: Change, record: Record | None) -> ChangedFile:
+    if record is None:
         return ChangedFile(file=change.path, change=change.change)
     memory = record.memory
     return ChangedFile(
@@ -342,7 +388,7 @@ def sync(
     call: Call,
     *,
     message: Annotated[
-        str | None, Arg("Message of the commit (default: lists the memories)")
+        str | None, Arg("Message of the commit (default: lists the memories)", short="m")
     ] = None,
     pull: Annotated[bool, Arg("Then pull from the upstream", surfaces=Surface.CLI)] = False,
     push: Annotated[bool, Arg("Then push the branch", surfaces=Surface.CLI)] = False,

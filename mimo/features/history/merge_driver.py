@@ -170,6 +170,7 @@ def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
 
     from mimo.data.files import replace
     from mimo.project.revisions import blobs
+    from mimo.project.walk import is_markdown
 
     for old in folder.parent.glob("mind-merge-*"):
         rmtree(old, ignore_errors=True)
@@ -179,7 +180,7 @@ def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
     paths = [
         name
         for name in changes.keys() - {path}
-        if name.rpartition(".mind/")[:2] == project and name.endswith(".md") and _is_memory(name)
+        if name.rpartition(".mind/")[:2] == project and is_markdown(name) and _is_memory(name)
     ]
     for start in range(0, len(paths), _AT_ONCE):
         some = sorted(paths)[start : start + _AT_ONCE]

@@ -17,7 +17,7 @@ _BELOW = " › "  # noqa: RUF001 - as in the titles of chunks
 
 @render.register
 def _(result: Log, screen: Screen) -> None:
-    if not result.commits:
+    if not result.commits and not result.notice:
         screen.line("nothing was committed yet")
         screen.note("`mind sync` commits the memory")
     for row in result.commits:

@@ -28,6 +28,7 @@ from mimo.project.memories import NewFile, approvals_of
 from mimo.project.revisions import Commit, Step, has_memories
 from mimo.project.walk import COMMITS, LOG
 from mimo.text import calendar
+from mimo.when import Interval
 
 _MARKUP = re.compile(r"([\\`*_~\[\]<>|])")
 _REFERENCES = re.compile(r"[@#!~&]")
@@ -232,8 +233,8 @@ def _compared(call: Call, old: Record | None, new: Record | None) -> DiffRow | N
     )
 
 
-def log(call: Call, id: str | None, limit: int) -> Iterator[Step]:
-    """Yields the commits that changed the memory, or one of it, newest first.
+def log(call: Call, id: str | None, limit: int, span: Interval) -> Iterator[Step]:
+    """Yields the commits of a time that changed the memory, or one of it, newest first.
 
     A deleted memory is searched by its id or handle. Raises `NotFound` for a private one.
     """
@@ -249,7 +250,7 @@ def log(call: Call, id: str | None, limit: int) -> Iterator[Step]:
                 raise
     if record and (record.place.private or path == COMMITS):
         _check_committed(root, record)
-    return revisions.steps(root, path, limit)
+    return revisions.steps(root, path, limit, since=span.since, until=span.until)
 
 
 def _last_path(root: Path, id: str) -> str | None:

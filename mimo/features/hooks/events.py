@@ -83,6 +83,7 @@ _TEXTS = (
     "insert_text",
     "code",
 )
+_OLD_TEXTS = ("old_string", "oldString", "old_str", "oldText")
 _LISTS = ("edits", "replacements")
 _PATCHES = ("patch", "input", "command")
 
@@ -92,6 +93,8 @@ class Edit(NamedTuple):
 
     path: str
     text: str
+    old: str = ""
+    """The text that it replaces, if the client sends that."""
 
 
 class Event(NamedTuple):
@@ -244,7 +247,7 @@ def _edits(data: Mapping[str, Any]) -> Iterator[Edit]:
     path = _text(arguments, *_PATHS)
     if text := _text(arguments, *_TEXTS):
         if path:
-            yield Edit(path, text)
+            yield Edit(path, text, _text(arguments, *_OLD_TEXTS))
     else:
         for name in _PATCHES:
             yield from _patched(_text(arguments, name))
@@ -252,25 +255,27 @@ def _edits(data: Mapping[str, Any]) -> Iterator[Edit]:
         parts = arguments.get(name)
         for part in parts[:MAX_EDITS] if isinstance(parts, list) else ():
             if isinstance(part, Mapping) and (text := _text(part, *_TEXTS)):
-                yield Edit(_text(part, *_PATHS) or path, text)
+                yield Edit(_text(part, *_PATHS) or path, text, _text(part, *_OLD_TEXTS))
 
 
 def _patched(patch: str) -> Iterator[Edit]:
     """Yields the lines that a patch of Codex's `apply_patch` adds, file by file."""
     if "*** Begin Patch" not in patch:
         return
-    path, added = "", list[str]()
+    path, added, removed = "", list[str](), list[str]()
     # As Codex does: `splitlines` would also split at characters such as U+2028.
     lines = [line.removesuffix("\r") for line in patch.split("\n")]
     for line in [*lines, "*** End Patch"]:
         if line.startswith("*** "):
             if path and added:
-                yield Edit(path, "\n".join(added))
-            added = []
+                yield Edit(path, "\n".join(added), "\n".join(removed))
+            added, removed = [], []
             kind, _, name = line.removeprefix("*** ").partition(" File: ")
             path = name.strip() if kind in ("Add", "Update") else path if "Move to" in kind else ""
         elif line.startswith("+"):
             added.append(line[1:])
+        elif line.startswith("-"):
+            removed.append(line[1:])
 
 
 def _text(data: Mapping[str, Any], *names: str) -> str:

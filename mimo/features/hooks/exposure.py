@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 PLACE = f"{LOCAL}/exposure.json"
-CORE = ("save/decision", "load/checkpoint")
-"""Tools that are listed for every prompt."""
-
 SURE = 0.7
 """Below this confidence every tool is listed."""
 
@@ -108,7 +105,7 @@ _TOOLS: dict[Intent, tuple[str, ...]] = {
     Intent.RESUMING: ("load/checkpoint", "load/context", "save/decision"),
     Intent.DECIDING: ("save/decision", "save/insight", "search/by_context", "load/checkpoint"),
 }
-"""The tools for an intent, with those of `CORE`, the most important first."""
+"""The tools for an intent, with those that are always listed, the most important first."""
 
 
 class Exposure(NamedTuple):

@@ -28,7 +28,6 @@ from mimo.features.hooks.events import (
 from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session
 from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
-from mimo.index.schema import totals
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
 from mimo.project import projects
@@ -207,7 +206,7 @@ def _first_notice(scene: Scene, catalog: Catalog | None) -> Say | None:
         return Say(
             notice="mind: this project's memory is not indexed yet; `mind status` indexes it"
         )
-    if approves_nothing and (memories := totals(catalog.sql).visible):
+    if approves_nothing and (memories := catalog.memories()):
         return _unapproved(scene, memories)
     return None
 
@@ -340,7 +339,10 @@ def _with_prompt(
     of_user = scene.of_user(lambda catalog: [matches(catalog, prompt, near.user)])
     notes, users = chosen(prompt, of_project, *of_user, work=near.work)
     notes = [*named, *(note for note in notes if note not in named)][:MAX_RELATED]
-    seen = {*session.shown, resumed.mark} if resumed else session.shown
+    seen = {*session.shown, *((resumed.mark,) if resumed else ())}
+    # A failure that a prompt names is repeated, once: the start of the session is far away.
+    failures = {note.mark for note in named} - {*session.warned}
+    seen -= failures
     notes = [note for note in notes if note.mark not in seen and _is_current(scene, note)]
     users = [note for note in users if note.mark not in session.shown]
     if resumed and resumed.mark in session.shown:
@@ -354,13 +356,14 @@ def _with_prompt(
     in_files = _lines_in_files(scene.root, scene.event.dialect)
     texts, marks, budget = [], [], PROMPT_BUDGET
     for line in lines:
-        if line.text in in_files:
+        if line.text in in_files and line.mark not in failures:
             marks.append(line.mark)
         elif len(line.text) < budget:
             budget -= len(line.text) + 1
             texts.append(line.text)
             marks.append(line.mark)
     say = Say(context=fenced("\n".join(texts), scene.source))
+    session = session.and_warned([*failures.intersection(marks)]) if failures else session
     return say, session.and_shown(marks)
 
 
@@ -425,16 +428,19 @@ def _own_checkpoint(scene: Scene, catalog: Catalog) -> Note | None:
 def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns a question if a critical edge applies, a remark for any other, once a session."""
     edits = scene.event.edits if scene.allowed.edges else ()
-    written = [(edit.path, edit.text[:_MAX_TEXT]) for edit in edits]
-    if not written or not scene.permits():
+    if not edits or not scene.permits():
         return Say(), session
-    edges, stack = _edges(scene, "\n".join(text for _, text in written))
+    edges, stack = _edges(scene, "\n".join(edit.text[:_MAX_TEXT] for edit in edits))
     if not edges:
         return Say(), session
-    from mimo.features.pitfalls.checking import check, whole
+    from mimo.features.pitfalls.checking import added, check
 
     hit_by_edge: dict[Edge, Hit] = {}
-    for hit in check(edges, [whole(path, text) for path, text in written], stack):
+    changes = [
+        added(edit.path, edit.text[:_MAX_TEXT], edit.old or _on_disk(scene, edit.path))
+        for edit in edits
+    ]
+    for hit in check(edges, changes, stack):
         if hit.edge.id not in session.warned:
             hit_by_edge.setdefault(hit.edge, hit)
     if not hit_by_edge:
@@ -453,6 +459,14 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
         stop=f"mind: a known pitfall applies: {'; '.join(critical)}{suffix}" if critical else "",
     )
     return say, session.and_warned(names)
+
+
+def _on_disk(scene: Scene, path: str) -> str:
+    """Returns the text of a file that a tool writes; empty if it is new."""
+    with suppress(OSError, ValueError, MindError):
+        data, _ = disk.look(scene.root / path, limit=_MAX_FILE_BYTES)
+        return data.decode("utf-8", "replace")
+    return ""
 
 
 def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
@@ -482,7 +496,8 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
         from mimo.features.pitfalls import storage
 
         if of_user := storage.read_all(scene.home)[0]:
-            return [*edges, *of_user], (*storage.stack_of(scene.root), *stack)
+            stack += [*storage.stack_of(scene.root), *storage.dependencies(scene.root)]
+            return [*edges, *of_user], stack
     return edges, ()
 
 

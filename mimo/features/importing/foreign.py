@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -13,24 +13,17 @@ from typing import Any
 from mimo.data.loads import DataError, loads
 from mimo.errors import Invalid
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.codec.file import KEYS, read_moment
+from mimo.memory.codec.file import KEYS
+from mimo.memory.codec.file import moment as moment
 from mimo.memory.codec.front_matter import flow
 from mimo.text.clean import storable
 from mimo.text.phrases import bullets
 
-SECONDS_BELOW = 1_577_836_800_000
-"""A smaller number is a time in seconds, any other one in milliseconds: MAMA's own rule."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-_ZEROS = (_EPOCH, datetime.min.replace(tzinfo=UTC))
-"""Times that programs write if they have none."""
 _LONGEST = 200
 """Characters of the longest value in a header, where it takes one line."""
 _DEEPEST = 20
 """Levels of lists and objects in JSON; deeper JSON stays text."""
 _LARGEST = 2**63
-_NUMBER = re.compile(r"[+-]?\d{1,20}(?:\.\d*)?")
 _ID_TIME = re.compile(r"_(\d{13})(?:_|$)")
 
 
@@ -95,23 +88,6 @@ def text(value: Any) -> str | None:
         return None
     content = storable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
     return content if content.strip() else None
-
-
-def moment(value: Any) -> datetime | None:
-    """Returns a time in UTC; None for a text that is not a time.
-
-    A number is one only between 2000 and 2200, since it may be anything.
-    """
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-        when = read_moment(value)
-        return None if when in _ZEROS else when
-    try:
-        number = float(value)
-        milliseconds = number if number >= SECONDS_BELOW else number * 1000
-        when = _EPOCH + timedelta(milliseconds=milliseconds)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return when if _EARLIEST <= when < _LATEST else None
 
 
 def moment_in_id(id: str) -> datetime | None:

@@ -12,6 +12,7 @@ from mimo.errors import (
     SecretDetected,
     StorageFailed,
     TooManyChunks,
+    join_texts,
 )
 from mimo.features.ingest import FileReport, Options, Report, ingest_files, update_files
 from mimo.frozen import frozen
@@ -25,6 +26,7 @@ from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, first_lines, render
 
 MIXED = "mixed"
+_NO_CHUNKS = "no part of it has ten characters, so nothing of it is stored"
 
 
 @frozen
@@ -176,14 +178,15 @@ def _result(call: Call, report: Report, *, dry_run: bool) -> Ingested:
     single = files[0] if report.is_single else None
     if not dry_run:
         encoding.note_missing(call, sum(map(_created, done)))
+    is_short = bool(single and done and not single.ids and not dry_run)
     strategies = list(dict.fromkeys(file.strategy.value for file in done))
     return Ingested(
-        ingested=bool(done) and not dry_run,
+        ingested=any(file.ids for file in done) and not dry_run,
         chunks_created=0 if dry_run else sum(map(_created, done)),
         file_size=sum(file.size for file in done),
         strategy_used=strategies[0] if len(strategies) == 1 else MIXED,
         ids=tuple(id_ for file in done for id_ in file.ids),
-        source_id=single.source_id if single else None,
+        source_id=single.source_id if single and single.ids else None,
         file=single.file if single else None,
         already_ingested=(bool(done) and all(file.is_known for file in done)) or None,
         replaced=sum(file.replaced for file in done) or None,
@@ -191,7 +194,7 @@ def _result(call: Call, report: Report, *, dry_run: bool) -> Ingested:
         chunks=tuple(row for file in done for row in _chunk_rows(file)) if dry_run else None,
         files=None if single else tuple(map(_file_row, files)),
         failed=sum(file.refusal is not None and file.is_named for file in files) or None,
-        notice=call.notice,
+        notice=join_texts(call.notice, _NO_CHUNKS if is_short else None),
     )
 
 
@@ -219,6 +222,7 @@ def _file_row(file: FileReport) -> FileRow:
     return row_of(
         file,
         FileRow,
+        source_id=file.source_id if file.ids else None,
         chunks_created=_created(file),
         file_size=file.size,
         strategy_used=None if refusal else file.strategy.value,
@@ -255,7 +259,7 @@ def _one(result: Ingested, screen: Screen) -> None:
         screen.line(good("✓ "), strong(total), f" by {result.strategy_used}{old}")
     else:
         removed = f"; {count(result.replaced, 'older chunk')} removed" if result.replaced else ""
-        screen.line(warn(f"no chunks: no part of it has ten characters{removed}"))
+        screen.line(warn(f"no chunks{removed}"))
         return
     screen.line(ident(result.source_id or ""), "  ", path(result.file or ""), indent=2)
 

@@ -17,7 +17,7 @@ from mimo.errors import (
     join_texts,
 )
 from mimo.frozen import frozen
-from mimo.memory.model import Kind, kind_of, tag_key
+from mimo.memory.model import Kind, Record, kind_of, tag_key
 from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.rows import (
     Again,
@@ -32,6 +32,7 @@ from mimo.operations.rows import (
     Undo,
     Untrusted,
     result_of,
+    row_of,
     untrusted,
 )
 from mimo.operations.saving import Stored
@@ -56,6 +57,17 @@ class Written:
 
 
 @frozen
+class RemovedRow:
+    """A removed memory."""
+
+    id: str
+    title: str
+    trust: Untrusted
+    file: File
+    chunks: Annotated[Omitted[int], Out("Number of chunks removed with it")] = None
+
+
+@frozen
 class Removed:
     """The result of removing a memory."""
 
@@ -64,6 +76,9 @@ class Removed:
     trust: Untrusted
     file: File
     chunks: Annotated[Omitted[int], Out("Number of chunks removed with it")] = None
+    others: Annotated[
+        Omitted[tuple[RemovedRow, ...]], Out("The other memories that were removed with it")
+    ] = None
     undo: Undo = None
     notice: Annotated[Omitted[str], Out("Other files that had its text")] = None
 
@@ -139,7 +154,11 @@ def edit(
     remove_tags: Annotated[tuple[str, ...], Arg("Tags to remove", complete="tag")] = (),
     importance: Annotated[float | None, Arg("New importance, 0 to 1", ge=0, le=1)] = None,
     status: Annotated[
-        str | None, Arg("New status, such as resolved for an issue; an empty one removes it")
+        str | None,
+        Arg(
+            "New status, such as resolved for an issue; an empty one removes it",
+            agents="New status, such as resolved for an issue",
+        ),
     ] = None,
     file_text: Annotated[str | None, Arg("New text of the whole file", compared=True)] = None,
 ) -> Written:
@@ -172,12 +191,18 @@ def edit(
     changes = {name: value for name, value in fields.items() if value is not None}
     if bool(changes) == (file_text is not None):
         raise Invalid(
-            "`file_text` excludes other changes" if changes else "nothing to change",
+            "`file_text` excludes other changes" if changes else _nothing_to_change(call),
             hint=Hint("name what to change, such as ", Option(importance="0.9")),
         )
     if file_text is not None:
         return _written(call, Stored(record=saving.rewrite(call, record, file_text)))
     return _written(call, Stored(record=saving.edit(call, record, **changes)))
+
+
+def _nothing_to_change(call: Call) -> str:
+    # On a terminal, an editor would have opened.
+    is_typed = call.caller.surface is Surface.CLI
+    return "there is no terminal for an editor" if is_typed else "nothing to change"
 
 
 def _retagged(
@@ -210,25 +235,49 @@ def _written(call: Call, stored: Stored) -> Written:
     toolset="extra",
     of_user=True,
     errors=(NotFound, AmbiguousId, StorageFailed),
-    examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx", "mind rm k3v7mq --purge"),
+    examples=("mind rm k3v7mq", "mind rm k3v7mq 2sreaq", "mind rm k3v7mq --purge"),
 )
 def rm(
     call: Call,
     id: SureId,
+    ids: Annotated[tuple[str, ...], Arg("More memories", complete="id", surfaces=Surface.CLI)] = (),
     *,
     purge: Annotated[
         bool, Arg("Keep no copy in the trash, not even of earlier text", surfaces=Surface.CLI)
     ] = False,
 ) -> Removed:
-    """Remove a memory; undo restores it
+    """Remove memories; undo restores them
 
-    The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. A purge
-    is for a secret: nothing of the file stays in the trash, in the index and in the notes in
-    CLAUDE.md, and its text is unstaged in git. Git keeps what was committed.
+    The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. If one
+    of several ids has no memory, nothing is removed. A purge is for a secret: nothing of the file
+    stays in the trash, in the index and in the notes in CLAUDE.md, and its text is unstaged in git.
+    Git keeps what was committed.
     """
-    parts = lookup.source(call, id, surely=True)
-    record = parts[0] if parts else lookup.one(call, id, surely=True)
-    name = (record.parent if parts else None) or record.memory.id
+    names = [_name(*_to_remove(call, reference)) for reference in (id, *ids)]
+    notices: list[str | None] = []
+    first, *others = [_removed(call, name, notices, purge=purge) for name in dict.fromkeys(names)]
+    return row_of(
+        first,
+        Removed,
+        others=tuple(others) or None,
+        undo=undoing.entry_id(),
+        notice=join_texts(*dict.fromkeys(notices)),
+    )
+
+
+def _to_remove(call: Call, reference: str) -> tuple[tuple[Record, ...], Record]:
+    """Returns the chunks of an ingested file, and the first one; or none, and a memory."""
+    parts = lookup.source(call, reference, surely=True)
+    return parts, parts[0] if parts else lookup.one(call, reference, surely=True)
+
+
+def _name(parts: tuple[Record, ...], record: Record) -> str:
+    return (record.parent if parts else None) or record.memory.id
+
+
+def _removed(call: Call, name: str, notices: list[str | None], *, purge: bool) -> RemovedRow:
+    """Removes a memory or an ingested file, and adds notices of other files with its text."""
+    parts, record = _to_remove(call, name)
     label, quoted = untrusted(call, record), None  # The removal retires the approval.
     if purge:
         removing.check_removal(call, parts or [record])  # What the trash had can't come back.
@@ -237,22 +286,19 @@ def rm(
         removing.remove_source(call, parts)
     else:
         removing.remove_record(call, record)
-    notice = None
     if quoted:
         from mimo.features.context.files import forget
 
-        done = (undoing.unstage(call, record), forget(call, quoted))
-        notice = join_texts(*done, undoing.forget_ids(call, (name,)), _same_id(call, name))
+        notices += (undoing.unstage(call, record), forget(call, quoted))
+        notices += (undoing.forget_ids(call, (name,)), _same_id(call, name))
     return result_of(
         call,
         record,
-        Removed,
+        RemovedRow,
         id=name,
         title=record.origin if parts else record.memory.heading,
         trust=label,
         chunks=len(parts) or None,
-        undo=undoing.entry_id(),
-        notice=notice,
     )
 
 
@@ -273,9 +319,11 @@ def _(result: Written, screen: Screen) -> None:
 
 @render.register
 def _(result: Removed, screen: Screen) -> None:
-    chunks = f" with {count(result.chunks, 'chunk')}" if result.chunks else ""
-    title = titled(result.title)
-    marks = row_labels(result)
-    screen.line(good("✓ "), "removed ", ident(result.id), "  ", title, chunks, *marks)
+    rows: list[Removed | RemovedRow] = [result, *(result.others or ())]
+    for row in rows:
+        chunks = f" with {count(row.chunks, 'chunk')}" if row.chunks else ""
+        screen.line(
+            good("✓ "), "removed ", ident(row.id), "  ", titled(row.title), chunks, *row_labels(row)
+        )
     if result.undo:
-        screen.note("`mind undo` restores it")
+        screen.note(f"`mind undo` restores {'them' if result.others else 'it'}")

@@ -128,7 +128,7 @@ class ListedMemory(Facts):
 
     category: Category
     decay_score: Annotated[float, Out("Remaining strength, 0 to 1")]
-    protected: Annotated[bool, Out("Whether it never fades")]
+    protected: Annotated[bool, Out("Whether it never fades", usual=False)]
 
 
 @frozen

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 from mimo.call import Call
-from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command
+from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
 from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Filter, Link, Record, Sort
 from mimo.operations.rows import (
     NONE_PASSES,
+    NORMAL_IMPORTANCE,
     At,
     Facts,
     Filters,
@@ -130,14 +131,15 @@ class MemoryRows:
 )
 def show(
     call: Call,
-    id: Reference,
+    id: Annotated[str, notes_of(Reference)[0]._replace(several=True)],
     *,
     at: At = None,
 ) -> MemoryDetails:
-    """Show a whole memory
+    """Show a whole memory, or several
 
     The id of an ingested file shows an outline of its chunks. If no id matches, or only the
-    beginning of one, the newest current decision on that topic is shown.
+    beginning of one, the newest current decision on that topic is shown, or else the only memory
+    with that title.
     """
     from mimo.operations import lookup, past
 
@@ -245,7 +247,8 @@ def list_(
     """
     from mimo.operations import finding, past
 
-    notice = None
+    is_outside = call.mind.is_users and not everywhere
+    notice = "no project here; this is your memory for all projects" if is_outside else None
     if all_projects and (at is not None or everywhere):
         raise Invalid(
             "`all_projects` lists the present memories of projects",
@@ -336,11 +339,15 @@ def _(result: MemoryDetails, screen: Screen) -> None:
             for key, value in result.extra.items()
         ]
         screen.pairs(listed, indent=4)
-    screen.blank()
     sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
     is_outline = "chunks" in result.extra and not result.content.startswith("#")
     content = with_handles(result.content) if is_outline else result.content
-    write("\n\n".join(part for part in (content, *sections) if part))
+    first_line, _, remainder = content.partition("\n")
+    if result.trust is TrustLabel.TRUSTED and first_line.strip("# ") == result.title:
+        content = remainder.strip("\n")
+    if body := "\n\n".join(part for part in (content, *sections) if part):
+        screen.blank()
+        write(body)
     if result.others:
         screen.blank()
         screen.line(warn(f"an approval covers these texts of {result.file}, too:"))
@@ -362,11 +369,15 @@ def _facts(result: MemoryDetails, screen: Screen) -> None:
         ("status", result.status),
         ("category", result.category),
         ("source", result.source),
-        ("importance", f"{result.importance:g}"),
+        (
+            "importance",
+            None if result.importance == NORMAL_IMPORTANCE else f"{result.importance:g}",
+        ),
         ("confidence", None if result.confidence is None else f"{result.confidence:g}"),
     ]
     summary = "  ".join(f"{name} {value}" for name, value in rows if value)
-    screen.line(fit(dim(summary)), indent=2)
+    if summary:
+        screen.line(fit(dim(summary)), indent=2)
     screen.line(path(f"{result.file}:{result.line}"), indent=2)
     for link in result.links:
         title = fit(f"  {link.title}") if link.title else warn("  missing")
@@ -389,9 +400,10 @@ def _(result: MemoryRows, screen: Screen) -> None:
     row_count = len(result.memories)
     are_folded = any(row.chunks for row in result.memories)
     chunks = count(result.chunks, "chunk") if result.chunks else ""
-    folded = f" with {chunks}, which `--chunks` lists" if are_folded else ""
     part = paged(row_count, result.total, result.offset, "memory", "memories")
-    screen.line(dim(f"{part}{folded}"))
+    screen.line(dim(part))
+    if are_folded:
+        screen.line(dim(f"the files have {chunks}; to list them: --chunks"))
 
 
 def _write(row: MemoryRow, screen: Screen) -> None:
@@ -404,8 +416,9 @@ def _write(row: MemoryRow, screen: Screen) -> None:
     screen.line(*start, title, chunks, *marks, place, trailing(row.tags))
     if not screen.setting.details:
         return
-    facts = f"{row.type}  {day(row.created_at)}  importance {row.importance:g}"
-    screen.line(dim(facts), indent=BELOW)
+    is_set = row.importance != NORMAL_IMPORTANCE
+    importance = f"  importance {row.importance:g}" if is_set else ""
+    screen.line(dim(f"{row.type}  {day(row.created_at)}{importance}"), indent=BELOW)
     screen.line(path(row.file), indent=BELOW)
     for warning in row_warnings(row, row.stale):
         screen.line(bad(with_handles(warning)), indent=BELOW)

@@ -3,14 +3,15 @@
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from mimo.features.pitfalls.edge import Edge, Severity, endings, subject, tech, techs
+from mimo.features.pitfalls.edge import Edge, Severity, endings, restricting, subject, tech, techs
 from mimo.features.pitfalls.failures import naming
 from mimo.frozen import NamedTuple
 from mimo.text import patterns
-from mimo.text.clean import escaped
+from mimo.text.clean import compiled, escaped
 from mimo.text.tokens import tokenize
 
 TYPE_CHECKING = False
@@ -39,6 +40,22 @@ class Added(NamedTuple):
 
     path: str
     hunks: tuple[Hunk, ...]
+
+
+def added(path: str, text: str, old: str) -> Added:
+    """Returns the lines of a text that replaces another one, without those that this one has."""
+    existing, runs = Counter(line.strip() for line in old.split("\n")), list[Hunk]()
+    run: list[str] = []
+    for number, line in enumerate((*text.split("\n"), None), 1):
+        if line is not None and (not (bare := line.strip()) or not existing[bare]):
+            run.append(line[:LONGEST_LINE])
+            continue
+        if line is not None:
+            existing[bare] -= 1
+        if run:
+            runs.append(Hunk(start=number - len(run), lines=tuple(run)))
+            run = []
+    return Added(path=path, hunks=tuple(runs))
 
 
 class Hit(NamedTuple):
@@ -76,15 +93,19 @@ def whole(path: str, text: str) -> Added:
 def check(edges: Iterable[Edge], added: Iterable[Added], stack: Sequence[str]) -> Iterator[Hit]:
     """Yields the edges that apply to a change, file by file and line by line.
 
-    A global edge with stack tags applies only if the project, or the path of the file, names one
-    of them, or if the stack of the project is unknown. Words of its context are not a condition.
+    A global edge with stack tags that mind can detect applies only if the project, or the path of
+    the file, names one of them, or if the stack of the project is unknown. Words of its context
+    are not a condition. Comments and files of prose are not code.
     An edge whose stack tags are languages applies only to files of these languages. An edge without
     patterns applies if all words of its title occur in consecutive lines, and a failed decision
     also to a line with a name from its title.
     """
     ready = [probe for edge in edges if (probe := _probe(edge, stack)) is not None]
-    for file in added:
-        about = [probe for probe in ready if _is_about(probe, file.path)]
+    for each in added:
+        about = [probe for probe in ready if _is_about(probe, each.path)]
+        if not about:
+            continue
+        file = each._replace(hunks=tuple(_code_of(hunk, each.path) for hunk in each.hunks))
         hunks = file.hunks if any(map(_needs_words, about)) else ()
         stems = [[frozenset(tokenize(line)) for line in hunk.lines] for hunk in hunks]
         hits = [hit for probe in about for hit in _hits(probe, file, stems)]
@@ -100,14 +121,53 @@ def _probe(edge: Edge, stack: Sequence[str]) -> _Probe | None:
     names = naming(edge.names) if edge.names else None
     if not (usable or names) and len(words) < _FEWEST_WORDS:
         return None
-    needs = frozenset(map(tech, edge.stack_tags))
-    if edge.of_project or not stack or needs & techs(stack):
+    needs = restricting(edge)
+    if not stack or not techs(stack).isdisjoint(map(tech, edge.stack_tags)):
         needs = frozenset()
     return _Probe(edge, usable, words, names, endings=endings(edge), needs=needs)
 
 
+_PROSE = (
+    r"(?i)(?:\.(?:md|markdown|mdx|rst|adoc|asciidoc|org)"
+    r"|^(?!.*(?:requirements|constraints|cmakelists)).*\.txt)$"
+)
+_HASHED = r"(?i)(?:^|[./])(?:pyi?|rb|sh|bash|zsh|ya?ml|toml|tf|exs?|pl|r|\w*file)$"
+"""Names of files in which a hash mark begins a comment."""
+_COMMENT = r"(?:^|\s)(?://|--\s).*|^\s*(?:#\s|\*(?:\s|/|$)).*"
+_HASH_COMMENT = r"^\s*#.*|\s#\s.*"
+_DIRECTIVE = r"(?i)[@:]|\b(?:no(?:qa|sec|lint|inspection)|todo|fixme|ignore|disable|pragma)\b"
+"""A comment that other programs read."""
+_BLOCKS = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''"}
+
+
+def _code_of(hunk: Hunk, path: str) -> Hunk:
+    """Returns a hunk whose comments and docstrings are empty, except for directives."""
+    comment = compiled(_HASH_COMMENT if compiled(_HASHED).search(path) else _COMMENT)
+    lines, end = [""], ""
+    for line in hunk.lines:
+        if not end:
+            begin = next(filter(line.lstrip().startswith, _BLOCKS), "")
+            # A text in quotes at the start of a line is code, unless it follows a definition.
+            is_block = begin and (begin[0] in "/<" or not lines[-1] or lines[-1].endswith(":"))
+            end = _BLOCKS[begin] if is_block else ""
+            code = line.lstrip()[len(begin) :] if end else line
+        else:
+            code = line
+        if end and end not in code:
+            lines.append("")
+            continue
+        if end:
+            code, end = code.partition(end)[2], ""
+        match = comment.search(code)
+        is_comment = match and not compiled(_DIRECTIVE).search(match[0])
+        lines.append(code[: match.start()] if match and is_comment else code)
+    return hunk._replace(lines=tuple(lines[1:]))
+
+
 def _is_about(probe: _Probe, path: str) -> bool:
     """Returns whether an edge may apply to a file, by the file's name and folders."""
+    if compiled(_PROSE).search(path):
+        return False
     if probe.endings:
         name = path.rpartition("/")[2].lower()
         return not probe.endings.isdisjoint(name.split("."))

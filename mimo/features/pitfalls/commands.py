@@ -1,6 +1,6 @@
 """`mind pitfalls`: checking plans and changes against known pitfalls, and adding new ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, TypeVar
@@ -9,7 +9,8 @@ from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import Command, Conflict, EdgeExists, Hint, Invalid, StorageFailed, join_texts
 from mimo.features.pitfalls import checking, sources, storage
-from mimo.features.pitfalls.edge import Detection, Edge, Severity
+from mimo.features.pitfalls.edge import DETECTED, Detection, Edge, Severity, tech, techs
+from mimo.features.pitfalls.matching import applies
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
@@ -79,9 +80,11 @@ class EdgeWarnings:
     notice: Omitted[str] = None
 
 
-@view("id title severity source stack_tags trust file line")
+@view("id title severity source stack_tags applies trust file line")
 class EdgeRow(EdgeFacts):
     """An edge in a list."""
+
+    applies: Annotated[bool, Out("False if its stack tags are of other projects")] = True
 
 
 @frozen
@@ -131,7 +134,12 @@ def edges(
     code: Annotated[str | None, Arg("Optional code to analyze", agents="", file=True)] = None,
     stack: Annotated[
         tuple[str, ...] | None,
-        Arg("The stack (default: detected from the project)", agents="", alias="context"),
+        Arg(
+            "The stack (default: detected from the project)",
+            agents="",
+            alias="context",
+            complete="tag",
+        ),
     ] = None,
     all_: Annotated[
         bool, Arg("Add pitfalls of which only the stack matches", listed=False, wire="all")
@@ -179,7 +187,8 @@ def edges(
 def list_(call: Call) -> EdgeRows:
     """List known pitfalls, and faults in their files and patterns"""
     pitfalls = sources.all_edges(call)
-    edges = tuple(edge_row(edge, EdgeRow) for edge in pitfalls)
+    stack = techs(sources.stack_of(call))
+    edges = tuple(edge_row(edge, EdgeRow, applies=applies(edge, stack)) for edge in pitfalls)
     return EdgeRows(edges=edges, problems=edge_problems(call, pitfalls))
 
 
@@ -377,14 +386,25 @@ def _added(call: Call, new: Edge, *, private: bool = False) -> EdgeDetails:
     record = sources.add(call, new, private=private)
     edge = storage.edge_in(record)
     faults = "; ".join(f"`{bad}`: {reason}" for bad, reason in sources.unusable(new.detection))
+    notices = [f"saved, but it never matches: {faults}"] if faults else []
+    if new.stack_tags and not new.of_project:
+        notices += _effects(edge, techs(sources.stack_of(call)))
     return edge_row(
         edge,
         EdgeDetails,
         detection=row_of(edge.detection, EdgePatterns, tasks=edge.detection.tasks or None),
         created_at=record.memory.created,
         file=edge.file if new.of_project else str(call.mind.home / edge.file),
-        notice=f"saved, but it never matches: {faults}" if faults else None,
+        notice="; ".join(notices) or None,
     )
+
+
+def _effects(edge: Edge, stack: frozenset[str]) -> Iterator[str]:
+    """Yields what the stack tags of an edge do, if the user may expect something else."""
+    if free := [f"`{tag}`" for tag in edge.stack_tags if tech(tag) not in DETECTED]:
+        yield f"{' and '.join(free)} can't be detected in projects and restricts nothing"
+    if not applies(edge, stack):
+        yield "by its stack tags it is not reported in this project"
 
 
 # Checking changes.
@@ -542,7 +562,7 @@ def _show_row(edge: EdgeRow, screen: Screen) -> None:
     title = titled(edge.title)
     source = "all projects" if edge.source is Source.GLOBAL else edge.source.value
     about = fitted(dim(f"  {', '.join((source, *edge.stack_tags))}"))
-    marks = labels(trust=edge.trust)
+    marks = (*labels(trust=edge.trust), *(() if edge.applies else (dim("  not here"),)))
     screen.line(ident(edge.id), "  ", _marked(edge.severity), gap, title, *marks, about)
     if screen.setting.details:
         screen.line(path(f"{edge.file}:{edge.line}"), indent=8)

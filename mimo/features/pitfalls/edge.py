@@ -102,6 +102,8 @@ class Edge(NamedTuple):
     file: str = ""
     """The path of its file: relative to the project, or absolute for a global edge."""
     line: int = 1
+    created: str = ""
+    """The time in its file at which it was made, in ISO format."""
     type: str = "edge"
     """The type of its memory: `edge`, or `decision` for one that failed."""
     names: tuple[str, ...] = ()
@@ -228,6 +230,36 @@ _IMPLIED = {
 }
 """The technologies that a project of another one has as well."""
 
+MARKERS = {
+    "python": "pyproject.toml setup.py setup.cfg requirements.txt Pipfile",
+    "node": "package.json",
+    "typescript": "tsconfig.json",
+    "rust": "Cargo.toml",
+    "go": "go.mod",
+    "ruby": "Gemfile",
+    "java": "pom.xml build.gradle build.gradle.kts",
+    "elixir": "mix.exs",
+    "php": "composer.json",
+    "docker": "Dockerfile docker-compose.yml docker-compose.yaml",
+    "nextjs": "next.config.js",
+    "vercel": "vercel.json",
+    "firebase": "firebase.json",
+}
+"""The files at the root of a project, one of which shows that it has a technology."""
+PACKAGES = {
+    "sveltekit": "@sveltejs/kit",
+    "svelte": "svelte",
+    "nextjs": "next",
+    "react": "react",
+    "vue": "vue",
+    "typescript": "typescript",
+    "tailwind": "tailwindcss",
+    "supabase": "@supabase/supabase-js",
+    "firebase": "firebase",
+}
+FRAMEWORKS = ("fastapi", "django", "flask", "supabase")
+"""The names of Python packages that are technologies."""
+
 _SCRIPTS = "js jsx mjs cjs ts tsx mts cts vue svelte astro html"
 _ENDINGS = {
     "python": "py pyi ipynb",
@@ -271,7 +303,19 @@ def techs(stack: Iterable[str]) -> frozenset[str]:
     return names.union(*(_IMPLIED.get(name, "").split() for name in names))
 
 
+def restricting(edge: Edge) -> frozenset[str]:
+    """Returns the tags that keep an edge of the user to projects with one of them; maybe none.
+
+    A tag that mind cannot detect in a project, such as `safari`, does not restrict an edge.
+    """
+    return frozenset() if edge.of_project else DETECTED.intersection(map(tech, edge.stack_tags))
+
+
 def tech(name: str) -> str:
     """Returns the canonical name of a technology: `Next.js` and `next` are `nextjs`."""
     plain = re.sub(r"[^a-z0-9+#]", "", name.casefold())
     return _ALIASES.get(plain, plain)
+
+
+DETECTED = techs((*MARKERS, *PACKAGES, *FRAMEWORKS)) - {"postgresql"}
+"""The technologies that are surely found in a project that has them."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 
-from mimo.features.pitfalls.edge import Edge, subject, tech, techs
+from mimo.features.pitfalls.edge import DETECTED, Edge, restricting, subject, tech, techs
 from mimo.features.pitfalls.failures import naming
 from mimo.frozen import NamedTuple
 from mimo.text import patterns
@@ -69,6 +69,8 @@ class Task(NamedTuple):
     intent: str
     stack: tuple[str, ...] = ()
     code: str = ""
+    dependencies: tuple[str, ...] = ()
+    """The names of packages that the project uses."""
 
 
 class Match(NamedTuple):
@@ -118,7 +120,7 @@ def matches(
     Without `cosines`, words alone decide. With `stack_alone`, edges follow of which only the stack
     matches. An unapproved edge never displaces an approved one.
     """
-    stack = techs(task.stack)
+    stack = techs(task.stack).union(task.dependencies)
     words = subject(task.intent)
     considered = [edge for edge in edges if _is_of_stack(edge, stack, words)]
     # The texts of approved edges are compared first, as there may be a limit.
@@ -166,14 +168,19 @@ def _confidence(evidence: _Evidence, best: float, *, by_words: bool, of_looks: b
     return max(LIKELY, confidence) if has_keyword and evidence.cosine >= KEYWORD_COSINE else 0.0
 
 
+def applies(edge: Edge, stack: frozenset[str]) -> bool:
+    """Returns whether the stack tags of an edge permit it in a project with this stack."""
+    if not stack or not restricting(edge):
+        return True
+    return not stack.isdisjoint(map(tech, edge.stack_tags))
+
+
 def _is_of_stack(edge: Edge, stack: frozenset[str], words: frozenset[str]) -> bool:
     """Returns whether an edge may concern a project with this stack, or a task with these words.
 
     The edges of the project itself always may, and all edges if the stack is unknown.
     """
-    if edge.of_project or not (edge.stack_tags and stack):
-        return True
-    if not stack.isdisjoint(map(tech, edge.stack_tags)):
+    if applies(edge, stack):
         return True
     return any(
         len(tag) >= _SHORTEST_START and words.issuperset(query_terms(tag).full)
@@ -195,7 +202,8 @@ def _evidence(
     stack: frozenset[str],
     likeness: Mapping[str, float] | None,
 ) -> _Evidence:
-    named = frozenset(tokenize(" ".join((*task.stack, *edge.stack_tags))))
+    tags = (tag for tag in edge.stack_tags if tech(tag) in DETECTED)
+    named = frozenset(tokenize(" ".join((*task.stack, *tags))))
     detection = edge.detection
     texts = (edge.title, *detection.intent, *detection.tasks, *detection.context)
     shared = (words & subject("\n".join(texts))) - named

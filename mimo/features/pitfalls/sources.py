@@ -13,9 +13,9 @@ from mimo.data.sqlite import Connection
 from mimo.errors import Conflict, EdgeExists, Invalid
 from mimo.features.pitfalls import changes, storage
 from mimo.features.pitfalls.checking import Added, Hit, check
-from mimo.features.pitfalls.edge import Detection, Edge, memory_of, title_key
+from mimo.features.pitfalls.edge import Detection, Edge, memory_of, subject, title_key
 from mimo.features.pitfalls.failures import as_edge
-from mimo.features.pitfalls.matching import Cosines, Match, Task, matches
+from mimo.features.pitfalls.matching import LIKELY, Cosines, Match, Task, matches
 from mimo.frozen import replace
 from mimo.index.catalog import Catalog
 from mimo.index.cosine import cosines
@@ -124,6 +124,16 @@ def technologies(call: Call) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*storage.stack_of(call.mind.project.root), *named)))
 
 
+def dependencies(call: Call) -> tuple[str, ...]:
+    """Returns the names of packages that the project uses."""
+    return storage.dependencies(call.mind.project.root) if call.mind.has_project else ()
+
+
+def stack_of(call: Call) -> tuple[str, ...]:
+    """Returns the technologies and the packages of the project."""
+    return (*technologies(call), *dependencies(call))
+
+
 def warnings(
     call: Call,
     edges: Iterable[Edge],
@@ -138,12 +148,24 @@ def warnings(
     `techs` is the stack; None detects that of the project. With `stack_alone`, edges follow of
     which only the stack matches.
     """
-    task = Task(intent, technologies(call) if techs is None else techs, code)
+    stack, used = (technologies(call), dependencies(call)) if techs is None else (techs, ())
+    task = Task(intent, stack, code, used)
     candidates = [*failed(call), *edges]
     try:
         return matches(candidates, task, _cosines(call, intent), stack_alone=stack_alone)
     except FAILURES:
         return matches(candidates, task, None, stack_alone=stack_alone)
+
+
+def matching(call: Call, query: str) -> list[tuple[Edge, float]]:
+    """Returns the global edges that a search finds, in any project, each with a relevance."""
+    edges = user_edges(call)
+    relevances = {m.edge: m.confidence for m in warnings(call, edges, query, techs=())}
+    words = subject(query)
+    for edge in edges:
+        if words and words <= subject(f"{edge.title}\n{edge.description}\n{edge.workaround}"):
+            relevances.setdefault(edge, LIKELY)
+    return list(relevances.items())
 
 
 def _cosines(call: Call, intent: str) -> Cosines | None:
@@ -167,7 +189,7 @@ def _cosines(call: Call, intent: str) -> Cosines | None:
 
 def run_into(call: Call, added: Iterable[Added]) -> list[Hit]:
     """Returns the edges and failed decisions that apply to a change, line by line."""
-    return list(check([*failed(call), *all_edges(call)], added, technologies(call)))
+    return list(check([*failed(call), *all_edges(call)], added, stack_of(call)))
 
 
 def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list[Hit], list[str]]:
@@ -191,7 +213,7 @@ def run_into_below(call: Call, root: Path, added: Sequence[Added]) -> tuple[list
         edges = [*failed(target, shared=shared), *project_edges(target, shared=shared)]
         place = target.mind.project.root.relative_to(root).as_posix()
         edges = [edge._replace(file=f"{place}/{edge.file}") for edge in edges]
-        return list(check(edges, of_folder[target.mind.project.root], technologies(target)))
+        return list(check(edges, of_folder[target.mind.project.root], stack_of(target)))
 
     registered = {entry.path: entry for entry in projects.registered(call.mind.home).projects}
     among = []

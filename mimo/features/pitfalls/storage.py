@@ -18,10 +18,21 @@ from mimo.data.loads import DataError, loads
 from mimo.data.locks import lock
 from mimo.data.state import StateFile
 from mimo.errors import StorageFailed
-from mimo.features.pitfalls.edge import Detection, Edge, Severity, edge_of
+from mimo.features.pitfalls.edge import (
+    DETECTED,
+    FRAMEWORKS,
+    MARKERS,
+    PACKAGES,
+    Detection,
+    Edge,
+    Severity,
+    edge_of,
+    tech,
+)
 from mimo.frozen import replace
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.project.walk import is_markdown, stamp_of
+from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +42,7 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-_FORMAT = 6
+_FORMAT = 7
 CACHE = f"cache/edges-{_FORMAT}.json"
 """The edges as they were read; the number is that of their fields."""
 _SETTLED_NS = 2_000_000_000
@@ -108,7 +119,12 @@ def edge_in(record: Record) -> Edge:
     """Returns the edge in a memory, with the path of its file as in the record."""
     memory, place = record.memory, record.place
     edge = edge_of(memory.id, memory.heading, memory.content, memory.extra)
-    return edge._replace(file=place.path, line=place.line, type=memory.type.value)
+    return edge._replace(
+        file=place.path,
+        line=place.line,
+        type=memory.type.value,
+        created=memory.created.isoformat(),
+    )
 
 
 def _names(folder: Path) -> list[str]:
@@ -141,7 +157,8 @@ def _parsed(data: bytes, path: str, modified: datetime) -> Record | Problem:
     from mimo.memory import codec
 
     # Parsed like a file of the store, whose folder determines the type.
-    document = codec.parse(data, path=f".mind/edges/{Path(path).name}", modified=modified)
+    name = f".mind/edges/{Path(path).name}"
+    document = codec.parse(data, path=name, modified=modified, lenient=True)
     if isinstance(document, Problem):
         return replace(document, path=path)
     memory = document.memory
@@ -172,36 +189,6 @@ _CACHE = StateFile(_rows)
 # The technologies of a project.
 
 
-_MARKERS = {
-    "pyproject.toml": "python",
-    "setup.py": "python",
-    "requirements.txt": "python",
-    "package.json": "node",
-    "tsconfig.json": "typescript",
-    "Cargo.toml": "rust",
-    "go.mod": "go",
-    "Gemfile": "ruby",
-    "pom.xml": "java",
-    "build.gradle": "java",
-    "mix.exs": "elixir",
-    "composer.json": "php",
-    "Dockerfile": "docker",
-    "docker-compose.yml": "docker",
-    "docker-compose.yaml": "docker",
-    "next.config.js": "nextjs",
-    "vercel.json": "vercel",
-}
-_PACKAGES = {
-    "@sveltejs/kit": "sveltekit",
-    "svelte": "svelte",
-    "next": "nextjs",
-    "react": "react",
-    "vue": "vue",
-    "typescript": "typescript",
-    "tailwindcss": "tailwind",
-    "@supabase/supabase-js": "supabase",
-}
-_FRAMEWORKS = ("fastapi", "django", "flask")
 _MOST_BYTES = 1_000_000
 
 
@@ -211,18 +198,49 @@ def stack_of(root: Path) -> tuple[str, ...]:
 
 
 def _detected(root: Path) -> Iterator[str]:
-    yield from (tech for name, tech in _MARKERS.items() if (root / name).is_file())
+    yield from (
+        technology
+        for technology, names in MARKERS.items()
+        if any((root / name).is_file() for name in names.split())
+    )
     if (root / "supabase").is_dir():
         yield "supabase"
     packages = _packages(_start_of(root / "package.json"))
-    for name, tech in _PACKAGES.items():
+    for technology, name in PACKAGES.items():
         # Next.js includes React.
         if name in packages and not (name == "react" and "next" in packages):
-            yield tech
+            yield technology
     text = _start_of(root / "pyproject.toml") + _start_of(root / "requirements.txt")
-    for name in _FRAMEWORKS:
+    for name in FRAMEWORKS:
         if re.search(rf"\b{name}\b", text, re.IGNORECASE):
             yield name
+
+
+_DEPENDENCY = (
+    r"(?m)(?:^[ \t]*(?:gem )?|(?<=[\"'/]))[\"']?([A-Za-z][\w.-]*[A-Za-z0-9])"
+    r"(?=[ \t]*(?:[\"'<>=!~;,@\[ /]|$))"
+)
+"""A name at the start of a line, of a quoted text, or after a slash in one."""
+_MANIFESTS = (
+    "pyproject.toml",
+    "requirements.txt",
+    "Pipfile",
+    "Cargo.toml",
+    "go.mod",
+    "Gemfile",
+    "composer.json",
+)
+
+
+def dependencies(root: Path) -> tuple[str, ...]:
+    """Returns the words in the project's manifests that may name a dependency, as `tech` does.
+
+    Those that `stack_of` knows are left out: it decides on them.
+    """
+    texts = "\n".join(_start_of(root / name) for name in _MANIFESTS)
+    names = [*compiled(_DEPENDENCY).findall(texts), *_packages(_start_of(root / "package.json"))]
+    names += [part for name in names if name[0] == "@" for part in name[1:].split("/")]
+    return tuple(dict.fromkeys(name for name in map(tech, names) if name not in DETECTED))
 
 
 def _packages(text: str) -> set[str]:

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,8 @@ from mimo.features.procedures import calling, steps
 from mimo.features.procedures.machine import Run
 from mimo.features.procedures.model import (
     OWN,
+    OWN_FACTS,
+    TIME,
     Action,
     Module,
     Outcome,
@@ -156,9 +159,10 @@ def perform(action: Action, scope: Scope) -> Outcome:
     Raises `Stopped` and `Expired` if the run can't continue.
     """
     run = scope.run
-    facts = {"id": scope.id, "name": run.procedure.name, "state": run.state, "error": run.error}
+    facts = (scope.id, run.procedure.name, run.state, run.error, run.started)
+    now = f"{scope.call.mind.now().astimezone(UTC):{TIME}}"
     try:
-        values = {**run.context, OWN: facts}
+        values = {"now": now, **run.context, OWN: dict(zip(OWN_FACTS, facts, strict=True))}
         if action.module is Module.SHELL:
             outcome = _run_program(action, filled(list(action.args), values), scope)
         elif action.module is Module.COMMAND:

@@ -301,6 +301,7 @@ def run(
     "procedure_status",
     cli="procedure status",
     effect=Effect.READ,
+    has_budget=True,
     toolset="procedures",
     errors=(NotFound, AmbiguousId, Invalid, Untrusted),
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
@@ -364,7 +365,7 @@ def cancel(
     call: Call,
     execution_id: ExecutionId,
     *,
-    reason: Annotated[str, Arg("Reason, kept with the run", listed=False)] = "",
+    reason: Annotated[str, Arg("Reason, kept with the run", alias="because", listed=False)] = "",
 ) -> Progress:
     """Stop a run
 
@@ -423,7 +424,7 @@ def send(
         StorageFailed,
     ),
     examples=("mind procedure resume latest", "mind procedure resume k3v7mq --async"),
-    description="Continue an interrupted run; the action of its last state is performed again",
+    description="Continue an interrupted run; its last action is performed again",
 )
 def resume(
     call: Call, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
@@ -533,6 +534,7 @@ def list_(call: Call) -> Procedures:
     "recall_procedure",
     cli="procedure show",
     effect=Effect.READ,
+    has_budget=True,
     toolset="procedures",
     errors=(NotFound, Invalid),
     examples=("mind procedure show release", "mind procedure show release --format mermaid"),

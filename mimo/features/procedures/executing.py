@@ -39,7 +39,7 @@ from mimo.features.procedures.actions import (
     perform,
 )
 from mimo.features.procedures.machine import Record, Run, Status
-from mimo.features.procedures.model import Outcome, Procedure, failed
+from mimo.features.procedures.model import TIME, Outcome, Procedure, failed
 from mimo.features.procedures.storage import CALLER, Execution, Executions
 from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
@@ -283,6 +283,7 @@ def carry_out(
     deadline = None if wait_ms is None else call.mind.timer.monotonic() + wait_ms / 1000
 
     def stopped() -> str | None:
+        execution.note_seen(call.mind.now())
         if call.console.halted and call.console.halted():
             return "the caller cancelled the call"
         if deadline is not None and call.mind.timer.monotonic() >= deadline:
@@ -372,10 +373,11 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
     procedure = _parsed(str(start.get("text", "")))
     try:
         run = Run(procedure, start.get("context") or {})
+        run.started = f"{datetime.fromisoformat(start['time']).astimezone(UTC):{TIME}}"
         for record in tail:
             run.apply({**record, "at": index(record["at"])})
         packed(run.context)
-    except (KeyError, ValueError, TypeError, Invalid):
+    except (KeyError, ValueError, TypeError, OverflowError, Invalid):
         raise _damaged() from None
     return records, run
 
@@ -405,9 +407,10 @@ def report(call: Call, execution: Execution) -> Report:
     lost = run.status is Status.RUNNING and not running
     elapsed = run.at
     try:
-        if run.status is Status.RUNNING and running:
+        seen = call.mind.now() if running else execution.seen
+        if run.status is Status.RUNNING and seen:
             started = [record for record in records if "time" in record][-1]
-            since = call.mind.now() - datetime.fromisoformat(started["time"])
+            since = seen - datetime.fromisoformat(started["time"])
             elapsed = max(run.at, started["at"] + int(since.total_seconds() * 1000))
         begun = datetime.fromisoformat(records[0]["time"]).astimezone(UTC)
         warnings = tuple(map(str, records[0].get("warnings") or ()))

@@ -67,6 +67,8 @@ class Run:
         self.log: list[str] = []
         """The lines of its log steps."""
         self.at = 0
+        self.started = ""
+        """The time at which it began, as arguments show it."""
 
     @property
     def current(self) -> State:

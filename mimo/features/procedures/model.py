@@ -33,7 +33,10 @@ LONGEST_MS = 31 * 24 * 3600 * 1000
 MOST_RETRIES = 20
 
 OWN = "run"
-"""`{{run.id}}`, `{{run.name}}`, `{{run.state}}`, `{{run.error}}` are values of the run itself."""
+OWN_FACTS = ("id", "name", "state", "error", "started")
+"""The values of the run itself, such as `{{run.id}}`. The time of an action is `{{now}}`."""
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""The format of times in arguments, which are in UTC."""
 _PLACE = re.compile(r"[0-9]{1,9}")
 _AMBIGUOUS = re.compile(r'[\s"\[{]|.*(?:\]|, \S+: |\s$)|$')
 """A text that is shown in quotes: it could end the list of arguments, or look like the next."""
@@ -206,6 +209,12 @@ def filled(value: Any, context: Mapping[str, Any]) -> Any:
     if isinstance(value, list | tuple):
         return [filled(item, context) for item in value]
     return value
+
+
+def unknown_facts(value: Any) -> list[str]:
+    """Returns the placeholders in a value that ask for a fact which no run has."""
+    names = _PLACEHOLDER.findall(str(value))
+    return [n for n in names if n.startswith(f"{OWN}.") and n.split(".")[1] not in OWN_FACTS]
 
 
 def lookup(name: str, context: Mapping[str, Any]) -> Any:

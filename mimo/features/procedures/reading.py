@@ -12,6 +12,7 @@ from mimo.features.procedures.model import (
     MAX_RETRIES,
     MOST_RETRIES,
     NAME,
+    OWN_FACTS,
     SUCCESS,
     TIMEOUT_MS,
     Action,
@@ -20,6 +21,7 @@ from mimo.features.procedures.model import (
     State,
     Step,
     is_version,
+    unknown_facts,
 )
 from mimo.features.procedures.steps import anything, is_mapping, is_text, must
 from mimo.frozen import frozen
@@ -350,6 +352,9 @@ class _DefinitionReader:
         self, module: Module, function: str, args: tuple[Any, ...]
     ) -> Iterator[tuple[Place, str]]:
         """Yields the faults of arguments, with their places within the first one."""
+        for name in unknown_facts(args):
+            facts = ", ".join(OWN_FACTS)
+            yield (), f"`{{{{{name}}}}}` is not a value of a run, which has {facts}"
         if module is Module.SHELL:
             if not args or not all(isinstance(word, str | int) for word in args):
                 yield (), "`shell` needs `args`, a list of the program and its words"

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,22 @@ class Execution:
     def is_running(self) -> bool:
         """Returns whether a process runs it."""
         return locks.is_held(self._lock)
+
+    def note_seen(self, now: datetime) -> None:
+        """Notes that it runs now, for the case that its process is killed.
+
+        The time is that of the lock file, whose time of reading marks it as noted.
+        """
+        with suppress(OSError):
+            os.utime(self._lock, (0, now.timestamp()))
+
+    @property
+    def seen(self) -> datetime | None:
+        """Returns when it last ran; None if that was not noted."""
+        with suppress(OSError):
+            status = self._lock.stat()
+            return None if status.st_atime else disk.moment(status.st_mtime)
+        return None
 
     def hold(self, inherited: str | None = None) -> int:
         """Returns a descriptor that locks the run for this process until it is closed.

@@ -14,7 +14,7 @@ from mimo.call import Call
 from mimo.data import disk, files
 from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Hint, Invalid, NotFound, Option
-from mimo.features.review.trusting import reason_of, without_memory
+from mimo.features.review.trusting import reason_of, waiting_files
 from mimo.frozen import frozen, replace
 from mimo.index import doubles, survey
 from mimo.index.schema import portions
@@ -171,7 +171,7 @@ def count(call: Call) -> dict[str, int]:
     _, numbers = first(call, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
         counted = call.index.cached(survey.approved, call.mind.trust.checker())
-        numbers[Waiting.UNTRUSTED] = counted.unapproved + len(without_memory(call))
+        numbers[Waiting.UNTRUSTED] = counted.unapproved + len(waiting_files(call))
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
 
@@ -477,7 +477,7 @@ class _Untrusted:
         for text in texts:
             keys.setdefault((text.path, "" if text.is_part else text.approval), text.key)
         self._keys = list(keys.values())
-        self._files = without_memory(call)
+        self._files = waiting_files(call)
 
     def __len__(self) -> int:
         return len(self._files) + len(self._keys)

@@ -83,11 +83,11 @@ def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
             continue
         number = str(choice.number)
         taken = about | {"take": number}
-        label = f"{item.field} holds" if item.others else "holds"
+        label = f"keep {item.field} {number}" if item.others else f"keep {number}"
         yield number, Action(label=label, path="review settle", arguments=taken)
     if item.choices and (item.field is None or is_text(item.field)):
         both = about | {"take": BOTH}
-        yield "b", Action(label="both hold", path="review settle", arguments=both)
+        yield "b", Action(label="keep both", path="review settle", arguments=both)
 
 
 def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:

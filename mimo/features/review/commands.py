@@ -1,6 +1,8 @@
 """`mind review`, `mind trust` and `mind untrust`: decisions that only the user can make."""
 
+from collections import Counter
 from datetime import datetime
+from itertools import groupby
 from typing import Annotated
 
 from mimo.call import Call, Surface
@@ -53,15 +55,19 @@ from mimo.rendering import (
     accent,
     bad,
     dim,
+    fitted,
     good,
     ident,
     path,
     strong,
     text_of,
+    titled,
     warn,
 )
 from mimo.rendering.results import count, day, labels, render, tally
 
+_FEW, _LINES = 3, 10
+"""Items of a kind up to which each is written whole, and of more, those that have a line."""
 _MOST_LINES = 12
 """Lines of one version that are shown in a list."""
 
@@ -251,7 +257,7 @@ def keep(
 def _row(call: Call, item: Item) -> ReviewItem:
     memory = item.record.memory if item.record else None
     title = memory.heading if memory else None
-    if item.record and item.kind is Waiting.OUTDATED:
+    if item.record and (item.kind is Waiting.OUTDATED or item.record.parent):
         title = item.record.origin  # Its file, not its first chunk.
     return ReviewItem(
         kind=item.kind,
@@ -479,15 +485,36 @@ def _(result: Review, screen: Screen) -> None:
     if result.arrived:
         show_look(result.arrived, screen)
         screen.blank()
-    for item in result.items:
-        show_item(item, screen)
-        for action in item.actions:
-            screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
-        screen.blank()
+    for kind, items in groupby(result.items, key=lambda item: item.kind):
+        _show_kind(kind, list(items), screen)
     cut = len(result.items) < result.total
     suffix = f"; the most urgent {len(result.items):,} are shown" if cut else ""
     screen.line(dim(f"to review: {tally(result.counts)}{suffix}"))
     _show_fading(result, screen)
+
+
+def _show_kind(kind: Waiting, items: list[ReviewItem], screen: Screen) -> None:
+    """Writes the items of a kind: many, which need no choice, in a line each."""
+    of_id = {item.id or item.file: item for item in items}
+    if len(items) <= _FEW or kind in BY_CHOICE:
+        for item in items:
+            show_item(item, screen)
+            for action in item.actions:
+                screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
+            screen.blank()
+        return
+    usual = Counter(item.why for item in items).most_common(1)[0][0]
+    screen.line(warn(kind), dim(f"  {with_handles(usual)}"))
+    for item in list(of_id.values())[:_LINES]:
+        why = dim("" if item.why == usual else f"  {with_handles(item.why)}")
+        name: list[Part] = [ident(item.id), "  "] if item.id else []
+        screen.line(*name, titled(short(item.title or item.file)), fitted(why), indent=2)
+    if (more := len(of_id) - _LINES) > 0:
+        screen.line(dim(f"and {more:,} more"), indent=2)
+    example = next((item for item in items if item.id), items[0])
+    actions = (_shortened(action, example, screen) for action in example.actions)
+    screen.line(dim("each by its id, such as "), accent(with_handles("; ".join(actions))), indent=2)
+    screen.blank()
 
 
 def _shortened(action: str, item: ReviewItem, screen: Screen) -> str:

@@ -220,7 +220,7 @@ def _has_text(data: bytes, record: Record) -> bool:
     """Returns whether a file has the text of a memory; its header and outcome may differ."""
     from mimo.memory import codec
 
-    parsed = codec.parse(data, path=record.place.path, modified=record.memory.created)
+    parsed = codec.parse(data, path=record.place.path, modified=record.memory.created, lenient=True)
     return not isinstance(parsed, Problem) and _claims(parsed.memory) == _claims(record.memory)
 
 

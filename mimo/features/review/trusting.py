@@ -37,7 +37,7 @@ def approvals(call: Call) -> dict[str, str]:
 
     These are the memories, the files with values or a procedure, the policy and the settings.
     """
-    return _memories(call) | others(call)
+    return _memories(call) | other_texts(call)
 
 
 def _memories(call: Call) -> dict[str, str]:
@@ -45,7 +45,7 @@ def _memories(call: Call) -> dict[str, str]:
     return refresh.up_to_date(call).ask(survey.approvals)
 
 
-def others(call: Call) -> dict[str, str]:
+def other_texts(call: Call) -> dict[str, str]:
     """Returns the paths of the texts that are not memories, by their names.
 
     Settings that need no approval are left out.
@@ -56,11 +56,11 @@ def others(call: Call) -> dict[str, str]:
     return named | dict.fromkeys(call.mind.store.approvals(SETTINGS) if waits else (), SETTINGS)
 
 
-def without_memory(call: Call) -> dict[str, str]:
+def waiting_files(call: Call) -> dict[str, str]:
     """Returns why each file that holds no memory waits for approval, by its path."""
     trusts = call.mind.trust.checker()
     waiting: dict[str, str] = {}
-    for name, path in others(call).items():
+    for name, path in other_texts(call).items():
         is_procedure = path.startswith(f"{STORE}/procedures/")
         if not (call.mind.trust.approved if is_procedure else trusts)(name):
             why = "no agent gets it without a label"
@@ -100,7 +100,7 @@ def describe(call: Call) -> str:
     state = call.mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    texts, trusted = others(call), call.mind.trust.checker()
+    texts, trusted = other_texts(call), call.mind.trust.checker()
     memories = refresh.up_to_date(call).cached(survey.approved, trusted)
     total, approved = len(texts) + memories.texts, sum(map(trusted, texts)) + memories.approved
     many = f"{approved:,} of {total:,} texts are trusted"
@@ -269,7 +269,7 @@ def text_of(call: Call, path: str) -> bytes:
 
 def _of_paths(call: Call, references: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     """Returns the texts without memory that are named by their paths, and the other references."""
-    texts = others(call) | dict.fromkeys(call.mind.store.approvals(SETTINGS), SETTINGS)
+    texts = other_texts(call) | dict.fromkeys(call.mind.store.approvals(SETTINGS), SETTINGS)
     paths = {FILE, SETTINGS, *texts.values()}
     names = {reference: normpath(reference) for reference in references}
     named = [path for path in names.values() if path in paths]
@@ -332,15 +332,20 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
     if not (texts or runnable or has_policy or stored or settings):
         return None
     paths = {text.path for text in texts}
-    newest = [text.key for text in texts[:_LIMIT]]
+    # An ingested file is one memory, as in a list.
+    text_of = {text.path if text.is_part else text.key: text for text in texts[::-1]}
+    memories = list(text_of.values())[::-1]
+    newest = [text.key for text in memories[:_LIMIT]]
     records = call.index.ask(survey.records, newest)
-    own_texts = frozenset[str]()
+    paths_of_user = set[str]()
     with suppress(Invalid):
-        own_texts = call.mind.trust.by_own_address().intersection(_memories(call))
+        path_of, trusted = _memories(call), call.mind.trust.checker()
+        texts_of_user = call.mind.trust.by_own_address().intersection(path_of)
+        paths_of_user = {path_of[text] for text in texts_of_user if not trusted(text)}
     return FirstLook(
-        memories=len(texts),
+        memories=len(memories),
         files=len(paths),
-        by_type=dict(Counter(text.type.value for text in texts).most_common()),
+        by_type=dict(Counter(text.type.value for text in memories).most_common()),
         authors=_authors(call, paths),
         newest=rows(call, [records[key] for key in newest if key in records], Arrived),
         procedures=runnable,
@@ -348,7 +353,7 @@ def look_of(call: Call, *, listed: bool = False) -> FirstLook | None:
         programs=tuple(name for name in runnable if _runs_programs(call, name)),
         values=len(stored),
         settings=settings,
-        yours=len(own_texts) - sum(map(call.mind.trust.checker(), own_texts)),
+        yours=len(paths_of_user),
         digest=_unapproved(call, approvals(call)),
         paths=(*dict.fromkeys(text.path for text in texts), *stored) if listed else None,
     )

@@ -21,12 +21,14 @@ from mimo.operations.rows import (
     Filters,
     Limit,
     Query,
+    TrustLabel,
     facts_of_hits,
     matched,
     narrowed,
     relevance,
     view,
 )
+from mimo.operations.rows import row_of as plain_row
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,
@@ -83,7 +85,7 @@ class SearchResult(Facts):
     project: Annotated[str, Out("Name of the project")]
     source_file: Annotated[str, Out("Its file, relative to the project")]
     source_line: Annotated[int, Out("Line of the best passage, from 1")]
-    confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1")]
+    confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1", usual=1.0)]
     relevance: Annotated[float | None, Out("Probability of an answer, 0 to 1; null in a list")]
     date: datetime
     scope: Annotated[
@@ -172,8 +174,12 @@ def search(
                 answer = replace(answer, notice=join_texts(answer.notice, reason))
         rows = rows_of(answer.matches, types)
         notice = join_texts(answer.notice, answer.beyond)
+    is_narrow = any(value for name, value in filters.items() if name != "types")
+    if conditions.types and Kind.EDGE in conditions.types and not (is_narrow or at):
+        rows = [*rows, *_global_edges(call, query, types)][:limit]
+        notice = None if rows and notice in (_EMPTY, NONE_PASSES) else notice
     outside = None if everywhere or scope != Scope.PROJECT or not call.mind.is_users else _OUTSIDE
-    notice = join_texts(revision, outside, notice, _edges_notice(call, options.filter.types))
+    notice = join_texts(revision, outside, notice)
     return SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
 
 
@@ -191,13 +197,31 @@ def _check(call: Call, scope: str, at: str | None, *, private: bool, everywhere:
         )
 
 
-def _edges_notice(call: Call, types: frozenset[Kind] | None) -> str | None:
-    """Returns a notice if edges are wanted; other searches do not load the module for it."""
-    if not types or Kind.EDGE not in types:
-        return None
-    from mimo.operations import lookup
+def _global_edges(call: Call, query: str, types: Sequence[str]) -> list[SearchResult]:
+    """Returns the user's pitfalls for all projects that match; other searches load no module."""
+    from mimo.features.pitfalls import sources
+    from mimo.features.pitfalls.edge import memory_of
 
-    return lookup.edges_notice(call, types)
+    if not call.origin.guard.permits("mind_edges"):
+        return []
+    return [
+        plain_row(
+            edge,
+            SearchResult,
+            type=names_of(types).get(Kind.EDGE, Kind.EDGE),
+            content=memory_of(edge)[0],
+            project="",
+            source_file=edge.file,
+            source_line=edge.line,
+            confidence=1.0,
+            relevance=score,
+            date=datetime.fromisoformat(edge.created),
+            tags=edge.stack_tags,
+            trust=TrustLabel.TRUSTED,
+            scope="user",
+        )
+        for edge, score in sources.matching(call, query)
+    ]
 
 
 def _at(call: Call, revision: str) -> tuple[Call, str]:

@@ -18,6 +18,7 @@ from mimo.operations.lists import as_hits
 from mimo.operations.rows import Query
 from mimo.rendering import Screen, dim, ident
 from mimo.rendering.results import after_same, render, without_title
+from mimo.text.calendar import is_day
 from mimo.text.clean import clean, compiled
 from mimo.text.phrases import cut
 from mimo.when.question import Way, understood
@@ -298,7 +299,8 @@ def text_of(
 
 def heading(memory: Memory, zone: tzinfo) -> str:
     """Returns type, topic, date, outcome and title: `FAILED decision on auth of 2026-11-20`."""
-    day = f"{memory.created.astimezone(zone):%Y-%m-%d}"
+    created = memory.created if is_day(memory.created) else memory.created.astimezone(zone)
+    day = f"{created:%Y-%m-%d}"
     failed = memory.outcome is Outcome.FAILED
     kind = f"FAILED {memory.type.value}" if failed else memory.type.value.capitalize()
     outcome = f" ({memory.outcome.value})" if memory.outcome and not failed else ""
@@ -370,4 +372,4 @@ def _(result: Recollection, screen: Screen) -> None:
         if id:
             screen.line(ident(id), indent=3)
     if result.confidence is not None:
-        screen.line(dim(f"Confidence in note 1: {result.confidence:.0%}"))
+        screen.line(dim(f"note 1 is {result.confidence:.0%} likely to be what you asked for"))

@@ -26,7 +26,7 @@ from mimo.index.embedding import open_encoder
 from mimo.index.targets import Loose
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
-from mimo.operations import asking, disclosure, freshness, refresh, sharing, syncing
+from mimo.operations import asking, disclosure, freshness, overview, refresh, sharing, syncing
 from mimo.project import git, init, memories, projects
 from mimo.project.walk import LOG
 from mimo.rendering import Part, Screen, bad, dim, good, warn
@@ -132,6 +132,7 @@ def _close(call: Call) -> None:
 def _complete_lists(call: Call) -> None:
     if call.mind.has_project:
         init.complete(call.mind.project.root)
+        init.ensure_id(call.mind.project.root, call.mind.home)
 
 
 def _install_driver(call: Call) -> None:
@@ -243,7 +244,7 @@ def _index(call: Call) -> Iterator[Check]:
         place = call.mind.index_folder if os.access(call.mind.home, os.W_OK) else call.mind.home
         yield _warning("index", note, f"free some space, or make {place} writable")
     else:
-        memories = count(stats.memories, "memory", "memories")
+        memories = count(overview.overview(call).total, "memory", "memories")
         size = f"{count(stats.units, 'passage')}, {stats.bytes:,} bytes"
         yield _ok("index", f"{memories} in {size}")
 
@@ -278,18 +279,33 @@ def _files(call: Call) -> Iterator[Check]:
     if not problems:
         yield _ok("files", "every file can be read")
     yield from _unclosed(call, "files", LOG)
-    misread = refresh.up_to_date(call).ask(lambda sql: list(survey.misread(sql)))
-    for record, keys in misread[:_MOST_NAMED]:
-        yield _warning(
-            "files", _unused(record.memory, keys), "correct it in the file", file=record.place.path
-        )
-    if len(misread) > _MOST_NAMED:
-        yield _warning("files", f"and {len(misread) - _MOST_NAMED:,} more such files")
+    headers = list(_headers(call))
+    broken_paths = {check.file for check in headers}
+    for record, keys in refresh.up_to_date(call).ask(lambda sql: list(survey.misread(sql))):
+        if keys or record.place.path not in broken_paths:
+            message, path = _unused(record.memory, keys), record.place.path
+            headers.append(_warning("files", message, "correct it in the file", file=path))
+    yield from headers[:_MOST_NAMED]
+    if len(headers) > _MOST_NAMED:
+        yield _warning("files", f"and {len(headers) - _MOST_NAMED:,} more such files")
     if stray_paths := call.mind.store.walk().others:
         # An agent would read names in a sentence of mind's as mind's own words.
         named = _list_paths(stray_paths) if call.agent is None else f"{len(stray_paths):,}"
         message = f"files under .mind/ that are not Markdown, and not read: {named}"
         yield _ok("files", message)
+
+
+def _headers(call: Call) -> Iterator[Check]:
+    """Yields a warning for each header that is not quite YAML or TOML."""
+    from mimo.memory.codec.file import header_fault
+
+    for path in call.mind.store.walk().files:
+        data = None if memories.is_read_only(path) else call.mind.store.content(path)
+        if data and (fault := header_fault(data)):
+            reason = fault.reason.removeprefix("header: ")
+            message = f"its header is read line by line, and what can't be read is text: {reason}"
+            message = disclosure.reason_for(call, path, message)
+            yield _warning("files", message, "correct it in the file", file=path, line=fault.line)
 
 
 def _unclosed(call: Call, name: str, file: str) -> Iterator[Check]:
@@ -300,13 +316,15 @@ def _unclosed(call: Call, name: str, file: str) -> Iterator[Check]:
 
 def _unused(memory: Memory, keys: Sequence[str]) -> str:
     """Returns the reason for which keys of a header are not read; without keys, the whole one."""
+    from mimo.memory.codec.file import DATES
+
     named = ", ".join(f"`{key}`" for key in keys)
     if not keys:
         return (
             "its header is read as text: the first line must be `---`, and a header has lines of"
             " `key: value` with a blank after the colon"
         )
-    if any(key != key.lower() for key in keys):
+    if any(key != key.lower() and key.lower() not in DATES for key in keys):
         return f"not read in the header: {named}; the keys of mind are in lower case"
     if memory.extra.get("tags", "") is None:
         return 'its tags are a comment in YAML: tags with `#` need quotes, as in `tags: "#a #b"`'
@@ -491,14 +509,13 @@ def _trust(call: Call) -> Iterator[Check]:
     if problem := call.mind.trust.state.problem:
         yield _fault("trust", problem, Hint("run ", Command("trust"), " to approve again"))
         return
-    index = refresh.up_to_date(call)
-    unapproved = index.count(Filter()) - index.count(Filter(approved=True))
-    if unapproved:
+    look = trusting.look_of(call)
+    if look and look.memories:
         hint = Hint(
             "go through them with ", Command("review"), ", or approve all with ", Command("trust")
         )
         yield _warning(
-            "trust", f"memories that are not approved on this machine: {unapproved:,}", hint
+            "trust", f"memories that are not approved on this machine: {look.memories:,}", hint
         )
     else:
         yield _ok("trust", trusting.describe(call))
@@ -586,8 +603,8 @@ def doctor(
 
     Files that could not be read are listed with line and reason; they are never changed. `--fix`
     installs the merge driver in a clone (clones do not copy git settings), adds the lines that
-    .mind/.gitignore and .mind/.gitattributes lack, and closes private files to other users. It
-    approves nothing.
+    .mind/.gitignore and .mind/.gitattributes lack, gives a project without an id one, and closes
+    private files to other users. It approves nothing.
     """
     failed = tuple(repair(call)) if fix else ()
     checks = (*failed, *examine(call))

@@ -7,7 +7,7 @@ from mimo.call.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.embedding import without_encoder
-from mimo.operations import encoding, refresh, sharing
+from mimo.operations import encoding, overview, refresh, sharing
 from mimo.operations.rows import row_of
 from mimo.operations.sharing import Shared
 from mimo.rendering import Screen, dim, good, strong, warn
@@ -62,7 +62,9 @@ def index(
     revoke: Annotated[
         tuple[str, ...], Arg("Role that may no longer use it, or `everyone`", surfaces=Surface.CLI)
     ] = (),
-    join: Annotated[bool, Arg("Push into a project of others", surfaces=Surface.CLI)] = False,
+    join: Annotated[
+        bool, Arg("Push into a project of others, or under a new id", surfaces=Surface.CLI)
+    ] = False,
     withdraw: Annotated[
         bool, Arg("Remove the project from the shared index", surfaces=Surface.CLI)
     ] = False,
@@ -94,7 +96,7 @@ def index(
     return row_of(
         done,
         Indexed,
-        memories=stats.memories,
+        memories=overview.overview(call).total,
         passages=stats.units,
         encoded=encoded,
         unreadable=len(refresh.problems(call)),

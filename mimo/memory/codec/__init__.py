@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
+from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_empty, is_source
 from mimo.memory.codec.file import (
     KEYS,
     Parsed,
@@ -21,6 +21,7 @@ __all__ = [
     "MAX_SOURCE_BYTES",
     "Parsed",
     "content_line",
+    "is_empty",
     "is_source",
     "links_in",
     "normal",

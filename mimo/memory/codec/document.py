@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from mimo.frozen import field, frozen
 from mimo.memory.model import Section, Version
 from mimo.memory.naming import VAULT, properties, without_vault
+from mimo.text.clean import compiled
+from mimo.text.phrases import plain_line
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -22,11 +24,14 @@ MAX_FILE_BYTES = 1024 * 1024
 MAX_SOURCE_BYTES = 128 * 1024 * 1024
 """Largest file of a source; ingested files are far smaller, but chunks may overlap."""
 
+_POINTERS = (b"version https://git-lfs.github.com/spec/", b"/annex/objects/")
 _SOURCES = (".mind/sources/", ".mind/private/sources/")
 
 MAX_HEADER_BYTES = 64 * 1024
 
 CONFLICT = "a merge conflict of git that is not resolved begins on this line"
+CONFLICT_START = r"(?m)<{7,}(?: .*)?\r?$"
+"""The first marker of a conflict, by git or jj, which write longer ones around another conflict."""
 """The reason for which a file with both versions of a text is not read as a memory."""
 
 DEEPEST = 100
@@ -131,6 +136,11 @@ class Document:
         return Document(text=self.text, bom=self.bom, newline=_newline(self.text))
 
 
+def is_empty(data: bytes) -> bool:
+    """Returns whether a file has no text: it is blank, or a pointer of git-lfs or git-annex."""
+    return data.startswith(_POINTERS) or not data.removeprefix(b"\xef\xbb\xbf").strip()
+
+
 def is_source(path: str) -> bool:
     """Returns whether a file is in a folder for sources."""
     return path.startswith(_SOURCES)
@@ -156,8 +166,8 @@ def decode(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[str, bool]:
     return text[bom:], bom
 
 
-def split(data: bytes, limit: int = MAX_FILE_BYTES) -> Document:
-    """Returns the parts of a file.
+def split(data: bytes, limit: int = MAX_FILE_BYTES, *, lenient: bool = False) -> Document:
+    """Returns the parts of a file; if `lenient`, a header that is not closed is text.
 
     A header begins with `---` or `+++` on the first line and ends with the same (or `...`) on a
     line of its own. The text between may also be prose between two rules: the reader of the
@@ -167,7 +177,7 @@ def split(data: bytes, limit: int = MAX_FILE_BYTES) -> Document:
     opening = _OPENING.match(text)
     closing = _CLOSING[opening[1]].search(text, opening.end()) if opening else None
     if opening is None or closing is None:
-        if opening and _begins_with_key(text[opening.end() :], opening[1]):
+        if opening and not lenient and _begins_with_key(text[opening.end() :], opening[1]):
             raise Unreadable(f"the header is not closed: no line `{opening[1]}` ends it", 1)
         return Document(text=text, bom=bom, newline=_newline(text))
     return Document(
@@ -364,25 +374,29 @@ def prose_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def conflict_line(text: str) -> int | None:
-    """Returns the 1-based line on which a merge conflict of git begins that is not resolved.
+    """Returns the 1-based line on which a conflict of git or jj begins that is not resolved.
 
-    None if there is none: all three markers must follow each other, and the first one must be
-    outside fenced code, since texts about git show them in a fence, or a single one.
+    None if there is none: markers of the same length must follow each other, and the first one must
+    be outside fenced code, since texts about git show them in a fence, or a single one.
     """
-    if "<<<<<<< " not in text:
+    if "<<<<<<<" not in text:
         return None
     lines = text.split("\n")
     for number, line in prose_lines(lines):
-        if not line.startswith("<<<<<<< "):
+        if not line.startswith("<<<<<<<") or not compiled(CONFLICT_START).fullmatch(line):
             continue
+        size = len(line) - len(line.lstrip("<"))
+        # Git has `=`; jj has `%` for a change, and `+` and `-` for its sides.
+        inner = tuple(mark * size for mark in "=%+-")
         is_second = False
         # A side may begin a fence, so that the other markers look like code.
         for later_line in lines[number + 1 :]:
-            if later_line.startswith("<<<<<<< "):
+            mark = later_line.rstrip("\r").partition(" ")[0]
+            if mark == "<" * size:
                 break
-            if is_second and later_line.startswith(">>>>>>> "):
+            if is_second and mark == ">" * size:
                 return number + 1
-            is_second = is_second or later_line.rstrip("\r") == "======="
+            is_second = is_second or mark in inner
     return None
 
 
@@ -404,6 +418,7 @@ def title(content: str) -> str | None:
     opening = None
     for position, (number, line) in enumerate(prose_lines(lines)):
         level, text = heading(lines, number, line)
+        text = plain_line(text) if level else ""
         if level == 1 and text:
             return text
         if position == 0 and text:

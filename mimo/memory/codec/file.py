@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mimo.errors import Invalid
@@ -19,8 +19,10 @@ from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     BLANK,
     CONFLICT,
+    CONFLICT_START,
     MAX_FILE_BYTES,
     MAX_HEADER_BYTES,
+    MAX_SOURCE_BYTES,
     Document,
     Unreadable,
     conflict_line,
@@ -32,6 +34,7 @@ from mimo.memory.codec.document import (
     trim,
 )
 from mimo.memory.model import (
+    KIND_ALIASES,
     Kind,
     Link,
     Memory,
@@ -56,15 +59,16 @@ class Parsed:
     """True if the file is in `.mind/` with an id and a type in its header: mind wrote it."""
 
 
-def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
+def parse(data: bytes, *, path: str, modified: datetime, lenient: bool = False) -> Parsed | Problem:
     """Returns the memory in a file, or the reason that there is none.
 
     `path` is relative to the project's root, with `/`; it gives id and type if the header does
     not. `modified` (time zone aware) is the time of creation if the header has no date. Content
-    is unchanged, except for blank lines around it and for CRLF if the whole file has it.
+    is unchanged, except for blank lines around it and for CRLF if the whole file has it. `lenient`
+    is as in `read_document`: for files as they are, not for those that mind writes.
     """
     try:
-        document, header = read_document(data)
+        document, header = read_document(data, lenient=lenient)
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
     if line := conflict_line(document.text):
@@ -86,7 +90,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
     if "title" not in understood:
         understood["title"] = title(content) or (file_title(path) if is_elsewhere(path) else None)
     if "created" not in understood:
-        understood["created"] = modified.astimezone(UTC)
+        understood["created"] = naming.day_of(path) or modified.astimezone(UTC)
     memory = Memory(
         **understood,
         content=content,
@@ -98,27 +102,49 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
     return Parsed(memory=memory, line=document.body_line + layout.content.start, owned=owned)
 
 
-def read_document(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[Document, dict[str, Any]]:
-    """Returns a file's parts and the data of its header. Raises `Unreadable`."""
-    document = split(data, limit)
+def read_document(
+    data: bytes, limit: int = MAX_FILE_BYTES, *, lenient: bool = False
+) -> tuple[Document, dict[str, Any]]:
+    """Returns a file's parts and the data of its header. Raises `Unreadable`.
+
+    If `lenient`, a header that is not quite YAML or TOML is read key by key, and one that is too
+    large or not closed is text; `header_fault` returns the reason.
+    """
+    document = split(data, limit, lenient=lenient)
     if not document.text.strip():
         raise Unreadable("the file is empty")
-    if data.removeprefix(b"\xef\xbb\xbf").startswith(b"<<<<<<< "):
+    if document.text.startswith("<<<<<<<") and compiled(CONFLICT_START).match(document.text):
         raise Unreadable(CONFLICT, 1)
     if document.syntax is None:
         return document, {}
     if len(document.header.encode()) > MAX_HEADER_BYTES:
-        return _not_a_header(document, Unreadable("the header is larger than 64 KiB", 1))
+        error = Unreadable("the header is larger than 64 KiB", 1)
+        return _not_a_header(document, error, lenient=lenient), {}
     try:
         header = front_matter.load(document.header, document.syntax)
     except front_matter.NotAMapping:
         return document.without_header(), {}
     except Unreadable as error:
-        return _not_a_header(document, Unreadable(error.reason, (error.line or 1) + 1))
+        error = Unreadable(error.reason, (error.line or 1) + 1)
+        body = _not_a_header(document, error, lenient=lenient)
+        if not (lenient and document.looks_like_header):
+            return body, {}
+        return document, front_matter.load_lines(document.header, document.syntax)
     if not header and document.header.strip():
         # Only comments, which are Markdown headings: a title between two rules.
         return document.without_header(), {}
     return document, header
+
+
+def header_fault(data: bytes) -> Unreadable | None:
+    """Returns the reason for which a header is read key by key, or as text; None for another."""
+    try:
+        read_document(data, MAX_SOURCE_BYTES)
+    except Unreadable as error:
+        with suppress(Unreadable):
+            read_document(data, MAX_SOURCE_BYTES, lenient=True)
+            return error
+    return None
 
 
 def render(memory: Memory) -> bytes:
@@ -230,24 +256,37 @@ def content_line(data: bytes) -> int:
     return document.body_line + layout.content.start
 
 
-def _not_a_header(document: Document, error: Unreadable) -> tuple[Document, dict[str, Any]]:
+def _not_a_header(document: Document, error: Unreadable, *, lenient: bool) -> Document:
     """Returns the file as a text that begins with a rule; raises `error` for a broken header."""
     if line := conflict_line(document.text):
         raise Unreadable(CONFLICT, line)
-    if document.looks_like_header:
+    if document.looks_like_header and not lenient:
         raise error
-    return document.without_header(), {}
+    return document.without_header()
 
 
 # Keys of a header <-> fields of a memory.
 
-_DATE = re.compile(
-    r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})"
-    r"(?:(?:[Tt]|\s+)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
-    r"(?:\s*([Zz]|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2}))?)?"
+_TIME = (
+    r"(?:(?:[Tt]|,?\s+)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
+    r"(?:\s*([Zz]|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2}))?(?:\s*\([\w ]{1,40}\))?)?"
 )
+_DATE = re.compile(rf"(\d{{4}})[-/.](\d{{1,2}})[-/.](\d{{1,2}}){_TIME}")
+_WORDY_DATE = (
+    r"(?:[A-Za-z]{3,9},?\s+)??(?:(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+)?(?P<month>[A-Za-z]{3,9})\.?\s+"
+    rf"(?:(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+)?(?P<year>\d{{4}}){_TIME}"
+)
+"""A date as RFC 2822 has it, `Mon, 05 Feb 2024 10:00:00 +0100`, and `February 5, 2024`."""
+_NUMBER_OF_TIME = r"-?\d{1,20}(?:\.\d{0,9})?"
+_MILLISECONDS_FROM = 1_577_836_800_000
+"""A smaller number is a time in seconds, any other one in milliseconds: MAMA's own rule."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+_ZEROS = (_EPOCH, datetime.min.replace(tzinfo=UTC))
+"""Times that programs write if they have none."""
 
 
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _USUAL_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -262,8 +301,16 @@ def read_moment(text: str) -> datetime | None:
             return datetime.fromisoformat(text)
     match = _DATE.fullmatch(text.strip())
     if match is None:
-        return None
-    year, month, day, *time, zone = match.groups()
+        words = compiled(_WORDY_DATE).fullmatch(text.strip())
+        if words is None or words["month"][:3].title() not in _MONTHS:
+            return None
+        day, day2, *time, zone = words.group("day", "day2", *range(5, 10))
+        if bool(day) == bool(day2):
+            return None
+        year, day = words["year"], day or day2
+        month = f"{_MONTHS.index(words['month'][:3].title()) + 1}"
+    else:
+        year, month, day, *time, zone = match.groups()
     hour, minute, second, fraction = (part or "0" for part in time)
     clock = f"{hour:0>2}:{minute:0>2}:{second:0>2}.{fraction}"
     offset = zone if zone and zone[0] in "+-" else "Z"
@@ -274,7 +321,50 @@ def read_moment(text: str) -> datetime | None:
         return None
 
 
-_OTHER_DATES = ("date", "created_at")
+DATES = "created|date|created_at|date created|created at|createdat|creation date".split("|")
+"""The keys of the time of creation in the headers of several programs, in lower case."""
+
+
+def moment(value: Any) -> datetime | None:
+    """Returns a time in UTC; None for a value that is not a time.
+
+    A number is one only between 2000 and 2200, since it may be anything.
+    """
+    if isinstance(value, str) and not compiled(_NUMBER_OF_TIME).fullmatch(value.strip()):
+        when = read_moment(value)
+        return None if when in _ZEROS else when
+    try:
+        number = float(value)
+        factor = 1 if number >= _MILLISECONDS_FROM else 1000
+        when = _EPOCH + timedelta(milliseconds=number * factor)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return when if _EARLIEST <= when < _LATEST else None
+
+
+def is_misread(key: str, value: Any, *, is_ours: bool) -> bool:
+    """Returns whether a remaining key of a header was meant for mind, which could not use it.
+
+    `is_ours` is true for a file in `.mind/`. The types of other programs are not counted.
+    """
+    name = key.lower()
+    if name in DATES:
+        return value is not None and moment(value) is None
+    if key == "type" and isinstance(value, str):
+        from difflib import get_close_matches
+
+        names = [*Kind, *KIND_ALIASES]
+        return is_ours and bool(get_close_matches(value.lower(), names, cutoff=0.75))
+    return is_ours and name in KEYS
+
+
+def created_in(header: Mapping[str, Any], path: str = "") -> datetime | None:
+    """Returns the time of creation in a header, or the day in the name of the file."""
+    dates = sorted((DATES.index(key.lower()), key) for key in header if key.lower() in DATES)
+    moments = (moment(header[key]) for _, key in dates)
+    return next(filter(None, moments), None) or naming.day_of(path)
+
+
 _TAGS_IN_COMMENT = r"(?m)^tags:[ \t]+#[^\W\d][\w/-]*(?:[ \t,]+#[\w/-]+)*[ \t]*\r?$"
 """Tags that YAML reads as a comment, since they begin with `#` and have no quotes."""
 _NUMBER = re.compile(r"\d?\.?\d{1,20}")
@@ -297,8 +387,7 @@ def understand(header: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
             except (ValueError, Invalid):
                 extra[key] = value
     if "created" not in fields:
-        dates = (read_moment(str(extra[key])) for key in _OTHER_DATES if key in extra)
-        fields["created"] = next((when for when in dates if when), None)
+        fields["created"] = created_in(extra)
     return {key: value for key, value in fields.items() if value not in (None, ())}, extra
 
 
@@ -379,7 +468,7 @@ def _flag(value: Any) -> bool:
 
 
 def _moment(value: Any) -> datetime:
-    when = read_moment(_text(value))
+    when = read_moment(_text(value)) or moment(value)
     if when is None:
         raise ValueError(value)
     return when

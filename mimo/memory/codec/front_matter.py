@@ -20,9 +20,10 @@ from typing import Any
 
 from mimo.data.loads import DataError, bounded, loads
 from mimo.errors import Invalid
-from mimo.frozen import NamedTuple, field, frozen
+from mimo.frozen import NamedTuple, field, frozen, replace
 from mimo.memory.codec.document import Syntax, Unreadable
 from mimo.text.calendar import iso_utc
+from mimo.text.clean import compiled
 
 GONE: Any = object()
 """The value of a key that is to be removed."""
@@ -180,6 +181,14 @@ _HINTS = {
 }
 
 
+_KEY_LINES = {
+    "yaml": r"(?:[^\W\d_][\w .-]{0,60}|\"[^\"\n]{1,60}\"|'[^'\n]{1,60}')[ \t]*:(?:[ \t]|$)",
+    "toml": r"[\w\"'-]{1,60}[ \t]*=",
+}
+_UNQUOTED = r"([ \t]*\w[\w .-]*:[ \t]+)([^\s\"'\[{|>&*!#].*(?:: .*|:)|[@`%].*)"
+"""A line of a header whose value needs quotes in YAML."""
+_BLOCK_MARKS = ("|", ">", "|-", ">-", "|+", ">+")
+
 Place = tuple[str | int, ...]
 """The path of keys and positions to a part of a YAML text."""
 
@@ -248,11 +257,80 @@ def load(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
 def read(text: str, *, deepest: int = MAX_DEPTH) -> Header:
     """Returns the entries of a header with their places. Raises the errors of `load`."""
     try:
-        return _Reader(_loader_class()(text), deepest).header()
+        header = _Reader(_loader_class()(text), deepest).header()
     except (NotAMapping, Unreadable):
         raise
     except Exception as error:  # noqa: BLE001 - a parser raises more than `YAMLError`
         raise _unreadable(error, text) from None
+    entries = [
+        _with_hash(entry, text) if entry.key == "title" else entry for entry in header.entries
+    ]
+    return header if header.flow else replace(header, entries=entries)
+
+
+def _with_hash(entry: Entry, text: str) -> Entry:
+    """Returns the entry of a title with ` #42` in it: only `  # …` begins a comment of a title."""
+    value, line_end = entry.value, text.find("\n", entry.value.end)
+    line = text[value.end : line_end if line_end >= 0 else len(text)]
+    comment = compiled(r"(?<=[ \t]{2})#|(?<=\t)#").search(line)
+    tail = line[: comment.start() if comment else len(line)].rstrip()
+    is_plain = value.end > value.start and text[value.start] not in "\"'|>[{"
+    if not tail.startswith(" #") or not is_plain or "\n" in text[value.start : value.end]:
+        return entry
+    data = text[value.start : value.end] + tail
+    return replace(entry, value=replace(value, data=data, end=value.end + len(tail)))
+
+
+def load_lines(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
+    """Returns the data of a header that is not quite YAML or TOML, each key by itself.
+
+    A value that can't be read is the text behind its key, or a list of texts below it. Other lines
+    are left out. Of a key that appears twice, the last value counts.
+    """
+    data: dict[str, Any] = {}
+    parts: list[list[str]] = []
+    for line in text.splitlines():
+        if compiled(_KEY_LINES[syntax]).match(line):
+            parts.append([line])
+        elif parts and (not line.strip() or line[0] in " \t-"):
+            parts[-1].append(line)
+    for part in parts[:MAX_KEYS]:
+        try:
+            data |= _load_quoted(list(part), syntax)
+        except (Unreadable, NotAMapping):
+            key, _, value = part[0].partition("=" if syntax == "toml" else ":")
+            data[key.strip("\"' \t")] = _as_texts(
+                value.strip(), [line.strip() for line in part[1:]]
+            )
+    return data
+
+
+def _load_quoted(lines: list[str], syntax: Syntax) -> dict[str, Any]:
+    """Returns the data of a key, some values of which lack quotes: `about: Use tabs: always`."""
+    for _ in lines:
+        try:
+            return load("\n".join(lines) + "\n", syntax)
+        except Unreadable as error:
+            number = (error.line or 0) - 1
+            line = lines[number].rstrip() if 0 <= number < len(lines) else ""
+            match = compiled(_UNQUOTED).fullmatch(line)
+            if match is None or syntax == "toml":
+                raise
+            lines[number] = match[1] + json.dumps(match[2], ensure_ascii=False)
+    return load("\n".join(lines) + "\n", syntax)
+
+
+def _as_texts(value: str, below: Sequence[str]) -> str | list[str]:
+    """Returns what is written behind a key and on the lines below it."""
+    items = value[1:].rstrip("]").split(",") if value[:1] == "[" else None
+    if not value and any(line.startswith("-") for line in below):
+        items = [line[1:] for line in below if line.startswith("-")]
+    if items is not None:
+        return [text for item in items if (text := item.strip("\"' \t"))]
+    words = ["" if value in _BLOCK_MARKS else value, *below]
+    text = " ".join(filter(None, words))
+    is_quoted = text[:1] in ("'", '"') and text.rfind(text[0]) in (0, len(text) - 1)
+    return text.strip(text[0]) if is_quoted else text
 
 
 class Fault(NamedTuple):

@@ -54,7 +54,10 @@ def splice(original: bytes, previous: Memory, after: Memory, *, path: str) -> by
     try:
         document, header = read_document(original)
     except Unreadable as error:
-        raise Invalid(f"`{path}` can't be read: {error.reason}", hint="repair it by hand") from None
+        line = f", line {error.line}" if error.line else ""
+        raise Invalid(
+            f"`{path}`{line} can't be changed: {error.reason}", hint="correct it by hand first"
+        ) from None
     understood, _ = understand(header)
     changes = _changes(previous, after, header, understood, path)
     owned = is_owned(understood, path)
@@ -87,7 +90,9 @@ def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
         header = f"---{document.newline}{header}---{document.newline}"
     start = document.text[: document.header_start]
     fence = document.text[document.header_end : document.body_start]
-    if body and document.syntax and not fence.endswith("\n"):
+    if changes and document.syntax and not header.strip() and not body.lstrip().startswith("---"):
+        start = fence = header = ""  # An empty header is only two rules.
+    elif body and document.syntax and not fence.endswith("\n"):
         fence += document.newline
     return encoded("\ufeff" * document.bom + start + header + fence + body, header)
 

@@ -16,7 +16,7 @@ from tests.kit import memory, write
 
 def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(call, three):
     async def play(screen):
-        text = await screen.until("importance 0.5")
+        text = await screen.until(".mind/")
         assert text.index("Green tea") < text.index("Cups are") < text.index("The pot is")
         assert "shop > memories" in text
         assert "1/3" in text
@@ -27,7 +27,7 @@ def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(call, three)
 
 def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("j")
         await screen.until("cup.md")
         assert "Cups are" in screen.chosen
@@ -45,7 +45,7 @@ def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(call, three)
 
 def test_tab_switches_between_list_and_preview_and_leaves_the_query(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("tab")
         assert screen.browser.preview.has_focus
         await screen.press("j", "j", "pagedown", "home", "end", "k")
@@ -60,7 +60,7 @@ def test_tab_switches_between_list_and_preview_and_leaves_the_query(call, three)
 
 def test_a_slash_in_the_query_is_text_at_once(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         for key, sign in (("slash", "/"), ("d", "d"), ("slash", "/"), ("e", "e")):
             screen.browser.post_message(Key(key, sign))
         await screen.until("nothing found")
@@ -175,7 +175,7 @@ async def watch(screen):
 
 def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("j")
         await screen.until("cup.md")
         write(three, "facts/new.md", memory("new", "A newer memory", day=9))
@@ -192,7 +192,7 @@ def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(ca
 
 def test_a_memory_that_was_removed_under_the_cursor_is_reported(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         (three / ".mind/facts/cup.md").unlink()
         await screen.press("j")
         await screen.until("error: Memory not found")
@@ -236,7 +236,7 @@ def test_only_the_pages_that_are_seen_are_read_of_10_000_memories(call):
 
 def test_passing_by_is_no_use_of_a_memory_but_opening_is(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("j")
         await screen.until("cup.md")
         await screen.press("slash", *"milk")
@@ -273,7 +273,7 @@ def test_every_answer_passes_the_guard(call, three):
     """Its record has a line for each command."""
 
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
 
     browse(call, play)
     call = Call(call.mind.reopened())

@@ -29,7 +29,7 @@ def test_removing_is_undone_by_one_key_and_redone_by_it(call, three):
     text = path.read_bytes()
 
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("d")
         shown = await screen.until("; u undoes it")
         assert "✓ removed" in shown
@@ -101,7 +101,7 @@ def test_a_memory_is_edited_in_the_editor_of_the_user(call, three, monkeypatch, 
     monkeypatch.setattr(Browser, "suspend", suspend)
 
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("e")
         await screen.until(expected)
         assert left == ["suspended", "resumed"]
@@ -111,7 +111,7 @@ def test_a_memory_is_edited_in_the_editor_of_the_user(call, three, monkeypatch, 
 
 def test_a_terminal_that_can_not_be_left_to_an_editor_is_reported(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("e")
         await screen.until("can't show an editor")
 
@@ -122,7 +122,7 @@ def test_an_item_of_the_review_is_resolved_by_its_key(call, project):
     path = write(project, "decisions/d1.md", TWO)
 
     async def play(screen):
-        await begin_review(screen, "2  holds")
+        await begin_review(screen, "2  keep 2")
         assert "versions" in screen.chosen
         await screen.press("2")
         await screen.until("nothing to review")
@@ -136,7 +136,7 @@ def test_a_key_resolves_only_the_item_that_was_shown(call, project):
     later = TWO.replace("SUCCESS", "PARTIAL")
 
     async def play(screen):
-        await begin_review(screen, "2  holds")
+        await begin_review(screen, "2  keep 2")
         path.write_text(later, "utf-8")
         await screen.press("2")
         await screen.until("changed since it was shown")
@@ -175,11 +175,11 @@ def test_a_key_does_nothing_to_the_list_behind_the_help(call, project):
     write(project, "decisions/d1.md", TWO)
 
     async def play(screen):
-        await begin_review(screen, "2  holds")
+        await begin_review(screen, "2  keep 2")
         await screen.press("question_mark")
         await screen.until("Search as you type")
         await screen.press("2", "k", "escape")
-        await screen.until("2  holds")
+        await screen.until("2  keep 2")
         assert "versions" in screen.chosen
 
     browse(call, play)
@@ -189,9 +189,9 @@ def test_enter_offers_the_actions_of_an_item_and_asks_before_it_removes(call, pr
     path = write(project, "decisions/d1.md", TWO)
 
     async def play(screen):
-        await begin_review(screen, "2  holds")
+        await begin_review(screen, "2  keep 2")
         await screen.press("enter")
-        await screen.until("> 1  holds")
+        await screen.until("> 1  keep 1")
         await screen.press("down", "down", "down", "down", "enter")
         await screen.until("remove .mind/decisions/d1.md?")
         await screen.press("escape")
@@ -213,7 +213,7 @@ def test_one_of_two_memories_of_an_item_is_chosen(call, project):
         write(project, name, memory(f"d{number}", text, type="decision", more=topic))
 
     async def play(screen):
-        await begin_review(screen, "both hold")
+        await begin_review(screen, "keep both")
         await screen.press("f")
         await screen.until("forget: which?")
         await screen.press("2")
@@ -223,13 +223,13 @@ def test_one_of_two_memories_of_an_item_is_chosen(call, project):
         await screen.press("v")
         await screen.until("view: which?")
         await screen.press("1")
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
 
     browse(call, play)
 
 
 def test_an_unreadable_file_is_counted_and_can_not_be_edited_as_a_memory(call, three):
-    write(three, "facts/bad.md", "---\ntags: [x\n---\nfoo\n")
+    write(three, "facts/bad.md", "<<<<<<< ours\nfoo\n=======\nbar\n>>>>>>> theirs\n")
 
     async def play(screen):
         await screen.until("1 file unreadable")

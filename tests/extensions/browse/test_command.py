@@ -24,7 +24,7 @@ def test_it_runs_on_a_real_terminal_until_q_and_leaves_it_as_it_was(project):
     write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", "green tea", TERM="xterm-256color") as screen:
         before = termios.tcgetattr(screen.number)[3]
-        assert "\x1b[?1049h" in screen.until("importance 0.5")
+        assert "\x1b[?1049h" in screen.until(".mind/")
         assert not COLOURED.search(screen.raw)  # NO_COLOR is set.
         screen.press("q")
         assert screen.ended() == 0
@@ -39,7 +39,7 @@ def test_it_runs_on_a_real_terminal_until_q_and_leaves_it_as_it_was(project):
 def test_the_screen_comes_back_after_the_editor(project, editor, expected):
     write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", TERM="xterm-256color", EDITOR=editor) as screen:
-        screen.until("importance 0.5")
+        screen.until(".mind/")
         screen.press("e")
         screen.until("\x1b[?1049h")
         screen.until(expected)
@@ -50,7 +50,7 @@ def test_the_screen_comes_back_after_the_editor(project, editor, expected):
 def test_words_typed_at_once_after_a_slash_are_no_keys_of_the_list(project):
     write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", TERM="xterm-256color", EDITOR="false") as screen:
-        screen.until("importance 0.5")
+        screen.until(".mind/")
         screen.press("/deduced")
         screen.until("nothing found")
         screen.press("\x03")
@@ -63,7 +63,7 @@ def test_colours_are_those_of_the_terminal(project):
     """A theme with colours of its own could be unreadable on a light or on a dark ground."""
     write(project, "facts/tea.md", memory("tea", "Green tea is drunk without milk"))
     with terminal(project, "browse", TERM="xterm-256color", NO_COLOR="") as screen:
-        screen.until("importance 0.5")
+        screen.until(".mind/")
         colours = set(COLOURED.findall(screen.raw))
         assert colours
         assert not [colour for colour in colours if b"8;" in colour]

@@ -36,7 +36,7 @@ def test_untrusted_and_private_memories_are_labelled(call, home, project):
 
 def test_the_id_is_copied(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.press("y")
         await screen.until("copied tea")
         assert screen.browser.clipboard == "tea"
@@ -59,7 +59,7 @@ def test_the_help_lists_every_key(call, three):
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 50)])
 def test_every_size_has_list_preview_and_keys(call, three, size):
     async def play(screen):
-        text = await screen.until("importance 0.5")
+        text = await screen.until(".mind/")
         lines = text.split("\n")
         assert len(lines) == size[1]
         assert all(len(line) <= size[0] for line in lines)
@@ -75,7 +75,7 @@ def test_a_low_terminal_shows_the_preview_in_place_of_the_list(call, three):
         text = await screen.until("1/3")
         assert "importance 0.5" not in text
         await screen.press("enter")
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.without("Cups are")
         await screen.press("escape")
         await screen.until("Cups are")
@@ -85,11 +85,11 @@ def test_a_low_terminal_shows_the_preview_in_place_of_the_list(call, three):
 
 def test_a_resize_arranges_the_parts_again(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.pilot.resize_terminal(39, 20)
         await screen.until("too small: 39×20, needs 40×10")
         await screen.pilot.resize_terminal(120, 30)
-        text = await screen.until("importance 0.5")
+        text = await screen.until(".mind/")
         line = next(line for line in text.split("\n") if "Cups are" in line)
         assert "│" in line
 
@@ -98,7 +98,7 @@ def test_a_resize_arranges_the_parts_again(call, three):
 
 def test_the_mouse_chooses_opens_and_presses_keys(call, three):
     async def play(screen):
-        await screen.until("importance 0.5")
+        await screen.until(".mind/")
         await screen.pilot.click("#rows", offset=(5, 1))
         await screen.until("cup.md")
         await screen.pilot.click("#rows", offset=(5, 1))

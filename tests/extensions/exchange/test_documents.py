@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mimo.extensions.exchange import documents, madr
 from mimo.extensions.exchange.documents import CLAUDE_BYTES, CLAUDE_LINES, File, file_names, literal
-from mimo.extensions.exchange.lines import Exported, Target, without_additions, without_links
+from mimo.extensions.exchange.lines import LINKS, Exported, Target, without_additions, without_links
+from mimo.frozen import replace
 from mimo.memory.codec.file import Parsed, normal, parse
 from mimo.memory.ids import is_id
 from mimo.memory.model import Kind, Link, Memory, Outcome, Section
@@ -81,6 +82,34 @@ def test_a_markdown_file_that_a_checkout_converted_reads_back() -> None:
     parsed = parse(data, path=".mind/decisions/x.md", modified=NOW)
     assert isinstance(parsed, Parsed)
     assert (parsed.memory.sections, parsed.memory.links) == (NEW.sections, NEW.links)
+
+
+def test_links_in_a_text_lead_to_the_exported_files() -> None:
+    text = (
+        "See [a](sub/b.md#top), [[B]], [[b|it]], `[[B]]`, [c](/notes/sub/b.md), [x](x.md), "
+        "[[Nowhere]]\n[web](https://a.b/sub/b.md) ![[B]]\n| [[B#top]] |\n```\n[a](sub/b.md)\n```"
+    )
+    links = (Link(to="B"), Link(to="b"), Link(to="Nowhere"))
+    target = Target("notes.sub.b", Kind.FACT, "B")
+    first = replace(FACT, id="notes.a", content=text, links=links)
+    exported = Exported(first, path=".mind/notes/a.md", targets={"B": target, "b": target})
+    names = {"notes.a": "facts/notes.a.md", "notes.sub.b": "facts/notes.sub.b.md"}
+    places = {".mind/notes/a.md": "notes.a", ".mind/notes/sub/b.md": "notes.sub.b"}
+
+    files = texts(documents.markdown([exported], names, "shop", places))
+    body = files["facts/notes.a.md"].partition("---\n")[2].partition("---\n")[2]
+    assert body.partition(f"\n{LINKS}")[0] == (
+        "See [a](../facts/notes.sub.b.md#top), [[notes.sub.b|B]], [[notes.sub.b|it]], `[[B]]`, "
+        "[c](../facts/notes.sub.b.md), [x](x.md), [[Nowhere]]\n"
+        "[web](https://a.b/sub/b.md) ![[notes.sub.b|B]]\n| [[notes.sub.b#top\\|B]] |\n"
+        "```\n[a](sub/b.md)\n```\n"
+    )
+    assert "links:" not in files["facts/notes.a.md"].partition("\n---\n")[0]
+
+    # A link by title to a file that mind named stays, as imports read it.
+    places = {".mind/facts/notes.sub.b.md": "notes.sub.b"}
+    files = texts(documents.markdown([exported], names, "shop", places))
+    assert "[[B]]" in files["facts/notes.a.md"]
 
 
 def test_a_text_with_the_line_of_the_links_is_kept() -> None:

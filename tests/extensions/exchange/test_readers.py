@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.errors import LaterFormat
+from mimo.errors import Invalid, LaterFormat
 from mimo.features.importing import sources
 from mimo.features.importing.drafts import Draft, resolved
 from mimo.features.importing.formats import reader, recognised
+from mimo.memory import codec
 from mimo.memory.model import Memory
 from tests.kit import put
 
@@ -101,6 +102,86 @@ class TestJson:
         path.write_text(json.dumps(data), encoding="utf-8")
 
         assert [draft.private for draft in drafts(path, format)] == [True, False]
+
+    @pytest.mark.parametrize("bad", ['{"type": "entity", "name": "Bo', "[1]", "nonsense"])
+    @pytest.mark.parametrize("place", [0, 1, 2])
+    def test_a_broken_line_is_named_and_the_others_are_imported(self, tmp_path, bad, place):
+        lines = [
+            '{"type": "entity", "name": "Ana", "observations": ["tea"]}',
+            '{"type": "entity", "name": "Ben", "observations": ["oat"]}',
+        ]
+        lines.insert(place, bad)
+        if place == 0 and not bad.startswith("{"):
+            lines.insert(0, '{"type": "relation", "from": "Ana", "to": "Ben"}')
+            place = 1
+        path = tmp_path / "memory.jsonl"
+        path.write_text("\n".join(lines), encoding="utf-8")
+
+        read = drafts(path)
+        assert [draft.key for draft in read if not draft.skipped] == ["Ana", "Ben"]
+        assert [draft.key for draft in read if draft.skipped] == [f"line {place + 1}"]
+
+    def test_a_broken_line_of_an_export_counts_as_a_memory(self, tmp_path):
+        memory = (
+            '{"kind":"memory","id":"fact_a","type":"fact","created":"2026-01-01","content":"A"}'
+        )
+        head, end = '{"kind":"mind","format":1,"project":"x"}', '{"kind":"end","memories":2}'
+        path = tmp_path / "m.jsonl"
+        path.write_text("\n".join([head, memory, '{"kind":"mem', end]), encoding="utf-8")
+        assert [draft.key for draft in drafts(path)] == ["fact_a", "line 3"]
+        path.write_text("\n".join([head, memory, '{"kind":"mem']), encoding="utf-8")
+        with pytest.raises(Invalid, match="not complete"):
+            drafts(path)
+
+    def test_lines_of_another_program_are_not_a_format(self, tmp_path):
+        path = tmp_path / "m.jsonl"
+        path.write_text('{"event": "start"}\n{"event": "end"}\n', encoding="utf-8")
+        with pytest.raises(Invalid, match=r"format of .* is not known"):
+            drafts(path)
+        path.write_text('{\n"entities": [\n{"name": "Ana"}\n]}\n', encoding="utf-8")
+        assert [draft.key for draft in drafts(path, "mcp-memory")] == ["Ana"]
+
+    def test_issues_of_beads_are_issues_and_plans(self, tmp_path):
+        issues = [
+            {"id": "bd-a1", "title": "Login fails", "description": "Since 2.0.", "status": "open",
+             "priority": 0, "issue_type": "bug", "created_at": "2025-10-14T12:00:00Z",
+             "labels": ["auth"], "comments": [{"author": "ana", "text": "Also on Safari."}]},
+            {"id": "bd-b2", "title": "Rotate keys", "status": "closed", "priority": 3,
+             "issue_type": "task", "notes": "Daily.", "assignee": "ben",
+             "dependencies": [{"issue_id": "bd-b2", "depends_on_id": "bd-a1", "type": "blocks"}]},
+            {"id": "bd-c3", "title": "Gone", "status": "tombstone", "issue_type": "task"},
+        ]  # fmt: skip
+        text = "".join(f"{json.dumps(issue)}\n" for issue in issues)
+        folder = write(tmp_path / ".beads", {"issues.jsonl": text, "README.md": "# Beads"})
+
+        bug, task, deleted = drafts(folder)
+        assert (bug.type, bug.status, bug.importance, bug.tags) == ("issue", "open", 0.9, ("auth",))
+        assert bug.content == "Since 2.0.\n\n**ana:** Also on Safari."
+        assert bug.created == datetime(2025, 10, 14, 12, tzinfo=UTC)
+        assert (task.type, task.status) == ("plan", "closed")
+        assert task.content == "Rotate keys\n\n### Notes\n\nDaily."
+        assert task.extra == {"issue_type": "task", "assignee": "ben"}
+        assert [(link.type, link.to) for link in task.links] == [("depends_on", "bd-a1")]
+        assert deleted.skipped == "it was deleted"
+
+    @pytest.mark.parametrize(
+        ("stamp", "hour"),
+        [
+            ("[2024-03-02 09:05]", 9), ("[2024-03-02 09:05:33 PM]", 21), ("[2024-03-02T09:05]", 9),
+            ("[02/03/2024 09:05]", 9), ("[02.03.2024 09:05]", 9), ("[Sat 02 Mar 2024 09:05]", 9),
+            ("[Saturday, March 02, 2024 09:05 PM]", 21), ("[2024/03/02 09:05]", 9),
+            ("[2024-03-02 Sat 09:05]", 9), ("[2024-03-02]", 0), ("2024-03-02 09:05", 9),
+            ("2024-03-02 09:05 PM", 21),
+        ],
+    )  # fmt: skip
+    def test_stamps_of_jrnl_have_the_form_of_its_settings(self, tmp_path, stamp, hour):
+        path = tmp_path / "journal.txt"
+        path.write_text(f"{stamp} Tea. *\n[x] a box\n\n{stamp} Oat.\n", encoding="utf-8")
+
+        tea, oat = drafts(path)
+        minute = 5 if hour else 0
+        assert tea.created == datetime(2024, 3, 2, hour, minute, 33 * (":33" in stamp), tzinfo=UTC)
+        assert (tea.title, tea.content, oat.title) == ("Tea.", "Tea.\n\n[x] a box", "Oat.")
 
 
 class TestConversations:
@@ -236,15 +317,65 @@ class TestNotes:
         assert (draft.content, draft.private) == ("a: b: c", True)
 
     @pytest.mark.parametrize(
-        "header",
-        ["a: [b", 'a: "b": c', "private: true\nprivate: false", "a: b: \0", "b:\n  c\n d: e: f"],
+        ("header", "value"),
+        [
+            ("a: [b", ["b"]),
+            ('a: "b": c', '"b": c'),
+            ("a: 1\na: 2", 2),
+            ("a:\n  c\n d: e: f", "c d: e: f"),
+        ],
     )
-    def test_another_broken_header_is_a_reason(self, tmp_path, header):
+    def test_another_broken_header_is_read_by_the_line(self, tmp_path, header, value):
         folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": f"---\n{header}\n---\nA"})
 
         (draft,) = drafts(folder)
 
-        assert draft.skipped
+        assert (draft.extra, draft.content, draft.private) == ({"a": value}, "A", False)
+
+    @pytest.mark.attack("private text in git")
+    @pytest.mark.parametrize(
+        "header",
+        ["private: true\nprivate: false", "a: b: c\n- x\n  private: yes", "a: [\nPRIVATE : on"],
+    )
+    @pytest.mark.parametrize("end", ["---", ""])
+    def test_a_mark_in_a_broken_header_counts(self, tmp_path, header, end):
+        folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": f"---\n{header}\n{end}\nA"})
+
+        assert [draft.private for draft in drafts(folder)] == [True]
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("---\na: b\n---\nA\0", "binary"),
+            ("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n", "git-lfs"),
+            ("/annex/objects/SHA256E-s12--4d7a.md\n", "git-annex"),
+        ],
+    )
+    def test_a_file_without_its_text_is_skipped_with_the_reason(self, tmp_path, text, reason):
+        folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": text})
+
+        assert [reason in str(draft.skipped) for draft in drafts(folder)] == [True]
+
+    @pytest.mark.parametrize(
+        ("name", "header", "created"),
+        [
+            ("a", "created: 1709337600", "2024-03-02"),
+            ("a", "created: 1709337600000", "2024-03-02"),
+            ("a", "date created: 2024-03-02", "2024-03-02"),
+            ("a", "Date: 2024-03-02", "2024-03-02"),
+            ("a", "date: Sat, 02 Mar 2024 00:00:00 +0000", "2024-03-02"),
+            ("2024-03-02", "a: b", "2024-03-02"), ("2024_03_02", "date: soon", "2024-03-02"),
+            ("2024-03-02-x", "date: 2024-03-03", "2024-03-03"),
+        ],
+    )  # fmt: skip
+    def test_dates_are_those_of_documents_read_in_place(self, tmp_path, name, header, created):
+        text = f"---\n{header}\n---\nA"
+        (draft,) = drafts(write(tmp_path / "V", {".obsidian/x": "", f"{name}.md": text}))
+        parsed = codec.parse(text.encode(), path=f"docs/{name}.md", modified=NOW, lenient=True)
+
+        assert draft.created == datetime.fromisoformat(f"{created}T00:00:00Z")
+        assert isinstance(parsed, codec.Parsed)
+        assert parsed.memory.created == draft.created
 
 
 class TestDecisionRecords:
@@ -300,6 +431,65 @@ class TestDecisionRecords:
 
         assert (links(read["A"], read), links(read["B"], read)) == (set(), {("supersedes", "A")})
 
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "Status: rejected", "STATUS: REJECTED", "* Status: rejected", "+ Status: rejected",
+            "**Status:** Rejected", "**Status**: Rejected", "**Status: Rejected**",
+            "**Status**\n\nRejected", "Status: **Rejected**", "- **Status**: Rejected",
+            "*Status:* Rejected", "_Status_: Rejected", "__Status:__ Rejected",
+            "| | |\n|--|--|\n| **Status** | Rejected |",
+            "| Status | Date |\n|---|---|\n| Rejected | |",
+            "| Status | Rejected |\n|---|---|\n| Date | |", "Status | Date\n---|---\nRejected | -",
+            "> Status: rejected", "> **Status:** rejected  ", "Status\n------\n\nRejected",
+            "### Status\n\nRejected", "#### Status: rejected", "# Status\n\nRejected",
+            "## State\n\nRejected", "State: Rejected",
+            "## Estado\n\nRejected", "**Estado:** Rejected",
+            "## Status: Rejected", "## Status ##\n\nRejected", "## 1. Status\n\nRejected",
+            "## **Status**\n\nRejected", "## Status\n\n- [ ] Accepted\n- [x] Rejected",
+            "## Status\n\n* Rejected", "## Status\n\n> Rejected",
+            "## Status\n\n~~Accepted~~ Rejected",
+            "Status:\n\nRejected", "**Status** — Rejected", "ADR Status: Rejected",
+            "## Metadata\n\n- Status: Rejected", "<b>Status:</b> Rejected<br>",
+            "Date: - | Status: Rejected", "## ステータス\n\nRejected",
+        ],
+    )  # fmt: skip
+    def test_a_status_is_read_however_it_is_written(self, tmp_path, head):
+        text = (
+            f"# 5. Use Redis\n\n{head}\n\n## Decision\n\nUse it. The job status: accepted by all.\n"
+        )
+        (draft,) = drafts(write(tmp_path, {"adr/0005-use-redis.md": text}) / "adr", "adr")
+
+        assert (draft.title, str(draft.status).lower()) == ("Use Redis", "rejected")
+        assert draft.content.lower().startswith("status: rejected\n\nuse it.")
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "---\ndate: 2024-03-02\n---", "Date: 2024-03-02", "**Date:** 2024-03-02",
+            "> **Date:** 2024-03-02", "| Date | 2024-03-02 |", "Date\n----\n\n2024-03-02",
+            "### Date\n\n2024-03-02", "**Fecha:** 2024-03-02", "## Metadata\n\n- Date: 2024-03-02",
+            "**Status:** Accepted, **Date:** 2024-03-02", "Status: Accepted (2024-03-02)",
+        ],
+    )  # fmt: skip
+    def test_a_date_is_read_however_it_is_written(self, tmp_path, head):
+        text = f"{head}\n\n## Decision\n\nUse it.\n"
+        (draft,) = drafts(write(tmp_path, {"adr/0005-use-redis.md": text}) / "adr", "adr")
+
+        assert draft.created == datetime(2024, 3, 2, tzinfo=UTC)
+
+    def test_a_record_may_be_the_index_of_its_folder(self, tmp_path):
+        text = "# Use Redis\n\n## Status\n\n{}\n"
+        records = {
+            "index.md": "# Decisions\n\n- [5](0005-redis/index.md)\n",
+            "0005-redis/index.md": text.format("Superseded by [6](../0006-valkey/README.md)"),
+            "0006-valkey/README.md": text.format("Accepted"),
+        }
+        old, new = drafts(write(tmp_path / "adr", records), "adr")
+
+        assert old.names == ("5", "0005-redis", "Use Redis")
+        assert [(link.type, link.to) for link in new.links] == [("supersedes", old.key)]
+
 
 class TestOwnExports:
     @pytest.mark.parametrize("name", [".", "facts", "facts/a.md"])
@@ -317,6 +507,7 @@ HOSTILE = {
     "adr": [
         "# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n",
         "# x\n\n## Status\n\n[x](" + "a" * 200_000 + "\n",
+        "# x\n\nStatus" + "(" * 200_000 + "\n\n" + "|-" * 100_000 + "\n" + "~~a" * 60_000 + "\n",
         "# x\n\n## Status\n\nsee" + " 1" * 100_000 + "see" + " " * 100_000 + "\n",
     ],
     "obsidian": [

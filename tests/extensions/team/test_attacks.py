@@ -206,9 +206,7 @@ def test_a_run_of_a_user_that_is_continued_in_the_background_names_the_user(
 
 
 @pytest.mark.attack(PLANTED)
-def test_planted_files_neither_start_sharing_nor_name_the_project(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_planted_files_do_not_start_sharing(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(call.mind.environ, "MIND_INDEX_URL", "postgresql://ana@127.0.0.1:1/mind")
     state = {
         "place": "127.0.0.1:1/mind", "pushed": "2026-11-01T00:00:00+00:00", "memories": 1,
@@ -217,10 +215,8 @@ def test_planted_files_neither_start_sharing_nor_name_the_project(
     }  # fmt: skip
     for name in ("shared.json", "shared", f"shared-{'0' * 12}"):
         files.replace(call.mind.project.root / LOCAL / name, json.dumps(state).encode())
-    files.replace(call.mind.project.root / LOCAL / "shared-identity", b"0" * 32)
 
     assert sharing.pushed_here(call) is None
     assert not sharing.is_behind(call)
-    assert sharing.identity(call) != "0" * 32
     with pytest.raises(Denied, match="only a person may start sharing"):
         sharing.push(acting_as(call, "claude-code"))

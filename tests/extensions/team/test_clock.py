@@ -20,6 +20,7 @@ from bench.preload import built
 from bench.soak.process import cost
 from bench.stores import MIND
 from mimo.call import Call
+from mimo.memory.ids import handle_of
 from mimo.project.init import init
 
 HOUR, YEAR = 3_600, 365 * 86_400
@@ -85,7 +86,7 @@ class Running:
     def store(self, text: str) -> str:
         """Stores a memory by the server on the pipe."""
         stored = self.ask(self.clients[0], "memory", operation="store", content=text)
-        return str(stored["id"])
+        return handle_of(str(stored["id"]))
 
     def newest(self, count: int) -> list[str]:
         """Returns the newest memories, which both servers must list in the same order."""

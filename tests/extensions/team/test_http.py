@@ -31,7 +31,8 @@ from uvicorn.server import ServerState
 from mimo.call.table import all_commands
 from mimo.errors import Invalid, NoProject
 from mimo.extensions.team.hosting import Hosting
-from mimo.extensions.team.http import PORT, Brief, Gate, place_of, token_of
+from mimo.extensions.team.http import PORT, Gate, place_of, token_of
+from mimo.extensions.team.logs import Brief
 from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
@@ -351,7 +352,7 @@ def test_work_that_fails_for_one_project_ends_no_other(
 
     assert anyio.run(wait) == 200
     assert [record.args for record in caplog.records if record.name == "mind.http"] == [
-        ("PermissionError",)
+        ("shop", "PermissionError")
     ]
 
 

@@ -22,14 +22,13 @@ READABLE: dict[str, bytes] = {
     "adr/0001-use-x.md": b"# 1. Use X\n\n## Status\n\nAccepted\n\n## Decision\n\nWe use X.\n",
     "odd-values.md": b"---\nimportance: 7\nconfidence: high\ntype: recipe\n---\nStill a memory.\n",
     "no-newline.md": b"The last line has no end",
-}
-UNREADABLE: dict[str, bytes] = {
     "broken-yaml.md": b"---\ntitle: Fix: the thing\n---\nbody\n",
     "template.md": b"---\n{{ title }}: x\n---\nbody\n",
-    "empty.md": b"",
+    "alias-bomb.md": b"---\na: &a [x]\nb: *a\n---\nbody\n",
+}
+UNREADABLE: dict[str, bytes] = {
     "latin.md": b"---\ntitle: caf\xe9\n---\nbody\n",
     "binary.md": b"\x00\x01\x02" * 50,
-    "alias-bomb.md": b"---\na: &a [x]\nb: *a\n---\nbody\n",
     "conflict.md": b"<<<<<<< ours\none\n=======\ntwo\n>>>>>>> theirs\n",
 }
 

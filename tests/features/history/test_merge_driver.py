@@ -11,7 +11,7 @@ from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import lookup, removing, saving, syncing
-from mimo.project import projects
+from mimo.project import init, projects
 from mimo.project.git import DRIVER
 from tests.conftest import git
 from tests.kit import put, script
@@ -131,8 +131,16 @@ def test_a_deletion_against_an_edit_is_left_to_people(repository, call, decided)
     assert lookup.one(call, decided).memory.tags == ("api",)
 
 
-def test_two_branches_that_write_one_new_file_keep_both(repository, decided, call):
-    path = repository / ".mind" / "facts" / "tea.md"
+@pytest.mark.parametrize("ending", [".md", ".markdown", ".mdc", ".mdx", ".mkd", ".MD", ".Markdown"])
+@pytest.mark.parametrize("is_old", [False, True])
+def test_two_branches_that_write_one_new_file_keep_both(repository, decided, call, ending, is_old):
+    attributes = repository / ".mind" / ".gitattributes"
+    if is_old:  # `mind doctor --fix` adds the lines below the others.
+        attributes.write_text("*.md merge=mind\nMEMORY.md merge=union\n")
+        assert init.lacking(repository) == (".mind/.gitattributes",)
+        init.complete(repository)
+    assert "union" in git(repository, "check-attr", "merge", "--", ".mind/MEMORY.md")
+    path = repository / ".mind" / "facts" / f"tea{ending}"
     head = "---\nid: tea\ntype: fact\ncreated: 2026-11-20T10:00:00Z\n"
     path.parent.mkdir(exist_ok=True)
 

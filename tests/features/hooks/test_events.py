@@ -75,7 +75,7 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
             "hook_event_name": "PreToolUse", "tool_name": "Edit",
             "tool_input": {"file_path": "a.py", "old_string": "1", "new_string": "2"},
         },
-        Dialect.CLAUDE, Moment.TOOL, {"edits": (Edit("a.py", "2"),)},
+        Dialect.CLAUDE, Moment.TOOL, {"edits": (Edit("a.py", "2", "1"),)},
     ),
     (
         CLAUDE | {
@@ -84,7 +84,7 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
                 {"old_string": "1", "new_string": "2"}, {"old_string": "3", "new_string": "4"},
             ]},
         },
-        Dialect.CLAUDE, Moment.TOOL, {"edits": (Edit("a.py", "2"), Edit("a.py", "4"))},
+        Dialect.CLAUDE, Moment.TOOL, {"edits": (Edit("a.py", "2", "1"), Edit("a.py", "4", "3"))},
     ),
     (
         CLAUDE | {
@@ -124,7 +124,9 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
         CODEX | {"hook_event_name": "PreToolUse", "tool_name": "apply_patch",
                  "tool_input": {"command": PATCH}},
         Dialect.CODEX, Moment.TOOL,
-        {"edits": (Edit("src/a.py", "    new()\n    more()"), Edit("src/b.py", "first"))},
+        {"edits": (
+            Edit("src/a.py", "    new()\n    more()", "    old()"), Edit("src/b.py", "first"),
+        )},
     ),
     (
         CODEX | {"hook_event_name": "Stop", "stop_hook_active": False,
@@ -178,7 +180,7 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
     (
         VSCODE | {"hookEventName": "PreToolUse", "tool_name": "replace_string_in_file",
                   "tool_input": {"filePath": "/shop/a.ts", "oldString": "a", "newString": "b"}},
-        Dialect.VSCODE, Moment.TOOL, {"edits": (Edit("/shop/a.ts", "b"),)},
+        Dialect.VSCODE, Moment.TOOL, {"edits": (Edit("/shop/a.ts", "b", "a"),)},
     ),
     (
         VSCODE | {"hookEventName": "PreToolUse", "tool_name": "multi_replace_string_in_file",

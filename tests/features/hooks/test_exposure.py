@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo.call.table import ALWAYS
 from mimo.features.hooks import exposure
-from mimo.features.hooks.exposure import CORE, PLACE, SURE, Exposure, Intent, classify
+from mimo.features.hooks.exposure import PLACE, SURE, Exposure, Intent, classify
 from tests.conftest import assert_linear
 
 RESUME = ("load/checkpoint", "load/context", "save/decision")
@@ -231,7 +232,7 @@ def test_a_word_that_is_not_a_request_lists_every_tool(prompt: str) -> None:
 def test_every_prompt_keeps_the_core_tools(prompt: str) -> None:
     exposed = classify(prompt)
     assert 0 <= exposed.confidence <= 1
-    assert exposed.tools is None or set(CORE) <= set(exposed.tools)
+    assert exposed.tools is None or set(ALWAYS) <= set(exposed.tools)
 
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimo.features.pitfalls.checking import Added, Hunk, check, whole
+from mimo.features.pitfalls.checking import Added, Hunk, added, check, whole
 from mimo.features.pitfalls.edge import Detection
 from mimo.features.pitfalls.matching import Task, matches
 from tests.features.pitfalls.examples import edge
@@ -119,6 +119,51 @@ def test_tags_restrict_the_files_only_if_all_are_languages(tags, path, expected)
     mixed = edge("build", tags=tags)
 
     assert lines(mixed, "build", path, stack=tags) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.js", "// do not call eval(x)"),
+        ("a.js", "run(x) // not eval(x)"),
+        ("a.js", "/* as of old:\n eval(x)\n*/"),
+        ("a.js", " * eval(x) was here"),
+        ("a.py", "# eval(x)"),
+        ("a.py", "run(x)  # not eval(x)"),
+        ("a.py", 'def f(x):\n    """Replaces\n    eval(x).\n    """\n'),
+        ("a.html", "<!-- eval(x) -->"),
+        ("a.sql", "SELECT 1 -- eval(x)"),
+        ("README.md", "Never call eval(x)."),
+        ("docs/notes.txt", "Never call eval(x)."),
+    ],
+)
+def test_comments_and_prose_are_not_code(path, text):
+    assert lines(edge(r"eval\("), text, path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "pattern", "expected"),
+    [
+        ("a.js", "/* x */ eval(x)", r"eval\(", [1]),
+        ("a.js", "fetch('http://x/eval(1)')", r"eval\(", [1]),
+        ("a.py", 'query = call(\n"""SELECT eval(x)""")', r"eval\(", [2]),
+        ("a.c", "#include <eval.h>", "eval", [1]),
+        ("a.ts", "// @ts-ignore\nx", "@ts-ignore", [1]),
+        ("a.py", "x  # noqa", "noqa", [1]),
+        ("requirements.txt", "redis==5", "redis", [1]),
+    ],
+)
+def test_code_beside_comments_and_directives_are_code(path, text, pattern, expected):
+    assert lines(edge(pattern), text, path) == expected
+
+
+def test_only_the_lines_that_a_text_adds_to_another_one_are_checked():
+    old = "def f():\n    return eval(x)\n\ny = 1\n"
+    new = "import os\ndef f():\n        return eval(x)\n\nz = 2\n"
+
+    assert added("a.py", new, old).hunks == (Hunk(1, ("import os",)), Hunk(4, ("", "z = 2", "")))
+    assert added("a.py", new, "").hunks == (Hunk(1, tuple(new.split("\n"))),)
+    assert added("a.py", "a\na", "a").hunks == (Hunk(2, ("a",)),)
 
 
 def test_a_title_of_one_word_never_applies():

@@ -185,6 +185,27 @@ def test_a_failed_decision_applies_by_its_words(call):
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("pyproject.toml", '[project]\ndependencies = ["redis>=5", "psycopg[binary]~=3"]',
+         {"redis", "psycopg"}),
+        ("pyproject.toml", '[tool.poetry.dependencies]\nredis = "^5"\n', {"redis"}),
+        ("requirements.txt", "redis==5\nstripe\n", {"redis", "stripe"}),
+        ("package.json", '{"dependencies": {"ioredis": "1", "@stripe/stripe-js": "1"}}',
+         {"ioredis", "stripe", "stripejs"}),
+        ("Cargo.toml", '[dependencies]\nlittlefs2 = "0.4"\n', {"littlefs2"}),
+        ("go.mod", "require (\n\tgithub.com/redis/go-redis/v9 v9.0\n)", {"redis", "goredis"}),
+        ("Gemfile", 'gem "sidekiq", "~> 7"', {"sidekiq"}),
+        ("composer.json", '{"require": {"predis/predis": "^2"}}', {"predis"}),
+    ],
+)  # fmt: skip
+def test_dependencies_are_read_from_the_manifests(tmp_path, name, text, names):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+
+    assert names <= set(storage.dependencies(tmp_path))
+
+
+@pytest.mark.parametrize(
     ("files", "names"),
     [
         ({"package.json": '{"devDependencies": {"@sveltejs/kit": "1", "svelte": "1"}}'},

@@ -40,7 +40,7 @@ def test_a_home_without_edges_has_none(home):
 def test_files_without_an_edge_are_reported(home, folder):
     put(folder, "one.md", EDGE)
     put(folder, "fact.md", EDGE.replace("type: edge", "type: fact"))
-    put(folder, "broken.md", "---\nid: [\n---\nx\n")
+    put(folder, "broken.md", "x\0")
     put(folder, "plain.md", "# Two\n\nA plain note\n")
     put(folder, ".hidden.md", EDGE)
     (folder / "link.md").symlink_to(folder / "one.md")

@@ -106,6 +106,33 @@ def test_rare_shared_words_add_to_the_meaning_and_common_ones_hardly():
     assert one(pool, "show the calls in a table", cosines=like(Pgbouncer=0.4)) is None
 
 
+@pytest.mark.parametrize(
+    ("tags", "applies"),
+    [
+        (("redis",), True),
+        (("safari", "auth", "cookies"), True),
+        (("embedded",), True),
+        (("nextjs",), False),
+        (("nextjs", "redis"), False),
+        (("python", "redis"), True),
+    ],
+)
+def test_only_tags_that_can_be_detected_restrict_an_edge(tags, applies):
+    pool = edge(title="Keep users logged in", tags=tags)
+    match = one(pool, "keep users logged in", ("python",), cosines=like(Keep=0.7))
+
+    assert (match is not None) is applies
+
+
+def test_a_dependency_of_the_project_is_a_tag_of_its_stack():
+    pool = edge(title="Pool", tags=("Redis",))
+    task = Task("anything", ("python",), dependencies=("redis",))
+
+    assert matches([pool], task, None, stack_alone=True)[0].of_stack
+    both = edge(title="Pool", tags=("nextjs", "redis"))
+    assert matches([both], task, None, stack_alone=True)
+
+
 def test_words_that_name_the_stack_do_not_count():
     pool = edge(title="Pgbouncer pools transactions")
 

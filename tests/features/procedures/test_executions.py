@@ -1,6 +1,7 @@
 """The files of runs: whole records only, one holder, found by a part of their id."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,12 @@ def test_a_symbolic_link_is_not_a_run(runs: Executions, tmp_path: Path) -> None:
 
     assert runs.ids() == ["ship_1"]
     assert isinstance(runs.find("ship"), Execution)
+
+
+def test_a_run_whose_process_was_killed_was_last_seen_when_it_was_noted(runs: Executions) -> None:
+    run = runs.create("ship_1", {"kind": "start"})
+    with run.held():
+        assert run.seen is None
+        run.note_seen(datetime(2026, 11, 20, 15, 30, 5, tzinfo=UTC))
+
+    assert runs.find("ship_1").seen == datetime(2026, 11, 20, 15, 30, 5, tzinfo=UTC)

@@ -313,6 +313,30 @@ BEGIN
 END $$;
 """
 
+_ADDRESS = """
+ALTER TABLE mind.projects ADD COLUMN IF NOT EXISTS address text NOT NULL DEFAULT '';
+DROP FUNCTION IF EXISTS mind.register(text, text);
+CREATE OR REPLACE FUNCTION mind.register(identity text, name text, address text, joins boolean)
+RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
+DECLARE found integer;
+BEGIN
+    INSERT INTO mind.projects (identity, name, address) VALUES ($1, $2, $3)
+        ON CONFLICT DO NOTHING RETURNING key INTO found;
+    IF found IS NOT NULL THEN
+        INSERT INTO mind.access VALUES (found, mind.acting(), 'admin');
+        RETURN found;
+    END IF;
+    SELECT p.key INTO found FROM mind.projects p WHERE p.identity = $1;
+    IF found = ANY (mind.permitted('admin')) THEN
+        UPDATE mind.projects p SET withdrawn = false
+            WHERE p.key = found AND p.withdrawn AND ($4 OR p.address = $3);
+    END IF;
+    RETURN found;
+END $$;
+"""
+"""A project is known by its id, which a fork has too, so the repository that it is of is stored."""
+
 TABLES = (
     *("views", "memories", "entries", "tags", "supersedes", "parents", "units", "frequencies"),
     "vectors",
@@ -353,6 +377,7 @@ MIGRATIONS = (
     Migration(1, _TABLES.replace("{policies}", "\n".join(_policies()))),
     Migration(2, "ALTER TABLE mind.memories DROP COLUMN vector"),
     Migration(3, _BY_WORDS),
+    Migration(4, _ADDRESS),
 )
 """All migrations. They run in one transaction, and take no lock that readers wait for long."""
 

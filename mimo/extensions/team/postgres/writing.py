@@ -12,7 +12,17 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from mimo.api import Command, Denied, Hint, NamedTuple, Sources, disk, from_passages, frozen
+from mimo.api import (
+    Command,
+    Denied,
+    Hint,
+    NamedTuple,
+    Sources,
+    disk,
+    from_passages,
+    frozen,
+    plain,
+)
 from mimo.api import schema as index_schema
 from mimo.extensions.team.postgres import schema as shared
 from mimo.extensions.team.postgres.connection import Server, SharedIndexFailed
@@ -32,6 +42,9 @@ _MOST_POSITION, _MOST_POSITIONS, _LONGEST_WORD = 16_383, 255, 2_046
 
 _LONGEST_NAME = 2_000
 """The number of bytes that an indexed value may have; PostgreSQL takes some more."""
+
+LONGEST_NAME = 80
+"""The number of characters of a project's name that are shown: anyone who may push chooses it."""
 
 _KEPT_DAYS = 90
 """A working copy that was not pushed for so long is removed by the next push of its project."""
@@ -70,7 +83,7 @@ class WorkingCopy:
     """A project, and the state of it that one working copy has."""
 
     identity: str
-    """Equal for all clones of a repository."""
+    """The digest of the project's id, equal for all clones of its repository, and for forks."""
     project: str
     """The name of the project."""
     name: str
@@ -83,6 +96,8 @@ class WorkingCopy:
     """The time of the last commit."""
     policy: str | None
     """The text of the project's policy, which binds others' searches."""
+    address: str = ""
+    """The digest of the address of the repository."""
     replaced: str | None = None
     """The name that this working copy had before, whose state is removed."""
 
@@ -130,16 +145,19 @@ def push(
 ) -> Pushed:
     """Brings the state of a working copy up to date. Raises `SharedIndexFailed`.
 
-    Unless it `joins`, raises `Denied` for a project that another role has put there: that role
-    chose who reads what is pushed.
+    Unless it `joins`, raises `Denied` for a project that another role has put there, or that is of
+    another repository: its readers were not chosen for what is pushed.
     `advance` is called with a step, the number of finished items, and of all; it may raise to stop.
     """
     with server.session() as sql:
         from psycopg import Error  # The server has reported it if the package is missing.
 
         shared.prepare(sql)
-        query = "SELECT mind.register(%s, %s)"
-        (project,) = _one(sql, query, copy.identity, _storable(copy.project))
+        query = "SELECT mind.register(%s, %s, %s, %s)"
+        names = copy.identity, _storable(copy.project), copy.address
+        (project,) = _one(sql, query, *names, joins)
+        if not joins:
+            _check_repository(sql, int(project), copy)
         with locked(sql, project, advance):
             (may_write,) = _one(sql, "SELECT %s = ANY (mind.permitted('write'))", project)
             if not may_write:
@@ -157,6 +175,26 @@ def push(
         with suppress(Error):  # The push is complete without it, and the next one tries again.
             _make_nearness(sql, sources, advance)
         return pushed
+
+
+def _check_repository(sql: Connected, project: int, copy: WorkingCopy) -> None:
+    """Raises `Denied` if a project of this role is of another repository: a fork has its id."""
+    query = (
+        "SELECT name FROM mind.projects WHERE key = %s AND address <> %s"
+        " AND key = ANY (mind.permitted('admin'))"
+    )
+    for (name,) in sql.execute(query, (project, copy.address)).fetchall():
+        raise Denied(
+            f"`{copy.project}` has the id of `{plain(name, LONGEST_NAME)}`,"
+            " a project of another repository in the shared index",
+            hint=Hint(
+                "remove the line `id` from `.mind/config.toml`, and ",
+                Command("doctor", fix=True),
+                " makes a project of its own; ",
+                Command("index", push=True, join=True),
+                " sends the memories to the readers of the other",
+            ),
+        )
 
 
 def _check_owner(sql: Connected, project: int, name: str) -> None:

@@ -49,7 +49,7 @@ def one(sql: Connected, query: str, *values: object) -> Any:
 
 def filled(sql: Connected, identity: str, word: str = "kafka") -> tuple[int, int, int]:
     """Makes a project with a row in each table; returns its key, and those of view and memory."""
-    project = one(sql, "SELECT mind.register(%s, %s)", identity, identity)
+    project = one(sql, "SELECT mind.register(%s, %s, '', false)", identity, identity)
     view = one(
         sql,
         "INSERT INTO mind.views (project, name, label, is_default)"
@@ -152,7 +152,7 @@ def test_a_role_that_is_no_administrator_changes_no_access(as_role: Any) -> None
     ):
         with pytest.raises(errors.InsufficientPrivilege):
             ben.execute(f"SELECT mind.{call}".encode(), (project,))
-    assert ben.execute("SELECT mind.register('shop', 'mine')").fetchone() == (project,)
+    assert ben.execute("SELECT mind.register('shop', 'mine', '', false)").fetchone() == (project,)
     assert one(ben, "SELECT mind.permitted('admin')") == []
 
 

@@ -1,0 +1,107 @@
+"""Rows of answers to agents, which state each fact once.
+
+Most clients give their model only the structured content, so its rows are as short as the text: no
+null, the short id, no path that the id gives, no title that the content begins with, the time of
+day only of today, and the project only if all projects were asked. An argument that is a question
+is not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from mimo.memory.ids import SUFFIX, handle_of
+
+Schema: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = tuple[dict[str, Any], Mapping[str, Schema]]
+
+QUESTIONS = ("query", "userQuestion")
+"""Arguments that are a question."""
+
+SHARED = "org"
+"""The scope of a memory of the shared index, which is of another project."""
+
+_NAMES = (
+    *("source", "target", "to", "other", "superseded_by", "competing", "related_to", "supersedes"),
+    *("current", "start", "missing"),
+)
+"""Fields with ids of memories."""
+
+_PLACES = {"file": "line", "source_file": "source_line"}
+"""Fields with the file of a memory, and the fields with a line of it."""
+
+
+def brief(data: Mapping[str, Any], schema: Schema, *, with_project: bool = False) -> dict[str, Any]:
+    """Returns the data of an answer with brief rows, which name their project if asked to."""
+    fields = schema.get("properties", {})
+    return {
+        name: _brief_value(name, value, fields.get(name, {}), with_project=with_project)
+        for name, value in data.items()
+        if name not in QUESTIONS
+    }
+
+
+def _brief_value(name: str, value: Any, schema: Schema, *, with_project: bool) -> Any:
+    if isinstance(value, dict) and "properties" in schema:
+        return brief(value, schema, with_project=with_project)
+    if isinstance(value, list) and "items" in schema:
+        items: Schema = schema["items"]
+        if "properties" not in items:
+            return [_brief_value(name, item, items, with_project=False) for item in value]
+        return [_brief_row(row, items, with_project=with_project) for row in value]
+    # A source is a file, too.
+    is_id = name in _NAMES and isinstance(value, str) and value.endswith(handle_of(value))
+    return handle_of(value) if is_id else value
+
+
+def _brief_row(row: Mapping[str, Any], schema: Schema, *, with_project: bool) -> dict[str, Any]:
+    fields = schema["properties"]
+    is_memory = "id" in row and ("content" in row or "title" in row)
+    left_out = {name for name, value in row.items() if value is None and fields.get(name)}
+    if is_memory:
+        for place, line in _PLACES.items():
+            if str(row.get(place)).endswith(f"/{row['id']}{SUFFIX}"):
+                left_out |= {place, line}
+        if not with_project and row.get("scope") != SHARED:
+            left_out.add("project")
+    short = {
+        name: _brief_row(value, fields[name], with_project=with_project)
+        if isinstance(value, dict) and "properties" in fields.get(name, {})
+        else _brief_value(name, value, fields.get(name, {}), with_project=with_project)
+        for name, value in row.items()
+        if name not in left_out
+    }
+    return short | {"id": handle_of(row["id"])} if is_memory else short
+
+
+def drop_titles(data: dict[str, Any], schema: Schema) -> None:
+    """Removes the title of each row whose content begins with it."""
+    for row, _ in _rows(data, schema):
+        title = str(row.get("title") or "").removesuffix("…").rstrip()
+        if title and str(row.get("content") or "").startswith(title):
+            del row["title"]
+
+
+def shorten_dates(data: dict[str, Any], schema: Schema, now: Callable[[], datetime]) -> None:
+    """Removes the time of day from the dates of rows that are not of today, in UTC."""
+    for row, fields in _rows(data, schema):
+        for name, value in row.items():
+            if fields.get(name, {}).get("format") == "date-time" and isinstance(value, str):
+                day = value[:10]
+                row[name] = value if day == now().date().isoformat() else day
+
+
+def _rows(data: dict[str, Any], schema: Schema, *, in_row: bool = False) -> Iterator[Row]:
+    """Yields each row of an answer, and the objects in it, with the schemas of their fields."""
+    fields = schema.get("properties", {})
+    if in_row:
+        yield data, fields
+    for name, value in data.items():
+        inner = fields.get(name, {})
+        if isinstance(value, dict) and "properties" in inner:
+            yield from _rows(value, inner, in_row=in_row)
+        elif isinstance(value, list) and "properties" in inner.get("items", {}):
+            for row in value:
+                yield from _rows(row, inner["items"], in_row=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from mimo.data.disk import STORE
@@ -25,7 +25,7 @@ from mimo.text.clean import compiled
 DROPPED = 5_000
 """The number of blobs that are remembered because the user's commits removed them."""
 _COMPARED = 50
-"""The most retired texts at a commit whose later history is read one by one."""
+"""The most commits at which texts were retired whose later history is read."""
 
 
 class _Brought(NamedTuple):
@@ -148,20 +148,29 @@ class CommittedTexts:
         for text in here:
             if text.at not in later:
                 by_commit.setdefault(text.at, []).append(text)
-        for at, texts in list(by_commit.items())[:_COMPARED]:
-            standing += self._staying(at, texts, head)
+        common = self._location.common
+        if by_commit and common is not None:
+            made, visits = reflogs.read(common, {}).commits, reflogs.visits(common)
+            here_since = -1 if head in made else visits.get(head)
+            for at, texts in list(by_commit.items())[:_COMPARED]:
+                standing += self._staying(at, texts, head, made, here_since)
         return tuple(dict.fromkeys(standing))
 
-    def _staying(self, at: str, texts: Sequence[Retired], head: str) -> Iterator[str]:
+    def _staying(
+        self,
+        at: str,
+        texts: Sequence[Retired],
+        head: str,
+        made: Collection[str],
+        here_since: int | None,
+    ) -> Iterator[str]:
         """Yields the texts retired at a commit that no other author brought to the current one.
 
         Where that does not follow the commit, the user made it, or was there before they were
-        retired: another author's branch from before that has them, too.
+        retired: another author's branch from before that has them, too. `made` has the user's
+        commits, and `here_since` the time of the first visit of the current one, -1 if it is
+        one of them.
         """
-        common = self._location.common
-        if common is None:
-            return
-        made, visits = reflogs.read(common, {}).commits, reflogs.visits(common)
         exists = revisions.commit_id(self._root, at) is not None
         follows = (
             exists and not git.run(self._root, "merge-base", "--is-ancestor", at, head).returncode
@@ -181,7 +190,7 @@ class CommittedTexts:
             revisions.small_blobs(self._root, [f"{id}:./{p}" for p in paths]) for id in (at, head)
         ]
         for text, *pair in zip(texts, *blobs, strict=True):
-            was_here = head in made or visits.get(head, text.since) < text.since
+            was_here = here_since is not None and here_since < text.since
             if text.path not in changed and (pair[0] == pair[1] if follows else was_here):
                 yield text.digest
 
@@ -191,8 +200,8 @@ class CommittedTexts:
         """Returns what the user's commits do, and adds it to the `history`.
 
         A merge brings its changes to files that are trusted on each side. An amended commit brings
-        its changes to the replaced commit, which may be another author's. A revert or a picked
-        commit approves only what was approved before.
+        its changes to the replaced commit, which may be another author's. A revert approves only
+        what was approved before.
         """
         brought = self.brought(commits)
         sources = self._sources(brought)
@@ -226,7 +235,7 @@ class CommittedTexts:
                 )
                 if name not in source_names or history.counts(name, commit)
             )
-            if log and commit in log.repeated:
+            if log and commit in log.reverts:
                 new = frozenset(filter(history.was_approved, new))
             for blob, theirs in zip(text.before, before, strict=True):
                 if blob != text.blob and any(not history.was_approved(name) for name in theirs):

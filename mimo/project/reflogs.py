@@ -28,7 +28,7 @@ class Reflogs(NamedTuple):
 
     commits: Mapping[str, str | None]
     """The commits that were made here, each with the commit that it amended."""
-    repeated: frozenset[str]
+    reverts: frozenset[str]
     """Those of them that revert other commits, which may be another author's."""
     positions: Mapping[str, str]
     """By the name of a reflog, the digest of its last line."""
@@ -43,7 +43,7 @@ def read(common: Path, positions: Mapping[str, str], rebasing: Sequence[str] = (
     within a rebase. Commits within one are left out: if the user resolves a conflict and runs
     `git commit`, git names the user as the author of the whole commit of another author.
     """
-    commits, repeated = dict[str, str | None](), set[str]()
+    commits, reverts = dict[str, str | None](), set[str]()
     ends, within = dict(positions), list[str]()
     for name, folder in _worktrees(common):
         # First, since a rebase that ends meanwhile has written its last line.
@@ -57,8 +57,8 @@ def read(common: Path, positions: Mapping[str, str], rebasing: Sequence[str] = (
             within.append(name)
         for previous, commit, kind in logged:
             commits[commit] = previous if kind == "amend" else commits.get(commit)
-            repeated.update([commit] if kind == _REVERT else ())
-    return Reflogs(commits, frozenset(repeated), ends, tuple(within))
+            reverts.update([commit] if kind == _REVERT else ())
+    return Reflogs(commits, frozenset(reverts), ends, tuple(within))
 
 
 def visits(common: Path) -> dict[str, int]:

@@ -354,9 +354,9 @@ class Trust:
         texts, of_user = list(dict.fromkeys(names)), set(reviewed)
         if invalid := [text for text in texts if not compiled(_DIGEST).fullmatch(text)]:
             raise ValueError(invalid[0])
+        self.checker()  # It asks git: what the user committed until now comes before.
         # A decision of the user is durable. If a loss of power undoes the approval of a text that
         # mind wrote, the text is untrusted, which restricts, and the user finds it in a review.
-        self.checker()  # It asks git: what the user committed until now comes before.
         with self._changing(durable=bool(of_user)) as change:
             new = change.add(APPROVED, texts, paths)
             change.add(REVIEWED, of_user, paths)
@@ -452,9 +452,9 @@ class Trust:
 
     def revoke(self, digests: Iterable[str]) -> int:
         """Ends the approval of texts for good and returns their number. Raises `StorageFailed`."""
-        self.checker()  # It asks git: what the user committed until now comes before.
         from mimo.memory.approval import approval_of
 
+        self.checker()  # It asks git: what the user committed until now comes before.
         names, latest = tuple(digests), self._approvals.latest_texts.items()
         with self._changing() as change:
             _ask_again(change)

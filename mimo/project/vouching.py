@@ -142,7 +142,7 @@ class Vouching:
 
     def head(self) -> str | None:
         """Returns the id of the current commit; None without one."""
-        return revisions.commit_id(self._root, "HEAD")
+        return self._texts.head()
 
     def admitted(self) -> frozenset[str] | None:
         """Returns the names of the files whose last commits `trust.only` permits.
@@ -220,14 +220,14 @@ class Vouching:
         )
 
     def _own_commits(self, log: Reflogs, email: str) -> list[str]:
-        """Returns those of the commits made here that are the user's, or that repeat others."""
+        """Returns those of the commits made here that are the user's, or that revert others."""
         commits, boundary = log.commits, git.boundary(self._root)
         headers = revisions.blobs(self._root, commits)
         return [
             commit
             for commit in commits
             if commit not in boundary
-            and (_is_by(text := headers.get(commit, b""), email) or commit in log.repeated)
+            and (_is_by(text := headers.get(commit, b""), email) or commit in log.reverts)
             and (commits[commit] is not None or not _is_unreviewed(text))
         ]
 

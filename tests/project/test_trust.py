@@ -415,10 +415,10 @@ def test_a_reflog_lists_the_commits_made_here(tmp_path):
         encoding="utf-8",
     )  # fmt: skip
     reflogs = reflog_entries(tmp_path, {})
-    repeated = {f"{11:040x}": None}
+    reverts = {f"{11:040x}": None}
     made = {f"{2:040x}": None, f"{4:040x}": f"{3:040x}", f"{9:040x}": None}
-    assert reflogs.commits == made | repeated
-    assert reflogs.repeated == repeated.keys()
+    assert reflogs.commits == made | reverts
+    assert reflogs.reverts == reverts.keys()
     assert reflog_entries(tmp_path, reflogs.positions).commits == {}
 
     log.write_text(log.read_text() + f"{12:040x} {13:040x} A <a@b> 1 +0000\tcommit: j\n")

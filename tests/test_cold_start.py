@@ -202,7 +202,7 @@ def test_paths_make_uris_also_if_the_parser_of_urls_was_loaded_late() -> None:
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_the_first_answers_to_a_client_do_not_load_the_sdk(project: Path, era: str) -> None:
+def test_first_answers_load_no_sdk_and_the_next_ones_no_http(project: Path, era: str) -> None:
     version, capabilities = f"{META}protocolVersion", f"{META}clientCapabilities"
     params: dict[str, object] = {}
     info = {"name": "a client", "version": "1"}
@@ -223,6 +223,9 @@ def test_the_first_answers_to_a_client_do_not_load_the_sdk(project: Path, era: s
 
     assert not heavy(modules(opening))
     assert heavy(modules(*requests)) <= {"email", "importlib.metadata"}
+    loaded = modules(*requests, ("resources/list", params))
+    assert "mcp.server.lowlevel.server" in loaded
+    assert not {"starlette", "httpx", "httpx2", "cryptography", "uvicorn", "mcp.client"} & loaded
 
 
 def test_completing_an_option_loads_neither_sqlite_nor_json(project: Path) -> None:

@@ -14,7 +14,6 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from select import select
 from typing import Any
@@ -30,7 +29,7 @@ from mimo.guard.logs import Redacting
 from mimo.mind import Mind
 from mimo.operations import running
 from mimo.operations.listening import Listener, Memory
-from mimo.server import EXPOSURE, OPENING, chunk_of, log_to_stderr
+from mimo.server import EXPOSURE, OPENING, chunk_of, log_to_stderr, sdk
 from mimo.text.tool_names import respelled, spelled
 
 LONGEST = 1 << 14
@@ -87,6 +86,7 @@ def main(
         with listed:
             if not opening.answer():
                 return
+            sdk.load()
             from mimo.server import stdio
 
             messages = opening.input, opening.remainder
@@ -187,7 +187,7 @@ class Opening:
             loading: Future[Any] | None = None
             while loading is None or not loading.done():
                 if loading is None and self._needs_sdk:
-                    loading = loader.submit(import_module, "mimo.server.stdio")
+                    loading = loader.submit(sdk.load)
                 if len(self._tail) + sum(map(len, self._lines)) > AHEAD:
                     break
                 is_open = self._is_modern is not None

@@ -54,9 +54,9 @@ def _serve(
             raise Invalid(f"{options} need{'s' * (len(given) == 1)} `--http`")
         if sys.stdin is None:
             raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
-        from mimo.server import stdio
+        from mimo.server import opening
 
-        stdio.main(exposure=exposure, **settings)
+        opening.main(exposure=exposure, **settings)
     elif over["token_file"] and over["tokens"]:
         raise Invalid("`--token-file` is for one user, `--tokens` for a team", hint="use one")
     elif exposure not in (None, "static"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_NAMES = r"\b(?:save|load|search|evolve)/[a-z_]+"
+
 
 def spelled(name: str, naming: str) -> str:
     """Returns a canonical name as it is advertised: `save_decision`, `save/decision`, …"""
@@ -12,6 +14,13 @@ def spelled(name: str, naming: str) -> str:
             return name.replace("/", ".")
         case _:
             return folded(name)
+
+
+def respelled(text: str, naming: str) -> str:
+    """Returns a text whose canonical names are spelled as the tools are advertised."""
+    import re
+
+    return re.sub(_NAMES, lambda match: spelled(match[0], naming), text)
 
 
 def folded(name: str) -> str:

@@ -125,6 +125,7 @@ class WorkContext:
     needs_project=False,
     errors=(Denied, RateLimited),
     examples=("mind context get", "mind context get session --include-history"),
+    title="Show the session",
     description="Retrieves contextual information for the current session/agent: ids, usage and "
     "calls.",
 )

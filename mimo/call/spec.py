@@ -366,6 +366,13 @@ class Spec:
         return f"{self.name}.{self.operation}" if self.operation else self.name
 
     @property
+    def listed_name(self) -> str:
+        """Returns the name of its tool as it is listed by default: `save_decision`."""
+        from mimo.text.tool_names import underscored
+
+        return underscored(self.name)
+
+    @property
     def like(self) -> str | None:
         """Returns another tool whose rules and limits apply too."""
         return self.needs.like or (self.instead.split()[0] if self.instead else None)

@@ -137,7 +137,7 @@ def _cost(toolsets: Sequence[str]) -> str:
         len(json.dumps([name, tools[name][0].description, listed_input(tools[name])]))
         for name in names
     )
-    return f"{len(names)} tools, about {size // 400 * 100:,} tokens in each session"
+    return f"{len(names)} tools, about {size // 400 * 100:,} tokens a session"
 
 
 def _toolsets_of(text: str) -> tuple[str, ...]:

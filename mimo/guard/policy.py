@@ -476,12 +476,17 @@ class _Reader:
         from difflib import get_close_matches
 
         from mimo.call.table import all_commands
+        from mimo.text.tool_names import underscored
 
         names = names | all_commands().added_tools()
         if name in names:
             return name
         near = get_close_matches(name, names, n=1)
-        hint = f"; did you mean `{names[near[0]]}`?" if near else " in this version of mind"
+        hint = (
+            f"; did you mean `{underscored(names[near[0]])}`?"
+            if near
+            else " in this version of mind"
+        )
         self._fault(place, f"there is no tool {_quoted(value)}{hint}")
         return None
 

@@ -59,6 +59,7 @@ from mimo.server.tools import INSTRUCTIONS, described
 from mimo.server.wording import reworded
 from mimo.surroundings import Progress
 from mimo.text.clean import one_line
+from mimo.text.tool_names import underscored
 
 log = logging.getLogger("mind")
 
@@ -253,7 +254,9 @@ class App:
             raise MCPError(INVALID_PARAMS, f"{message}{hint}")
         if specs[0].instead:
             log.warning(
-                "`%s` is deprecated and removed in 3.0: use %s", specs[0].name, specs[0].instead
+                "`%s` is deprecated and removed in 3.0: use %s",
+                specs[0].name,
+                underscored(specs[0].instead),
             )
         caller = self._caller(ctx)
         memory, cancelled = await self.memory_of(ctx), Event()

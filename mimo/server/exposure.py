@@ -28,6 +28,7 @@ from mimo.errors import MindError
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import SURE, Exposure
 from mimo.server import EXPOSURE
+from mimo.text.tool_names import underscored
 
 log = logging.getLogger("mind.exposure")
 
@@ -255,7 +256,7 @@ def _tool_names(exposure: Exposure | None) -> tuple[str, ...] | None:
 
 def described(exposure: Exposure | None, names: tuple[str, ...] | None) -> str:
     """Returns the intent of a prompt and the listed tools in one line."""
-    listing = f"lists {', '.join(names)}" if names else "lists every tool"
+    listing = f"lists {', '.join(map(underscored, names))}" if names else "lists every tool"
     if exposure is None:
         return f"the tools for the newest prompt can't be read: {listing}"
     sure = round(exposure.confidence * 100)

@@ -12,7 +12,7 @@ from inspect import cleandoc
 
 from mcp_types import Tool, ToolAnnotations
 
-from mimo.call.schema import listed_input, listed_output
+from mimo.call.schema import call_forms, listed_input, listed_output
 from mimo.call.spec import Effect, Spec
 from mimo.text.tool_names import respelled, spelled
 
@@ -34,11 +34,13 @@ def described(specs: Sequence[Spec], naming: str) -> Tool:
     """Returns a tool as it is listed, which does not depend on any memory."""
     spec = specs[0]
     description = cleandoc(spec.tool.description if spec.tool else spec.description)
+    if spec.operation:
+        description += f"\n{call_forms(specs)}"
     if spec.instead:
         description = f"Deprecated: use {spec.instead}. {description}"
     return Tool(
         name=spelled(spec.name, naming),
-        title=_title(specs),
+        title=_title(spec),
         description=respelled(description, naming),
         input_schema=listed_input(specs),
         output_schema=listed_output(specs),
@@ -46,23 +48,22 @@ def described(specs: Sequence[Spec], naming: str) -> Tool:
     )
 
 
-def _title(specs: Sequence[Spec]) -> str:
-    """Returns the name that clients show to people: the words of the command line."""
-    spec = specs[0]
-    words = re.sub(r"[-_/]", " ", spec.path if len(specs) == 1 else spec.name)
-    return words.removeprefix("mind ").capitalize()
+def _title(spec: Spec) -> str:
+    """Returns the name that clients show to people."""
+    if spec.tool:
+        return spec.tool.title or spec.tool.description.partition("\n")[0]
+    return spec.title or spec.summary
 
 
 def _hints(specs: Sequence[Spec]) -> ToolAnnotations:
-    """Returns the hints that matter to clients and differ from the protocol's defaults.
+    """Returns the hints by which clients decide whether to ask the user first.
 
-    Of a tool that only reads, clients need no other: they ask before writes that reach out.
+    Nothing leaves the project, except by the programs of procedures, which may do anything.
     """
+    runs = any(spec.runs for spec in specs)
     if all(spec.effect is Effect.READ for spec in specs):
-        return ToolAnnotations(read_only_hint=True)
-    destroys = any(spec.effect is Effect.DESTROY for spec in specs)
+        return ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return ToolAnnotations(
-        destructive_hint=destroys,
-        idempotent_hint=all(spec.idempotent for spec in specs) or None,
-        open_world_hint=False,
+        destructive_hint=runs or any(spec.effect is Effect.DESTROY for spec in specs),
+        open_world_hint=runs,
     )

@@ -26,3 +26,11 @@ def respelled(text: str, naming: str) -> str:
 def folded(name: str) -> str:
     """Returns the common form of all spellings of a tool's name: `save_decision`."""
     return name.replace("/", "_").replace(".", "_").replace("-", "_")
+
+
+def underscored(name: str) -> str:
+    """Returns the name of a tool as it is listed by default: `save_decision`.
+
+    Names of other requests, such as `resources/read`, are returned as they are.
+    """
+    return folded(name) if name.startswith(("save/", "load/", "search/", "evolve/")) else name

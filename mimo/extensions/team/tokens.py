@@ -91,7 +91,7 @@ class Member:
         if spec.name not in _OF_SERVER and (reads or self.scope is not Scope.READ):
             return None
         error = Denied(
-            f"Access denied to tool '{spec.name}'",
+            f"Access denied to tool '{spec.listed_name}'",
             hint=_OF_SERVER.get(
                 spec.name, f"your token has the scope `{self.scope.value}`; writing needs `write`"
             ),

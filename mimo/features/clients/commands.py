@@ -1,9 +1,11 @@
 """`mind install` and `mind uninstall`, for programs that speak MCP."""
 
+import json
 from collections.abc import Sequence
 from typing import Annotated
 
 from mimo.call import Call
+from mimo.call.schema import listed_input
 from mimo.call.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.call.table import all_commands, listed
 from mimo.config import DEFAULT, SEVERAL, setting
@@ -124,6 +126,20 @@ def _count(toolsets: Sequence[str]) -> int:
     return len(listed(all_commands().tools(), toolsets))
 
 
+def _cost(toolsets: Sequence[str]) -> str:
+    """Returns the number of tools that a server lists, and of tokens that they cost an agent.
+
+    A token of their names, descriptions and inputs has four characters.
+    """
+    tools = all_commands().tools()
+    names = listed(tools, toolsets)
+    size = sum(
+        len(json.dumps([name, tools[name][0].description, listed_input(tools[name])]))
+        for name in names
+    )
+    return f"{len(names)} tools, about {size // 400 * 100:,} tokens a session"
+
+
 def _toolsets_of(text: str) -> tuple[str, ...]:
     """Returns the groups that a user names, by commas. Raises `Invalid` for an unknown one."""
     names = tuple(part.strip() for part in text.split(",") if part.strip())
@@ -143,8 +159,8 @@ def _chosen(call: Call, groups: tuple[str, ...] | None, *, dry_run: bool) -> tup
     if groups is None:
         if call.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
             return current
-        sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in SEVERAL)
-        question = Question(f"Which tools shall agents see: {sizes}?", SEVERAL)
+        sizes = "".join(f"\n  {name}: {_cost(_groups(name))}" for name in SEVERAL)
+        question = Question(f"Tools that agents may be shown:{sizes}\nWhich?", SEVERAL)
         answer = call.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current
@@ -228,12 +244,12 @@ def _show_file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
 
 
 def _show_tools(result: Installation, screen: Screen) -> None:
-    """Writes how many tools agents see, and how to change that."""
-    total = _count(("all",))
-    names = ",".join(result.toolsets) or "default"
-    screen.line(f"tools: {result.tools} of {total} are listed ({names})")
-    if result.tools != total:
-        screen.line(dim("all of them: "), accent("mind config mcp.toolsets all --user"), indent=2)
+    """Writes which tools agents see, what they cost, and how to change that."""
+    screen.line(f"tools: {','.join(result.toolsets) or DEFAULT}, {_cost(result.toolsets)}")
+    for name in SEVERAL:
+        if _groups(name) != result.toolsets:
+            command = accent(f"mind config mcp.toolsets {name} --user")
+            screen.line(command, dim(f"  {_cost(_groups(name))}"), indent=2)
 
 
 def _show_option(result: Installation, screen: Screen) -> None:

@@ -85,6 +85,8 @@ MIN_LAST = 200
 """Characters of a last message that is worth a memory: `Done.` is not."""
 MAX_SUMMARY = 20_000
 """Characters of a summary that are kept."""
+MAX_TITLE = 100
+"""Characters of the title of a summary."""
 
 _NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
 """Clients that start a session again after compaction."""
@@ -536,6 +538,22 @@ def _with_message(scene: Scene, session: Session) -> Session:
     return session
 
 
+def _subject(text: str, scene: Scene) -> str:
+    """Returns what a summary is about: its first sentences that are no heading or label."""
+    import re
+
+    from mimo.text.phrases import cut, plain_line
+
+    for line in re.sub(r"(?s)<analysis>.*?</analysis>", "", text).splitlines():
+        words = re.sub(r"^[\d.)#*\s]+|\*\*", "", plain_line(line))
+        label, _, after = words.partition(":")
+        words = after.strip() if len(label.split()) <= 4 and len(after.split()) > 2 else words
+        is_mark = line.startswith(("<", "#")) or "previous conversation" in line
+        if len(words.split()) > 2 and not is_mark and not words.endswith(":"):
+            return cut(words[0].upper() + words[1:], MAX_TITLE).rstrip(".")
+    return f"Session of {scene.now:%Y-%m-%d}"
+
+
 def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = False) -> Session:
     """Keeps a summary without its secrets; returns the session with the id of its memory.
 
@@ -565,10 +583,14 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
                 record = None
             if record:
                 call.mind.guard.authorise(scene.request("mind_edit", writes=True))
-                both = f"{record.memory.content}\n\nAt the end: {words}" if closing else words
-                saving.edit(call, record, content=both)
+                memory = record.memory
+                both = f"{memory.content}\n\nAt the end: {words}" if closing else words
+                # A title of the user's own stays.
+                is_old = memory.title == _subject(memory.content, scene)
+                title = memory.title if closing or not is_old else _subject(words, scene)
+                saving.edit(call, record, content=both, title=title)
                 return session
-            title = f"Session of {scene.now:%Y-%m-%d}"
+            title = _subject(words, scene)
             draft = saving.draft(Kind.CONTEXT, words, title=title, category="session")
             return session._replace(memory=saving.store(call, draft, private=True).memory.id)
     except (Denied, RateLimited) as error:

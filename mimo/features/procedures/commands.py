@@ -43,20 +43,6 @@ PROGRAM_WAITS_MS = 60_000
 """The default time that a program waits for a run; many give up after this."""
 LAST_STEPS = -20
 """The most transitions, and lines of its log, that an agent gets of a run: the last ones."""
-EXAMPLE = """\
----
-name: greet
-version: 1.0.0
----
-```yaml
-initial_state: hello
-states:
-  hello:
-    action: {module: step, function: log, args: [{message: "Hi, {{who}}"}]}
-    transitions: [{event: success, target: done}]
-  done: {}
-```"""
-"""A whole procedure, for agents."""
 TEMPLATE = Path(__file__).with_name("template.md")
 """The text of `mind procedure new`, with `NAME` in place of the name."""
 
@@ -73,7 +59,7 @@ ExecutionId = Annotated[
 ]
 Async = Annotated[
     bool,
-    Arg("Return at once and run in a process of its own", agents="Return at once", wire="async"),
+    Arg("Return at once and run in a process of its own", agents="", wire="async"),
 ]
 Timeout = Annotated[
     int | None,
@@ -85,7 +71,9 @@ Timeout = Annotated[
         le=2**31,
     ),
 ]
-Text = Annotated[str | None, Arg("The whole Markdown of the procedure", agents="", stdin=True)]
+Text = Annotated[
+    str | None, Arg("The whole Markdown of the procedure", agents="", needed=True, stdin=True)
+]
 Trusted = Annotated[TrustLabel, Out("Whether this text is approved on this machine and may run")]
 
 
@@ -273,6 +261,8 @@ class Checks:
         "mind procedure run nightly --async",
     ),
     description="Execute a registered procedure as a state machine",
+    title="Run a procedure",
+    runs=True,
 )
 def run(
     call: Call,
@@ -305,7 +295,8 @@ def run(
     toolset="procedures",
     errors=(NotFound, AmbiguousId, Invalid, Untrusted),
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
-    description="Check status of async procedure execution",
+    description="Check status of async procedure execution: how far a run is",
+    title="Check a run",
 )
 def status(call: Call, execution_id: ExecutionId) -> Progress:
     """Show the progress of a run, from any process"""
@@ -360,6 +351,7 @@ def runs(call: Call, *, limit: Limit = 20) -> Runs:
     errors=(NotFound, AmbiguousId, Invalid, Denied, Untrusted, StorageFailed),
     examples=("mind procedure cancel latest --reason 'wrong branch'",),
     description="Stop a run; it can be resumed",
+    title="Stop a run",
 )
 def cancel(
     call: Call,
@@ -385,6 +377,8 @@ def cancel(
     toolset="procedures",
     errors=(NotFound, AmbiguousId, Conflict, Invalid, Denied, Untrusted, StorageFailed),
     examples=("mind procedure send latest approved",),
+    title="Send an event",
+    runs=True,
 )
 def send(
     call: Call,
@@ -425,6 +419,8 @@ def send(
     ),
     examples=("mind procedure resume latest", "mind procedure resume k3v7mq --async"),
     description="Continue an interrupted run; its last action is performed again",
+    title="Resume a run",
+    runs=True,
 )
 def resume(
     call: Call, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
@@ -509,6 +505,7 @@ def _progress(report: Report) -> Progress:
     toolset="procedures",
     examples=("mind procedure list",),
     description="List all registered procedures",
+    title="List procedures",
 )
 def list_(call: Call) -> Procedures:
     """List the procedures of this project"""
@@ -538,7 +535,8 @@ def list_(call: Call) -> Procedures:
     toolset="procedures",
     errors=(NotFound, Invalid),
     examples=("mind procedure show release", "mind procedure show release --format mermaid"),
-    description="Retrieve the definition of a procedure",
+    description="Retrieve the definition of a procedure: states, actions",
+    title="Show a procedure",
 )
 def show(
     call: Call,
@@ -577,10 +575,9 @@ def show(
     toolset="procedures",
     errors=(Invalid, SecretDetected, Conflict, StorageFailed),
     examples=("mind procedure add release.md", "mind procedure add --text - < release.md"),
-    description=f"""\
-Add a procedure to this project. Actions: step (log, validate, ask, …), mind (a tool), shell.
-The user must approve one that runs programs. Example:
-{EXAMPLE}""",
+    description="Add a procedure to this project: Markdown with states in YAML. A refusal has an "
+    "example. The user must approve one that runs programs.",
+    title="Add a procedure",
 )
 def add(
     call: Call,

@@ -121,8 +121,8 @@ class SearchResults:
     ),
     is_long=True,
     description="""\
-Semantic search across memories. Use when CLAUDE.md context isn't enough. At most twice a turn; \
-not for what the session's notes answer. `weak` rows are only near.""",
+Semantic search across memories. Use when CLAUDE.md context isn't enough. At most twice a turn.""",
+    title="Search memories",
 )
 def search(
     call: Call,

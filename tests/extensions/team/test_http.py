@@ -459,7 +459,7 @@ def test_each_session_has_its_own_history(server: Served) -> None:
 
     assert left != right
     assert first == ["mind_list", "mind_status"]
-    assert second == ["search/recent"]
+    assert second == ["search_recent"]
 
 
 @pytest.mark.attack("http")

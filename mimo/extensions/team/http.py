@@ -30,12 +30,15 @@ from mimo.api import (
     PERMISSIONS,
     Answers,
     App,
+    Call,
+    Caller,
     Conflict,
     Counts,
     Invalid,
     Mind,
     MindError,
     NoProject,
+    Surface,
     Untrusted,
     all_commands,
     connections,
@@ -49,12 +52,14 @@ from mimo.api import (
     loopback,
     projects,
     redact_error,
+    refresh,
+    remote,
     running,
     until_a_signal,
     without_password,
 )
 from mimo.extensions.team import logs, tokens
-from mimo.extensions.team.hosting import INDEX, Hosting
+from mimo.extensions.team.hosting import INDEX, WAY, Hosting
 from mimo.extensions.team.oidc import Provider, Unavailable
 from mimo.extensions.team.publishing import working_copy
 from mimo.extensions.team.tokens import Member, Tokens
@@ -75,6 +80,9 @@ TOKEN_FILE = "http-token"  # noqa: S105 - the name of a file
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 _PATIENCE_SECONDS = 2
+
+_MOST_HOOKS = 4
+"""The number of events of hooks that are answered at once."""
 
 _OTHER_PORT = "choose another with --http PORT"
 
@@ -213,6 +221,7 @@ class Gate:
         self._counts, self._metrics_open = counts or Counts(), metrics_open
         self._ready: tuple[float, list[str]] | None = None
         self._asking = anyio.Lock()
+        self._hooks = anyio.CapacityLimiter(_MOST_HOOKS)
         self._hosting, self._token, self._hosts = hosting, token, place.hosts
         self._schemes = ("http", "https") if place.names else ("http",)
 
@@ -220,7 +229,7 @@ class Gate:
         """Answers one request."""
         if scope["type"] != "http":
             return
-        request = Request(scope)
+        request = Request(scope, receive)
         # The server has decoded this path, while `request.url` encodes some characters again.
         path = scope["path"]
         try:
@@ -248,10 +257,43 @@ class Gate:
             answer = _refusal(status, f"{error.message}{hint}", error.wire())
             await answer(scope, receive, send)
         else:
-            if member is None:
+            if remote.HEADER in request.headers and request.method == "POST":
+                answer = await self._to_hook(request, member, root)
+                await answer(scope, receive, send)
+            elif member is None:
                 await self._hosting.serve(root, scope, receive, send)
             else:
                 await self._serve(member, root, scope, receive, send)
+
+    async def _to_hook(
+        self, request: Request, member: Member | None, root: Path | None
+    ) -> Response:
+        """Returns the answer to an event of a client whose user has no clone of the project."""
+        if root is None:
+            return _refusal(404, WAY)
+        data = b""
+        async for part in request.stream():
+            data += part
+            if len(data) > remote.MOST_BYTES:
+                return _refusal(413, "An event has at most 1 MiB")
+        memory = await self._hosting.memory(root, {})
+
+        def answer() -> dict[str, str]:
+            refresh.refresh_roughly(Call(memory.mind(), Caller(surface=Surface.MCP)))
+            return remote.answered(
+                data,
+                home=self._hosting.home,
+                root=root,
+                now=disk.system_clock(),
+                user=member.name if member else "",
+                environ=os.environ,
+            )
+
+        try:
+            return JSONResponse(await anyio.to_thread.run_sync(answer, limiter=self._hooks))
+        except MindError as error:
+            redact_error(error)
+            return _refusal(400 if isinstance(error, Invalid) else 503, error.message)
 
     async def _state(self, request: Request) -> Response | None:
         """Returns the answer on the state of the server; None for any other path.

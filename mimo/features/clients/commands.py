@@ -89,7 +89,8 @@ def install(
     here = machine(call)
     if client is None:
         if toolsets is not None or url is not None:
-            raise Invalid("no client is named", hint="or run `mind config mcp.toolsets` for all")
+            hint = "name one" if toolsets is None else "or run `mind config mcp.toolsets` for all"
+            raise Invalid("no client is named", hint=hint)
         return Installation(clients=tuple(clients.states(here)))
     chosen = client_of(client)
     if url is not None:

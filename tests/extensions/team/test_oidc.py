@@ -19,8 +19,9 @@ from mcp.client import Client
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
 
+from mimo.call import Call, Caller, Surface
 from mimo.data.disk import system_clock
-from mimo.errors import Invalid
+from mimo.errors import Denied, Invalid
 from mimo.extensions.team import oidc, tokens
 from mimo.extensions.team.oidc import Provider, Unavailable
 from mimo.extensions.team.tokens import Identity, Member, Scope, Tokens
@@ -30,6 +31,8 @@ from tests.extensions.team.issuer import OTHER_RSA_KEY, RSA_KEY, Issuer, provide
 from tests.extensions.team.over_http import Served, served
 from tests.extensions.team.test_http import INITIALIZE, JSON
 from tests.extensions.team.test_team import member
+from tests.redteam.test_procedure_callers import call_tool
+from tests.sample_procedures import put
 
 RESOURCE = "https://mind.example.org/mcp"
 
@@ -350,6 +353,19 @@ def test_a_user_has_no_name_of_another_with_a_token(tmp_path: Path) -> None:
     [right] = Tokens(path).granted(user_in("eng"), now)
 
     assert right.name == "d" * 16
+
+
+def test_a_run_in_a_process_of_its_own_needs_a_token_of_the_server(
+    call: Call, tmp_path: Path
+) -> None:
+    path = tmp_path / "tokens.toml"
+    tokens.write(path, [entry("developers", "eng")])
+    [right] = Tokens(path).granted(user_in("eng"), system_clock())
+    caller = Caller(surface=Surface.MCP, name="cursor", permissions=right)
+    put(call, "tea", "initial_state: made\nstates:\n  made: {}\n")
+
+    with pytest.raises(Denied, match="needs a token of this server"):
+        call_tool(call, "run_procedure", caller, name="tea", **{"async": True})
 
 
 # The server.

@@ -58,6 +58,7 @@ from mimo.errors import status_of as status_of
 from mimo.features.graph.commands import Arc as Arc
 from mimo.features.graph.commands import LinkGraph as LinkGraph
 from mimo.features.graph.commands import arrow_of as arrow_of
+from mimo.features.hooks import remote as remote
 from mimo.features.importing import database as database
 from mimo.features.importing import foreign as foreign
 from mimo.features.importing.drafts import LARGEST_JSON as LARGEST_JSON

@@ -103,6 +103,21 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             "File with a token for each user of a team (see `mind token`)",
             metavar="FILE",
         ),
+        Option(
+            ("--oidc",),
+            "OpenID provider that signs in users of a team, whose groups have rights",
+            metavar="ISSUER",
+        ),
+        Option(
+            ("--oidc-audience",),
+            "Audience of its tokens (default the URL of the server)",
+            metavar="NAME",
+        ),
+        Option(
+            ("--oidc-groups",),
+            "Claim of its tokens with the groups of a user (default groups)",
+            metavar="CLAIM",
+        ),
         Option(("--commit",), "Commit what each call of an HTTP client writes", is_flag=True),
         Option(
             ("--repository",),

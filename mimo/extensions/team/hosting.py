@@ -155,7 +155,7 @@ class Hosting:
         are pushed, too.
         """
         self._is_team, self._commits, self._copies = is_team, commits, frozenset(copies)
-        self._home, self._make, self._answers, self._idle = home, make, answers, idle
+        self.home, self._make, self._answers, self._idle = home, make, answers, idle
         self._default = default
         self._hosted: dict[Path | None, Hosted] = {}
         self._closed = 0
@@ -213,7 +213,7 @@ class Hosting:
         opened = list(hosted.values())
         sessions = sum(len(getattr(each.sessions, "_server_instances", ())) for each in opened)
         repositories = [each.repository for each in opened if each.repository]
-        with closing(Mind(home=self._home, project=None)) as mind:
+        with closing(Mind(home=self.home, project=None)) as mind:
             index = sharing.server_in(mind) and _answers(mind)
         return {
             "mind_projects_open": ("Projects whose memory is open", sum(map(bool, hosted))),
@@ -233,12 +233,12 @@ class Hosting:
     def unready(self) -> list[str]:
         """Returns the parts of the server that can't be used now: `projects`, `INDEX`."""
         parts = []
-        with closing(Mind(home=self._home, project=None)) as mind:
+        with closing(Mind(home=self.home, project=None)) as mind:
             try:
                 needed = {*self._copies, *([self._default] if self._default else [])}
                 for root in needed:
-                    projects.explicit(root, self._home)
-                if projects.registered(self._home).problem:
+                    projects.explicit(root, self.home)
+                if projects.registered(self.home).problem:
                     parts.append("projects")
             except MindError:
                 parts.append("projects")
@@ -280,9 +280,9 @@ class Hosting:
             return Hosted(app, memory, self._idle)
         is_copy = root in self._copies
         has_commits = is_copy or self._commits
-        repository = Repository(root, self._home, pushes=is_copy) if has_commits else None
+        repository = Repository(root, self.home, pushes=is_copy) if has_commits else None
         memory = listening.Memory(lambda: Mind.open(root, project=root), repository)
-        listener = listening.Listener(self._home, memory, self._answers) if self._answers else None
+        listener = listening.Listener(self.home, memory, self._answers) if self._answers else None
         if listener:
             listener.start()
         return Hosted(self._make(memory, Named), memory, self._idle, listener, repository)
@@ -291,7 +291,7 @@ class Hosting:
         """Returns the memory of a session without a project: the user's for all projects."""
         way = WAY if self._is_team else f"{WAY}: {self._names()}"
         # The users of a team share this memory, and may not all know the names of its projects.
-        return Mind(home=self._home, project=None, way_to_project=way)
+        return Mind(home=self.home, project=None, way_to_project=way)
 
     async def _keep(
         self, root: Path | None, hosted: Hosted, *, task_status: TaskStatus[None]
@@ -371,12 +371,12 @@ class Hosting:
 
     def may_open(self, permissions: Permissions | None, root: Path) -> bool:
         """Returns whether a request may work on a project."""
-        registered = projects.registered(self._home).projects
+        registered = projects.registered(self.home).projects
         return permissions is None or permissions.may_open(root, registered)
 
     def _permitted(self, member: Member | None) -> list[Registered]:
         """Returns the registered projects that a request may work on."""
-        registered = projects.registered(self._home).projects
+        registered = projects.registered(self.home).projects
         return [item for item in registered if not member or member.may_open(item.path, registered)]
 
     def _root(self, name: str, member: Member | None) -> Path:
@@ -398,7 +398,7 @@ class Hosting:
         # An open project was checked before, and is again when its settings change.
         if matches[0] in self._hosted and os.path.lexists(matches[0] / disk.STORE / files.CONFIG):
             return matches[0]
-        return projects.explicit(matches[0], self._home).root
+        return projects.explicit(matches[0], self.home).root
 
     def _names(self, member: Member | None = None) -> str:
         names = [f"`{item.name}`" for item in self._permitted(member)]
@@ -414,10 +414,10 @@ class Hosting:
         if not folder.is_absolute() or "\0" in str(folder):
             return None
         try:
-            project = projects.find(folder, self._home)
+            project = projects.find(folder, self.home)
         except (MindError, OSError, ValueError):
             return None
-        roots = {item.path for item in projects.registered(self._home).projects}
+        roots = {item.path for item in projects.registered(self.home).projects}
         return project.root if project and project.root in roots else None
 
 

@@ -34,6 +34,7 @@ from mimo.features.clients.table import (
     places,
 )
 from mimo.frozen import NamedTuple, frozen, replace
+from mimo.project.servers import TOKEN
 
 NOT_OURS = f"the entry `{SERVER}` starts another program"
 _SECONDS = 60
@@ -85,6 +86,15 @@ class Machine:
     """The absolute path of `mind`."""
     home: str | None = None
     """$MIND_HOME, if it is set: a client may not pass it to the server."""
+    url: str | None = None
+    """The address of the team's server that is installed, instead of a program."""
+
+    def entry(self, client: Client, scope: Scope, command: str) -> Entry:
+        """Returns the entry of a client. Raises `Invalid`."""
+        if self.url:
+            return client.distant(scope, self.url, has_token=bool(self.environ.get(TOKEN)))
+        project = str(self.project) if self.project else None
+        return client.server(scope, command, project=project, home=self.home)
 
     def which(self, program: str) -> str | None:
         """Returns the path of a program; None if it is not on the PATH."""
@@ -157,7 +167,7 @@ def install(
     plans = [plan_install(call, client, target, force=force) for target in all_targets]
     if client.adds_itself and scope is Scope.USER:
         command = "mind" if here.which("mind") else here.executable
-        entry = client.server(Scope.USER, command, project=None, home=here.home)
+        entry = here.entry(client, Scope.USER, command)
         yield _by_program(call, client, here, entry.value, force=force, dry_run=dry_run)
     yield from (apply(call, plan, scope, dry_run=dry_run) for plan in plans)
 
@@ -184,8 +194,7 @@ def targets(
     command = _program(here, scope, absolute=client.absolute)
     pairs: list[tuple[Places, tuple[Edit, ...]]] = []
     if not (client.adds_itself and scope is Scope.USER):
-        project = str(here.project) if here.project else None
-        entry = client.server(scope, command, project=project, home=here.home)
+        entry = here.entry(client, scope, command)
         pairs.append((client.files[scope], (entry,)))
     for hooks in client.hooks:
         program = _program(here, scope, absolute=hooks.absolute)
@@ -536,8 +545,8 @@ def doubts(call: Call) -> Iterator[Doubt]:
         for scope, entry in _entries(candidate, here):
             if isinstance(entry, MindError) or not editing.is_ours(entry):
                 continue
-            command = editing.command_of(entry)[0]
-            if here.which(command) is None:
+            command, *arguments = editing.command_of(entry)
+            if arguments and here.which(command) is None:
                 again = f"mind install {candidate.name} --scope {scope} --force"
                 has_path = PurePath(command).is_absolute()
                 yield Doubt(

@@ -1,7 +1,8 @@
 """`mind install` and `mind uninstall`, for programs that speak MCP."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call
@@ -11,11 +12,12 @@ from mimo.call.table import all_commands, listed
 from mimo.config import DEFAULT, SEVERAL, setting
 from mimo.errors import Conflict, Invalid, StorageFailed, join_texts
 from mimo.features import clients
-from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
+from mimo.features.clients import Action, ClientRow, FileRow, Machine, machine, scope_of
 from mimo.features.clients.table import ClientName, Scope
 from mimo.features.clients.table import client as client_of
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.operations import settings
+from mimo.project import servers
 from mimo.project.projects import check_reach
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
@@ -60,6 +62,7 @@ class Installation:
         "mind install claude-code",
         "mind install codex --scope user --dry-run",
         "mind install cursor --toolsets core",
+        "mind install codex --url https://mind.example.org/mcp/shop",
     ),
 )
 def install(
@@ -73,47 +76,47 @@ def install(
         str | None,
         Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
     ] = None,
+    url: Annotated[
+        str | None, Arg("Address of a team's server, whose memory you have without a clone")
+    ] = None,
 ) -> Installation:
     """Add mind to an MCP client, such as Claude Code
 
     Adds the server's entry, and the hooks of clients that have them, to the client's own
     configuration. Everything else in it stays byte for byte, and a copy is kept in
     $MIND_HOME/clients. The tools that the server lists are your setting `mcp.toolsets`, for all
-    clients; on a terminal, the first installation asks for it.
+    clients; on a terminal, the first installation asks for it. With --url, the entry is that of a
+    team's server, and the hooks ask it in folders without a memory of their own.
     """
     here = machine(call)
     if client is None:
-        if toolsets is not None:
-            raise Invalid("no client is named", hint="or run `mind config mcp.toolsets` for all")
+        if toolsets is not None or url is not None:
+            hint = "name one" if toolsets is None else "or run `mind config mcp.toolsets` for all"
+            raise Invalid("no client is named", hint=hint)
         return Installation(clients=tuple(clients.states(here)))
     chosen = client_of(client)
-    for_scope = scope_of(chosen, scope, here)
-    if for_scope is Scope.PROJECT:
+    if url is not None:
+        here = _for_server(here, servers.checked(url))
+    for_scope = scope_of(chosen, scope or (Scope.USER if url else None), here)
+    if for_scope is Scope.PROJECT and not url:
         check_reach(call.mind.project)
     groups = None if toolsets is None else _toolsets_of(toolsets)
     rows = tuple(clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run))
-    messages = []
-    if here.which("mind") is None:
-        messages.append(
-            "`mind` is not on your PATH, where clients look for it: pipx install CHECKOUT"
-        )
-    if here.home and for_scope is Scope.PROJECT:
-        messages.append(
-            "the project's files name this machine's MIND_HOME; "
-            "if they are shared, use --scope user"
-        )
+    if url and not dry_run:
+        servers.assign(call.mind.home, _folder(here, for_scope), url)
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
-    listed_groups = _chosen(call, groups, dry_run=dry_run)
+    # A server lists the tools that its operator chose.
+    listed_groups = () if url else _chosen(call, groups, dry_run=dry_run)
     return Installation(
         client=client,
         scope=for_scope,
         dry_run=dry_run,
         files=rows,
         then=chosen.after if changed else None,
-        capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask else None,
+        capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask and not url else None,
         toolsets=listed_groups,
-        tools=_count(listed_groups),
-        notice=join_texts(*messages),
+        tools=None if url else _count(listed_groups),
+        notice=join_texts(*_problems(here, for_scope)),
     )
 
 
@@ -197,10 +200,37 @@ def uninstall(
     here = machine(call)
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
-    if for_scope is Scope.PROJECT:
+    if for_scope is Scope.PROJECT and servers.of_folder(call.mind.home, Path.cwd()):
+        here = replace(here, project=here.project or Path.cwd())
+    elif for_scope is Scope.PROJECT:
         check_reach(call.mind.project)
     rows = tuple(clients.uninstall(call, chosen, for_scope, here, dry_run=dry_run))
+    if not dry_run and not any(for_scope in row.installed for row in clients.states(here)):
+        servers.assign(call.mind.home, _folder(here, for_scope), None)
     return Installation(client=client, scope=for_scope, dry_run=dry_run, files=rows)
+
+
+def _problems(here: Machine, scope: Scope) -> Iterator[str]:
+    """Yields the problems that remain after an installation."""
+    if here.url and not here.environ.get(servers.TOKEN):
+        yield f"`{servers.TOKEN}` is not set, so the client has to sign in, and hooks give nothing"
+    if here.which("mind") is None:
+        yield "`mind` is not on your PATH, where clients look for it: pipx install CHECKOUT"
+    if here.home and scope is Scope.PROJECT:
+        yield (
+            "the project's files name this machine's MIND_HOME; "
+            "if they are shared, use --scope user"
+        )
+
+
+def _for_server(here: Machine, url: str) -> Machine:
+    """Returns this machine for the entry of a server; a project needs no memory of its own."""
+    return replace(here, url=url, project=here.project or Path.cwd())
+
+
+def _folder(here: Machine, scope: Scope) -> str:
+    """Returns the folder of a scope, as servers are named for it."""
+    return str(here.project) if scope is Scope.PROJECT else ""
 
 
 # The output.

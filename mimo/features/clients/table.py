@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from mimo.errors import Invalid
 from mimo.features.clients.edits import Edit, Entry, Hook, Needed
 from mimo.frozen import field, frozen, replace
 
@@ -111,6 +112,10 @@ class Client:
     """Paths that exist on a machine with the client."""
     section: str = "mcpServers"
     """The key of the client's servers."""
+    remote: Mapping[str, Any] | None = None
+    """The entry of a server with an address; `URL` stands for it. None if it takes no token."""
+    token: tuple[str, Any] = ("headers", {"Authorization": "Bearer ${MIND_TOKEN}"})
+    """The key of the entry that names the variable with the token, and its value."""
     program: str | None = None
     """The client's own program, for clients of the terminal."""
     only: Mapping[Scope, Mapping[str, Any]] | None = None
@@ -134,6 +139,17 @@ class Client:
         """Returns whether its hooks may ask the agent at the end of a turn."""
         events = {event for hooks in self.hooks for event in (*hooks.events, *hooks.asking)}
         return bool(events & {"Stop", "stop", "AfterAgent"}) or self.plugin is not None
+
+    def distant(self, scope: Scope, url: str, *, has_token: bool) -> Entry:
+        """Returns the entry of a team's server. Raises `Invalid` if the client takes none."""
+        if self.remote is None:
+            raise Invalid(
+                f"{self.title} can't take the token of a server from a variable",
+                hint="add its entry by hand: see docs/http.md",
+            )
+        parts = {**self.remote, **(self.only or {}).get(scope, {})}
+        value = {key: url if part == "URL" else part for key, part in parts.items()}
+        return Entry(path=(self.section, SERVER), value={**value, **dict([self.token] * has_token)})
 
     def server(
         self, scope: Scope, command: str, *, project: str | None, home: str | None = None
@@ -177,6 +193,8 @@ PLUGIN = "mind@mimo"
 
 _PLAIN = {"command": "COMMAND", "args": "ARGUMENTS"}
 _STDIO = {"type": "stdio", **_PLAIN}
+_HTTP = {"type": "http", "url": "URL"}
+_OF_EDITORS = ("headers", {"Authorization": "Bearer ${env:MIND_TOKEN}"})
 
 
 def _groups(
@@ -259,6 +277,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude-code",
         title="Claude Code",
+        remote=_HTTP,
         files={PROJECT: ("{project}/.mcp.json",), USER: ("{claude_json}",)},
         entry=_STDIO,
         adds_itself=True,
@@ -290,6 +309,8 @@ CLIENTS: tuple[Client, ...] = (
         name="codex",
         title="Codex",
         section="mcp_servers",
+        remote={"url": "URL"},
+        token=("bearer_token_env_var", "MIND_TOKEN"),
         files=_CODEX_FILES,
         entry=_PLAIN,
         hooks=(
@@ -306,6 +327,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="gemini",
         title="Gemini CLI",
+        remote={"httpUrl": "URL"},
         files=_GEMINI_FILES,
         entry=_PLAIN,
         hooks=(Hooks(files=_GEMINI_FILES, events=_GEMINI_EVENTS),),
@@ -315,6 +337,8 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="cursor",
         title="Cursor",
+        remote={"url": "URL"},
+        token=_OF_EDITORS,
         files={PROJECT: ("{project}/.cursor/mcp.json",), USER: ("{home}/.cursor/mcp.json",)},
         entry=_STDIO,
         hooks=(
@@ -340,6 +364,8 @@ CLIENTS: tuple[Client, ...] = (
         name="vscode",
         title="VS Code",
         section="servers",
+        remote=_HTTP,
+        token=_OF_EDITORS,
         files={PROJECT: ("{project}/.vscode/mcp.json",), USER: ("{code}/mcp.json",)},
         entry=_STDIO,
         hooks=(
@@ -355,6 +381,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="copilot",
         title="Copilot CLI",
+        remote=_HTTP,
         files={
             PROJECT: ("{project}/.mcp.json", "{project}/.github/mcp.json"),
             USER: ("{copilot}/mcp-config.json",),
@@ -380,6 +407,8 @@ CLIENTS: tuple[Client, ...] = (
         name="opencode",
         title="OpenCode",
         section="mcp",
+        remote={"type": "remote", "url": "URL", "enabled": True},
+        token=("headers", {"Authorization": "Bearer {env:MIND_TOKEN}"}),
         files={
             PROJECT: (
                 "{project}/opencode.json",
@@ -411,6 +440,8 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="windsurf",
         title="Windsurf",
+        remote={"serverUrl": "URL"},
+        token=_OF_EDITORS,
         files={USER: ("{home}/.codeium/windsurf/mcp_config.json",)},
         entry=_PLAIN,
         absolute=True,

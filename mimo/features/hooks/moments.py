@@ -25,7 +25,7 @@ from mimo.features.hooks.events import (
     takes_context,
     without_fenced,
 )
-from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session
+from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session, text_of_file
 from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
 from mimo.memory.note import Note, plain
@@ -90,6 +90,31 @@ MAX_TITLE = 100
 
 _NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
 """Clients that start a session again after compaction."""
+
+
+def in_session(scene: Scene) -> Say:
+    """Returns the reaction to an event, and remembers it in the file of the session."""
+    moment = scene.event.moment
+    resuming = moment is Moment.PROMPT and expose(scene)
+    # A server is asked before other hooks have to wait.
+    nearest = near(scene) if moment is Moment.PROMPT else None
+    try:
+        with scene.locked_sessions():
+            session = scene.load_session(scene.event.session)
+            say, changed = reaction(scene, session, resuming=resuming, near=nearest)
+            if changed != session:
+                scene.save_session(scene.event.session, changed)
+            if moment is Moment.START:
+                scene.remove_old_sessions()
+            return say
+    except MindError as error:
+        from mimo.guard.privacy import for_log
+
+        scene.log(f"no answer: {for_log(error.message)}")
+        # Without a session file, notes are given at the start only: later ones would repeat.
+        if moment is Moment.START:
+            return reaction(scene, Session(), resuming=False)[0]
+        return Say()
 
 
 def reaction(
@@ -261,7 +286,7 @@ def _sections(
     if catalog is not None:
         notes = context.gather(catalog, private=True)
         sections += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, catalog)))
-    in_files = _lines_in_files(scene.root, scene.event.dialect) if sections else ()
+    in_files = _lines_in_files(scene) if sections else ()
     read: list[str] = []
     new = []
     for title, lines in sections:
@@ -283,7 +308,7 @@ def _sections(
 
 def expose(scene: Scene) -> bool:
     """Writes the tools that fit a prompt for the server; returns whether it resumes work."""
-    if scene.is_outside:
+    if scene.is_outside or scene.user is not None:
         return False
     from mimo.features.hooks import exposure
 
@@ -355,7 +380,7 @@ def _with_prompt(
 
     lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, notes)]
     lines += map(context.line_of_user, users)
-    in_files = _lines_in_files(scene.root, scene.event.dialect)
+    in_files = _lines_in_files(scene)
     texts, marks, budget = [], [], PROMPT_BUDGET
     for line in lines:
         if line.text in in_files and line.mark not in failures:
@@ -399,14 +424,14 @@ def _is_current(scene: Scene, note: Note) -> bool:
     return True
 
 
-def _lines_in_files(root: Path, dialect: Dialect) -> frozenset[str]:
+def _lines_in_files(scene: Scene) -> frozenset[str]:
     """Returns the lines of the blocks in the instructions files of a client."""
     from mimo.features import context
 
     lines: set[str] = set()
-    for name in _FILES[dialect]:
+    for name in _FILES[scene.event.dialect] if scene.user is None else ():
         with suppress(OSError, MindError):
-            data, _ = disk.look(files.safe_path(root, name), limit=_MAX_FILE_BYTES)
+            data, _ = disk.look(files.safe_path(scene.root, name), limit=_MAX_FILE_BYTES)
             if b"MIND:CONTEXT" in data and (block := context.find(data)):
                 lines.update(block.body.split("\n"))
     return frozenset(lines)
@@ -439,7 +464,12 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
 
     hit_by_edge: dict[Edge, Hit] = {}
     changes = [
-        added(edit.path, edit.text[:_MAX_TEXT], edit.old or _on_disk(scene, edit.path))
+        added(
+            edit.path,
+            edit.text[:_MAX_TEXT],
+            # The files of a user of a server are elsewhere.
+            edit.old or ("" if scene.user is not None else text_of_file(scene.root, edit.path)),
+        )
         for edit in edits
     ]
     for hit in check(edges, changes, stack):
@@ -463,14 +493,6 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     return say, session.and_warned(names)
 
 
-def _on_disk(scene: Scene, path: str) -> str:
-    """Returns the text of a file that a tool writes; empty if it is new."""
-    with suppress(OSError, ValueError, MindError):
-        data, _ = disk.look(scene.root / path, limit=_MAX_FILE_BYTES)
-        return data.decode("utf-8", "replace")
-    return ""
-
-
 def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
     """Returns the edges to compare with a text, and the stack for those of the user.
 
@@ -478,7 +500,7 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
     """
     edges: list[Edge] = []
     stack: list[str] = []
-    has_user_edges = (scene.home / "edges").is_dir()
+    has_user_edges = scene.user is None and (scene.home / "edges").is_dir()
     with scene.index() as catalog:
         failed = catalog.failed(_MAX_CHECKED, private=True) if catalog else []
         notes = catalog.newest("edge", _MAX_CHECKED, private=True) if catalog else []

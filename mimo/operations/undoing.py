@@ -281,12 +281,13 @@ def undo(
     refresh.note_change(call, *(path for path in paths if path in memories))
     call.mind.tell("mimo.undo", {"files": len(paths)}, id=origin.id, command=origin.command)
     hint = None
+    undo, redo = Command("undo"), Command("redo")
     if is_done:
-        hint = Hint(Command("redo" if redoes else "undo"), " again goes one change further")
+        hint = Hint(redo if redoes else undo, " again goes one change further")
     elif entry != place.redo:
-        hint = Hint(Command("redo" if entry == place.undo else "undo"), " redoes it")
-    redo = recorder.id if recorder else None
-    return Undone(entry=origin, steps=steps, redo=redo, hint=hint)
+        hint = Hint(redo if entry == place.undo else undo, " redoes it")
+    id_ = recorder.id if recorder else None
+    return Undone(entry=origin, steps=steps, redo=id_, hint=hint)
 
 
 def _target(

@@ -47,8 +47,12 @@ def store(tmp_path: Path) -> Store:
     return extracted
 
 
-UNSTABLE = ("records", "relevance")
-"""The number of records, to which each call adds one, and scores, which versions fit again."""
+UNSTABLE = ("records", "relevance", "next")
+"""What an answer has that of the version had not, or otherwise.
+
+These are the number of records, to which each call adds one, scores, which versions fit again, and
+the change that an undo takes next, which the first answers had not.
+"""
 
 
 def lasting(answer: Any) -> Any:

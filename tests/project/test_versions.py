@@ -48,10 +48,8 @@ def store(tmp_path: Path) -> Store:
 
 
 UNSTABLE = ("records", "relevance", "next")
-"""What an answer has that of the version had not, or otherwise.
-
-These are the number of records, to which each call adds one, scores, which versions fit again, and
-the change that an undo takes next, which the first answers had not.
+"""The number of records, to which each call adds one, scores, which versions fit again, and a field
+that the first answers had not.
 """
 
 

@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "keep": "fading",
         "rm": "notes",
         "undo": "notes.undo",
+        "redo": "notes.undo",
         "ingest": "ingest",
         "import": "importing",
         "import mama": "importing",

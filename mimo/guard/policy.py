@@ -54,7 +54,7 @@ LEADERS: Mapping[str, str] = {
         "listmemory": ("getmemory",),
         "memory": (
             *("mind_add", "mind_show", "mind_list", "mind_edit", "mind_rm", "mind_keep"),
-            *("mind_fading", "mind_restore", "mind_undo"),
+            *("mind_fading", "mind_restore", "mind_undo", "mind_redo"),
         ),
         "mind_search": ("search_by_topic", "search_by_context", "search_recent", "recall_memory"),
         "mind_edges": ("mind_edges_list", "mind_edges_check"),
@@ -98,7 +98,7 @@ TOOLS = (
     *_OTHERS,
     *"""
     mind_edit mind_rm evolve/outcome evolve/supersede mind_link mind_fading mind_keep
-    mind_undo mind_import mind_import_mama mind_search mind_search_org search/by_topic
+    mind_undo mind_redo mind_import mind_import_mama mind_search mind_search_org search/by_topic
     search/by_context search/recent recall_memory load/checkpoint load/context
     recall_decision suggest_decision list_decisions update_outcome mind_show mind_list
     mind_browse mind_graph mind_web mind_report mind_edges mind_edges_list mind_edges_check

@@ -35,7 +35,7 @@ from mimo.server.rows import brief
 from mimo.surroundings import Timer
 from tests import kit, mama_databases, sample_procedures
 from tests.conftest import git
-from tests.kit import put, repository
+from tests.kit import do, put, repository
 
 REGISTRY = all_commands()
 SPECS = [
@@ -86,6 +86,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_fading": {"threshold": 0.9, "limit": 3},
     "mind_rm": {"id": CACHE},
     "mind_undo": {"list": True, "limit": 3},
+    "mind_redo": {"dry_run": True},
     "mind_list": {"tags": ["auth"]},
     "mind_graph": {"id": AUTH, "depth": 1, "types": ["refines"], "format": "mermaid"},
     "mind_edges": {"intent": "generating tokens with crypto", "stack": ["vercel"]},
@@ -297,6 +298,8 @@ def _with_procedures(call: Call) -> Call:
     waiting = sample_procedures.begun(call, "waiting")
     waiting.append({"kind": "stay", "state": "ask", "at": 0, "question": "Go on?"})
     _held.append(waiting.hold())
+    do(call, "value put", namespace="agent.build", key="undone", value=1)
+    do(call, "undo")  # For `redo`.
     return call
 
 

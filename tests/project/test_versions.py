@@ -47,8 +47,10 @@ def store(tmp_path: Path) -> Store:
     return extracted
 
 
-UNSTABLE = ("records", "relevance")
-"""The number of records, to which each call adds one, and scores, which versions fit again."""
+UNSTABLE = ("records", "relevance", "next")
+"""The number of records, to which each call adds one, scores, which versions fit again, and a field
+that the first answers had not.
+"""
 
 
 def lasting(answer: Any) -> Any:

@@ -143,6 +143,8 @@ def test_no_command_leaves_a_private_file_open_to_others(
     step("sync")
     step("rm", added)
     step("undo")
+    step("redo")
+    step("undo")
     step("rm", added)
     public = id_in(step("add", "The API allows 100 calls a minute", "--json"))
     step("sync")

@@ -255,9 +255,17 @@ class Reader:
 
     def undo(self, change: str) -> Done:
         """Undoes a change."""
-        undone = self._answer(Undone, "undo", {"id": change}, None)
-        what = undoing.name_of(undone.change.command) if undone.change else change
-        return Done(message=f"undone: {what}; u redoes it", change=undone.redo)
+        return self._done(
+            self._answer(Undone, "undo", {"id": change}, None), "undone", "; U redoes it"
+        )
+
+    def redo(self) -> Done:
+        """Redoes the change that was undone last. Raises `MindError` if there is none."""
+        return self._done(self._answer(Undone, "redo", {}, None), "redone", "; u undoes it")
+
+    def _done(self, undone: Undone, verb: str, hint: str) -> Done:
+        command = undoing.name_of(undone.change.command) if undone.change else "nothing"
+        return Done(message=f"{verb}: {command}{hint}", change=undone.redo)
 
     def _last_change(self) -> str | None:
         listed = self._answer(Undone, "undo", {"list": True, "limit": 1}, None)

@@ -19,6 +19,7 @@ from mimo.frozen import frozen, replace
 from mimo.index import doubles, survey
 from mimo.index.schema import portions
 from mimo.memory import decay
+from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.operations import disclosure, lookup, overview, refresh, saving
@@ -437,8 +438,11 @@ def _decisions(call: Call) -> Iterator[Item]:
     rivals = call.index.ask(survey.rivals, call.index.cached(survey.contested))
     by_id = {record.memory.id: record for record in rivals}
     topics: dict[str, list[Record]] = {}
+    competing: dict[str, tuple[str, ...]] = {}
     for ids in portions(list(by_id)):
-        for id in call.index.competing(ids):
+        competing |= call.index.competing(ids)
+    for id, ids in competing.items():
+        if any(id in competing.get(rival, ()) for rival in ids):
             key = topic_key(by_id[id].memory.topic or "")
             topics.setdefault(key, []).append(by_id[id])
     for some in topics.values():
@@ -488,10 +492,13 @@ class _Untrusted:
             yield Item(kind=Waiting.UNTRUSTED, why=why, file=path, evidence=evidence)
         for some in portions(self._keys):
             records = self._call.index.ask(survey.records, some)
+            competing = self._call.index.competing([r.memory.id for r in records.values()])
             for record in (records[key] for key in some if key in records):
                 name = record.place.approval
                 why = f"{reason_of(self._call, name)}: no agent gets it unasked, and a search"
                 why = f"{why} labels it untrusted"
+                if rivals := competing.get(record.memory.id):
+                    why = f"it competes with {handle_of(rivals[0])}, which is current; {why}"
                 yield _item(Waiting.UNTRUSTED, record, why, evidence=name)
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 
@@ -129,15 +130,55 @@ def test_everything_is_reached_by_keys(page: Page) -> None:
     page.wait(lambda: page.titles()[:1] == ["Payments: refunds work, receipts are missing"])
 
 
-def test_the_first_key_skips_to_the_content(page: Page) -> None:
+@pytest.mark.parametrize("view", ["", "timeline", f"memory/{CURRENT}"])
+def test_the_first_key_skips_to_the_content(page: Page, view: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
+    page.driver.get(urljoin(page.url, f"/{view}"))
+    page.wait(lambda: page.all("main:not([aria-busy]) h1"))
+    assert "#" not in page.driver.current_url
     page.press(Keys.TAB)
     assert page.focused.get_attribute("id") == "skip"
     outline = "return getComputedStyle(document.activeElement).outlineStyle"
     assert page.run(outline) != "none"
     page.press(Keys.ENTER)
     assert page.focused.get_attribute("id") == "main"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (f"#/memory/{CURRENT}", f"/memory/{CURRENT}"),
+        ("#/?type=decision", "/?type=decision"),
+        ("#//evil.example/graph", "/evil.example/graph"),
+    ],
+)
+def test_an_address_of_before_opens_its_view(page: Page, old: str, new: str) -> None:
+    for url in ("about:blank", urljoin(page.url, f"/{old}")):
+        page.driver.get(url)
+    page.wait(lambda: page.all("main:not([aria-busy]) h1"))
+    assert page.driver.current_url == urljoin(page.url, new)
+
+
+def test_views_are_steps_of_the_history(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    def shows(name: str) -> None:
+        page.wait(lambda: page.all("main:not([aria-busy]) h1"))
+        page.wait(lambda: page.all("h1")[0].text.startswith(name))
+
+    before = page.run("return history.length")
+    for name in ("Timeline", "Decisions", "Decisions"):
+        page.driver.find_element("link text", name).click()
+        shows(name)
+    assert page.run("return history.length") == before + 2
+    page.driver.back()
+    shows("Timeline")
+    assert page.driver.current_url == urljoin(page.url, "/timeline")
+    tabs = len(page.driver.window_handles)
+    page.driver.find_element("link text", "Graph").send_keys(Keys.CONTROL + Keys.ENTER)
+    page.wait(lambda: len(page.driver.window_handles) == tabs + 1)
+    shows("Timeline")
 
 
 def test_the_page_has_landmarks_and_names(page: Page) -> None:
@@ -161,7 +202,7 @@ def test_a_memory_is_shown_as_markdown(page: Page) -> None:
     assert "timedelta" in page.all(".prose pre")[0].text
     link = page.all(".prose a[href^=https]")[0]
     assert link.get_attribute("rel") == "noopener noreferrer"
-    assert page.all(".prose a[href^='#/memory/']")[0].text == "The login page is served by the edge"
+    assert page.all(".prose a[href^='/memory/']")[0].text == "The login page is served by the edge"
     assert [item.text for item in page.all(".chain a")] == [
         "Use JWT with short access tokens and refresh tokens",
         "Use JWT with a one-day lifetime",

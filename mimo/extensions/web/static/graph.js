@@ -1,6 +1,6 @@
 // The graph of linked memories, drawn on a canvas: zoom, move, filter by type, focus on one.
 
-import { button, h, memoryLink, viewLink, visible } from "./dom.js";
+import { button, graphLink, h, memoryLink, viewLink, visible } from "./dom.js";
 import { count, empty, labels, time, typeMark } from "./format.js";
 import { place } from "./layout.js";
 
@@ -38,8 +38,7 @@ export async function graphView({ argument, parameters, source, overview, signal
 
 function focusBar(argument, depth, graph, go) {
   const start = graph.nodes.find((node) => graph.start.includes(node.id));
-  const change = (event) =>
-    go(`#/graph/${encodeURIComponent(argument)}?depth=${event.target.value}`);
+  const change = (event) => go(graphLink(argument, { depth: event.target.value }));
   return h(
     "p",
     { class: "focus-bar" },
@@ -302,7 +301,7 @@ class Drawing {
           "span",
           { class: "row-about" },
           h("span", {}, count(node.near.size, "link")),
-          h("a", { href: `#/graph/${encodeURIComponent(node.id)}` }, "Focus"),
+          h("a", { href: graphLink(node.id) }, "Focus"),
         ),
       );
       if (!quietly) this.announce(`${node.title}, ${count(node.near.size, "link")}`);

@@ -1,6 +1,6 @@
 // The page of one memory.
 
-import { h, memoryLink, prose, viewLink } from "./dom.js";
+import { graphLink, h, memoryLink, prose, viewLink } from "./dom.js";
 import { count, day, labels, notice, row, tags, time, typeMark } from "./format.js";
 
 /** Shows a whole memory with its links and versions. */
@@ -102,7 +102,7 @@ function links({ memory, links: listed }) {
       : h("span", { class: "muted" }, `${link.id} (not here)`);
     return h("li", {}, h("span", { class: "muted" }, words), " ", name);
   });
-  const graph = h("a", { href: `#/graph/${encodeURIComponent(memory.id)}` }, "Show in the graph");
+  const graph = h("a", { href: graphLink(memory.id) }, "Show in the graph");
   return h("section", {}, h("h2", {}, "Links"), h("ul", { class: "links" }, items), graph);
 }
 

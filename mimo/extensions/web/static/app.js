@@ -172,10 +172,7 @@ class Page {
   #mark(name) {
     for (const link of document.querySelectorAll("#views a")) {
       const here = link.getAttribute("href") === viewLink(name);
-      if (here) {
-        link.setAttribute("aria-current", "page");
-        link.scrollIntoView({ block: "nearest", inline: "nearest" });
-      }
+      if (here) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
   }

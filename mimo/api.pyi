@@ -189,6 +189,7 @@ from mimo.rendering import strong as strong
 from mimo.rendering import terminal as terminal
 from mimo.rendering import text_of as text_of
 from mimo.rendering import warn as warn
+from mimo.rendering.results import after_title as after_title
 from mimo.rendering.results import age as age
 from mimo.rendering.results import count as count
 from mimo.rendering.results import day as day
@@ -218,4 +219,7 @@ from mimo.text.clean import exposed as exposed
 from mimo.text.clean import one_line as one_line
 from mimo.text.phrases import bullets as bullets
 from mimo.text.phrases import enumerated as enumerated
+from mimo.text.phrases import heading as heading
+from mimo.text.tokens import QUESTION_WORDS as QUESTION_WORDS
+from mimo.text.tokens import matching_words as matching_words
 from mimo.when import question as question

@@ -5,7 +5,6 @@ Every answer comes from a command, so it passes the same checks as on the comman
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
@@ -47,6 +46,7 @@ from mimo.api import (
     frozen,
     ident,
     kind_of,
+    matching_words,
     replace,
     row_labels,
     setting_of,
@@ -400,10 +400,8 @@ def _show_item(item: ReviewItem, screen: Screen) -> None:
 
 def _highlighted(lines: Sequence[Text], query: str) -> tuple[Text, ...]:
     """Returns the lines with the words of a query highlighted."""
-    words = [re.escape(word) for word in query.split() if len(word) > 2]
-    if words:
-        for line in lines:
-            line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", terminal.MARK)
+    for line in lines:
+        terminal.mark(line, matching_words(line.plain, query))
     return tuple(lines)
 
 

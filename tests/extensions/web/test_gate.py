@@ -18,7 +18,7 @@ import pytest
 from starlette.requests import Request
 
 from mimo.call import Call
-from mimo.extensions.web import gate
+from mimo.extensions.web import gate, static_files
 from mimo.extensions.web.serving import leading_to
 from mimo.operations import loopback
 from tests.extensions.web.requests import OWN, PORT, TOKEN, Client, needs_node, run_script
@@ -102,9 +102,13 @@ def test_an_address_that_is_typed_or_followed_shows_the_page_alone(
     client: Client, site: str
 ) -> None:
     opened = {"sec_fetch_site": site, "sec_fetch_mode": "navigate", "x_mind_token": None}
-    assert client.get("/", **opened).status == 200
+    for path in ("/", "/timeline", "/graph", "/memory/k3v7mq", "/memory/a%2Fb"):
+        answer = client.get(path, **opened)
+        assert (answer.status, answer.body) == (200, static_files()["index.html"])
     for path in (*FILES[1:], *ANSWERS):
         assert client.get(path, **opened).status == 403
+    for path in ("/main.js", "/memories"):
+        assert client.get(path).status == 404
 
 
 def test_localhost_is_the_same_machine(client: Client) -> None:
@@ -208,7 +212,7 @@ def test_a_token_is_kept_if_it_is_accepted(
 
     answer = run_script(given + PAGE + script, tmp_path)
 
-    assert answer == [200 if arrived == "right" else 401, after, "#/"]
+    assert answer == [200 if arrived == "right" else 401, after, "/"]
 
 
 @needs_node

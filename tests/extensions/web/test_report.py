@@ -68,7 +68,7 @@ def test_a_report_has_the_memories(shop: Call, project: Path) -> None:
     assert data["project"] == "shop"
     assert data["chains"][0]["topic"] == "auth_strategy"
     assert len(data["chains"][0]["ids"]) == 3
-    assert "#/review" not in html
+    assert "/review" not in html
 
 
 def private(root: Path, id: str, **header: object) -> None:

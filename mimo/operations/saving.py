@@ -296,6 +296,13 @@ def edit(call: Call, record: Record, **changes: Any) -> Record:
     return changed
 
 
+def edit_all(call: Call, edits: Sequence[tuple[Record, dict[str, Any]]]) -> list[Record]:
+    """Changes several memories as `edit` does; none if one of the changes is refused."""
+    for record, changes in edits:
+        check_edit(call, record, **changes)
+    return [edit(call, record, **changes) for record, changes in edits]
+
+
 def check_edit(call: Call, record: Record, **changes: Any) -> None:
     """Raises each error that `edit` would raise, before several files are changed."""
     with files.naming(record.place.path):

@@ -86,6 +86,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_fading": {"threshold": 0.9, "limit": 3},
     "mind_rm": {"id": CACHE},
     "mind_undo": {"list": True, "limit": 3},
+    "mind_tags": {"limit": 3},
+    "mind_tags_rename": {"old": "auth", "new": "security"},
     "mind_list": {"tags": ["auth"]},
     "mind_graph": {"id": AUTH, "depth": 1, "types": ["refines"], "format": "mermaid"},
     "mind_edges": {"intent": "generating tokens with crypto", "stack": ["vercel"]},

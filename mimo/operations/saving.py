@@ -11,6 +11,7 @@ from typing import Any
 
 from mimo.call import Call
 from mimo.data import files, locks
+from mimo.data.disk import STORE
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, Option, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
@@ -263,12 +264,15 @@ def _create(
     # Permitted in the text, but not in the name of its file.
     if private or call.caller.allows_secrets or "secret" in call.notices:
         words = without(words, secrets_in(words))
+    is_short = path is None and not private and call.mind.config["files.names"] == "short"
     for _ in range(_TRIES):
-        name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
+        letters = ids.suffix(call.mind.randomness(4))
+        name = ids.new_id(memory.type, words, memory.created, letters)
+        file = f"{STORE}/{memory.type.folder}/{ids.short_name(name)}" if is_short else path
         try:
             with approving(call, enabled=not _proposes(call)):
                 new = replace(memory, id=name)
-                return call.mind.store.create(new, private=private, path=path, instead=instead)
+                return call.mind.store.create(new, private=private, path=file, instead=instead)
         except Conflict:
             if path is not None:
                 raise

@@ -276,9 +276,16 @@ def _files(call: Call, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
 
 def _file(call: Call, change: Change) -> ChangedFile:
     """Returns a changed file, with its memory if it is the only one in that file."""
-    record = call.index.get(PurePosixPath(change.path).stem)
+    stem = PurePosixPath(change.path).stem
+    record = call.index.get(stem) or _of_short_name(call, stem)
     is_of_file = record is not None and record.place.path == change.path
     return _row_of(call, change, record if is_of_file else None)
+
+
+def _of_short_name(call: Call, stem: str) -> Record | None:
+    """Returns the memory whose letters end the name of a file, see the setting `files.names`."""
+    matches = call.index.matching(stem.rpartition("-")[2])
+    return call.index.get(matches[0]) if len(matches) == 1 else None
 
 
 def _row_of(call: Call, change: Change, record: Record | None) -> ChangedFile:

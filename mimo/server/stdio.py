@@ -1,7 +1,6 @@
 """The MCP server on standard input and output: one client, one JSON-RPC message a line."""
 
 import asyncio
-import fcntl
 import json
 import logging
 import os
@@ -322,7 +321,7 @@ def _private_input() -> int:
 
     Otherwise a child process could read the client's messages.
     """
-    private = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+    private = os.dup(0)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)

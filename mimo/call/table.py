@@ -40,6 +40,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evolve supersede": "decisions",
         "link": "graph.linking",
         "edit": "notes",
+        "tags": "notes.tags",
+        "tags rename": "notes.tags",
         "keep": "fading",
         "rm": "notes",
         "undo": "notes.undo",

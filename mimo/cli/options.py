@@ -67,6 +67,9 @@ ALLOW_SECRET = Option(("--allow-secret",), "Store it although it looks like a se
 LONG = Option(("-l", "--long"), "Print more of each memory", is_flag=True)
 """The option of commands that print less by default."""
 
+STDIN_IDS = Option(("--stdin-ids",), "Read the ids from standard input", is_flag=True)
+"""The option of commands that take several ids."""
+
 PROGRAMS: dict[str, tuple[Option, ...]] = {
     "help": (Option(("-a", "--all"), "List every command", is_flag=True),),
     "hook": (),
@@ -165,6 +168,8 @@ def options_of(spec: Spec) -> list[Option]:
     options += [option for option in COMMON if own.isdisjoint(option.names)]
     if spec.is_long:
         options.append(LONG)
+    if {"id", "ids"} <= {param.name for param in params}:
+        options.append(STDIN_IDS)
     if SecretDetected in spec.errors:
         options.append(ALLOW_SECRET)
     return options
@@ -274,7 +279,14 @@ class Line:
 
     def arguments(self) -> dict[str, Any]:
         """Returns the arguments for `invoke`. Raises `Invalid`."""
-        return _arguments(self.spec, self.values)
+        arguments = _arguments(self.spec, self.values)
+        if self.options.get(STDIN_IDS.key):
+            if not (ids := _standard_input().split()):
+                raise Invalid("standard input has no ids", hint="pipe in those of a list")
+            if not arguments.keys().isdisjoint(("id", "ids")):
+                raise Invalid("`--stdin-ids` excludes other ids", hint="use one of them")
+            arguments |= {"id": ids[0], "ids": ids[1:]}
+        return arguments
 
 
 def _arguments(spec: Spec, values: Mapping[str, Any]) -> dict[str, Any]:

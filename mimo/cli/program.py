@@ -22,6 +22,7 @@ from mimo.cli.options import (
     HELP,
     LONG,
     PROGRAMS,
+    STDIN_IDS,
     SUMMARIES,
     VERSION,
     Line,
@@ -288,7 +289,7 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
             settings["type"] = click.Choice(option.choices)
         elif option.key == "project":
             settings["type"] = click.Path()
-    if not option.param and option in (*COMMON, ALLOW_SECRET, LONG):
+    if not option.param and option in (*COMMON, ALLOW_SECRET, LONG, STDIN_IDS):
         settings |= {"expose_value": False, "callback": _share_value}
     return click.Option([option.key, *names], **settings)
 

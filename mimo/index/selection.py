@@ -121,9 +121,11 @@ def condition(
         terms.append(f"{row}.type IN ({marks(filter.types)})" if filter.types else "1 = 0")
         values += sorted(kind.value for kind in filter.types)
     for tag in sorted(filter.tags):
-        tagged = f"SELECT 1 FROM {dialect.tags} t WHERE t.memory = {row}.key AND t.tag = ?"
-        terms.append(f"EXISTS ({tagged})")
-        values.append(tag_key(tag))
+        # `auth` also finds `auth/jwt`; `0` is the character after the slash.
+        tagged = f"SELECT 1 FROM {dialect.tags} t WHERE t.memory = {row}.key"
+        terms.append(f"EXISTS ({tagged} AND (t.tag = ? OR (t.tag >= ? AND t.tag < ?)))")
+        key = tag_key(tag)
+        values += (key, f"{key}/", f"{key}0")
     if filter.topic is not None:
         terms.append(f"{row}.topic_key = ?")
         values.append(topic_key(filter.topic))

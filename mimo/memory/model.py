@@ -305,7 +305,7 @@ class Filter:
     """Any of these ids; a database takes some ten thousand."""
     types: frozenset[Kind] | None = None
     tags: frozenset[str] = frozenset()
-    """Every one of these tags is on the memory, in upper or lower case."""
+    """Every one of these tags, or one below it, is on the memory, in upper or lower case."""
     topic: str | None = None
     """The whole topic, in any spelling of it."""
     outcomes: frozenset[Outcome | None] = frozenset()

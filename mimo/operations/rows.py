@@ -86,7 +86,12 @@ Again = Annotated[bool, Arg("Store it even if an identical memory exists", liste
 Tags = Annotated[tuple[str, ...], Arg("Tags of the memory", agents="", complete="tag", short="t")]
 TagFilter = Annotated[
     tuple[str, ...],
-    Arg("Only memories with all of these tags", agents="", complete="tag", short="t"),
+    Arg(
+        "Only memories with all of these tags, or tags below them such as auth/jwt",
+        agents="",
+        complete="tag",
+        short="t",
+    ),
 ]
 Types = Annotated[
     tuple[str, ...],

@@ -11,6 +11,7 @@ from typing import Any
 
 from mimo.call import Call
 from mimo.data import files, locks
+from mimo.data.disk import STORE
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, Option, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
@@ -263,12 +264,15 @@ def _create(
     # Permitted in the text, but not in the name of its file.
     if private or call.caller.allows_secrets or "secret" in call.notices:
         words = without(words, secrets_in(words))
+    is_short = path is None and not private and call.mind.config["files.names"] == "short"
     for _ in range(_TRIES):
-        name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
+        letters = ids.suffix(call.mind.randomness(4))
+        name = ids.new_id(memory.type, words, memory.created, letters)
+        file = f"{STORE}/{memory.type.folder}/{ids.short_name(name)}" if is_short else path
         try:
             with approving(call, enabled=not _proposes(call)):
                 new = replace(memory, id=name)
-                return call.mind.store.create(new, private=private, path=path, instead=instead)
+                return call.mind.store.create(new, private=private, path=file, instead=instead)
         except Conflict:
             if path is not None:
                 raise
@@ -294,6 +298,13 @@ def edit(call: Call, record: Record, **changes: Any) -> Record:
     report(call, (record, changed))
     refresh.note_change(call, changed.place.path)
     return changed
+
+
+def edit_all(call: Call, edits: Sequence[tuple[Record, dict[str, Any]]]) -> list[Record]:
+    """Changes several memories as `edit` does; none if one of the changes is refused."""
+    for record, changes in edits:
+        check_edit(call, record, **changes)
+    return [edit(call, record, **changes) for record, changes in edits]
 
 
 def check_edit(call: Call, record: Record, **changes: Any) -> None:

@@ -28,6 +28,9 @@ from mimo.text.calendar import iso_utc
 PAUSE_SECONDS = 20
 """The time for which an automatic commit waits for more changes."""
 
+_SHARED_RULES = f"/*\n!/{STORE}/\n".encode()
+"""Ignore rules of the folder of the user's memory once that is a repository."""
+
 _LOST_SECONDS = 120
 """The time after which a process that has not committed counts as dead."""
 
@@ -134,10 +137,8 @@ def sync(
     note_failure(call, None)
     call.release()
     try:
-        pulled = commits.pull(root) if pull else None
-        done = replace(done, pulled=pulled)
-        if push:
-            commits.push(root)
+        exchange = _exchange_machines if call.mind.is_users else _exchange
+        done = replace(done, pulled=exchange(root, pull=pull, push=push))
     except MindError as error:
         if done.commit:
             number = len(done.pending)
@@ -147,6 +148,43 @@ def sync(
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
     return replace(done, pushed=push, branch=git.branch(root))
+
+
+def _exchange(root: Path, *, pull: bool, push: bool) -> str | None:
+    """Pulls and pushes, and returns the output of the pull."""
+    pulled = commits.pull(root) if pull else None
+    if push:
+        commits.push(root)
+    return pulled
+
+
+def _exchange_machines(root: Path, *, pull: bool, push: bool) -> str | None:
+    """Does the same with the memory that the user's machines share, which stays private here."""
+    pulled = commits.merge_machines(root) if pull else None
+    if push:
+        commits.push_machine(root)
+    for path in [*disk.exposed_below(root)]:  # git makes files with modes of its own.
+        disk.tighten(path)
+    return pulled or None
+
+
+def prepare_user(call: Call, remote: str | None) -> bool:
+    """Makes the user's memory for all projects a git repository; returns whether it has a remote.
+
+    `remote` is the repository that the user's machines share. Raises `Invalid` and `StorageFailed`.
+    """
+    root = call.mind.project.root
+    if not git.is_top(root):
+        git.create(root)
+    rules = root / disk.IGNORE_FILE
+    if (data := files.content(rules)) is not None and data == f"{disk.IGNORE_ALL}\n".encode():
+        files.replace(rules, _SHARED_RULES, expect=files.digest(data))
+    init.complete(root)
+    install(root)
+    if remote is not None:
+        place = Path(remote).expanduser()
+        commits.set_remote(root, str(place.resolve()) if place.is_dir() else remote)
+    return git.output(root, "remote", "get-url", "origin") is not None
 
 
 def _check_secrets(call: Call, root: Path, pending: Sequence[Change]) -> None:

@@ -8,7 +8,6 @@ connection, so that it knows the client. A message in an unusual form is also le
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -345,7 +344,7 @@ def _private_input() -> int:
 
     Otherwise a child process could read the client's messages.
     """
-    private = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+    private = os.dup(0)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)

@@ -87,6 +87,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_rm": {"id": CACHE},
     "mind_undo": {"list": True, "limit": 3},
     "mind_redo": {"dry_run": True},
+    "mind_tags": {"limit": 3},
+    "mind_tags_rename": {"old": "auth", "new": "security"},
     "mind_list": {"tags": ["auth"]},
     "mind_graph": {"id": AUTH, "depth": 1, "types": ["refines"], "format": "mermaid"},
     "mind_edges": {"intent": "generating tokens with crypto", "stack": ["vercel"]},

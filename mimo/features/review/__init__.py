@@ -23,7 +23,7 @@ from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.operations import disclosure, lookup, overview, refresh, saving
-from mimo.project.projects import index_owner, known_owner, own_name
+from mimo.project.projects import index_owner, known_owner
 from mimo.text.phrases import enumerated
 
 
@@ -194,7 +194,7 @@ def _hide(call: Call, keys: Iterable[str], *, off: bool = False) -> None:
 
 
 def _hidden_file(call: Call, owner: str) -> Path:
-    return call.mind.project.root / ".mind" / ".local" / own_name("reviewed", owner)
+    return call.mind.project.root / ".mind" / ".local" / files.own_name("reviewed", owner)
 
 
 def _keys(path: Path) -> frozenset[str]:

@@ -293,8 +293,9 @@ def _why(call: Call, item: Item) -> str:
     """Returns the reason for an item; that of a note for all projects names its author."""
     if not (call.mind.is_users and item.record and item.kind is Waiting.UNTRUSTED):
         return item.why
-    by = short(item.record.memory.by or "an agent")
-    return f"proposed for all projects by {by}: no agent gets it until you approve it"
+    by = item.record.memory.by
+    source = f"proposed for all projects by {short(by)}" if by else "pushed by another author"
+    return f"{source}: no agent gets it until you approve it"
 
 
 def _choices(call: Call, item: Item) -> tuple[ReviewChoice, ...]:

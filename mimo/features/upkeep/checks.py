@@ -448,7 +448,7 @@ def _user(call: Call) -> Iterator[Check]:
         )
     memories = index.count(Filter())
     if proposed := memories - index.count(Filter(approved=True)):
-        message = f"agents proposed memories for all projects: {proposed:,}"
+        message = f"memories for all projects that you have not approved: {proposed:,}"
         yield _warning("user", message, Hint("go through them with ", Command("review", user=True)))
     yield _ok("user", f"memories for all projects: {memories:,}")
 

@@ -6,7 +6,6 @@ correct call need: docs/reference/mcp-tools.md has everything else. `make tools`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from inspect import cleandoc
 

@@ -121,8 +121,6 @@ class Recording:
         toolset_of = {name: tool["toolset"] for name, tool in self._data["tools"].items()}
         self._names = listed_names(toolset_of, toolsets)
         self._results: Mapping[str, Any] = self._data["results"]
-        self.versions: Sequence[str] = self._data["versions"]
-        """The revisions of the older protocol, newest last."""
 
     @property
     def modern(self) -> Sequence[str]:
@@ -130,11 +128,15 @@ class Recording:
         versions: Sequence[str] = self._results["server/discover"]["supportedVersions"]
         return versions
 
-    def initialized(self, version: str) -> Mapping[str, Any]:
-        """Returns the result of `initialize` for a client that offers a revision."""
+    def initialized(self, version: str) -> Mapping[str, Any] | None:
+        """Returns the result of `initialize` for a client that offers a revision, if it is known.
+
+        Another version of the SDK may know more of them.
+        """
+        if version not in self._data["versions"]:
+            return None
         result = self._results["server/discover"]
         fields = {name: result[name] for name in ("capabilities", "instructions")}
-        version = version if version in self.versions else self.versions[-1]
         return fields | {
             "protocolVersion": version,
             "serverInfo": result["_meta"][f"{META}serverInfo"],

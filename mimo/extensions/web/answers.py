@@ -524,4 +524,5 @@ def _chain(group: Sequence[Record], by_id: dict[str, Row]) -> Chain:
 
 def _topic(group: Sequence[Record]) -> str:
     topics = (record.memory.topic for record in group if record.memory.topic)
-    return next(topics, group[0].memory.heading)
+    memory = group[0].memory
+    return next(topics, heading(memory.title, memory.content, memory.id, rows.MOST_CONTENT))

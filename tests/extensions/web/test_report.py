@@ -272,6 +272,22 @@ def test_tags_are_the_same_in_upper_and_lower_case(tmp_path: Path) -> None:
     assert run_script(script, tmp_path) == [[2, 2], {"api": 2, "ops": 1}]
 
 
+@needs_node
+def test_words_that_shape_a_question_are_not_searched(shop: Call, tmp_path: Path) -> None:
+    data = data_of((written(shop), Path("r.html").read_text("utf-8"))[1])
+    script = f"""
+        const {{ Embedded }} = await import("./embedded.js");
+        const report = new Embedded({json.dumps(data)});
+        const asked = async (query) => (await report.search({{ query }})).matches
+          .map(({{ memory, words }}) => [memory.title, words]);
+        console.log(JSON.stringify([await asked("how do the clocks"), await asked("the")]));"""
+
+    by_subject, by_shape = run_script(script, tmp_path)
+
+    assert by_subject == [["Clocks of the build machines drift by minutes", ["Clocks", "clocks"]]]
+    assert by_shape
+
+
 @pytest.mark.attack("private text in shared output")
 def test_private_memories_change_no_report(call: Call, clock: Clock, ids: dict[str, str]) -> None:
     before = Path(written(call, "before.html").file).read_bytes()

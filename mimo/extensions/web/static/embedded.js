@@ -67,7 +67,7 @@ export class Embedded {
       const passage = passageOf(this.#text(page), terms);
       const shown = wordsOf(`${memory.title} ${memory.about ?? ""} ${passage}`);
       const words = shown.filter((word) => terms.some((term) => word.toLowerCase().includes(term)));
-      return { memory, passage, words };
+      return { memory, passage, words: [...new Set(words)] };
     });
     return { query, matches, notice: null };
   }

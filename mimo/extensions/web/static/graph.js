@@ -512,9 +512,11 @@ class Drawing {
       box[3] <= height &&
       !overlap([width - BAR[0], 0, width, BAR[1]], box) &&
       !labels.some((label) => label.dot !== own && overlap(label.box, box)) &&
-      !dots.some((dot) => dot !== own && overlap(dot.box, box)) &&
-      !free.some((line) => crosses(line, box)) &&
-      !heads.some((line) => crosses(line, box, 3));
+      // In a large graph, what the user looks at covers what is behind it.
+      ((near?.has(own.number) && !isSmall) ||
+        (!dots.some((dot) => dot !== own && overlap(dot.box, box)) &&
+          !free.some((line) => crosses(line, box)) &&
+          !heads.some((line) => crosses(line, box, 3))));
     const label = (dot, length, labels, free = lines) => {
       const text = shortened(visible(this.nodes[dot.number].title), length);
       const boxes = around(dot, pen.measureText(text).width, width, isSmall);

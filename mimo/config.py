@@ -239,6 +239,7 @@ SETTINGS = (
         "Zone of shown times and of `today`: UTC, local, or a name such as Europe/Berlin",
         verified=_known_zone,
     ),
+    Setting("projects.groups", (), USER, "Projects by group, such as work/shop, work/blog"),
     Setting("files.names", "id", ANY, "Names of files of new memories", ("id", "short")),
     Setting(
         "index.url",

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast, dataclass_transform
 
-from mimo.call import Call
+from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Json, Omitted, Out, Tool
 from mimo.errors import Invalid
 from mimo.frozen import frozen
@@ -81,6 +81,10 @@ _PRIVATE = Arg("Keep it out of git, only on this machine", agents="")
 Private = Annotated[bool, _PRIVATE]
 OtherPrivate = Annotated[bool, _PRIVATE._replace(listed=False)]
 """Of a command that seldom makes private memories."""
+Group = Annotated[
+    str | None,
+    Arg("Only projects of this group in the setting projects.groups", surfaces=Surface.CLI),
+]
 OfUser = Annotated[bool, Arg("Only your memory for all projects", wire="user")]
 Again = Annotated[bool, Arg("Store it even if an identical memory exists", listed=False)]
 Tags = Annotated[tuple[str, ...], Arg("Tags of the memory", agents="", complete="tag", short="t")]

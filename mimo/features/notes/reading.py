@@ -16,6 +16,7 @@ from mimo.operations.rows import (
     At,
     Facts,
     Filters,
+    Group,
     Limit,
     Offset,
     OfUser,
@@ -242,6 +243,7 @@ def list_(
     at: At = None,
     everywhere: OfUser = False,
     chunks: Annotated[bool, Arg("List the chunks of ingested files one by one")] = False,
+    group: Group = None,
     ids: Annotated[
         bool, Arg("Print only ids, of all memories that pass", surfaces=Surface.CLI)
     ] = False,
@@ -257,6 +259,7 @@ def list_(
 
     is_outside = call.mind.is_users and not everywhere
     notice = "no project here; this is your memory for all projects" if is_outside else None
+    all_projects = all_projects or group is not None
     if all_projects and (at is not None or everywhere):
         raise Invalid(
             "`all_projects` lists the present memories of projects",
@@ -269,7 +272,7 @@ def list_(
     limit = sys.maxsize if ids and limit == _LIMIT else limit
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     if all_projects:
-        page = _of_projects(call, options, private=private, chunks=chunks)
+        page = _of_projects(call, options, group, private=private, chunks=chunks)
     else:
         page = _of_project(call, options, notice, chunks=chunks)
     return replace(page, ids_only=True) if ids else page
@@ -292,7 +295,9 @@ def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: b
     )
 
 
-def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool) -> MemoryRows:
+def _of_projects(
+    call: Call, options: "Options", group: str | None, *, private: bool, chunks: bool
+) -> MemoryRows:
     """Returns one page of the memories of all registered projects."""
     from mimo.operations import across, finding
     from mimo.operations.disclosure import hides_private
@@ -309,7 +314,7 @@ def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool)
         rows = facts(target, page.records, MemoryRow, shared=is_hidden)
         return page, list(_rows(page, rows))
 
-    answers, skipped = across.ask_each(call, "mind_list", listed)
+    answers, skipped = across.ask_each(call, "mind_list", listed, group=group)
     rows = [replace(row, project=name) for name, _, (_, some) in answers for row in some]
     rows.sort(key=lambda row: row.created_at, reverse=True)
     if options.sort is Sort.IMPORTANCE:

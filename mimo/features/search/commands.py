@@ -19,6 +19,7 @@ from mimo.operations.rows import (
     At,
     Facts,
     Filters,
+    Group,
     Limit,
     Query,
     TrustLabel,
@@ -117,6 +118,7 @@ class SearchResults:
         "mind search why did we choose JWT",
         'mind search "rate limit" --type decision --when "last month"',
         "mind search --scope all safari cookies",
+        "mind search --group work safari cookies",
         "mind search --at v1.2 rate limit",
     ),
     is_long=True,
@@ -146,6 +148,7 @@ def search(
     everywhere: Annotated[
         bool, Arg("Only your memory for all projects", wire="user", surfaces=Surface.CLI)
     ] = False,
+    group: Group = None,
     **filters: Unpack[Filters],
 ) -> SearchResults:
     """Find memories by meaning and by words
@@ -154,6 +157,7 @@ def search(
     failed decision is marked. The user's memory for all projects is searched too. With `--scope
     all`, each other project is searched as its own policy permits, without its private memories.
     """
+    scope = Scope.ALL if group is not None else scope
     _check(call, scope, at, private=private, everywhere=everywhere)
     call, revision = (call, None) if at is None else _at(call, at)
     conditions, types = narrowed(call, **filters), filters.get("types", ())
@@ -166,7 +170,7 @@ def search(
         if scope == Scope.ALL:
             from mimo.operations import across
 
-            answer = across.search_projects(call, query, options, private=private)
+            answer = across.search_projects(call, query, options, private=private, group=group)
         else:
             answer = searching.search(call, query, options, with_user=at is None)
             if not answer.considered:

@@ -308,7 +308,7 @@ def test_each_call_of_a_deprecated_name_is_logged_and_works(
     asked(served, "auto", twice)
 
     lines = [record.message for record in caplog.records if record.name == "mind"]
-    assert lines == 2 * ["`old_decide` is deprecated and removed in 3.0: use save/decision"]
+    assert lines == 2 * ["`old_decide` is deprecated and removed in 3.0: use save_decision"]
 
 
 def test_outside_a_project_tools_are_listed_and_calls_explain_how_to_name_one(era: Any) -> None:

@@ -178,6 +178,8 @@ class Runner:
             self._pace.check()
             if answer := ask(Question(text=text, choices=run.awaits), SLICE):
                 self._execution.send(answer, turn=run.turn)
+            elif answer is not None:
+                ask = None  # The user declined to answer.
         record = machine.after_event(run, sent[place].event, self._pace.at)
         self._write(record | machine.processed(run, sent, place))
 

@@ -301,7 +301,7 @@ def _approvals(call: Call, data: bytes, procedure: Procedure) -> list[str]:
 
 def _agreed(call: Call, procedure: Procedure) -> bool:
     """Returns whether the user, asked on the terminal, approves a procedure."""
-    if call.ask is None:
+    if call.ask is None or call.agent is not None:  # A client may answer for its user.
         return False
     states = procedure.definition["states"].values()
     actions = [state["action"] for state in states if state and state.get("action")]

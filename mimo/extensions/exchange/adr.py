@@ -15,9 +15,9 @@ from mimo.api import (
     NamedTuple,
     Section,
     Source,
+    day_of,
     document,
     foreign,
-    naming,
     replace,
 )
 from mimo.extensions.exchange.notes import (
@@ -33,8 +33,8 @@ from mimo.extensions.exchange.notes import (
 _NUMBERED = re.compile(r"(?:adr[-_ ]?)?(\d{1,6})(?=[-_ .]|$)", re.IGNORECASE)
 _TITLE_NUMBER = re.compile(r"(?:adr[-_ ]?)?\d{1,6}\s*[.:\-–—]\s*", re.IGNORECASE)
 _FIELDS = {
-    "status": "status state estado statut stato статус 状态 狀態 ステータス 상태",
-    "date": "date fecha data datum дата 日期 日付 날짜",
+    "status": "status state estado statut stato situação статус 状态 狀態 状態 ステータス 상태",
+    "date": "date fecha data datum дата 日期 日付 날짜 일자",
 }
 _NAMES = {name: field for field, names in _FIELDS.items() for name in names.split()}
 """The fields by which a record counts, by their names in several languages."""
@@ -144,7 +144,7 @@ def _draft(source: Source, note: Note) -> Draft:
     elif date is not None and created is None:
         properties["adr_date"] = date
     stem = _stem(note)
-    created = created or naming.day_of(note.name)
+    created = created or day_of(note.name)
     title = str(properties.pop("title", None) or record.title or stem)
     title = _TITLE_NUMBER.sub("", title, count=1) or title
     decision = foreign.joined(*(body for name, body in record.parts if name.lower() in _DECISION))

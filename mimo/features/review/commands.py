@@ -34,8 +34,9 @@ from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
-from mimo.memory.model import Kind
+from mimo.memory.model import Kind, Memory
 from mimo.operations.rows import (
+    MOST_CONTENT,
     File,
     Limit,
     OfUser,
@@ -65,6 +66,7 @@ from mimo.rendering import (
     warn,
 )
 from mimo.rendering.results import count, day, labels, render, tally
+from mimo.text.phrases import heading
 
 _FEW, _LINES = 3, 10
 """Items of a kind up to which each is written whole, and of more, those that have a line."""
@@ -256,7 +258,7 @@ def keep(
 
 def _row(call: Call, item: Item) -> ReviewItem:
     memory = item.record.memory if item.record else None
-    title = memory.heading if memory else None
+    title = _title(memory) if memory else None
     if item.record and (item.kind is Waiting.OUTDATED or item.record.parent):
         title = item.record.origin  # Its file, not its first chunk.
     return ReviewItem(
@@ -298,6 +300,11 @@ def _why(call: Call, item: Item) -> str:
     return f"{source}: no agent gets it until you approve it"
 
 
+def _title(memory: Memory) -> str:
+    """Returns the whole title: who shows it cuts it to the room that there is."""
+    return heading(memory.title, memory.content, memory.topic or memory.id, MOST_CONTENT)
+
+
 def _choices(call: Call, item: Item) -> tuple[ReviewChoice, ...]:
     return tuple(_choice(call, n, choice) for n, choice in enumerate(item.choices, 1))
 
@@ -310,7 +317,7 @@ def _choice(call: Call, number: int, choice: Choice) -> ReviewChoice:
         number=number,
         text=choice.text,
         id=record.memory.id,
-        title=record.memory.heading,
+        title=_title(record.memory),
         created_at=record.memory.created,
         by=record.memory.by,
         trust=trust_of(call, record),

@@ -102,6 +102,12 @@ def test_a_row_has_its_reason_or_its_second_line(client: Client, call: Call) -> 
     assert about["Keep server sessions in Redis"] == "Server sessions in Redis, thirty days."
 
 
+def test_a_title_in_the_review_is_whole(strange: Client, project: Path) -> None:
+    text = f"{'A long first line ' * 9}is whole"
+    write_memory(project, "fact_long", "fact", {}, text, created=NOON)
+    assert text in {item["title"] for item in strange.ask("review")["items"]}
+
+
 def test_search_finds_and_counts_no_use(client: Client, call: Call) -> None:
     best = client.ask("search", query="how long does a refresh token live")["matches"][0]
     assert best["memory"]["id"] == CURRENT

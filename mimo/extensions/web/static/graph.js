@@ -7,7 +7,7 @@ import { place } from "./layout.js";
 const FONT = "12px system-ui, sans-serif";
 const LENGTHS = [34, 24, 16, 10, 6]; // Of labels; the shorter ones are for small graphs.
 const SMALL = 60; // In a graph with fewer nodes, each has its name.
-const ROUNDS = 8; // In which names are sought a place, those without one first in the next.
+const ROUNDS = 12; // In which names are sought a place, those without one first in the next.
 const NAME = [70, 24]; // The room for a short name, with a gap.
 const HEAD = 20; // The length of an arrow, with the radius of its node.
 const [EDGE, SIDE] = [36, 56];
@@ -505,41 +505,46 @@ class Drawing {
     });
     const seen = dots.filter(({ x, y }) => x >= 0 && y >= 0 && x <= width && y <= height);
     let order = [...seen.filter((dot) => near?.has(dot.number)), ...seen.filter((dot) => !near?.has(dot.number))];
-    const isFree = (box, own, labels, free) =>
+    const loose = new Set(); // Nodes whose name may lie on a line, but on no arrow.
+    const isFree = (box, own) =>
       box[0] >= 0 &&
       box[1] >= 0 &&
       box[2] <= width &&
       box[3] <= height &&
       !overlap([width - BAR[0], 0, width, BAR[1]], box) &&
-      !labels.some((label) => label.dot !== own && overlap(label.box, box)) &&
       // In a large graph, what the user looks at covers what is behind it.
       ((near?.has(own.number) && !isSmall) ||
         (!dots.some((dot) => dot !== own && overlap(dot.box, box)) &&
-          !free.some((line) => crosses(line, box)) &&
+          (loose.has(own) || !lines.some((line) => crosses(line, box))) &&
           !heads.some((line) => crosses(line, box, 3))));
-    const label = (dot, length, labels, free = lines) => {
-      const text = shortened(visible(this.nodes[dot.number].title), length);
-      const boxes = around(dot, pen.measureText(text).width, width, isSmall);
-      const box = boxes.find((some) => isFree(some, dot, labels, free));
+    const rooms = new Map();
+    const room = (dot, length) => {
+      const key = `${dot.number} ${length} ${loose.has(dot)}`;
+      if (!rooms.has(key)) {
+        const text = shortened(visible(this.nodes[dot.number].title), length);
+        const boxes = around(dot, pen.measureText(text).width, width, isSmall);
+        rooms.set(key, { text, boxes: boxes.filter((box) => isFree(box, dot)) });
+      }
+      return rooms.get(key);
+    };
+    const label = (dot, length, labels) => {
+      const { text, boxes } = room(dot, length);
+      const box = boxes.find((some) => !labels.some((other) => other.dot !== dot && overlap(other.box, some)));
       return box && { dot, text, box };
     };
-    const longest = Math.min(LENGTHS[0], Math.max(14, Math.floor(width / 16)));
+    const shortest = isSmall ? LENGTHS.at(-1) : Math.min(LENGTHS[0], Math.max(14, Math.floor(width / 16)));
     let best = [];
     for (let round = 0; round < (isSmall ? ROUNDS : 1) && (!round || best.length < order.length); round += 1) {
       const labels = [];
+      const missing = [];
       for (const dot of order) {
-        const found = label(dot, isSmall ? LENGTHS.at(-1) : longest, labels);
+        const found = label(dot, shortest, labels);
         if (found) labels.push(found);
+        else missing.push(dot);
       }
       if (labels.length > best.length) best = labels;
-      const named = new Set(labels.map(({ dot }) => dot));
-      order = [...order.filter((dot) => !named.has(dot)), ...named];
-    }
-    // A name that has no place lies on a line, but on no arrow.
-    for (const dot of isSmall ? order : []) {
-      const isNamed = best.some((other) => other.dot === dot);
-      const found = !isNamed && label(dot, LENGTHS.at(-1), best, []);
-      if (found) best.push(found);
+      if (round >= ROUNDS / 2) missing.forEach((dot) => loose.add(dot));
+      order = [...missing, ...order.filter((dot) => !missing.includes(dot))];
     }
     // Now that each has a place, names grow where there is room.
     for (const [place, { dot }] of isSmall ? best.entries() : []) {
@@ -563,16 +568,13 @@ function around({ x, y, radius }, wide, width, isSmall) {
   return corners.map(([left, top]) => [left, top, left + w, top + 16]);
 }
 
-/** Returns whether a line leads through a box, or nearer: what is left of it within each pair of sides. */
+/** Returns whether a line leads through a box, or nearer. */
 function crosses([x1, y1, x2, y2], [left, top, right, bottom], near = 0) {
-  let [from, to] = [0, 1];
-  const ranges = [[x1, x2 - x1, left - near, right + near], [y1, y2 - y1, top - near, bottom + near]];
-  for (const [start, along, least, most] of ranges) {
-    if (!along && (start <= least || start >= most)) return false;
-    const ends = along ? [(least - start) / along, (most - start) / along].sort((a, b) => a - b) : [0, 1];
-    [from, to] = [Math.max(from, ends[0]), Math.min(to, ends[1])];
-  }
-  return from < to;
+  const [x, y, wide, high] = [(left + right) / 2, (top + bottom) / 2, (right - left) / 2 + near, (bottom - top) / 2 + near];
+  if (Math.abs(x1 + x2 - 2 * x) >= Math.abs(x2 - x1) + 2 * wide) return false;
+  if (Math.abs(y1 + y2 - 2 * y) >= Math.abs(y2 - y1) + 2 * high) return false;
+  const [dx, dy] = [x2 - x1, y2 - y1];
+  return Math.abs(dx * (y - y1) - dy * (x - x1)) < wide * Math.abs(dy) + high * Math.abs(dx); // No side parts them.
 }
 
 function overlap(a, b) {

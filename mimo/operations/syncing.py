@@ -28,9 +28,6 @@ from mimo.text.calendar import iso_utc
 PAUSE_SECONDS = 20
 """The time for which an automatic commit waits for more changes."""
 
-_SHARED_RULES = f"/*\n!/{STORE}/\n".encode()
-"""Ignore rules of the folder of the user's memory once that is a repository."""
-
 _LOST_SECONDS = 120
 """The time after which a process that has not committed counts as dead."""
 
@@ -166,25 +163,6 @@ def _exchange_machines(root: Path, *, pull: bool, push: bool) -> str | None:
     for path in [*disk.exposed_below(root)]:  # git makes files with modes of its own.
         disk.tighten(path)
     return pulled or None
-
-
-def prepare_user(call: Call, remote: str | None) -> bool:
-    """Makes the user's memory for all projects a git repository; returns whether it has a remote.
-
-    `remote` is the repository that the user's machines share. Raises `Invalid` and `StorageFailed`.
-    """
-    root = call.mind.project.root
-    if not git.is_top(root):
-        git.create(root)
-    rules = root / disk.IGNORE_FILE
-    if (data := files.content(rules)) is not None and data == f"{disk.IGNORE_ALL}\n".encode():
-        files.replace(rules, _SHARED_RULES, expect=files.digest(data))
-    init.complete(root)
-    install(root)
-    if remote is not None:
-        place = Path(remote).expanduser()
-        commits.set_remote(root, str(place.resolve()) if place.is_dir() else remote)
-    return git.output(root, "remote", "get-url", "origin") is not None
 
 
 def _check_secrets(call: Call, root: Path, pending: Sequence[Change]) -> None:

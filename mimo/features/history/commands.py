@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Unpack
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.data import disk, files
+from mimo.data.disk import STORE
 from mimo.errors import (
     AmbiguousId,
     Cancelled,
@@ -27,6 +29,7 @@ from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
 from mimo.index import survey
+from mimo.memory.ids import begins_handle
 from mimo.memory.model import Problem, Record
 from mimo.operations import lookup, refresh, sharing, syncing, undoing
 from mimo.operations.rows import (
@@ -40,9 +43,13 @@ from mimo.operations.rows import (
     untrusted,
 )
 from mimo.operations.syncing import leaks
-from mimo.project import git
+from mimo.project import commit as commits
+from mimo.project import git, init
 from mimo.project.revisions import Change, Commit, Step, contents, is_memory, records_at
 from mimo.when import Interval, window
+
+_SHARED_RULES = f"/*\n!/{STORE}/\n".encode()
+"""Ignore rules of the folder of the user's memory once that is a repository."""
 
 _NONE_THEN = "no commit of this time changed the memory"
 
@@ -284,7 +291,8 @@ def _file(call: Call, change: Change) -> ChangedFile:
 
 def _of_short_name(call: Call, stem: str) -> Record | None:
     """Returns the memory whose letters end the name of a file, see the setting `files.names`."""
-    matches = call.index.matching(stem.rpartition("-")[2])
+    letters = stem.rpartition("-")[2]
+    matches = call.index.matching(letters) if begins_handle(letters) else ()
     return call.index.get(matches[0]) if len(matches) == 1 else None
 
 
@@ -426,7 +434,9 @@ def sync(
     and merged with that of your other machines if it has a remote.
     """
     if everywhere:
-        pull = push = _prepared(call, remote, needs_remote=pull or push, dry_run=dry_run)
+        _check_user_sync(call, dry_run=dry_run)
+        call = call if dry_run else _prepared(call, remote)
+        pull = push = _has_remote(call, is_needed=pull or push)
     elif remote is not None:
         raise Invalid(
             "`remote` is of your memory for all projects",
@@ -459,10 +469,10 @@ def sync(
     )
 
 
-def _prepared(call: Call, remote: str | None, *, needs_remote: bool, dry_run: bool) -> bool:
-    """Makes the user's memory a repository if needed; returns whether it has a remote.
+def _check_user_sync(call: Call, *, dry_run: bool) -> None:
+    """Raises `Denied` for an agent, which must not publish the user's memory.
 
-    Raises `Denied` for an agent, which must not publish it.
+    Raises `Invalid` for a dry run before the first sync.
     """
     if call.agent is not None:
         raise Denied(
@@ -474,8 +484,36 @@ def _prepared(call: Call, remote: str | None, *, needs_remote: bool, dry_run: bo
             "your memory for all projects is not in git yet",
             hint=Hint("run ", Command("sync", user=True), " without ", Option(dry_run=True)),
         )
-    has_remote = not dry_run and syncing.prepare_user(call, remote)
-    if needs_remote and not (has_remote or dry_run):
+
+
+def _prepared(call: Call, remote: str | None) -> Call:
+    """Makes the user's memory for all projects a git repository, and returns the call on that.
+
+    `remote` is the repository that the user's machines share. Raises `Invalid` and `StorageFailed`.
+    """
+    root = call.mind.project.root
+    if not git.is_top(root):
+        paths, trusts = refresh.up_to_date(call).ask(survey.approvals), call.mind.trust.checker()
+        approved = {name: path for name, path in paths.items() if trusts(name)}
+        git.create(root)
+        call = call.on(call.mind.reopened())
+        # Within another repository, the approvals had the key of that one.
+        call.mind.trust.approve(approved, reviewed=approved, paths=approved)
+    rules = root / disk.IGNORE_FILE
+    if (data := files.content(rules)) is not None and data == f"{disk.IGNORE_ALL}\n".encode():
+        files.replace(rules, _SHARED_RULES, expect=files.digest(data))
+    init.complete(root)
+    syncing.install(root)
+    if remote is not None:
+        place = Path(remote).expanduser()
+        commits.set_remote(root, str(place.resolve()) if place.is_dir() else remote)
+    return call
+
+
+def _has_remote(call: Call, *, is_needed: bool) -> bool:
+    """Returns whether the user's memory has a remote. Raises `Invalid` if it needs one."""
+    has_remote = git.output(call.mind.project.root, "remote", "get-url", "origin") is not None
+    if is_needed and not has_remote:
         raise Invalid(
             "your memory for all projects has no remote",
             hint=Hint("name an empty repository with ", Option(remote="URL")),

@@ -218,3 +218,21 @@ def test_without_a_remote_it_is_committed_here_only(machine):
 def test_a_remote_belongs_to_the_memory_for_all_projects(call):
     with pytest.raises(Invalid, match="for all projects"):
         do(call, "sync", remote="x")
+
+
+def test_approvals_stay_if_the_home_is_in_another_repository(machine, tmp_path):
+    repository(tmp_path / "laptop")
+    call = machine("laptop")
+    do(call, "add", content="Always use pnpm", user=True)
+    do(call, "add", "claude-code", content="Deploy on Fridays", user=True)
+    do(call, "add", "claude-code", content="Test on Mondays", user=True)
+    do(call, "trust", ids=[id_of(call, "Test on Mondays")], user=True)
+    before = rows(call)
+
+    do(call, "sync", user=True)
+
+    call.mind.close()
+    later = Call(Mind(home=call.mind.home, project=None, clock=call.mind.clock, environ={}))
+    assert rows(later) == before
+    assert before["Deploy on Fridays"] is TrustLabel.UNTRUSTED
+    later.mind.close()

@@ -58,7 +58,7 @@ from mimo.server.answers import answer, refused
 from mimo.server.counting import Counts
 from mimo.server.exposure import Context, Listing
 from mimo.server.subscriptions import Subscriptions, session_id
-from mimo.server.tools import INSTRUCTIONS, described
+from mimo.server.tools import ICON, INSTRUCTIONS, described
 from mimo.server.wording import reworded
 from mimo.surroundings import Progress, Question
 from mimo.text.clean import clean, one_line
@@ -227,6 +227,7 @@ class App:
             version=__version__,
             title="mind",
             instructions=INSTRUCTIONS,
+            icons=[ICON],
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,

@@ -58,7 +58,7 @@ from mimo.server.answers import answer, refused
 from mimo.server.counting import Counts
 from mimo.server.exposure import Context, Listing
 from mimo.server.subscriptions import Subscriptions, session_id
-from mimo.server.tools import INSTRUCTIONS, described
+from mimo.server.tools import ICON, INSTRUCTIONS, described
 from mimo.server.wording import reworded
 from mimo.surroundings import Progress, Question
 from mimo.text.clean import clean, one_line
@@ -78,6 +78,9 @@ MOST_CALLS = 40
 
 MOST_WAITING = 16
 """The number of calls of a user that may wait for events or programs at once."""
+
+_LINKED_SINCE = "2025-06-18"
+"""The revision of the protocol since which results have links to resources."""
 
 MOST_WAITING_OF_ALL = 128
 """The same for all users of a project together."""
@@ -227,6 +230,7 @@ class App:
             version=__version__,
             title="mind",
             instructions=INSTRUCTIONS,
+            icons=[ICON],
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,
@@ -331,6 +335,9 @@ class App:
             with continued({} if is_traced else getattr(ctx.request, "headers", {})):
                 waits = _may_wait(specs, params.arguments or {})
                 done = await self._in_thread(work, self._waiting if waits else self._calls)
+            link = resources.link_to(done.structured_content or {})
+            if link and ctx.protocol_version >= _LINKED_SINCE:
+                done.content.append(link)
             result = (done.meta or {}).get("mind/error", {}).get("error", {}).get("code", "ok")
             return done
         finally:

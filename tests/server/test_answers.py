@@ -18,7 +18,7 @@ from mimo.memory.ids import handle_of
 from mimo.server.answers import answer_schema, formed
 from mimo.server.fitting import BYTES_PER_TOKEN, Cut, continued, size
 from mimo.server.reading import Reader
-from mimo.server.resources import read
+from mimo.server.resources import link_to, read
 from tests import sample_procedures
 from tests.conftest import git
 from tests.kit import repository
@@ -377,3 +377,12 @@ def test_a_result_of_the_shared_index_names_its_project() -> None:
     assert "for all projects" not in text
     assert "\n  project: shop\n" in text
     assert " for all projects" in Reader(lambda: NOW).read(users, schema)
+
+
+def test_an_answer_about_one_memory_links_to_it() -> None:
+    link = link_to({"id": "x", "title": "Tea", "file": "x.md"})
+
+    assert link is not None
+    assert (link.uri, link.title) == ("mind://memory/x", "Tea")
+    assert link_to({"memory": {"id": "x", "title": "Tea", "file": "x.md"}, "links": []}) == link
+    assert link_to({"results": []}) is None

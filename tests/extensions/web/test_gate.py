@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, MutableMapping
+from importlib.resources import files
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -21,6 +22,7 @@ from mimo.call import Call
 from mimo.extensions.web import gate, static_files
 from mimo.extensions.web.serving import leading_to
 from mimo.operations import loopback
+from mimo.server.tools import ICON
 from tests.extensions.web.requests import OWN, PORT, TOKEN, Client, needs_node, run_script
 
 FILES = ("/", "/static/main.js", "/favicon.ico")
@@ -376,3 +378,8 @@ def test_a_websocket_is_not_answered(client: Client) -> None:
 def test_the_token_is_not_in_the_page(client: Client) -> None:
     for path in FILES:
         assert TOKEN.encode() not in client.get(path).body
+
+
+def test_the_icon_of_the_server_is_that_of_the_viewer() -> None:
+    drawn = files("mimo.extensions.web").joinpath("static/icon.svg").read_text("utf-8").strip()
+    assert unquote(ICON.src).removeprefix("data:image/svg+xml,") == drawn

@@ -58,6 +58,7 @@ class Installation:
         "mind install claude-code",
         "mind install codex --scope user --dry-run",
         "mind install cursor --toolsets core",
+        "mind install gemini --skill",
     ),
 )
 def install(
@@ -67,6 +68,9 @@ def install(
     scope: For = None,
     dry_run: DryRun = False,
     force: Annotated[bool, Arg("Replace an entry or a hook of mind that differs")] = False,
+    skill: Annotated[
+        bool, Arg("Also install the skill `mind-memory`, instructions for agents")
+    ] = False,
     toolsets: Annotated[
         str | None,
         Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
@@ -88,8 +92,12 @@ def install(
     for_scope = scope_of(chosen, scope, here)
     if for_scope is Scope.PROJECT:
         check_reach(call.mind.project)
+    if skill and for_scope not in chosen.skills:
+        raise Invalid(f"{chosen.title} has no known folder of skills", hint="leave out `--skill`")
     groups = None if toolsets is None else _toolsets_of(toolsets)
-    rows = tuple(clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run))
+    rows = tuple(
+        clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run, skill=skill)
+    )
     messages = []
     if here.which("mind") is None:
         messages.append(

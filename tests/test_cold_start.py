@@ -232,3 +232,19 @@ def test_completing_an_option_loads_neither_sqlite_nor_json(project: Path) -> No
     modules = imported(project, "search", "--", _MIND_COMPLETE="1")
 
     assert not {"sqlite3", "json", "mimo.guard.policy"} & modules
+
+
+DOWNLOADERS = {"httpx2", "huggingface_hub", "hf_xet", "requests", "urllib3", "fsspec"}
+"""Packages that other packages bring, and that could fetch models."""
+
+
+def test_no_command_and_no_import_loads_a_downloader(project: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long.md"
+    long.write_text("\n\n".join(f"# Part {n}\n\nTea is green, {n}. " * 40 for n in range(99)))
+    for argv in (["add", "Green tea"], ["ingest", str(long)], ["search", "tea"], ["doctor"]):
+        assert not DOWNLOADERS & imported(project, *argv)
+    code = "import sys, mimo, mimo.api, mimo.memory_tool; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=True
+    )
+    assert not DOWNLOADERS & set(done.stdout.split())

@@ -37,6 +37,7 @@ from mimo.frozen import NamedTuple, frozen, replace
 from mimo.project.servers import TOKEN
 
 NOT_OURS = f"the entry `{SERVER}` starts another program"
+_EDITED = "it is changed, or of another version of mind"
 _SECONDS = 60
 """Time limit for a client's own program."""
 
@@ -155,7 +156,14 @@ def scope_of(client: Client, scope: Scope | None, here: Machine) -> Scope:
 
 
 def install(
-    call: Call, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
+    call: Call,
+    client: Client,
+    scope: Scope,
+    here: Machine,
+    *,
+    force: bool,
+    dry_run: bool,
+    skill: bool = False,
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, after every plan has succeeded; yields the rows.
 
@@ -163,7 +171,10 @@ def install(
     read or changed in place, and `StorageFailed`.
     """
     capture = call.mind.config["hook.capture"] == "on"
-    all_targets = targets(client, scope, here, capture=capture)
+    all_targets = [
+        *targets(client, scope, here, capture=capture),
+        *(skill_targets(client, scope, here) if skill else ()),
+    ]
     plans = [plan_install(call, client, target, force=force) for target in all_targets]
     if client.adds_itself and scope is Scope.USER:
         command = "mind" if here.which("mind") else here.executable
@@ -176,7 +187,8 @@ def uninstall(
     call: Call, client: Client, scope: Scope, here: Machine, *, dry_run: bool
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, and yields the rows. Raises as `install`."""
-    all_targets = targets(client, scope, here, capture=True, removing=True)
+    skills = [each for each in skill_targets(client, scope, here) if each.path.exists()]
+    all_targets = [*targets(client, scope, here, capture=True, removing=True), *skills]
     plans = [plan_uninstall(call, client, target) for target in all_targets]
     if client.adds_itself and scope is Scope.USER:
         yield _by_program(call, client, here, None, dry_run=dry_run)
@@ -217,6 +229,16 @@ def targets(
     return [Target(path, file_edits, within) for path, file_edits in edits.items()]
 
 
+def skill_targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
+    """Returns the file of the skill; none for a client without skills."""
+    if scope not in client.skills:
+        return []
+    text = Path(__file__).with_name("skill.md").read_text(encoding="utf-8")
+    within = here.project if scope is Scope.PROJECT else None
+    path = place_of(client.skills[scope], here)
+    return [Target(path, (Script(text, editable=True),), within)]
+
+
 def _has_hooks(file: Places, here: Machine) -> bool:
     """Returns whether a file has any hooks; Codex also keeps the approvals of hooks in its own."""
     events = editing.at(_data(file, here), ("hooks",))
@@ -250,6 +272,8 @@ def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> 
     data = read(file)
     if file.format is Format.YAML:
         return _plan_for_user(file, data, target, force=force)
+    if _is_edited(file, target, note) and not force:
+        return Plan(file, file.data, note, f"{_EDITED}; `--force` replaces it")
     text = file.text
     for edit in target.edits:
         try:
@@ -274,6 +298,16 @@ def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> 
     after = file.encoded(text)
     note = Note(clients=clients, before=original, after=files.digest(after))
     return Plan(file, after, note, remark)
+
+
+def _is_edited(file: FileState, target: Target, note: Note | None) -> bool:
+    """Returns whether a file that users may edit is neither as mind wrote it nor as it would be."""
+    if file.data is None or (note and note.after == files.digest(file.data)):
+        return False
+    return any(
+        isinstance(edit, Script) and edit.editable and not edit.is_in(file.text)
+        for edit in target.edits
+    )
 
 
 def _by_hand(edit: Edit) -> str:
@@ -301,6 +335,8 @@ def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
         return Plan(file, file.data, replace(note, clients=other_clients), remark)
     if file.data is None:
         return Plan(file, None)
+    if _is_edited(file, target, note):
+        return Plan(file, file.data, remark=f"{_EDITED}; remove it yourself")
     original: FileState | None = None
     if note:
         kept = storage.kept(call.mind.home, target.path, note.before) if note.before else None

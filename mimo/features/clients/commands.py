@@ -63,6 +63,7 @@ class Installation:
         "mind install codex --scope user --dry-run",
         "mind install cursor --toolsets core",
         "mind install codex --url https://mind.example.org/mcp/shop",
+        "mind install gemini --skill",
     ),
 )
 def install(
@@ -72,6 +73,9 @@ def install(
     scope: For = None,
     dry_run: DryRun = False,
     force: Annotated[bool, Arg("Replace an entry or a hook of mind that differs")] = False,
+    skill: Annotated[
+        bool, Arg("Also install the skill `mind-memory`, instructions for agents")
+    ] = False,
     toolsets: Annotated[
         str | None,
         Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
@@ -100,8 +104,12 @@ def install(
     for_scope = scope_of(chosen, scope or (Scope.USER if url else None), here)
     if for_scope is Scope.PROJECT and not url:
         check_reach(call.mind.project)
+    if skill and for_scope not in chosen.skills:
+        raise Invalid(f"{chosen.title} has no known folder of skills", hint="leave out `--skill`")
     groups = None if toolsets is None else _toolsets_of(toolsets)
-    rows = tuple(clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run))
+    rows = tuple(
+        clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run, skill=skill)
+    )
     if url and not dry_run:
         servers.assign(call.mind.home, _folder(here, for_scope), url)
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)

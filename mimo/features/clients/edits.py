@@ -67,9 +67,13 @@ class Script(NamedTuple):
 
     value: str
     path: Path = ()
+    editable: bool = False
+    """True if users may change the file, which then stays."""
 
     def is_in(self, text: str) -> bool:
-        """Returns whether a text is this script, in any version."""
+        """Returns whether a text is this script, in any version if users do not change it."""
+        if self.editable:
+            return text == self.value
         return text.partition("\n")[0] == self.value.partition("\n")[0]
 
 
@@ -84,7 +88,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
     """
     for edit in edits:
         if isinstance(edit, Script):
-            if text and not edit.is_in(text) and not force:
+            if text and not (edit.is_in(text) or edit.editable or force):
                 raise Conflict(
                     "it is not mind's", hint="nothing was changed; `--force` replaces it"
                 )

@@ -123,6 +123,8 @@ class Client:
     hooks: tuple[Hooks, ...] = ()
     plugin: Mapping[Scope, Places] | None = None
     """The places of a plugin that runs the hooks; its text is in a file beside this module."""
+    skills: Mapping[Scope, Places] = field(default_factory=dict)
+    """The places of the skill, `skill.md` beside this module."""
     absolute: bool = False
     """True if a user's entry has an absolute path: desktop programs lack the PATH of a shell."""
     fixed: bool = False
@@ -273,6 +275,13 @@ _GITHUB_HOOKS = Hooks(
 )
 """The hooks that VS Code and Copilot CLI share, in files that both of them read."""
 
+_SKILL = "skills/mind-memory/SKILL.md"
+_AGENT_SKILLS = {
+    PROJECT: (f"{{project}}/.agents/{_SKILL}",),
+    USER: (f"{{home}}/.agents/{_SKILL}",),
+}
+"""The places that all clients with skills read, except Claude Code."""
+
 CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude-code",
@@ -291,6 +300,10 @@ CLIENTS: tuple[Client, ...] = (
                 asking=_CLAUDE_CODE_ASKING,
             ),
         ),
+        skills={
+            PROJECT: (f"{{project}}/.claude/{_SKILL}",),
+            USER: (f"{{claude}}/{_SKILL}",),
+        },
         program="claude",
         traces=("{claude}", "{claude_json}"),
         after="start a new session and approve the server when it asks",
@@ -320,6 +333,7 @@ CLIENTS: tuple[Client, ...] = (
                 beside=_CODEX_FILES,  # it warns of hooks in both
             ),
         ),
+        skills=_AGENT_SKILLS,
         program="codex",
         traces=("{codex}",),
         after="trust the project and review the hooks with /hooks in Codex",
@@ -331,6 +345,7 @@ CLIENTS: tuple[Client, ...] = (
         files=_GEMINI_FILES,
         entry=_PLAIN,
         hooks=(Hooks(files=_GEMINI_FILES, events=_GEMINI_EVENTS),),
+        skills=_AGENT_SKILLS,
         program="gemini",
         traces=("{home}/.gemini",),
     ),
@@ -356,6 +371,7 @@ CLIENTS: tuple[Client, ...] = (
                 absolute=True,
             ),
         ),
+        skills=_AGENT_SKILLS,
         absolute=True,
         traces=("{home}/.cursor",),
         after="switch the server on under Settings, MCP",
@@ -374,6 +390,7 @@ CLIENTS: tuple[Client, ...] = (
                 files={**_GITHUB_HOOKS.files, USER: ("{home}/.copilot/hooks/mind.json",)},
             ),
         ),
+        skills=_AGENT_SKILLS,
         absolute=True,
         traces=("{code}",),
         after="start the server when VS Code offers it above its entry",
@@ -400,6 +417,7 @@ CLIENTS: tuple[Client, ...] = (
                 has_env=True,
             ),
         ),
+        skills=_AGENT_SKILLS,
         program="copilot",
         traces=("{copilot}",),
     ),
@@ -424,6 +442,7 @@ CLIENTS: tuple[Client, ...] = (
             PROJECT: ("{project}/.opencode/plugin/mind.js",),
             USER: ("{xdg}/opencode/plugin/mind.js",),
         },
+        skills=_AGENT_SKILLS,
         program="opencode",
         traces=("{xdg}/opencode",),
     ),

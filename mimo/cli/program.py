@@ -111,7 +111,8 @@ def usage(error: click.ClickException) -> Invalid:
         accepted = [opt[2:] for param in params for opt in param.opts if opt[:2] == "--"]
         accepted = [opt for opt in accepted if opt != "help"]
         meaning = next((names for names in _MEANINGS if name in names), ())
-        near = [opt for opt in accepted if opt in meaning] or nearest(name, accepted)
+        starts = [opt for opt in accepted if opt.startswith(f"{name}-")]
+        near = [opt for opt in accepted if opt in meaning] or starts or nearest(name, accepted)
         if near:
             hint = f"did you mean `--{near[0]}`? {hint}"
         elif ctx and any(isinstance(param, click.Argument) for param in ctx.command.params):

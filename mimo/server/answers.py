@@ -20,7 +20,7 @@ from mimo.operations.invoke import fault, invoke
 from mimo.server import fitting, parts
 from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET
 from mimo.server.reading import Reader
-from mimo.server.rows import QUESTIONS, brief, drop_titles, shorten_dates
+from mimo.server.rows import QUESTIONS, brief, drop_titles, shorten_values
 from mimo.server.wording import for_agents, reworded
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def formed(
     if cuts or start.path:
         short[TRUNCATED] = fitting.continued(cuts, spec, inputs, data, start)
     text = reader.read(short, schema)
-    shorten_dates(short, schema, reader.now)
+    shorten_values(short, schema)
     return short, text
 
 

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from bench import answers as bench
 from mimo.call import Call, Caller, Surface
 from mimo.call.schema import output_schema
-from mimo.call.spec import Spec
+from mimo.call.spec import Effect, Spec
 from mimo.call.table import all_commands
 from mimo.memory.ids import handle_of
 from mimo.server.answers import answer_schema, formed
@@ -25,6 +25,10 @@ from tests.kit import repository
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TOOLS = all_commands().tools()
+READING = {
+    name for name, specs in TOOLS.items() if all(spec.effect is Effect.READ for spec in specs)
+}
+READING |= {"memory"}
 CEILING = 25_000
 """The most bytes of both forms of a result with what surrounds them."""
 HOSTILE = 'line "of" text\\ \n\r\t\x00\x1b[31m # ünï 한국어 \u202e \U0001f600 | - untrusted: '
@@ -108,21 +112,32 @@ def test_ten_results_are_below_6_kb_in_both_forms(agent: bench.Agent) -> None:
 def test_structured_rows_state_each_fact_once(
     agent: bench.Agent, tool: str, arguments: dict[str, Any]
 ) -> None:
-    result = agent.call(tool, **arguments)
-    text, structured, _ = bench.sizes(result)
-    data = result.structured_content
+    data = agent.call(tool, **arguments).structured_content
     rows = data.get("results") or data["memories"]
 
     assert rows
-    assert structured < 1.85 * text
     assert "query" not in data
     for row in rows:
         assert None not in row.values()
         assert re.fullmatch("[a-z0-9]{6}", row["id"])
         assert "title" not in row or not row.get("content", "").startswith(row["title"])
         assert not {"source_file", "file", "project"} & row.keys()
+        assert all(len(row[name]) == 10 for name in ("date", "created_at") if name in row)
     shown = agent.call("mind_show", id=rows[0]["id"]).structured_content
     assert shown["content"].startswith(rows[0].get("title", "").rstrip("…"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [call for call in bench.CALLS if call[0] in READING]
+)
+def test_structured_content_is_hardly_longer_than_the_text(
+    agent: bench.Agent, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Short rows, and those of many memories at once, have more names of fields than text."""
+    text, structured, _ = bench.sizes(agent.call(tool, **arguments))
+    is_search = tool == "mind_search" and arguments["limit"] == 10
+    if arguments.get("limit") != 1000:
+        assert structured <= (1.55 if is_search else 1.7) * text + 40
 
 
 def test_both_forms_of_a_search_have_each_memory_and_its_passage(agent: bench.Agent) -> None:

@@ -302,7 +302,7 @@ def edit(call: Call, record: Record, **changes: Any) -> Record:
 
 def edit_all(call: Call, edits: Sequence[tuple[Record, dict[str, Any]]]) -> list[Record]:
     """Changes several memories as `edit` does; none if one of the changes is refused."""
-    for record, changes in edits:
+    for record, changes in edits if len(edits) > 1 else ():
         check_edit(call, record, **changes)
     return [edit(call, record, **changes) for record, changes in edits]
 

@@ -595,15 +595,24 @@ def merge_machines(root: Path) -> str:
     """Fetches and merges the commits of the user's other machines, and returns what changed.
 
     The histories need not be related: a machine may join with memories of its own. Raises as
-    `fetch` does, and `Conflict` for the repository of a project, whose settings would apply here.
+    `fetch` does, and `Conflict` for the repository of a project, whose settings would apply here,
+    and for one with private files, which would count as the user's own.
     """
     if not (upstream := fetch(root)):
         return ""
-    if listed := git.output(root, "ls-tree", "--name-only", upstream, "--", *DECISIVE):
-        raise Conflict(
-            f"the remote has `{listed.splitlines()[0]}`, so it is the repository of a project",
-            hint="name an empty repository, or one with your memory for all projects",
-        )
+    listed = git.ask(root, "ls-tree", "-r", "-z", "--name-only", upstream)
+    for path in os.fsdecode(listed).split("\0"):
+        name = path.casefold()  # Some file systems have one file for both.
+        if name in DECISIVE:
+            raise Conflict(
+                f"the remote has `{path}`, so it is the repository of a project",
+                hint="name an empty repository, or one with your memory for all projects",
+            )
+        is_named_so = path.startswith(f"{STORE}/")
+        if name.startswith(f"{STORE}/") and not (is_named_so and is_shared(path)):
+            raise Conflict(
+                f"the remote has `{path}`, which no machine of yours shares", hint="remove it there"
+            )
     before = os.fsdecode(git.ask(root, "rev-parse", "HEAD")).strip()
     merge_upstream(root, "--allow-unrelated-histories")
     changes = git.output(root, "diff", "--shortstat", before, "HEAD")

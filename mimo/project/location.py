@@ -73,13 +73,18 @@ def locate(root: Path) -> Location:
 
 
 def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
-    """Returns the common directory and the git directory of a worktree; None if it is not one."""
+    """Returns the common directory and the git directory of a worktree; None if it is not one.
+
+    Git makes the latter within the former, which a folder that was unpacked here can't name.
+    """
     directory = _pointer(marker, "gitdir:")
     if directory is None:
         return None
     back = _pointer(directory / "gitdir")
     common = _pointer(directory / "commondir")
-    if back is None or common is None or back != marker.resolve() or not common.is_dir():
+    if back is None or common is None or back != marker.resolve():
+        return None
+    if directory.parent != common / "worktrees" or not common.is_dir():
         return None
     return common, directory
 

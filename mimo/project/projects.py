@@ -112,6 +112,8 @@ class Project(NamedTuple):
     name: str
     inner: Path | None = None
     """The top of another repository, in which the search for the project began."""
+    worktree: Path | None = None
+    """The top of a linked worktree, in which it began: agents there read its files alone."""
 
     @property
     def store(self) -> Path:
@@ -200,7 +202,7 @@ def _of_main_worktree(start: Path, top: Path, home: Path, real_home: Path) -> Pr
     main = common.parent
     for folder in (main / start.relative_to(top), *(main / start.relative_to(top)).parents):
         if project := _project_at(folder, home, real_home):
-            return project
+            return project._replace(worktree=top)
         if folder == main:
             break
     return None

@@ -136,6 +136,15 @@ def test_the_key_of_a_title_has_any_case():
     assert memory_of("---\nTitle: Tea\n---\nx").title == "Tea"
 
 
+@pytest.mark.parametrize("mark", "\x0b \x0c \x1c \x85 \u2028 \u2029".split(" "))
+def test_no_key_of_a_broken_header_hides_behind_a_mark(mark):
+    text = f"---\ntitle: a: b{mark}type: decision\nx: @\n---\ntext"
+    parsed = parse(text.encode(), path=".mind/a.md", modified=LATER, lenient=True)
+
+    assert isinstance(parsed, Parsed)
+    assert parsed.memory.type is Kind.FACT
+
+
 @pytest.mark.parametrize(
     ("text", "content"),
     [
@@ -495,6 +504,14 @@ def test_a_text_about_merge_conflicts_is_read(text):
     memory = memory_of(header + text, ".mind/facts/a.md")
     assert "<<<<<<<" in memory.content or ">>>>>>>" in memory.content
     assert memory_of(render(memory), ".mind/facts/a.md") == memory
+
+
+def test_markers_of_many_lengths_are_read_once():
+    """Markdown of others may be as large as it likes, and is read by each command."""
+    markers = "".join(f"{'<' * size} a\n" for size in range(7, 1200))
+    text = f"x\n{markers}{'a' * 3}\n" + "a\n" * 120_000
+
+    assert memory_of(text).content.startswith("x\n<<<<<<< a")
 
 
 def test_no_merge_conflict_is_written():

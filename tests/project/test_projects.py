@@ -228,7 +228,7 @@ def test_a_linked_worktree_without_a_project_has_that_of_the_main_one(
     make_store(main)
 
     for folder in (linked, linked / "src"):
-        assert projects.find(folder, home) == Project(root=main, name="main")
+        assert projects.find(folder, home) == Project(root=main, name="main", worktree=linked)
     assert projects.explicit(linked, home).root == main
     make_store(main / "src")
     inner = projects.find(linked / "src", home)
@@ -249,6 +249,12 @@ def test_a_folder_that_claims_to_be_a_worktree_gets_no_project(
 ):
     main, linked = repository_with_worktree
     make_store(main)
-    put(tmp_path / "archive" / ".git", (linked / ".git").read_text())
+    archive = tmp_path / "archive"
+    put(archive / ".git", (linked / ".git").read_text())
+    assert projects.find(archive, home) is None
 
-    assert projects.find(tmp_path / "archive", home) is None
+    # All of these could be in an archive.
+    put(archive / ".git", "gitdir: git\n")
+    put(archive / "git/gitdir", "../.git\n")
+    put(archive / "git/commondir", "../../main/.git\n")
+    assert projects.find(archive, home) is None

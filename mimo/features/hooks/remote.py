@@ -7,6 +7,7 @@ way of the work.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -72,16 +73,28 @@ def ask(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) 
 
 
 def _data(event: Event, folder: Path) -> bytes:
-    """Returns an event as JSON, with the texts that its edits replace."""
-    edits: list[tuple[str, str, str]] = []
+    """Returns an event as JSON without secrets, with the lines that edits add to the user's code.
+
+    That is in the folder, or in the working tree around it.
+    """
+    from mimo.features.pitfalls.checking import added
+    from mimo.guard.privacy import redacted
+
+    top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    edits: list[tuple[str, str]] = []
     room = MOST_BYTES // 2
     for edit in event.edits:
-        path, text = Path(folder, edit.path), edit.text[:_MAX_TEXT]
-        name = str(path.relative_to(folder)) if path.is_relative_to(folder) else path.name
-        old = (edit.old or text_of_file(folder, edit.path))[:_MAX_TEXT]
-        room -= len(json.dumps((name, text, old)))
-        if room > 0:
-            edits.append((name, text, old))
+        path = Path(os.path.normpath(folder / edit.path))
+        if not path.is_relative_to(top):
+            continue
+        text = edit.text[:_MAX_TEXT]
+        lines = [""] * (text.count("\n") + 1)
+        for hunk in added(edit.path, text, edit.old or text_of_file(folder, edit.path)).hunks:
+            lines[hunk.start - 1 : hunk.start - 1 + len(hunk.lines)] = hunk.lines
+        edits.append((str(path.relative_to(top)), "\n".join(lines)))
+        room -= len(json.dumps(edits[-1]))
+        if room < 0:
+            edits.pop()
     fields = {
         "client": event.dialect.value,
         "name": event.name,
@@ -91,7 +104,7 @@ def _data(event: Event, folder: Path) -> bytes:
         "prompt": event.prompt[:_MAX_PROMPT],
         "edits": edits,
     }
-    return json.dumps(fields).encode("ascii")
+    return json.dumps(redacted(fields, allowing=False).value).encode("ascii")
 
 
 def _answer(url: str, token: str, data: bytes) -> tuple[int, bytes] | None:

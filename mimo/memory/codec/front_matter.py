@@ -291,7 +291,8 @@ def load_lines(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
     """
     data: dict[str, Any] = {}
     parts: list[list[str]] = []
-    for line in text.splitlines():
+    # `splitlines` also ends a line where people see none.
+    for line in text.replace("\r\n", "\n").split("\n"):
         if compiled(_KEY_LINES[syntax]).match(line):
             parts.append([line])
         elif parts and (not line.strip() or line[0] in " \t-"):

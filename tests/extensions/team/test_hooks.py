@@ -14,6 +14,8 @@ import pytest
 from mimo.call import Call
 from mimo.extensions.team import tokens
 from mimo.features.clients.table import CLIENTS
+from mimo.features.hooks import remote
+from mimo.features.hooks.events import recognised
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
@@ -137,6 +139,35 @@ def test_only_code_that_an_edit_adds_is_judged(server: Served, user: User) -> No
     code = {"file_path": str(user.folder / "auth.py"), "content": "import jwt\nimport os\n"}
 
     assert user.hook("PreToolUse", tool_name="Write", tool_input=code) == {}
+
+
+@pytest.mark.attack("http")
+def test_a_server_gets_no_secret_and_no_text_that_an_edit_does_not_add(tmp_path: Path) -> None:
+    secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    folder = tmp_path / "code/sub"
+    folder.mkdir(parents=True)
+    (tmp_path / "code/.git").mkdir()
+    (tmp_path / "code/.env").write_text(f"TOKEN={secret}\nA=1\n", encoding="utf-8")
+    (tmp_path / "diary.txt").write_text("mine\n", encoding="utf-8")
+
+    def data(name: str, **fields: Any) -> Any:
+        common = {"hook_event_name": name, "session_id": "s", "cwd": str(folder)}
+        event = recognised({**common, **fields}, "claude-code")
+        assert event
+        return json.loads(remote._data(event, folder))
+
+    def edits(path: str, content: str) -> Any:
+        code = {"file_path": path, "content": content}
+        return data("PreToolUse", tool_name="Write", tool_input=code)["edits"]
+
+    assert edits(str(tmp_path / "code/.env"), "A=1\nB=2\n") == [[".env", "\nB=2\n"]]
+    assert edits(str(tmp_path / "diary.txt"), "more of mine") == []
+    assert edits("../../diary.txt", "more of mine") == []
+    assert edits("a.sh", f"export TOKEN={secret}") == [
+        ["sub/a.sh", "export TOKEN=[REDACTED:github_token]"]
+    ]
+    prompt = data("UserPromptSubmit", prompt=f"Use {secret}")["prompt"]
+    assert prompt == "Use [REDACTED:github_token]"
 
 
 def test_sessions_of_two_users_are_apart(server: Served, tmp_path: Path) -> None:

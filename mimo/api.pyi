@@ -204,6 +204,7 @@ from mimo.rendering.results import type_mark as type_mark
 from mimo.rendering.results import use_zone as use_zone
 from mimo.server import GRACE_SECONDS as GRACE_SECONDS
 from mimo.server import log_to_stderr as log_to_stderr
+from mimo.server import roots as roots
 from mimo.server import until_a_signal as until_a_signal
 from mimo.server.app import PERMISSIONS as PERMISSIONS
 from mimo.server.app import App as App

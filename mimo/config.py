@@ -439,7 +439,7 @@ def setting(key: str) -> Setting:
         from difflib import get_close_matches
 
         near = " or ".join(f"`{name}`" for name in get_close_matches(key, _BY_KEY))
-        question = f"did you mean {near}? " if near else ""
+        question = f"did you mean {near}? " if near else "leave it out; " * (key in ("get", "set"))
         hint = Hint(question, Command("config", all=True), " lists them all")
         raise Invalid(f"`{key}` is not a setting", hint=hint)
     return _BY_KEY[key]

@@ -129,7 +129,9 @@ def usage(error: click.ClickException) -> Invalid:
             if required_options(command.spec):
                 hint = f"for example: {command.spec.examples[0]}"
             elif taken:
-                hint = f"it takes {taken}; {quote}"
+                first = ctx.params.get(command.places[0].attribute) if ctx else None
+                advice = f"leave out `{first}`: " if first in ("get", "set") else ""
+                hint = f"{advice}it takes {taken}; {quote}"
         else:
             message = f"`{program}` does not take `{extra[1]}`"
             hint = f"{quote}; {hint}"
@@ -198,13 +200,13 @@ class Command(Program):
     def check_subcommand(self, words: Sequence[str], lone: Container[str]) -> None:
         """Raises `Invalid` if the first word after the command is a misspelled sub-command.
 
-        Before other words, and for sub-commands that are only ones alone, it may be a text.
+        Before other words, or for sub-commands that are only ones alone, it may be a text.
         """
         word, alone = words[0], len(words) == 1 or words[1].startswith("-")
         for name in nearest(word, self._subcommands):
             slips = sorted(word) == sorted(name) or is_one_letter_off(word, name)
             is_lone = f"{self.spec.path} {name}" in lone
-            if name != word and ("-" in name or (alone and (slips or not is_lone))):
+            if name != word and ("-" in name or slips + alone + (not is_lone) > 1):
                 line = f"mind {self.spec.path}"
                 place = f" As {self.places[0].typed}: `{line} -- {word}`" if self.places else ""
                 raise Invalid(

@@ -103,11 +103,11 @@ KIND_ALIASES: Mapping[str, Kind] = MappingProxyType(
 
 
 def kind_of(word: str) -> Kind:
-    """Returns the type that `word` names, aliases included.
+    """Returns the type that `word` names, also in the plural; aliases are included.
 
     Raises `Invalid` for any other word.
     """
-    name = word.strip().lower()
+    name = word.strip().lower().removesuffix("s")
     try:
         return KIND_ALIASES.get(name) or Kind(name)
     except ValueError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from select import select
@@ -23,7 +23,7 @@ from mimo.call.extensions import extensions
 from mimo.call.table import listed_names
 from mimo.data.disk import home_of, working_directory
 from mimo.data.loads import DataError, loads
-from mimo.errors import StorageFailed
+from mimo.errors import MindError, StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Mind
 from mimo.operations import running
@@ -74,6 +74,11 @@ def main(
     outside = Mind(home=home_of(os.environ), project=None)
     settings = outside.config
     memory = Memory(lambda: Mind.open(start, project=project))
+    is_outside = Mind.open(start, project=project).is_outside
+
+    def move(folders: Sequence[Path]) -> None:
+        memory.move(lambda: _among(folders) or Mind.open(start))
+
     toolsets = toolsets or settings["mcp.toolsets"]
     naming = naming or settings["mcp.tool_names"]
     mode = exposure or os.environ.get(EXPOSURE) or settings["mcp.exposure"]
@@ -89,7 +94,8 @@ def main(
             from mimo.server import stdio
 
             messages = opening.input, opening.remainder
-            ended = stdio.run(memory, *messages, toolsets=toolsets, naming=naming, mode=mode)
+            rooted = move if is_outside else None
+            ended = stdio.run(memory, *messages, rooted, toolsets, naming, mode)
     except BaseExceptionGroup as errors:
         error: BaseException = errors
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
@@ -105,6 +111,20 @@ def main(
         memory.close()
     if ended is not None:
         raise KeyboardInterrupt(ended.name)
+
+
+def _among(folders: Iterable[Path]) -> Mind | None:
+    """Returns the memory of the first project around some folders, or else one that is refused."""
+    refused = None
+    for folder in folders:
+        mind = Mind.open(folder)
+        try:
+            _ = mind.project
+        except MindError:
+            refused = refused or (None if mind.is_outside else mind)
+        else:
+            return mind
+    return refused
 
 
 def _unwritten(error: OSError) -> StorageFailed:

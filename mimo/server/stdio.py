@@ -7,6 +7,8 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent import futures
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -32,20 +34,25 @@ from mimo.operations.listening import Memory
 from mimo.server import GRACE_SECONDS, OPENING, chunk_of, until_a_signal
 from mimo.server.app import App
 from mimo.server.exposure import Listing, mode_of
+from mimo.server.roots import Rooted
 
 
 def run(
     memory: Memory,
     input: int,
     remainder: bytes,
-    *,
+    move: Callable[[list[Path]], None] | None,
     toolsets: Sequence[str],
     naming: str,
     mode: str,
 ) -> signal.Signals | None:
-    """Serves a connection until the client disconnects, see `serve`."""
+    """Serves a connection until the client disconnects, see `serve`.
+
+    With `move`, the client's roots name the project, if it lists them.
+    """
+    make = partial(Rooted, move=move) if move else App
     listing = Listing(mode_of(mode, {}), memory.root)
-    app = App(memory, all_commands(), toolsets=toolsets, naming=naming, listing=listing)
+    app = make(memory, all_commands(), toolsets=toolsets, naming=naming, listing=listing)
     try:
         return anyio.run(serve, app, input, remainder)
     finally:

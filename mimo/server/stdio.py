@@ -113,6 +113,12 @@ BATCHING = "2025-03-26"
 _HALF = re.compile(r"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
 """Half of a character in JSON, in the first group; before it, what only looks like one."""
 
+_MARK = re.compile(
+    r'"id"\s*:\s*(?:"(?P<text>[^"\\]*)"|(?P<number>-?\d{1,18})(?=\s*[,}]))'
+    r'|"(?:[^"\\]|\\.)*+"|[][{}]'
+)
+"""The id in JSON, any other text, or a bracket."""
+
 
 class Answered(RootModel[list[JSONRPCResponse | JSONRPCError]]):
     """The answers to a batch, which are one line."""
@@ -293,9 +299,22 @@ def _problem(error: ValidationError) -> ErrorData:
 
 def _id_of(line: str) -> Any:
     """Returns the id of an invalid request; None if it has none, or the line is not JSON."""
-    with suppress(DataError):
+    try:
         message = loads(line)
-        number = message.get("id") if isinstance(message, dict) else None
-        is_id = isinstance(number, str | int) and not isinstance(number, bool)
-        return number if is_id and str(number).isprintable() else None
+    except DataError as error:
+        message = {"id": _outer_id(line) if error.is_well_formed else None}
+    number = message.get("id") if isinstance(message, dict) else None
+    is_id = isinstance(number, str | int) and not isinstance(number, bool)
+    return number if is_id and str(number).isprintable() else None
+
+
+def _outer_id(line: str) -> str | int | None:
+    """Returns the id of a message that is nested too deeply to be parsed."""
+    level = 0
+    for mark in _MARK.finditer(line):
+        level += (mark[0] in "[{") - (mark[0] in "]}")
+        if level == 1 and mark["number"]:
+            return int(mark["number"])
+        if level == 1 and mark["text"] is not None:
+            return mark["text"]
     return None

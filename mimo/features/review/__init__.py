@@ -365,7 +365,7 @@ def _choose_memory(call: Call, item: Item, take: str) -> Resolved:
     if winner is None or chosen.obstacle:
         raise Invalid(chosen.obstacle or f"{take} is not a memory", hint=f"take another, or {BOTH}")
     losers = [c.record.memory for c in item.choices if c.record and c.record is not winner]
-    names = {name for loser in losers for name in (loser.id, loser.title)}
+    names = {name for loser in losers for name in (loser.id, handle_of(loser.id), loser.title)}
     links = [
         link
         for link in winner.memory.links

@@ -400,11 +400,11 @@ def _stems() -> _Stems:
 
 _CHORES = frozenset(
     "rename reformat kdoc javadoc doxygen jsdoc comment comments formatter prettier ruff eslint"
-    " unused commit rebase conflict conflicts undo regex regexp thanks margin diff"
-    " diagram".split()
+    " unused commit rebase conflict conflicts undo regex regexp thanks margin diff diagram paginate"
+    " pagination spelling translate whitespace".split()
 )
 _SHOWING = frozenset(
-    "align describe display extract hide highlight list log print show sort".split()
+    "align describe display document extract hide highlight list log print show sort".split()
 )
 """Words that begin a task to show or to move something."""
 _CHORES_BEGIN = ("lint", "alphabetical", "indent")
@@ -419,11 +419,13 @@ _CHORE_PHRASES = (
     r"|\badd an? (?:\w+ ){0,4}(?:attribute|badge|button|dialog|icon|logo|menu|tooltip)\b"
     r"|\b(?:title|alt|aria) attribute\b|\bfields? .{1,60}\b(?:form|page|settings|screen)\b"
     r"|\b(?:to|into) (?:an?|the|its|another) (?:\w+ ){0,2}(?:folder|directory|settings file)\b"
+    r"|\badd an? (?:\w+ ){0,3}(?:description|log (?:line|message))\b|\bthe (?:\w+ ){0,3}labels?\b"
+    r"|\bto the (?:current|latest|newest) (?:\w+ ){0,2}(?:release|version)\b"
     r"|\bimport 정리|test\S*+(?: \S++)? fail"
 )
 _OF_PHRASES = (
     "format own test hint thank pull split bump explain what show add attribute field folder"
-    " directory settings".split()
+    " directory settings label release version".split()
 )
 """Tasks that change no behaviour, or only looks: a shared word rarely means that a memory matters.
 

@@ -135,11 +135,13 @@ def matches(
     evidence = [_evidence(edge, task, words, stack, likeness) for edge in considered]
     strongest = max((e.strength for e in evidence), default=0.0)
     approved = max((e.strength for e in evidence if e.edge.trusted), default=0.0)
-    least = _least(task.intent.lower())
+    least, verb = _least(task.intent.lower()), tokenize(task.intent)[:1]
     result = []
     for each in evidence:
         best = approved if each.edge.trusted else strongest
-        confidence = _confidence(each, best, by_words=likeness is None, least=least)
+        is_of_verb = least == OF_CHORE and not set(verb).isdisjoint(each.words)
+        needed = 0.0 if is_of_verb else least
+        confidence = _confidence(each, best, by_words=likeness is None, least=needed)
         if not confidence and stack_alone and each.context:
             confidence = OF_STACK
         if confidence:
@@ -180,7 +182,7 @@ def _least(intent: str) -> float:
     """Returns the strength that an edge needs for a task in lower case.
 
     A task that is only about looks or texts runs into no edge by its words, and other chores into
-    those alone that are about such a task.
+    those alone that are about such a task, or share more with it than nouns: its first word.
     """
     words = compiled(r"\w+").findall(intent)
     if not LOOKS.isdisjoint(words):

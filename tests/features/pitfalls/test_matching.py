@@ -189,6 +189,18 @@ def test_a_chore_runs_into_an_edge_only_if_that_is_about_it():
         assert one(reader, chore, cosines=like(Card=0.7)) is not None, chore
 
 
+def test_a_chore_runs_into_an_edge_that_shares_its_verb():
+    plural = edge(title="Plurals differ", detection=Detection(intent=("translation",)))
+    assert one(plural, "translate the number of files", cosines=like(Plurals=0.45)) is not None
+
+    page = edge(title="An old page asks for renamed fields", detection=Detection(intent=("api",)))
+
+    task = "rename the price in all answers of the API"
+    assert one(page, task, cosines=like(An=0.45)) is not None
+    assert one(page, "list the prices in all answers of the API", cosines=like(An=0.45)) is None
+    assert one(page, "the price in the API should have a comment", cosines=like(An=0.45)) is None
+
+
 def test_an_unapproved_edge_displaces_no_approved_one():
     pulled = edge(title="Alpha", id="a", trusted=False)
     approved = edge(title="Beta", id="b")

@@ -87,6 +87,7 @@ Group = Annotated[
 ]
 OfUser = Annotated[bool, Arg("Only your memory for all projects", wire="user")]
 Again = Annotated[bool, Arg("Store it even if an identical memory exists", listed=False)]
+Because = Annotated[str | None, Arg("Reasons for it", alias="because", listed=False)]
 Tags = Annotated[tuple[str, ...], Arg("Tags of the memory", agents="", complete="tag", short="t")]
 TagFilter = Annotated[
     tuple[str, ...],

@@ -26,6 +26,7 @@ from mimo.memory.model import (
     Memory,
     Problem,
     Record,
+    Section,
     check_content,
     check_unit,
 )
@@ -238,12 +239,15 @@ def draft(
     importance: float = 0.5,
     confidence: float | None = None,
     tags: tuple[str, ...] = (),
+    reasoning: str | None = None,
     **fields: Any,
 ) -> Memory:
     """Returns a memory that gets its id and its time when it is stored.
 
     Raises `Invalid` for a content, a number or a tag that can't be stored.
     """
+    if reasoning and reasoning.strip():
+        fields["sections"] = {Section.REASONING: reasoning, **fields.get("sections", {})}
     return Memory(
         id="",
         type=kind,

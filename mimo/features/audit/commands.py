@@ -18,7 +18,7 @@ from mimo.guard.policy import Operation
 from mimo.guard.totals import number_of
 from mimo.index import survey
 from mimo.operations import refresh
-from mimo.operations.rows import FromDate, Limit, TimeFilter, ToDate, row_of
+from mimo.operations.rows import AlsoFrom, FromDate, Limit, TimeFilter, ToDate, row_of
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
 from mimo.rendering.results import count, render, stamp
 from mimo.text.clean import escaped
@@ -311,16 +311,17 @@ def events(
     name: Annotated[str, Arg("Only events whose name begins with this")] = "",
     *,
     limit: Limit = 20,
+    from_date: AlsoFrom = None,
     follow: Annotated[bool, Arg("Continue with new events", surfaces=Surface.CLI)] = False,
 ) -> Events:
     """Show the events of this project, newest last"""
+    since = when.window(None, from_date, None, now=call.mind.local_now()).since
     if follow and call.console.partial:
-        for event in audit.followed(call, name, limit):
+        for event in audit.followed(call, name, limit, since):
             call.console.partial(row_of(event, EventRow))
         return Events(events=())
-    return Events(
-        events=tuple(row_of(event, EventRow) for event in audit.newest(call, name, limit))
-    )
+    newest = audit.newest(call, name, limit, since)
+    return Events(events=tuple(row_of(event, EventRow) for event in newest))
 
 
 _ROLES = {"ok": good, "denied": warn, "failed": bad}

@@ -13,7 +13,7 @@ from mimo.config import DEFAULT, SEVERAL, setting
 from mimo.errors import Conflict, Invalid, StorageFailed, join_texts
 from mimo.features import clients
 from mimo.features.clients import Action, ClientRow, FileRow, Machine, machine, scope_of
-from mimo.features.clients.table import ClientName, Scope
+from mimo.features.clients.table import Client, ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen, replace
 from mimo.operations import settings
@@ -124,7 +124,7 @@ def install(
         capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask and not url else None,
         toolsets=listed_groups,
         tools=None if url else _count(listed_groups),
-        notice=join_texts(*_problems(here, for_scope)),
+        notice=join_texts(*_problems(here, chosen, for_scope)),
     )
 
 
@@ -218,8 +218,13 @@ def uninstall(
     return Installation(client=client, scope=for_scope, dry_run=dry_run, files=rows)
 
 
-def _problems(here: Machine, scope: Scope) -> Iterator[str]:
+def _problems(here: Machine, client: Client, scope: Scope) -> Iterator[str]:
     """Yields the problems that remain after an installation."""
+    if client.workspace is None and scope is Scope.USER and not here.url:
+        yield (
+            f"{client.title} may start mind outside of your project; mind then asks it for its"
+            ' roots, and if it has none, `"--project", "DIR"` in its `args` names the project'
+        )
     if here.url and not here.environ.get(servers.TOKEN):
         yield f"`{servers.TOKEN}` is not set, so the client has to sign in, and hooks give nothing"
     if here.which("mind") is None:

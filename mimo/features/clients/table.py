@@ -131,6 +131,11 @@ class Client:
     """True if the entry names the project, because the client is not started in one."""
     adds_itself: bool = False
     """True if the client's program must change the user's file, which it often rewrites."""
+    workspace: Mapping[str, Any] | None = field(default_factory=dict)
+    """Keys by which a user's entry names the open folder, if the client starts servers elsewhere.
+
+    None if it also has no variable for that folder.
+    """
     env: str = "env"
     """The key of the environment variables in an entry."""
     after: str = "start a new session"
@@ -160,13 +165,14 @@ class Client:
         named = ("--project", project) if self.fixed and project else ()
         arguments = [*ARGUMENTS, *named]
         words = {"COMMAND": command, "ARGUMENTS": arguments, "LINE": [command, *arguments]}
-        parts = {**self.entry, **(self.only or {}).get(scope, {})}
-        value = {
+        place = (self.workspace or {}) if scope is USER else {}
+        parts = {**self.entry, **(self.only or {}).get(scope, {}), **place}
+        value: dict[str, Any] = {
             key: words.get(part, part) if isinstance(part, str) else part
             for key, part in parts.items()
         }
         if home:
-            value[self.env] = {"MIND_HOME": home}
+            value[self.env] = {**value.get(self.env, {}), "MIND_HOME": home}
         return Entry(path=(self.section, SERVER), value=value)
 
 
@@ -373,6 +379,7 @@ CLIENTS: tuple[Client, ...] = (
         ),
         skills=_AGENT_SKILLS,
         absolute=True,
+        workspace={"env": {"CLAUDE_PROJECT_DIR": "${workspaceFolder}"}},  # it takes no `cwd`
         traces=("{home}/.cursor",),
         after="switch the server on under Settings, MCP",
     ),
@@ -392,6 +399,7 @@ CLIENTS: tuple[Client, ...] = (
         ),
         skills=_AGENT_SKILLS,
         absolute=True,
+        workspace={"cwd": "${workspaceFolder}"},
         traces=("{code}",),
         after="start the server when VS Code offers it above its entry",
     ),
@@ -453,6 +461,7 @@ CLIENTS: tuple[Client, ...] = (
         files={PROJECT: ("{project}/.zed/settings.json",), USER: ("{zed}/settings.json",)},
         entry={"source": "custom", **_PLAIN, "env": {}},
         absolute=True,
+        workspace=None,
         traces=("{zed}",),
         after="look for a green dot under Settings, AI, MCP",
     ),
@@ -464,6 +473,7 @@ CLIENTS: tuple[Client, ...] = (
         files={USER: ("{home}/.codeium/windsurf/mcp_config.json",)},
         entry=_PLAIN,
         absolute=True,
+        workspace=None,
         traces=("{home}/.codeium/windsurf",),
         after="refresh the servers in its MCP panel",
     ),
@@ -498,6 +508,7 @@ CLIENTS: tuple[Client, ...] = (
         # Its limit of three seconds for a start is too short for a busy machine.
         entry={**_PLAIN, "disabled": False, "timeout": 60},
         absolute=True,
+        workspace=None,
         program="cline",
         traces=("{code}/globalStorage/saoudrizwan.claude-dev", "{cline}"),
         after="switch the server on in its MCP panel",

@@ -27,6 +27,7 @@ from mimo.operations import saving
 from mimo.operations.rows import (
     Again,
     Already,
+    Because,
     File,
     OtherPrivate,
     Owner,
@@ -288,6 +289,7 @@ def checkpoint(
     status: Annotated[
         Status, Arg("Status; an archived one is not resumed", listed=False)
     ] = Status.ACTIVE,
+    reasoning: Because = None,
     links: OtherLinks = (),
     tags: OtherTags = (),
     private: OtherPrivate = False,
@@ -308,6 +310,7 @@ def checkpoint(
         status=None if status is Status.ACTIVE else status.value,
         links=relations.links_of(call, links),
         sections=sections,
+        reasoning=reasoning,
     )
     record = decisions.save_checkpoint(call, draft, private=private)
     files = phrases.items_of(record.memory.sections.get(Section.OPEN_FILES, ""))
@@ -335,6 +338,7 @@ def insight(
     category: Annotated[str | None, Arg("Kind of lesson, such as performance", agents="")] = None,
     tags: Tags = (),
     source: Annotated[str | None, Arg("Its source: a file, a link, a person", agents="")] = None,
+    reasoning: Because = None,
     links: OtherLinks = (),
     private: Private = False,
     again: Again = False,
@@ -346,6 +350,7 @@ def insight(
         category=category,
         tags=tags,
         source=source,
+        reasoning=reasoning,
         links=relations.links_of(call, links),
     )
     stored = saving.store_once(call, draft, private=private, again=again)

@@ -23,6 +23,7 @@ from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.rows import (
     Again,
     Already,
+    Because,
     File,
     Importance,
     Owner,
@@ -111,6 +112,7 @@ def add(
     title: Annotated[str | None, Arg("Title (default: the first line)")] = None,
     topic: Annotated[str | None, Arg("Topic, such as auth_strategy")] = None,
     tags: Tags = (),
+    reasoning: Because = None,
     importance: Importance = 0.5,
     private: Private = False,
     everywhere: Annotated[
@@ -126,7 +128,13 @@ def add(
     folder; what an agent adds there counts once the user approves it.
     """
     note = saving.draft(
-        kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
+        kind_of(type),
+        content,
+        importance=importance,
+        tags=tags,
+        topic=topic,
+        title=title,
+        reasoning=reasoning,
     )
     return _written(call, saving.store_once(call, note, private=private, again=again))
 

@@ -322,7 +322,9 @@ def add_global_edge(
 def add(
     call: Call,
     title: Annotated[str, Arg("The problem in a few words", option=True)],
-    description: Annotated[str, Arg("The problem in a sentence or two", option=True)],
+    description: Annotated[
+        str, Arg("The problem in a sentence or two", alias="because", option=True)
+    ],
     workaround: Annotated[str, Arg("A way to fix or avoid it", option=True)],
     *,
     task: Annotated[

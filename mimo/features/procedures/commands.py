@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
+from mimo import when
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.data import disk, files
@@ -36,7 +37,7 @@ from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault, scalar
-from mimo.operations.rows import Limit, TrustLabel, label_of
+from mimo.operations.rows import AlsoFrom, Limit, TrustLabel, label_of
 from mimo.operations.saving import check_secrets
 
 PROGRAM_WAITS_MS = 60_000
@@ -310,13 +311,15 @@ def status(call: Call, execution_id: ExecutionId) -> Progress:
     toolset="extra",
     examples=("mind procedure runs", "mind procedure runs -n 5"),
 )
-def runs(call: Call, *, limit: Limit = 20) -> Runs:
+def runs(call: Call, *, limit: Limit = 20, from_date: AlsoFrom = None) -> Runs:
     """List the runs, newest first
 
     The status without an id lists them, too.
     """
+    since = when.window(None, from_date, None, now=call.mind.local_now()).since
     executions = executing.executions(call)
     ids = [id for id in executions.ids()[::-1] if not executions.is_foreign(id)]
+    total = len(ids)
     rows: list[RunRow] = []
     damaged: list[str] = []
     for id in ids[:limit]:
@@ -328,6 +331,9 @@ def runs(call: Call, *, limit: Limit = 20) -> Runs:
         except StorageFailed:
             damaged.append(id)
             continue
+        if report and since and report.started < since:
+            total = ids.index(id)
+            break
         if report:
             rows.append(
                 RunRow(
@@ -339,7 +345,7 @@ def runs(call: Call, *, limit: Limit = 20) -> Runs:
                     elapsed_ms=report.elapsed_ms,
                 )
             )
-    return Runs(runs=tuple(rows), total=len(ids), damaged=tuple(damaged))
+    return Runs(runs=tuple(rows), total=total, damaged=tuple(damaged))
 
 
 @command(

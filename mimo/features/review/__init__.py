@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from math import isfinite
@@ -105,6 +106,12 @@ class Item:
         choice_ids = (choice.record.memory.id for choice in self.choices if choice.record)
         return tuple(dict.fromkeys([*([self.id] if self.id else []), *choice_ids]))
 
+    def is_before(self, time: datetime) -> bool:
+        """Returns whether all memories that it is about were made before a time."""
+        sides = [self.record, *(choice.record for choice in self.choices)]
+        records = [record for record in sides if record]
+        return bool(records) and all(record.memory.created < time for record in records)
+
     @property
     def against(self) -> str | None:
         """Returns the id of the other memory of a pair."""
@@ -131,11 +138,17 @@ def waiting(
 
 
 def first(
-    call: Call, kinds: Iterable[Waiting], limit: int | None, *, with_hidden: bool = False
+    call: Call,
+    kinds: Iterable[Waiting],
+    limit: int | None,
+    *,
+    with_hidden: bool = False,
+    since: datetime | None = None,
 ) -> tuple[tuple[Item, ...], dict[Waiting, int]]:
     """Returns at most that many items, most urgent first, and the number of all of each kind.
 
-    Items that were hidden on this machine are included only with `with_hidden`.
+    Items that were hidden on this machine are included only with `with_hidden`. With `since`, those
+    of older memories are left out.
     """
     requested_kinds = frozenset(kinds)
     keys = frozenset[str]() if with_hidden else hidden(call)
@@ -145,8 +158,12 @@ def first(
     for kind in (kind for kind in Waiting if kind in requested_kinds):
         candidates = _FINDERS[kind](call)
         left = None if limit is None else max(0, limit - len(items))
-        if keys or not isinstance(candidates, Sized):
-            candidates = [item for item in _heeding(call, candidates) if item.key not in keys]
+        if keys or since or not isinstance(candidates, Sized):
+            candidates = [
+                item
+                for item in _heeding(call, candidates)
+                if item.key not in keys and not (since and item.is_before(since))
+            ]
         numbers[kind] = len(candidates)
         items += _heeding(call, islice(candidates, left))
     return tuple(items), numbers

@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Annotated
 
+from mimo import when
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import (
@@ -37,6 +38,7 @@ from mimo.memory.merge import is_text
 from mimo.memory.model import Kind, Memory
 from mimo.operations.rows import (
     MOST_CONTENT,
+    AlsoFrom,
     File,
     Limit,
     OfUser,
@@ -176,6 +178,7 @@ def review(
     kinds: Kinds = (),
     all: Annotated[bool, Arg("Include the items hidden on this machine")] = False,
     limit: Limit = 100,
+    from_date: AlsoFrom = None,
     everywhere: OfUser = False,
 ) -> Review:
     """List items that need a decision, most urgent first
@@ -185,7 +188,8 @@ def review(
     asks about them one by one; nothing is changed without an answer. Fading memories are counted;
     the kind `fading` lists them.
     """
-    items, counts = reviewing.first(call, kinds or LISTED, limit, with_hidden=all)
+    since = when.window(None, from_date, None, now=call.mind.local_now()).since
+    items, counts = reviewing.first(call, kinds or LISTED, limit, with_hidden=all, since=since)
     arrived = look_of(call) if counts.get(Waiting.UNTRUSTED) else None
     if arrived and call.agent:
         arrived = replace(arrived, authors={})  # The names are the words of these authors.
@@ -194,7 +198,7 @@ def review(
         total=sum(counts.values()),
         counts={kind.value: number for kind, number in counts.items() if number},
         arrived=arrived,
-        fading=None if kinds else reviewing.fading(call) or None,
+        fading=None if kinds or since else reviewing.fading(call) or None,
         notice=call.notice,
     )
 

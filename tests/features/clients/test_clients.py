@@ -173,10 +173,10 @@ def test_a_custom_home_is_in_the_environment_of_the_server(
     file = place_of(installed.files[Scope(scope)], chosen)
     if file.exists():
         entry = READ[file.suffix](file.read_text(encoding="utf-8"))[installed.section]["mind"]
-        assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
+        assert entry[installed.env]["MIND_HOME"] == "/srv/own mind"
     elif lines := steps[0].lines:
         entry = yaml.safe_load(lines)[installed.section]["mind"]
-        assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
+        assert entry[installed.env]["MIND_HOME"] == "/srv/own mind"
     else:
         assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].note)
     for hooks in (hooks for hooks in installed.hooks if hooks.has_env):
@@ -383,3 +383,15 @@ def test_hooks_of_an_earlier_version_are_reported_and_renewed_by_force(
     install(call, name, "project", here, force=True)
     assert loaded(project) == before
     assert list(clients.doubts(call)) == []
+
+
+def test_an_entry_for_all_projects_names_the_open_folder() -> None:
+    code, cursor = table.client("vscode"), table.client("cursor")
+
+    assert code.server(table.USER, "mind", project=None).value["cwd"] == "${workspaceFolder}"
+    assert cursor.server(table.USER, "mind", project=None, home="/h").value["env"] == {
+        "CLAUDE_PROJECT_DIR": "${workspaceFolder}",
+        "MIND_HOME": "/h",
+    }
+    assert "cwd" not in code.server(table.PROJECT, "mind", project=None).value
+    assert "cwd" not in code.distant(table.USER, "https://mind.example", has_token=False).value

@@ -140,7 +140,7 @@ def _cost(value: Any, schema: Schema) -> int:
     if isinstance(value, list) and "items" in schema:
         return 2 + sum(_FIELD + _cost(item, schema["items"]) for item in value)
     text = _encoded(value)
-    lines = sum(map(text.count, ("\\n", "\\r", "\x85", "\u2028", "\u2029")))
+    lines = sum(map(text.count, ("\\n", "\\r", "\x85", "\u2028", "\u2029", "\ufeff")))
     return size(text if _is_free(schema) else value) + lines * _LINE
 
 

@@ -272,6 +272,15 @@ def test_the_advice_for_missing_rows_names_arguments_of_the_tool(
     assert ("question" in advice) == ("offset" not in names and bool(given.get("query")))
 
 
+def test_a_byte_order_mark_in_a_value_is_in_its_text_form() -> None:
+    text = Reader(lambda: NOW).read(
+        {"value": {"a": "\ufeffx\u2028y"}}, {"properties": {"value": {}}}
+    )
+
+    assert json.loads(text.removeprefix("value: ")) == {"a": "\ufeffx\u2028y"}
+    assert text.isascii()
+
+
 @pytest.mark.parametrize("specs", TOOLS.values(), ids=TOOLS)
 def test_a_tool_lists_the_cursor_of_its_answers(specs: tuple[Spec, ...]) -> None:
     if any(param is CURSOR for spec in specs for param in spec.params):

@@ -279,14 +279,14 @@ BUDGET = Param(
 )
 """The argument of tools with `has_budget`, which the server applies; no function takes it.
 
-It and `CURSOR` are not listed: `truncated` names them where there is more to read.
+It is not listed, and `truncated` does not name it: some clients drop what no schema lists.
 """
 
 CURSOR = Param(
     name="cursor",
     attribute="cursor",
     shape=Shape(kind="string"),
-    arg=Arg("Where to read on, as `truncated` states it", listed=False, surfaces=Surface.MCP),
+    arg=Arg("Where to read on, as `truncated` states it", agents="", surfaces=Surface.MCP),
     required=False,
     positional=False,
     default=None,

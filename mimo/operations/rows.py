@@ -29,7 +29,7 @@ NORMAL_IMPORTANCE = 0.5
 MEMORY = Tool(
     name="memory",
     description="""\
-Unified memory operations on plain facts, observations, actions and plans:""",
+Unified memory operations on plain facts:""",
     title="Manage facts",
 )
 """The tool whose operations `notes.memory_tool` and `fading` declare."""

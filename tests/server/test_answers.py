@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from bench import answers as bench
 from mimo.call import Call, Caller, Surface
-from mimo.call.schema import output_schema
-from mimo.call.spec import Effect, Spec
+from mimo.call.schema import listed_input, output_schema
+from mimo.call.spec import CURSOR, Effect, Spec
 from mimo.call.table import all_commands
 from mimo.memory.ids import handle_of
 from mimo.server.answers import answer_schema, formed
@@ -29,6 +29,8 @@ READING = {
     name for name, specs in TOOLS.items() if all(spec.effect is Effect.READ for spec in specs)
 }
 READING |= {"memory"}
+NAMED = r"`(\w+): ([^`]+)`"
+"""An argument that reads on, and its value."""
 CEILING = 25_000
 """The most bytes of both forms of a result with what surrounds them."""
 HOSTILE = 'line "of" text\\ \n\r\t\x00\x1b[31m # ünï 한국어 \u202e \U0001f600 | - untrusted: '
@@ -257,28 +259,47 @@ def test_a_budget_makes_an_answer_smaller_or_its_passages_longer(agent: bench.Ag
 def test_the_advice_for_missing_rows_names_arguments_of_the_tool(
     spec: Spec, query: str | None
 ) -> None:
-    names = {param.name for param in spec.params}
+    names = {param.name for param in spec.params if param.arg.listed}
     given = {"query": query} if "query" in names else {}
 
     advice = continued([Cut(("rows",), 35, 90, is_list=True)], spec, given, {})
 
     named = re.findall(r"`(\w+)(?:: \d+)?`", advice)
     assert set(named) <= {"rows", *names}
-    assert "`offset: 35`" in advice if "offset" in names else "`limit: 35`" in advice
+    ways = {"offset": "`offset: 35`", "limit": "`limit: 35`", "query": "a narrower question"}
+    usable = names if query else names - {"query"}
+    assert next((ways[name] for name in ways if name in usable), "") in advice
     assert ("question" in advice) == ("offset" not in names and bool(given.get("query")))
 
 
-def test_a_list_of_texts_is_cut_after_a_whole_text_and_read_on_with_a_cursor(
+def test_a_byte_order_mark_in_a_value_is_in_its_text_form() -> None:
+    text = Reader(lambda: NOW).read(
+        {"value": {"a": "\ufeffx\u2028y"}}, {"properties": {"value": {}}}
+    )
+
+    assert json.loads(text.removeprefix("value: ")) == {"a": "\ufeffx\u2028y"}
+    assert text.isascii()
+
+
+@pytest.mark.parametrize("specs", TOOLS.values(), ids=TOOLS)
+def test_a_tool_lists_the_cursor_of_its_answers(specs: tuple[Spec, ...]) -> None:
+    if any(param is CURSOR for spec in specs for param in spec.params):
+        assert listed_input(specs)["properties"]["cursor"] == {"type": "string"}
+
+
+def test_a_client_that_sends_only_listed_arguments_reads_a_list_of_texts_to_its_end(
     agent: bench.Agent,
 ) -> None:
     steps = [f"{number} {'n ' * 2_000}".strip() for number in range(50)]
     agent.call("save/checkpoint", summary="Half done", next_steps=steps)
+    schema = listed_input(TOOLS["load/checkpoint"]) | {"additionalProperties": False}
     answer = agent.call("load/checkpoint").structured_content
     read = answer["next_steps"]
 
     assert f"`next_steps`: the first {len(read)} of 50, read on with" in answer["truncated"]
-    while cursor := re.search(r"`cursor: (\S+)`", answer["truncated"]):
-        answer = agent.call("load/checkpoint", cursor=cursor[1], budget=20_000).structured_content
+    while named := re.findall(NAMED, answer["truncated"]):
+        Draft202012Validator(schema).validate(dict(named))
+        answer = agent.call("load/checkpoint", **dict(named)).structured_content
         read += answer["next_steps"]
     assert read == steps
 
@@ -287,7 +308,7 @@ def test_the_advice_for_recent_memories_narrows_them_without_a_question(agent: b
     asked = {"limit": 50, "budget": 1_000}
     truncated = agent.call("search/recent", **asked).structured_content["truncated"]
 
-    assert "has whole rows; narrow them with `type` or `time_filter`; `budget: 20000`" in truncated
+    assert "has whole rows; narrow them with `type` or `time_filter`" in truncated
 
 
 def test_a_budget_is_an_argument_for_agents_only(agent: bench.Agent) -> None:

@@ -47,9 +47,13 @@ _STATES = (
 )
 _STATED = {
     field: re.compile(
-        rf"(?:^|[|,;(·])\W{{0,9}}(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})", re.I
+        rf"(?:^|[|,;(·]|\bbadge/)\W{{0,9}}(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})",
+        re.I,
     )
-    for field, value in (("status", rf"(?:{_STATES})\b[^|,;<\n]*"), ("date", r"\d{4}-\d\d-\d\d"))
+    for field, value in (
+        ("status", rf"(?:{_STATES})\b(?:(?!-\w{{1,20}}\))[^|,;<\n\]])*"),
+        ("date", r"\d{4}-\d\d-\d\d"),
+    )
 }
 """A field within a line, or in a part of its own, with a value that is surely one."""
 _DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
@@ -281,7 +285,8 @@ def _field_of(heading: str) -> tuple[str, str] | None:
 
 def _stated(prose: Mapping[int, str]) -> dict[str, str]:
     """Returns the fields that are stated beside others on a line, or in a part of their own."""
-    lines = [_TAG.sub("", line) for line in prose.values()]
+    text = re.sub(r"(?i)</t[dh]>\s{0,99}<t[dh]>", " | ", "\n".join(prose.values()))
+    lines = [_TAG.sub("", line) for line in text.split("\n")]
     matches = {name: filter(None, map(pattern.search, lines)) for name, pattern in _STATED.items()}
     pairs = ((name, next(hits, None)) for name, hits in matches.items())
     return {name: match[1].strip("*_` ") for name, match in pairs if match}
@@ -295,10 +300,11 @@ def _values(lines: list[str], number: int) -> list[tuple[str, str]]:
     if value := _property(line):
         return [value]
     name = _field(_BEFORE_FIELD.sub("", line, count=1))
-    if name is None or line[-1:].isalpha():
+    below = [text.strip().removeprefix(": ") for text in lines[number + 1 : number + 3]]
+    # The name is a line of its own, in bold, with a colon or above one.
+    is_defined = "".join(lines[number + 1 : number + 2]).startswith(": ")
+    if name is None or (line[-1:].isalpha() and not is_defined):
         return []
-    # The name is a line of its own, in bold or with a colon.
-    below = (text.strip() for text in lines[number + 1 : number + 3])
     return [(name, text) for text in islice(filter(None, below), 1) if not text.startswith("#")]
 
 

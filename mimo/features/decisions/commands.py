@@ -489,7 +489,7 @@ def supersede(
     call: Call,
     id: Decision,
     decision: Annotated[str, Arg("The new decision", agents="", stdin=True)],
-    reasoning: Annotated[str | None, Reasoning] = None,
+    reasoning: Annotated[str | None, Reasoning._replace(agents="")] = None,
     *,
     confidence: OtherConfidence = 0.7,
     reason: Annotated[

@@ -296,7 +296,7 @@ def run(
     toolset="procedures",
     errors=(NotFound, AmbiguousId, Invalid, Untrusted),
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
-    description="Check status of async procedure execution: how far a run is",
+    description="Check status of async procedure execution",
     title="Check a run",
 )
 def status(call: Call, execution_id: ExecutionId) -> Progress:
@@ -541,7 +541,7 @@ def list_(call: Call) -> Procedures:
     toolset="procedures",
     errors=(NotFound, Invalid),
     examples=("mind procedure show release", "mind procedure show release --format mermaid"),
-    description="Retrieve the definition of a procedure: states, actions",
+    description="Retrieve the definition of a procedure",
     title="Show a procedure",
 )
 def show(

@@ -455,6 +455,10 @@ class TestDecisionRecords:
             "Status:\n\nRejected", "**Status** — Rejected", "ADR Status: Rejected",
             "## Metadata\n\n- Status: Rejected", "<b>Status:</b> Rejected<br>",
             "Date: - | Status: Rejected", "## ステータス\n\nRejected",
+            "Status\n: Rejected", "![Status: Rejected](x.svg)",
+            "![s](https://img.shields.io/badge/status-rejected-red)",
+            "<table><tr><td>Status</td><td>Rejected</td></tr></table>",
+            "<table>\n<tr>\n<th>Status</th>\n<td>Rejected</td>\n</tr>\n</table>",
         ],
     )  # fmt: skip
     def test_a_status_is_read_however_it_is_written(self, tmp_path, head):

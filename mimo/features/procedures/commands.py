@@ -132,6 +132,7 @@ class Progress:
     status: Status
     current_state: str
     context: dict[str, Json]
+    started_at: datetime
     elapsed_ms: Annotated[int, Out("Milliseconds it has taken, without interruptions")]
     procedure: Annotated[str, Out("Its procedure, as name@version")]
     history: Annotated[tuple[Moved, ...], Out(page=LAST_STEPS)]
@@ -494,6 +495,7 @@ def _progress(report: Report) -> Progress:
         status=report.status,
         current_state=run.state,
         context=run.context,
+        started_at=report.started,
         elapsed_ms=report.elapsed_ms,
         procedure=run.procedure.key,
         history=_moves(run),

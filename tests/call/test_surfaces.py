@@ -394,7 +394,7 @@ USUAL = {
 
 
 def _agrees(answer: Any, whole: Any) -> bool:
-    """Returns whether an answer to an agent is the whole one without usual values and fractions."""
+    """Returns whether an answer to an agent is the whole one without usual values and more decimals."""
     if isinstance(answer, dict):
         # The content shows these.
         missing = whole.keys() - answer.keys() - {"passage", "title"}
@@ -403,6 +403,8 @@ def _agrees(answer: Any, whole: Any) -> bool:
         )
     if isinstance(answer, list):
         return all(itertools.starmap(_agrees, zip(answer, whole, strict=True)))
+    if isinstance(answer, float) and isinstance(whole, float):
+        return answer in (whole, round(whole, 2))
     return bool(
         answer == whole or answer in (re.sub(r"\.\d+Z$", "Z", str(whole)), str(whole)[:10])
     ) or (isinstance(answer, str) and _without_commands(answer) == _without_commands(whole))

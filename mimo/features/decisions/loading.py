@@ -68,6 +68,7 @@ from mimo.rendering import (
 from mimo.rendering.results import (
     after_title,
     age,
+    because_of,
     day,
     first_lines,
     labels,
@@ -506,4 +507,4 @@ def show(row: Remembered, screen: Screen, *, in_full: bool = False, weak: bool =
     if text:
         screen.text(first_lines(text), indent=BELOW)
     if row.reasoning:
-        screen.text(f"because {first_lines(row.reasoning.strip())}", indent=BELOW)
+        screen.text(because_of(first_lines(row.reasoning.strip())), indent=BELOW)

@@ -28,6 +28,7 @@ from mimo.operations.rows import (
 )
 from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
 from mimo.rendering.results import (
+    because_of,
     count,
     day,
     lead,
@@ -221,7 +222,7 @@ def _(result: Evolution, screen: Screen) -> None:
         bar = " " if number == end else "│"
         about = dim(f"  {day(row.created_at)}  ")
         screen.line(mark, " ", ident(row.id), about, strong(row.title), *row_labels(row))
-        because = f"because {row.reasoning.strip().splitlines()[0]}" if row.reasoning else None
+        because = because_of(row.reasoning.strip().splitlines()[0]) if row.reasoning else None
         for line in row_warnings(row, because):
             screen.line(dim(f"{bar}  "), with_handles(line))
         if number != end:

@@ -34,6 +34,7 @@ from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,
     age,
+    because_of,
     count,
     day,
     first_lines,
@@ -311,9 +312,9 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> N
     body = after_title(text, row.title)
     because = row.reasoning.strip().splitlines()[0] if row.reasoning else ""
     if because and body.startswith(because):
-        body = "" if row.warning and not screen.setting.details else f"because {body}"
+        body = "" if row.warning and not screen.setting.details else because_of(body)
     elif because and because not in body and (screen.setting.details or not body):
-        body = f"{body}\nbecause {because}".strip()
+        body = f"{body}\n{because_of(because)}".strip()
     if body:
         limit = MOST_CONTENT if screen.setting.details else _PASSAGE
         passage = first_lines(excerpt(body, query, limit))

@@ -106,7 +106,8 @@ class Setting(NamedTuple):
             raise self._wrong(f"{len(value):,}", f"must have at most {_MOST_ITEMS} items")
         if unknown := [word for word in value if self.allowed and word not in self.allowed]:
             raise self._wrong(unknown[0], f"must be one or more of {', '.join(self.allowed)}")
-        return self.verified(tuple(value))
+        items: tuple[str, ...] = self.verified(tuple(value))
+        return items
 
     def parse(self, text: str) -> Any:
         """Returns the value for a text from the command line."""

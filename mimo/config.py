@@ -106,8 +106,7 @@ class Setting(NamedTuple):
             raise self._wrong(f"{len(value):,}", f"must have at most {_MOST_ITEMS} items")
         if unknown := [word for word in value if self.allowed and word not in self.allowed]:
             raise self._wrong(unknown[0], f"must be one or more of {', '.join(self.allowed)}")
-        items: tuple[str, ...] = self.verified(tuple(value))
-        return items
+        return tuple(value)
 
     def parse(self, text: str) -> Any:
         """Returns the value for a text from the command line."""
@@ -148,16 +147,6 @@ def _known_zone(name: str) -> str:
 
         zone_of(name)
     return name
-
-
-def _groups(pairs: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns projects by group. Raises `Invalid` for one without its group."""
-    for pair in pairs:
-        if not all(map(str.strip, pair.partition("/")[::2])):
-            raise Invalid(
-                f"projects.groups: `{pair}` has no group", hint="such as work/shop, work/blog"
-            )
-    return pairs
 
 
 _THIS_MACHINE = r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1"
@@ -250,13 +239,7 @@ SETTINGS = (
         "Zone of shown times and of `today`: UTC, local, or a name such as Europe/Berlin",
         verified=_known_zone,
     ),
-    Setting(
-        "projects.groups",
-        (),
-        USER,
-        "Projects by group, such as work/shop, work/blog",
-        verified=_groups,
-    ),
+    Setting("projects.groups", (), USER, "Projects by group, such as work/shop, work/blog"),
     Setting("files.names", "id", ANY, "Names of files of new memories", ("id", "short")),
     Setting(
         "index.url",

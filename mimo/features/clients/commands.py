@@ -290,7 +290,7 @@ def _show_tools(result: Installation, screen: Screen) -> None:
     """Writes which tools agents see, what they cost, and how to change that."""
     screen.line(f"tools: {','.join(result.toolsets) or DEFAULT}, {_cost(result.toolsets)}")
     for name in SEVERAL:
-        if _groups(name) != result.toolsets:
+        if result.toolsets not in ((name,), _groups(name)):
             command = accent(f"mind config mcp.toolsets {name} --user")
             screen.line(command, dim(f"  {_cost(_groups(name))}"), indent=2)
 

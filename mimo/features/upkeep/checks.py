@@ -625,12 +625,15 @@ _MARKS: dict[Verdict, Part] = {
 
 @render.register
 def _(result: Diagnosis, screen: Screen) -> None:
+    hint: str | None = None
     for check in result.checks:
         line = f":{check.line}" if check.line else ""
         place = f"{check.file}{line}  " if check.file else ""
         screen.line(_MARKS[check.verdict], dim(f"{check.name:<8} "), place, check.message)
         if check.hint and check.verdict is not Verdict.OK and not check.file:
-            screen.line(dim(f"hint: {check.hint}"), indent=17)
+            if check.hint != hint:  # A row of checks has it once.
+                screen.line(dim(f"hint: {check.hint}"), indent=17)
+            hint = check.hint
     screen.blank()
     warnings = sum(check.verdict is Verdict.WARNING for check in result.checks)
     noted = f", {count(warnings, 'warning')}" if warnings else ""

@@ -394,7 +394,7 @@ USUAL = {
 
 
 def _agrees(answer: Any, whole: Any) -> bool:
-    """Returns whether an answer to an agent is the whole one without usual values and more decimals."""
+    """Returns whether an answer to an agent is the whole one without usual values and decimals."""
     if isinstance(answer, dict):
         # The content shows these.
         missing = whole.keys() - answer.keys() - {"passage", "title"}

@@ -284,7 +284,7 @@ def _file(call: Call, change: Change) -> ChangedFile:
 
 def _of_short_name(call: Call, stem: str) -> Record | None:
     """Returns the memory whose letters end the name of a file, see the setting `files.names`."""
-    matches = call.index.matching(stem.rpartition("-")[2])
+    matches = call.index.matching(stem.rpartition("-")[2]) if stem.isprintable() else ()
     return call.index.get(matches[0]) if len(matches) == 1 else None
 
 

@@ -152,7 +152,8 @@ class Provider:
         name = subject if tokens.is_name(subject) else digest[:16]
         titles = (claims.get(key) for key in ("name", "preferred_username"))
         host = urlsplit(self.issuer).hostname or "localhost"
-        email = claims.get("email") if claims.get("email_verified", True) is True else None
+        # An address that anyone may set would let a user commit as another one.
+        email = claims.get("email") if claims.get("email_verified") is True else None
         return Identity(
             name=name,
             full_name=next(filter(tokens.is_name, titles), name),

@@ -56,7 +56,8 @@ def identity(provider: Provider, token: str, path: str = "/mcp") -> Identity | N
 def test_a_token_of_the_provider_names_its_user(
     issuer: Issuer, provider: Provider, kid: str
 ) -> None:
-    token = issuer.token(kid, aud=RESOURCE, name="Ana Ruiz", email="ana@example.org")
+    ana = {"name": "Ana Ruiz", "email": "ana@example.org", "email_verified": True}
+    token = issuer.token(kid, aud=RESOURCE, **ana)
 
     user = identity(provider, token)
 
@@ -170,6 +171,7 @@ def test_an_address_that_the_provider_did_not_verify_is_not_used(
 
     boss = {"email": "boss@example.org", "email_verified": False}
     assert named(sub="u-2", **boss) == ("u-2", "u-2", "127.0.0.1")
+    assert named(sub="u-2", email="boss@example.org")[2] == "127.0.0.1"
     assert named(sub="u-2", email="a <b@example.org>\n")[2] == "127.0.0.1"
     assert named(sub="u-2", name="Eve <boss@example.org>")[1] == "u-2"
     name, full_name, _ = named(sub="auth0|2", preferred_username="eve")

@@ -243,7 +243,7 @@ def test_no_command_and_no_import_loads_a_downloader(project: Path, tmp_path: Pa
     long.write_text("\n\n".join(f"# Part {n}\n\nTea is green, {n}. " * 40 for n in range(99)))
     for argv in (["add", "Green tea"], ["ingest", str(long)], ["search", "tea"], ["doctor"]):
         assert not DOWNLOADERS & imported(project, *argv)
-    code = "import sys, mimo, mimo.api, mimo.memory_tool; print(*sys.modules)"
+    code = "import sys, mimo, mimo.api; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=True
     )

@@ -55,6 +55,7 @@ LEADERS: Mapping[str, str] = {
         "memory": (
             *("mind_add", "mind_show", "mind_list", "mind_edit", "mind_rm", "mind_keep"),
             *("mind_fading", "mind_restore", "mind_undo", "mind_redo"),
+            *("mind_tags", "mind_tags_rename"),
         ),
         "mind_search": ("search_by_topic", "search_by_context", "search_recent", "recall_memory"),
         "mind_edges": ("mind_edges_list", "mind_edges_check"),
@@ -97,8 +98,8 @@ TOOLS = (
     *_ADDING,
     *_OTHERS,
     *"""
-    mind_edit mind_rm evolve/outcome evolve/supersede mind_link mind_fading mind_keep
-    mind_undo mind_redo mind_import mind_import_mama mind_search mind_search_org search/by_topic
+    mind_edit mind_tags mind_tags_rename mind_rm evolve/outcome evolve/supersede mind_link
+    mind_fading mind_keep mind_undo mind_redo mind_import mind_import_mama mind_search mind_search_org search/by_topic
     search/by_context search/recent recall_memory load/checkpoint load/context
     recall_decision suggest_decision list_decisions update_outcome mind_show mind_list
     mind_browse mind_graph mind_web mind_report mind_edges mind_edges_list mind_edges_check

@@ -66,7 +66,7 @@ def _names(sql: sqlite3.Connection, tails: Iterable[str], among: str) -> Names:
             f" WHERE n.tail IN ({marks(some)}) AND m.shadowed = 0 {among}"
             # Without a path, no memory with this handle is nearer than another one.
             f" UNION ALL SELECT m.id, {Rank.ID}, m.handle, m.key, '', approved(m.approval)"
-            f" FROM memories m WHERE m.handle IN ({marks(some)}) AND m.shadowed = 0 {among}",
+            f" FROM memories m WHERE m.handle IN ({marks(some)}) AND +m.shadowed = 0 {among}",
             (*some, *some),
         )
         for id, rank, name, key, path, is_approved in selected:

@@ -430,8 +430,8 @@ def sync(
 
     Everything under `.mind/` that git does not ignore, but never files of `private/`, `.local/` or
     `.index/`, regardless of git's ignore rules. Other staged changes stay staged. Your hooks run
-    and your signature is made as always. With --user, your memory for all projects is committed,
-    and merged with that of your other machines if it has a remote.
+    and your signature is made as always. Your memory for all projects, if you choose it, is merged
+    with that of your other machines at its remote.
     """
     if everywhere:
         _check_user_sync(call, dry_run=dry_run)

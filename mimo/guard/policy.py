@@ -99,9 +99,10 @@ TOOLS = (
     *_OTHERS,
     *"""
     mind_edit mind_tags mind_tags_rename mind_rm evolve/outcome evolve/supersede mind_link
-    mind_fading mind_keep mind_undo mind_redo mind_import mind_import_mama mind_search mind_search_org
-    search/by_topic search/by_context search/recent recall_memory load/checkpoint load/context
-    recall_decision suggest_decision list_decisions update_outcome mind_show mind_list
+    mind_fading mind_keep mind_undo mind_redo mind_import mind_import_mama mind_search
+    mind_search_org search/by_topic search/by_context search/recent
+    recall_memory load/checkpoint load/context recall_decision suggest_decision
+    list_decisions update_outcome mind_show mind_list
     mind_browse mind_graph mind_web mind_report mind_edges mind_edges_list mind_edges_check
     mind_log mind_blame mind_restore mind_diff mind_sync mind_export mind_review
     mind_review_settle mind_review_keep mind_trust mind_untrust mind_events mind_context

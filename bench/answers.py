@@ -97,6 +97,7 @@ def agent(size: int) -> Iterator[Agent]:
     """Yields an agent in a project with that many notes, decisions, a checkpoint and files."""
     with stores.store(size) as (root, environ), patch.dict(os.environ, environ):
         stores.run([*stores.MIND, "trust", "--all"], root, environ)
+        stores.run(["git", "init", "--quiet"], root, environ)
         client = Agent(root)
         for number in range(0, size, 3):
             client.call("memory", operation="store", content=stores.text(size + number))

@@ -141,11 +141,10 @@ def frames(data: bytes) -> None:
 
     async def served(app: App) -> None:
         with anyio.fail_after(_SECONDS):
-            await stdio.serve(app)
+            await stdio.serve(app, reading)
 
     with (
         a_project() as call,
-        patch.object(stdio, "_private_input", lambda: reading),
         patch.object(stdio, "stdio_server", lambda lines: stdio_server(lines, output)),
         _no_errors_logged(),
     ):

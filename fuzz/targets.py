@@ -393,7 +393,10 @@ def settings(data: bytes) -> None:
         with suppress(Invalid, LaterFormat):
             opened = mind.mind.reopened()
             after = change(Call(opened), setting, text, user=is_user)
-            assert after.mind.config.values == {**opened.config.values, setting.key: value}
+            expected = {each.key: opened.config.values[each.key] for each in config.SETTINGS}
+            if setting.key not in {change.key for change in after.mind.config.waiting}:
+                expected[setting.key] = value
+            assert expected == {key: after.mind.config.values[key] for key in expected}
             assert comments <= set(place.read_bytes().splitlines())
             change(after, setting, None, user=is_user)
             assert comments <= set(place.read_bytes().splitlines())

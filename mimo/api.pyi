@@ -58,6 +58,7 @@ from mimo.errors import status_of as status_of
 from mimo.features.graph.commands import Arc as Arc
 from mimo.features.graph.commands import LinkGraph as LinkGraph
 from mimo.features.graph.commands import arrow_of as arrow_of
+from mimo.features.hooks import remote as remote
 from mimo.features.importing import database as database
 from mimo.features.importing import foreign as foreign
 from mimo.features.importing.drafts import LARGEST_JSON as LARGEST_JSON
@@ -123,6 +124,7 @@ from mimo.memory.codec.document import Unreadable as Unreadable
 from mimo.memory.codec.document import limit_steps as limit_steps
 from mimo.memory.codec.file import DATES as DATES
 from mimo.memory.codec.file import created_in as created_in
+from mimo.memory.codec.file import day_of as day_of
 from mimo.memory.codec.file import header_fault as header_fault
 from mimo.memory.codec.file import read_document as read_document
 from mimo.memory.codec.file import read_moment as read_moment
@@ -188,6 +190,7 @@ from mimo.rendering import strong as strong
 from mimo.rendering import terminal as terminal
 from mimo.rendering import text_of as text_of
 from mimo.rendering import warn as warn
+from mimo.rendering.results import after_title as after_title
 from mimo.rendering.results import age as age
 from mimo.rendering.results import count as count
 from mimo.rendering.results import day as day
@@ -201,6 +204,7 @@ from mimo.rendering.results import type_mark as type_mark
 from mimo.rendering.results import use_zone as use_zone
 from mimo.server import GRACE_SECONDS as GRACE_SECONDS
 from mimo.server import log_to_stderr as log_to_stderr
+from mimo.server import roots as roots
 from mimo.server import until_a_signal as until_a_signal
 from mimo.server.app import PERMISSIONS as PERMISSIONS
 from mimo.server.app import App as App
@@ -217,4 +221,7 @@ from mimo.text.clean import exposed as exposed
 from mimo.text.clean import one_line as one_line
 from mimo.text.phrases import bullets as bullets
 from mimo.text.phrases import enumerated as enumerated
+from mimo.text.phrases import heading as heading
+from mimo.text.tokens import QUESTION_WORDS as QUESTION_WORDS
+from mimo.text.tokens import matching_words as matching_words
 from mimo.when import question as question

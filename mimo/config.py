@@ -239,6 +239,8 @@ SETTINGS = (
         "Zone of shown times and of `today`: UTC, local, or a name such as Europe/Berlin",
         verified=_known_zone,
     ),
+    Setting("projects.groups", (), USER, "Projects by group, such as work/shop, work/blog"),
+    Setting("files.names", "id", ANY, "Names of files of new memories", ("id", "short")),
     Setting(
         "index.url",
         "",
@@ -437,7 +439,7 @@ def setting(key: str) -> Setting:
         from difflib import get_close_matches
 
         near = " or ".join(f"`{name}`" for name in get_close_matches(key, _BY_KEY))
-        question = f"did you mean {near}? " if near else ""
+        question = f"did you mean {near}? " if near else "leave it out; " * (key in ("get", "set"))
         hint = Hint(question, Command("config", all=True), " lists them all")
         raise Invalid(f"`{key}` is not a setting", hint=hint)
     return _BY_KEY[key]

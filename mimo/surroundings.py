@@ -22,7 +22,8 @@ class Question(NamedTuple):
 
 
 Ask = Callable[[Question, float], str | None]
-"""Asks a question, and returns the choice; None if there is none within the given seconds."""
+"""Asks a question, and returns the choice; None if there is none within the given seconds, an empty
+text if the user declined."""
 
 
 class Timer(NamedTuple):

@@ -1,5 +1,6 @@
-"""Writes what follows from the declarations: man/, docs/reference/, tests/api.txt, and
-mimo/call/summaries.txt, from which `mind --help` is printed without loading the commands.
+"""Writes what follows from the declarations: man/, docs/reference/, tests/api.txt,
+mimo/call/summaries.txt, from which `mind --help` is printed without loading the commands, and
+mimo/server/opening.json, with the first answers over MCP.
 completions/ has copies of the scripts in mimo/completions/, where packagers look for them.
 
 `--check` writes nothing and names what is out of date instead.
@@ -10,12 +11,19 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import click
+from mcp.server.runner import modern_on_request
+from mcp.shared.transport_context import TransportContext
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 
 from mimo import __version__, errors
 from mimo.call import Surface
+from mimo.call.extensions import extensions
 from mimo.call.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.call.spec import Needs, Param, Spec
 from mimo.call.table import LAST, CommandTable, all_commands, listed
@@ -23,6 +31,9 @@ from mimo.cli.options import PROGRAMS
 from mimo.cli.program import SUMMARY, Command, Words, metavar_of, program_command
 from mimo.config import FALLBACKS, SETTINGS, TOOLSETS
 from mimo.errors import MindError
+from mimo.mind import Mind
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 from mimo.text.tool_names import spelled
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +47,7 @@ def generated() -> Files:
     """Returns every generated file: its path in the repository and its text."""
     commands = all_commands()
     own = {"tests/api.txt": api(commands), "mimo/call/summaries.txt": summaries(commands)}
+    own["mimo/server/opening.json"] = opening(commands)
     return man(commands) | reference(commands) | completions() | own
 
 
@@ -48,6 +60,35 @@ def completions() -> Files:
 def summaries(commands: CommandTable) -> str:
     """Returns the first line of the help of every command, after its path."""
     return "".join(f"{path}: {commands.at(path).summary}\n" for path in commands.modules)
+
+
+def opening(commands: CommandTable) -> str:
+    """Returns the results of requests that depend on no memory, as the SDK's server gives them."""
+    memory = Memory(lambda: Mind(home=ROOT, project=None))
+    server = App(memory, commands, toolsets=("all", "legacy"), naming="slash").server()
+    meta = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
+    request: Any = SimpleNamespace(
+        transport=TransportContext(kind="none", can_send_request=False),
+        message_metadata=None,
+        request_id=0,
+    )
+
+    async def ask(method: str) -> dict[str, Any]:
+        return await modern_on_request(server, {})(request, method, {"_meta": meta})
+
+    methods = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
+    results = {method: anyio.run(ask, method) for method in methods}
+    tools = {tool["name"]: tool for tool in results["tools/list"].pop("tools")}
+    data = {
+        "versions": HANDSHAKE_PROTOCOL_VERSIONS,
+        "extensions": sorted(extensions()),
+        "results": results,
+        "tools": {
+            name: {"toolset": specs[0].toolset, "tool": tools[name]}
+            for name, specs in commands.tools().items()
+        },
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 class Page:

@@ -25,6 +25,13 @@ NAMING = ("server.json", "README.md", "Dockerfile")
 ACCOUNT = (*NAMING, "docs/install.md", "docs/guides/pitfalls.md")
 """The files with the account."""
 
+PLUGINS = (
+    "plugins/agent-plugin/plugin.json",
+    "plugins/claude-desktop/manifest.json",
+    "plugins/gemini/gemini-extension.json",
+    "plugins/mind/.claude-plugin/plugin.json",
+)
+
 _NAME = re.compile(r"io\.github\.[\w-]+/mind\b")
 
 
@@ -36,11 +43,10 @@ def names(root: Path = ROOT) -> dict[str, set[str]]:
 def versions(root: Path = ROOT) -> dict[str, str]:
     """Returns the version in each file that has a copy of it."""
     server = json.loads((root / "server.json").read_text(encoding="utf-8"))
-    manifest = root / "plugins" / "claude-desktop" / "manifest.json"
     return {
         "server.json": server["version"],
         "server.json, packages": server["packages"][0]["version"],
-        "plugins/claude-desktop/manifest.json": json.loads(manifest.read_text("utf-8"))["version"],
+        **{name: json.loads((root / name).read_text("utf-8"))["version"] for name in PLUGINS},
     }
 
 

@@ -170,6 +170,7 @@ def over_pipe(
     question: "Callable[[Client], Awaitable[Any]]",
     *args: str,
     era: Any = "auto",
+    list_roots: Any = None,
     **env: str,
 ) -> Any:
     """Returns what a client gets from a process of `mind mcp` in a folder."""
@@ -185,7 +186,7 @@ def over_pipe(
     )
 
     async def talk() -> Any:
-        async with Client(server, mode=era) as connected:
+        async with Client(server, mode=era, list_roots_callback=list_roots) as connected:
             return await question(connected)
 
     return anyio.run(talk)

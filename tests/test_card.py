@@ -73,7 +73,7 @@ class Use(NamedTuple):
 USES = (
     Use("click", "click", "list"),
     Use("rich", "rich", "show tea", on_terminal=True),
-    Use("mcp", "mcp", "mcp", requests()[:1]),
+    Use("mcp", "mcp", "mcp", requests()[:2]),
     Use("usearch", "usearch", "mcp", requests()),
     Use("model2vec", "model2vec", "mcp", requests(), documents=60),
     Use("model2vec", "model2vec", "index", settings=OWN_MODEL),

@@ -37,6 +37,8 @@ HEAVY = {
 }
 """Packages that no everyday command needs before it has something to do for them."""
 
+META = "io.modelcontextprotocol/"
+
 TELL = """
 import sys
 sys.argv = ["mind", *sys.argv[1:]]
@@ -47,7 +49,7 @@ print(json.dumps([status, modules]), file=sys.stderr)
 """
 
 
-def imported(folder: Path, *argv: str, **env: str) -> set[str]:
+def imported(folder: Path, *argv: str, messages: str = "", **env: str) -> set[str]:
     """Returns the modules that a command line has imported when it is done."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     done = subprocess.run(
@@ -56,7 +58,7 @@ def imported(folder: Path, *argv: str, **env: str) -> set[str]:
         encoding="utf-8",
         cwd=folder,
         env={**own, "PYTHONPATH": str(ROOT), **env},
-        stdin=subprocess.DEVNULL,
+        input=messages,
         check=True,
     )
     status, modules = json.loads(done.stderr.splitlines()[-1])
@@ -199,7 +201,50 @@ def test_paths_make_uris_also_if_the_parser_of_urls_was_loaded_late() -> None:
     assert done.stdout.decode().strip() == "file:///a%20b"
 
 
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_first_answers_load_no_sdk_and_the_next_ones_no_http(project: Path, era: str) -> None:
+    version, capabilities = f"{META}protocolVersion", f"{META}clientCapabilities"
+    params: dict[str, object] = {}
+    info = {"name": "a client", "version": "1"}
+    offer = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+    opening: tuple[str, object] = ("initialize", offer)
+    if era == "modern":
+        params = {"_meta": {version: "2026-07-28", capabilities: {}}}
+        opening = ("server/discover", params)
+    methods = ("tools/list", "prompts/list", "resources/templates/list")
+    requests = [opening, *((method, params) for method in methods)]
+
+    def modules(*requests: tuple[str, object]) -> set[str]:
+        lines = [
+            json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+            for id, (method, params) in enumerate(requests)
+        ]
+        return imported(project, "mcp", messages="\n".join(lines))
+
+    assert not heavy(modules(opening))
+    assert heavy(modules(*requests)) <= {"email", "importlib.metadata"}
+    loaded = modules(*requests, ("resources/list", params))
+    assert "mcp.server.lowlevel.server" in loaded
+    assert not {"starlette", "httpx", "httpx2", "cryptography", "uvicorn", "mcp.client"} & loaded
+
+
 def test_completing_an_option_loads_neither_sqlite_nor_json(project: Path) -> None:
     modules = imported(project, "search", "--", _MIND_COMPLETE="1")
 
     assert not {"sqlite3", "json", "mimo.guard.policy"} & modules
+
+
+DOWNLOADERS = {"httpx2", "huggingface_hub", "hf_xet", "requests", "urllib3", "fsspec"}
+"""Packages that other packages bring, and that could fetch models."""
+
+
+def test_no_command_and_no_import_loads_a_downloader(project: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long.md"
+    long.write_text("\n\n".join(f"# Part {n}\n\nTea is green, {n}. " * 40 for n in range(99)))
+    for argv in (["add", "Green tea"], ["ingest", str(long)], ["search", "tea"], ["doctor"]):
+        assert not DOWNLOADERS & imported(project, *argv)
+    code = "import sys, mimo, mimo.api; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT, check=True
+    )
+    assert not DOWNLOADERS & set(done.stdout.split())

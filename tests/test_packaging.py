@@ -61,10 +61,12 @@ def test_the_server_of_the_registry_is_started_by_a_program_of_the_packages_name
     assert PROJECT["project"]["scripts"][package["identifier"]] == "mimo.__main__:main"
     assert [argument["value"] for argument in package["packageArguments"]] == ["mcp"]
     assert len(server["description"]) <= 100
+    assert server["repository"]["url"].startswith("https://github.com/")
+    assert all((ROOT / icon["src"].partition("/main/")[2]).exists() for icon in server["icons"])
 
 
 def test_a_release_needs_the_account_a_section_of_changes_and_the_tag(tmp_path: Path) -> None:
-    for name in (*release.ACCOUNT, "plugins/claude-desktop/manifest.json"):
+    for name in (*release.ACCOUNT, *release.PLUGINS):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased (1.1.0)\n", "utf-8")
@@ -72,7 +74,7 @@ def test_a_release_needs_the_account_a_section_of_changes_and_the_tag(tmp_path: 
     assert list(release.findings("9.0.0", "v1.0.0", tmp_path)) == [
         f"server.json: version {__version__}, not 9.0.0",
         f"server.json, packages: version {__version__}, not 9.0.0",
-        f"plugins/claude-desktop/manifest.json: version {__version__}, not 9.0.0",
+        *(f"{name}: version {__version__}, not 9.0.0" for name in release.PLUGINS),
         *(f"{name}: put the account in the place of OWNER" for name in release.ACCOUNT),
         "CHANGELOG.md: no section `## 9.0.0`",
         "the tag is v1.0.0, not v9.0.0",

@@ -31,7 +31,7 @@ PACKAGES = {
 REVISIONS = ("2025-11-25", "2026-07-28")
 SECONDS = 280
 
-ASKS = "mind asks neither the client's model nor its user"
+ASKS = "mind asks no model, and its user only what a procedure asks"
 LEFT_OUT = {
     r"tools-call-(sampling|elicitation)|elicitation-.*": ASKS,
     r"input-required-result-.*": ASKS,

@@ -32,7 +32,7 @@ def main(kind: str, project: str) -> None:
     """Serves until a signal."""
     setattr(http, "Gate", Known)  # noqa: B010 - for this process
     if kind == "fixture":
-        setattr(hosting, "App", Fixture)  # noqa: B010 - for this process
+        setattr(hosting, "Named", Fixture)  # noqa: B010 - for this process
     os.environ["MIND_HTTP_TOKEN"] = "a-token-of-the-tests"
     http.main(
         at="0",

@@ -157,7 +157,7 @@ def nearest(word: str, names: Iterable[str]) -> list[str]:
     from difflib import get_close_matches
 
     names = list(names)
-    near = get_close_matches(word, names, n=3, cutoff=0.75)
+    near = get_close_matches(word, names, n=3, cutoff=0.76)
     exchanged = [name for name in names if sorted(name) == sorted(word)]
     return list(dict.fromkeys([*near, *exchanged]))[:3]
 
@@ -278,8 +278,11 @@ def _explained(error: _Wrong, spec: Spec) -> Invalid:
     """Returns the error for programs, with the words for a terminal."""
     param = error.param
     inner = param.shape.items or param.shape
-    near = nearest(error.value, inner.choices) if isinstance(error.value, str) else []
-    meant = f"did you mean `{near[0]}`?" if near else ""
+    near: list[str] = []
+    if isinstance(error.value, str):
+        starts = [name for name in inner.choices if name.startswith(f"{error.value}-")]
+        near = starts or nearest(error.value, inner.choices)[:1]
+    meant = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
     help = param.arg.help
     problem = f"{error.must}, not {shown(error.value)}" if error.must else "is missing"
     typed = (

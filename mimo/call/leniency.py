@@ -2,7 +2,7 @@
 
 A value or a name is changed only if it can mean one thing: `"5"` where a number belongs, `8443`
 where a text belongs, `"red, blue"` for a list of tags, `content` for the only text of an insight.
-An optional argument that is an empty text or an empty list counts as absent: agents fill in what
+An optional argument that is a blank text or an empty list counts as absent: agents fill in what
 they do not need. Everything else stays as it is, so that `decode` refuses it and names the nearest
 argument.
 """
@@ -54,6 +54,8 @@ _PERIOD, _DAYS = "time_filter", "days"
 
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
 _NUMBER = re.compile(r"[-+]?(\d{1,18}\.?\d{0,18}|\.\d{1,18})([eE][-+]?\d{1,3})?")
+_QUOTED_LIST = r"\[\s*'[^',]*'(?:\s*,\s*'[^',]*')*\s*\]"
+"""A list as Python writes it."""
 _TRUTH = {"true": True, "false": False}
 
 
@@ -67,7 +69,8 @@ def understood(spec: Spec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     origins: dict[str, str] = {}
     for key, typed in arguments.items():
         name, value = _named(spec, params, key, typed)
-        if name in params and not params[name].required and value in EMPTY:
+        bare = value.strip() if isinstance(value, str) else value
+        if name in params and not params[name].required and bare in EMPTY:
             value = None
         if name in origins and None not in (value, named[name]) and value != named[name]:
             raise Invalid(
@@ -157,5 +160,7 @@ def _parsed(value: Any, expected_type: type) -> Any:
     """Returns the list or the object that a JSON text holds, or the value itself."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
+    if expected_type is list and re.fullmatch(_QUOTED_LIST, value.strip()):
+        return re.findall("'([^']*)'", value)
     data = from_json(value)
     return data if isinstance(data, expected_type) else value

@@ -27,6 +27,9 @@ from mimo.call.spec import (
 
 Schema: TypeAlias = dict[str, Any]
 
+TRUNCATED = "truncated"
+"""The field of an answer that states what it lacks."""
+
 
 def input_schema(specs: Sequence[Spec]) -> Schema:
     """Returns the schema of a tool's arguments: one command's, or a tool's with operations.
@@ -40,11 +43,11 @@ def input_schema(specs: Sequence[Spec]) -> Schema:
 def listed_input(specs: Sequence[Spec]) -> Schema:
     """Returns the schema of a tool's arguments in the list of tools, which agents pay for.
 
-    It has the words for agents, and leaves out what each reader assumes: that a switch is off, that
-    a count is positive. Every array has items with a type, which the API of Gemini requires.
+    It has the words for agents; the arguments of each operation are in the tool's description, see
+    `call_forms`. It leaves out what each reader assumes: that a switch is off, a count not too
+    small, that a share is from 0 to 1. Every array has items with a type, which Gemini requires.
     """
-    schema = _input(specs, _BRIEF)
-    return schema if schema["properties"] else schema | {"additionalProperties": False}
+    return _input(specs, _BRIEF)
 
 
 def _input(specs: Sequence[Spec], view: _View) -> Schema:
@@ -53,7 +56,7 @@ def _input(specs: Sequence[Spec], view: _View) -> Schema:
         taken = view.params(spec)
         return _object(
             {p.name: view.schema(p) | _described(view.help(p)) for p in taken},
-            [p.name for p in taken if p.required],
+            [p.name for p in taken if p.required or p.arg.needed],
         )
     names = [spec.operation or "" for spec in specs]
     chosen = {"type": "string", "enum": names} | _described(view.operation)
@@ -96,9 +99,10 @@ def _brief(param: Param) -> Schema:
     schema = dict(param.arg.form) if param.arg.form else parameter_schema(param)
     if not schema.get("default", True):
         del schema["default"]
+    if schema.get("type") == "number" and schema.get("maximum") == 1:
+        del schema["minimum"], schema["maximum"]
     if schema.get("type") == "integer":
-        if schema.get("minimum", 2) <= 1:
-            del schema["minimum"]
+        schema.pop("minimum", None)
         if schema.get("maximum", 0) > _ENOUGH:
             del schema["maximum"]
     return schema
@@ -146,7 +150,28 @@ def _shared(name: str, uses: list[tuple[str, Param]], view: _View) -> Schema:
     }
     if all("enum" in schema for schema in schemas):
         common["enum"] = list(dict.fromkeys(word for schema in schemas for word in schema["enum"]))
+    if view is _BRIEF:
+        helps = dict.fromkeys(view.help(param) for _, param in uses)
+        return common | _described("; ".join(filter(None, helps)))
     return common | {"description": "; ".join(_phrases(uses, view, "default" in common))}
+
+
+def call_forms(specs: Sequence[Spec]) -> str:
+    """Returns the arguments of each operation of a tool: `delete(id), list(sort?, limit=20)`.
+
+    The defaults are those in which the operations differ.
+    """
+    shared = _union(specs, _BRIEF)
+
+    def form(param: Param) -> str:
+        default = _brief(param).get("default")
+        if default is None or "default" in shared[param.name]:
+            return param.name if param.required else f"{param.name}?"
+        return f"{param.name}={default}"
+
+    return ", ".join(
+        f"{spec.operation}({', '.join(map(form, _BRIEF.params(spec)))})" for spec in specs
+    )
 
 
 def _phrases(uses: list[tuple[str, Param]], view: _View, has_default: bool) -> list[str]:
@@ -175,23 +200,15 @@ def output_schema(specs: Sequence[Spec]) -> Schema:
     return merged
 
 
-def listed_output(specs: Sequence[Spec]) -> Schema:
-    """Returns the schema of a tool's result in the list of tools.
+def listed_output(specs: Sequence[Spec]) -> Schema | None:
+    """Returns the schema of a tool's answer in the list of tools: the names of all its fields.
 
-    It has the names and types of the fields that every result has and that are never null, except
-    those that repeat an argument.
+    Most tools have none: models are not given it, and read the names in the answer.
     """
-    schema = output_schema(specs)
-    param_names = {param.name for spec in specs for param in spec.params}
-    types = {name: schema["properties"][name].get("type") for name in schema.get("required", ())}
-    return _object(
-        {
-            name: {"type": type}
-            for name, type in types.items()
-            if isinstance(type, str) and name not in param_names
-        },
-        [],
-    )
+    if not all(spec.lists_output for spec in specs):
+        return None
+    names = [*output_schema(specs)["properties"], TRUNCATED]
+    return _object({name: {} for name in names}, [])
 
 
 def _value(annotation: Any) -> Schema:

@@ -14,7 +14,17 @@ from enum import Enum, StrEnum
 from functools import cache, partial
 from math import isfinite
 from types import FunctionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Union
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Union,
+    Unpack,
+)
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
@@ -162,6 +172,8 @@ class Arg(NamedTuple):
     """The help in the list of tools (default: `help`); empty if the name is enough."""
     listed: bool = True
     """False if agents may give it, but the list of tools, which they pay for, leaves it out."""
+    needed: bool = False
+    """True if agents must give it, while the command line has another way."""
     form: Mapping[str, Any] | None = None
     """The JSON Schema in the list of tools of a value that is accepted in other forms, too."""
     words: bool = False
@@ -260,12 +272,15 @@ BUDGET = Param(
     name="budget",
     attribute="budget",
     shape=Shape(kind="integer"),
-    arg=Arg("Tokens that the answer may take", agents="", ge=1, le=20_000, surfaces=Surface.MCP),
+    arg=Arg("Tokens that the answer may take", listed=False, ge=1, le=20_000, surfaces=Surface.MCP),
     required=False,
     positional=False,
     default=None,
 )
-"""The argument of tools with `has_budget`, which the server applies; no function takes it."""
+"""The argument of tools with `has_budget`, which the server applies; no function takes it.
+
+It is not listed, and `truncated` does not name it: some clients drop what no schema lists.
+"""
 
 CURSOR = Param(
     name="cursor",
@@ -292,6 +307,7 @@ class Tool:
 
     name: str
     description: str
+    title: str = ""
 
 
 @frozen
@@ -317,6 +333,8 @@ class Spec:
     """The description for MCP clients (default: the function's docstring)."""
     instead: str | None
     """The replacement of a deprecated name."""
+    title: str = ""
+    """The name that clients show to people (default: the summary)."""
     of_user: bool = False
     """True if it also works on the user's memory for all projects: on an id that the project does
     not have, and outside of any project."""
@@ -333,6 +351,10 @@ class Spec:
     """True if the exit status 1 is a finding; the status after an error is then a higher one."""
     waits: bool = False
     """True if a call may wait for events or programs for as long as its caller likes."""
+    lists_output: bool = False
+    """True if the list of tools has the schema of its answer, which programs read."""
+    runs: bool = False
+    """True if it starts or continues programs, which may do anything."""
     screen: Callable[..., object] | None = None
     """Shows the command on a whole terminal, where there is one. It takes the call, a function that
     runs a command for a call, by its path and arguments, the arguments, and whether to use colour.
@@ -342,6 +364,13 @@ class Spec:
     def key(self) -> str:
         """Returns the unique name, such as `memory.store`."""
         return f"{self.name}.{self.operation}" if self.operation else self.name
+
+    @property
+    def listed_name(self) -> str:
+        """Returns the name of its tool as it is listed by default: `save_decision`."""
+        from mimo.text.tool_names import underscored
+
+        return underscored(self.name)
 
     @property
     def like(self) -> str | None:
@@ -376,13 +405,28 @@ class Spec:
             return params
         if any(param.name == "limit" for param in params):
             return (*params, BUDGET)
-        # The list of tools has one of them; `truncated` names both.
-        return (*params, replace(BUDGET, arg=BUDGET.arg._replace(listed=False)), CURSOR)
+        return (*params, BUDGET, CURSOR)
 
     @property
     def result(self) -> Any:
         """Returns the type of the result."""
         return self.function.__annotations__["return"]
+
+
+class Traits(TypedDict, total=False):
+    """The properties of a command that few have; see the fields of `Spec`."""
+
+    title: str
+    of_user: bool
+    owner: Callable[[Any, Mapping[str, Any]], Any] | None
+    is_long: bool
+    has_budget: bool
+    any_format: bool | Callable[[Mapping[str, Any]], bool]
+    finds: bool
+    waits: bool
+    runs: bool
+    lists_output: bool
+    screen: Callable[..., object] | None
 
 
 def command(
@@ -396,18 +440,11 @@ def command(
     needs: Needs | None = None,
     errors: Iterable[type[MindError]] = (),
     needs_project: bool = True,
-    of_user: bool = False,
-    owner: Callable[[Any, Mapping[str, Any]], Any] | None = None,
     surfaces: Surface | None = None,
     examples: Iterable[str] = (),
     description: str | None = None,
     instead: str | None = None,
-    is_long: bool = False,
-    has_budget: bool = False,
-    any_format: bool | Callable[[Mapping[str, Any]], bool] = False,
-    finds: bool = False,
-    waits: bool = False,
-    screen: Callable[..., object] | None = None,
+    **traits: Unpack[Traits],
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and does not change it.
 
@@ -432,14 +469,7 @@ def command(
             examples=tuple(examples),
             description=description or function.__doc__ or "",
             instead=instead,
-            of_user=of_user,
-            owner=owner,
-            is_long=is_long,
-            has_budget=has_budget,
-            any_format=any_format,
-            finds=finds,
-            waits=waits,
-            screen=screen,
+            **traits,
         )
         setattr(function, ATTRIBUTE, spec)
         return function

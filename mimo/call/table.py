@@ -40,9 +40,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evolve supersede": "decisions",
         "link": "graph.linking",
         "edit": "notes",
+        "tags": "notes.tags",
+        "tags rename": "notes.tags",
         "keep": "fading",
         "rm": "notes",
         "undo": "notes.undo",
+        "redo": "notes.undo",
         "ingest": "ingest",
         "import": "importing",
         "import mama": "importing",
@@ -458,9 +461,14 @@ Tools = Mapping[str, Sequence[Spec]]
 
 
 def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
+    """Returns the canonical names of the tools to list, see `listed_names`."""
+    return listed_names({name: specs[0].toolset for name, specs in tools.items()}, toolsets)
+
+
+def listed_names(toolset_of: Mapping[str, str], toolsets: Iterable[str]) -> list[str]:
     """Returns the canonical names of the tools to list, in the order of their groups.
 
-    Raises `Invalid` for an unknown toolset.
+    `toolset_of` has the toolset of each tool. Raises `Invalid` for an unknown toolset.
     """
     requested_names = tuple(toolsets)
     for name in requested_names:
@@ -471,8 +479,8 @@ def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
             )
     groups = {group for name in requested_names or (DEFAULT,) for group in _groups(name)}
     extra = (*ALWAYS, *(CORE_TOOLS if "core" in requested_names else ()))
-    names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
-    return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
+    names = [name for name, group in toolset_of.items() if group in groups or name in extra]
+    return sorted(names, key=lambda name: TOOLSETS.index(toolset_of[name]))
 
 
 def _groups(name: str) -> set[str]:

@@ -43,13 +43,16 @@ def reply(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _is_whole(line: Line) -> bool:
     """Returns whether a line reads this project alone, and no file or input of its process."""
-    spec, arguments = line.spec, line.arguments()
+    spec = line.spec
+    if spec.path not in PATHS:  # Its arguments may be on standard input.
+        return False
+    arguments = line.arguments()
     return (
-        spec.path in PATHS
-        and spec.effect is Effect.READ
+        spec.effect is Effect.READ
         and not any(param.arg.stdin or param.arg.file for param in spec.params)
         and arguments.get("at") is None
         and arguments.get("scope") != "all"
+        and arguments.get("group") is None
         and not set(line.options) - _OPTIONS
     )
 

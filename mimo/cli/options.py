@@ -67,6 +67,9 @@ ALLOW_SECRET = Option(("--allow-secret",), "Store it although it looks like a se
 LONG = Option(("-l", "--long"), "Print more of each memory", is_flag=True)
 """The option of commands that print less by default."""
 
+STDIN_IDS = Option(("--stdin-ids",), "Read the ids from standard input", is_flag=True)
+"""The option of commands that take several ids."""
+
 PROGRAMS: dict[str, tuple[Option, ...]] = {
     "help": (Option(("-a", "--all"), "List every command", is_flag=True),),
     "hook": (),
@@ -102,6 +105,21 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             ("--tokens",),
             "File with a token for each user of a team (see `mind token`)",
             metavar="FILE",
+        ),
+        Option(
+            ("--oidc",),
+            "OpenID provider that signs in users of a team, whose groups have rights",
+            metavar="ISSUER",
+        ),
+        Option(
+            ("--oidc-audience",),
+            "Audience of its tokens (default the URL of the server)",
+            metavar="NAME",
+        ),
+        Option(
+            ("--oidc-groups",),
+            "Claim of its tokens with the groups of a user (default groups)",
+            metavar="CLAIM",
         ),
         Option(("--commit",), "Commit what each call of an HTTP client writes", is_flag=True),
         Option(
@@ -150,6 +168,8 @@ def options_of(spec: Spec) -> list[Option]:
     options += [option for option in COMMON if own.isdisjoint(option.names)]
     if spec.is_long:
         options.append(LONG)
+    if {"id", "ids"} <= {param.name for param in params}:
+        options.append(STDIN_IDS)
     if SecretDetected in spec.errors:
         options.append(ALLOW_SECRET)
     return options
@@ -259,7 +279,14 @@ class Line:
 
     def arguments(self) -> dict[str, Any]:
         """Returns the arguments for `invoke`. Raises `Invalid`."""
-        return _arguments(self.spec, self.values)
+        arguments = _arguments(self.spec, self.values)
+        if self.options.get(STDIN_IDS.key):
+            if not (ids := _standard_input().split()):
+                raise Invalid("standard input has no ids", hint="pipe in those of a list")
+            if not arguments.keys().isdisjoint(("id", "ids")):
+                raise Invalid("`--stdin-ids` excludes other ids", hint="use one of them")
+            arguments |= {"id": ids[0], "ids": ids[1:]}
+        return arguments
 
 
 def _arguments(spec: Spec, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from mimo.cli.options import (
     HELP,
     LONG,
     PROGRAMS,
+    STDIN_IDS,
     SUMMARIES,
     VERSION,
     Line,
@@ -110,7 +111,8 @@ def usage(error: click.ClickException) -> Invalid:
         accepted = [opt[2:] for param in params for opt in param.opts if opt[:2] == "--"]
         accepted = [opt for opt in accepted if opt != "help"]
         meaning = next((names for names in _MEANINGS if name in names), ())
-        near = [opt for opt in accepted if opt in meaning] or nearest(name, accepted)
+        starts = [opt for opt in accepted if opt.startswith(f"{name}-")]
+        near = [opt for opt in accepted if opt in meaning] or starts or nearest(name, accepted)
         if near:
             hint = f"did you mean `--{near[0]}`? {hint}"
         elif ctx and any(isinstance(param, click.Argument) for param in ctx.command.params):
@@ -127,7 +129,9 @@ def usage(error: click.ClickException) -> Invalid:
             if required_options(command.spec):
                 hint = f"for example: {command.spec.examples[0]}"
             elif taken:
-                hint = f"it takes {taken}; {quote}"
+                first = ctx.params.get(command.places[0].attribute) if ctx else None
+                advice = f"leave out `{first}`: " if first in ("get", "set") else ""
+                hint = f"{advice}it takes {taken}; {quote}"
         else:
             message = f"`{program}` does not take `{extra[1]}`"
             hint = f"{quote}; {hint}"
@@ -196,13 +200,13 @@ class Command(Program):
     def check_subcommand(self, words: Sequence[str], lone: Container[str]) -> None:
         """Raises `Invalid` if the first word after the command is a misspelled sub-command.
 
-        Before other words, and for sub-commands that are only ones alone, it may be a text.
+        Before other words, or for sub-commands that are only ones alone, it may be a text.
         """
         word, alone = words[0], len(words) == 1 or words[1].startswith("-")
         for name in nearest(word, self._subcommands):
             slips = sorted(word) == sorted(name) or is_one_letter_off(word, name)
             is_lone = f"{self.spec.path} {name}" in lone
-            if name != word and ("-" in name or (alone and (slips or not is_lone))):
+            if name != word and ("-" in name or slips + alone + (not is_lone) > 1):
                 line = f"mind {self.spec.path}"
                 place = f" As {self.places[0].typed}: `{line} -- {word}`" if self.places else ""
                 raise Invalid(
@@ -288,7 +292,7 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
             settings["type"] = click.Choice(option.choices)
         elif option.key == "project":
             settings["type"] = click.Path()
-    if not option.param and option in (*COMMON, ALLOW_SECRET, LONG):
+    if not option.param and option in (*COMMON, ALLOW_SECRET, LONG, STDIN_IDS):
         settings |= {"expose_value": False, "callback": _share_value}
     return click.Option([option.key, *names], **settings)
 

@@ -54,16 +54,25 @@ def _serve(
             raise Invalid(f"{options} need{'s' * (len(given) == 1)} `--http`")
         if sys.stdin is None:
             raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
-        from mimo.server import stdio
+        from mimo.server import opening
 
-        stdio.main(exposure=exposure, **settings)
-    elif over["token_file"] and over["tokens"]:
-        raise Invalid("`--token-file` is for one user, `--tokens` for a team", hint="use one")
+        opening.main(exposure=exposure, **settings)
+    elif over["token_file"] and (over["tokens"] or over["oidc"]):
+        raise Invalid(
+            "`--token-file` is for one user, `--tokens` and `--oidc` for a team", hint="use one"
+        )
+    elif not over["oidc"] and (over["oidc_audience"] or over["oidc_groups"]):
+        raise Invalid("`--oidc-audience` and `--oidc-groups` need `--oidc`")
     elif exposure not in (None, "static"):
         raise Invalid("over HTTP every tool is listed", hint="leave `--exposure` out")
     else:
         from mimo.call.extensions import named
 
+        oidc = {
+            "issuer": over["oidc"],
+            "audience": over["oidc_audience"],
+            "claim": over["oidc_groups"],
+        }
         serve = next(named("serve"), None)
         if serve is None:
             raise Invalid(
@@ -80,6 +89,7 @@ def _serve(
             index_url=over["index_url"],
             metrics_open=over["metrics_open"],
             log_json=over["log_json"],
+            oidc=oidc if oidc["issuer"] else None,
             announce=lambda line: rendering.write(f"{line}\n"),
             **settings,
         )

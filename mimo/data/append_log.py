@@ -130,7 +130,8 @@ def _end_of_lines(descriptor: int) -> int:
     end = os.fstat(descriptor).st_size
     while end:
         start = (end - 1) // _BLOCK * _BLOCK
-        if (newline := os.pread(descriptor, end - start, start).rfind(b"\n")) >= 0:
+        os.lseek(descriptor, start, os.SEEK_SET)
+        if (newline := os.read(descriptor, end - start).rfind(b"\n")) >= 0:
             return start + newline + 1
         end = start
     return 0

@@ -20,7 +20,7 @@ import sqlite3
 from _thread import RLock, _local
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 
-from mimo.data import Schema, disk, sqlite
+from mimo.data import Schema, disk, locks, sqlite
 from mimo.data.failures import failure
 from mimo.data.sqlite import Connection, is_busy
 from mimo.errors import Misread, StorageFailed
@@ -444,19 +444,19 @@ def _remove(path: Path) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lets one process at a time replace caches in a folder. Raises `BlockingIOError`."""
-    import fcntl
-
+    if os.name != "posix":  # A folder can't be opened.
+        yield
+        return
     descriptor = os.open(folder, os.O_RDONLY | disk.CLOSE_ON_EXEC)
     try:
         for is_last in disk.attempts():
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if is_last:
-                    raise
+                if locks.try_lock(descriptor):
+                    break
             except OSError:
                 break  # The file system has no locks.
+            if is_last:
+                raise BlockingIOError
         yield
     finally:
         os.close(descriptor)

@@ -40,8 +40,8 @@ NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 FOLDER_MODE = 0o700
 _DISK_FAILED = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 FILE_MODE = 0o600
-OTHERS = 0o077
-"""The permissions of everyone but the owner."""
+OTHERS = 0o077 if os.name == "posix" else 0
+"""The permissions of everyone but the owner; Windows has other ones, which are not read."""
 
 STORE = ".mind"
 INDEX = ".index"
@@ -254,7 +254,8 @@ def overwrite(descriptor: int, data: bytes) -> None:
     """Writes all of some bytes at the start of an open file. Raises `OSError`."""
     place = 0
     while place < len(data):
-        place += os.pwrite(descriptor, memoryview(data)[place:], place)
+        os.lseek(descriptor, place, os.SEEK_SET)
+        place += os.write(descriptor, memoryview(data)[place:])
 
 
 def start(path: Path, size: int) -> bytes:

@@ -162,6 +162,16 @@ def safe_name(root: Path, relative: str) -> str:
     return path
 
 
+def own_name(name: str, owner: str) -> str:
+    """Returns the name of a file derived from the user's secret `owner`.
+
+    A folder such as `.mind/.local/` may come with a clone or an archive, whose author does not know
+    the secret. Files with other names are never read.
+    """
+    digest = disk.sha256(f"{name} {owner}".encode()).hex()
+    return f"{name}-{digest[:12]}"
+
+
 def local(root: Path, name: str) -> Path:
     """Returns the path of a file in `.mind/.local/`. Raises as `safe_path` does."""
     return safe_path(root, f"{LOCAL}/{name}")

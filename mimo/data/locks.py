@@ -1,4 +1,7 @@
-"""Lock files. The system releases a lock when its holder exits or is killed."""
+"""Lock files. The system releases a lock when its holder exits or is killed.
+
+The only module that locks files: with flock, or on Windows with a byte beyond the end of the file.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from mimo.data import disk
 from mimo.data.disk import WAIT_SECONDS
 from mimo.data.failures import failure
 from mimo.errors import StorageFailed
+
+_LOCKED_BYTE = 1 << 30
 
 
 @contextmanager
@@ -87,7 +92,7 @@ def excludes(path: Path) -> bool:
         except OSError as error:
             raise failure("lock", path, error) from error
         try:
-            return not _try(first_fd) or not _try(second)
+            return not try_lock(first_fd) or not try_lock(second)
         except OSError:  # The file system has no locks.
             return False
 
@@ -99,7 +104,7 @@ def holder(path: Path) -> int | None:
     except OSError:
         return None
     try:
-        return None if _try(descriptor) else _named(descriptor)
+        return None if try_lock(descriptor) else _named(descriptor)
     except OSError:  # The file system has no locks.
         return None
     finally:
@@ -114,7 +119,7 @@ def is_held(path: Path) -> bool:
         return False
     try:
         # Shared, so that two processes that check at once do not block each other.
-        return not _try(descriptor, shared=True)
+        return not try_lock(descriptor, shared=True)
     except OSError:  # The file system has no locks.
         return False
     finally:
@@ -133,7 +138,7 @@ def wait_for(descriptor: int, path: Path, wait: float) -> None:
     """Takes the lock of an open file. Raises `StorageFailed` if it isn't free in `wait` seconds."""
     attempts = disk.attempts(wait)
     try:
-        while not _try(descriptor):
+        while not try_lock(descriptor):
             if next(attempts):
                 raise disk.busy(path, _named(descriptor))
     except OSError as error:
@@ -145,10 +150,12 @@ def wait_for(descriptor: int, path: Path, wait: float) -> None:
         ) from error
 
 
-def _try(descriptor: int, *, shared: bool = False) -> bool:
-    """Returns whether the lock could be taken at once."""
-    import fcntl
-
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Returns whether the lock of an open file could be taken at once. Raises `OSError`."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        return _try_byte(descriptor)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -156,11 +163,25 @@ def _try(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
+def _try_byte(descriptor: int) -> bool:
+    """Locks one byte on Windows, where a locked part of a file can't be read by others."""
+    import msvcrt
+
+    os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+    try:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+    except PermissionError:
+        return False
+    return True
+
+
 def _named(descriptor: int) -> int | None:
     """Returns the process id in a lock file; None if that process ended, so it is an old one."""
-    text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    text = os.read(descriptor, 20).decode("ascii", "replace").strip()
     try:
-        os.kill(int(text), 0)
+        if os.name == "posix":  # On Windows, the signal would end the process.
+            os.kill(int(text), 0)
     except (ValueError, OverflowError, ProcessLookupError):
         return None
     except OSError:

@@ -42,7 +42,6 @@ from mimo.guard.chain import (
     mark_of,
     sealed,
 )
-from mimo.project.projects import own_name
 from mimo.text.calendar import iso_utc
 from mimo.text.clean import compiled
 
@@ -443,7 +442,7 @@ class AuditLog:
 
     def _totals_file(self) -> str:
         """Returns the name of the stored totals; a clone does not know the key and so the name."""
-        return f"{own_name('metrics', (self.key or b'').hex())}.json"
+        return f"{files.own_name('metrics', (self.key or b'').hex())}.json"
 
     def _head_path(self) -> Path:
         root = os.fsencode(self._root) if self._root else b""

@@ -200,7 +200,10 @@ class Guard:
 
 def _denied(request: Request, verdict: Verdict, waiting: tuple[str, Hint] | None) -> Denied:
     """Returns the error for a denied call: it names the request, and no stored data."""
+    from mimo.text.tool_names import underscored
+
     details: dict[str, object]
+    tool = underscored(request.tool)
     if verdict.reason == "ttl":
         subject, details = (
             f"a TTL of {request.ttl_seconds} seconds",
@@ -211,10 +214,10 @@ def _denied(request: Request, verdict: Verdict, waiting: tuple[str, Hint] | None
     elif verdict.reason == "context_type":
         subject, details = f"context '{request.context}'", {"context_type": request.context}
     else:
-        subject, details = f"tool '{request.tool}'", {"tool": request.tool}
+        subject, details = f"tool '{tool}'", {"tool": tool}
     details["operation"] = request.operation.value
     message = f"Access denied to {subject}"
-    hint = f"`{request.tool}`: {verdict.message}"
+    hint = f"`{tool}`: {verdict.message}"
     if waiting:
         hint = Hint(hint, f"; {FILE}, as it is, permits it: ", waiting[1])
     error = Denied(message, hint=hint, details=details)

@@ -165,11 +165,13 @@ def _take_all(
 
 
 def _too_often(name: str, limit: Limit, wait: float) -> RateLimited:
+    from mimo.text.tool_names import underscored
+
     kind, _, value = name.partition(" ")
     # The number in a minute is lower than the burst if `sustained` is small.
     rates = f"{limit.burst:,} at once, {limit.sustained:g} a second and {_quota(limit):,} a minute"
     return RateLimited(
-        f"too many calls for {kind} `{value}`",
+        f"too many calls for {kind} `{underscored(value)}`",
         hint=f"wait {wait:g} seconds; {rates} are allowed",
         details={kind: value, "retry_after": wait},
     )

@@ -54,7 +54,8 @@ LEADERS: Mapping[str, str] = {
         "listmemory": ("getmemory",),
         "memory": (
             *("mind_add", "mind_show", "mind_list", "mind_edit", "mind_rm", "mind_keep"),
-            *("mind_fading", "mind_restore", "mind_undo"),
+            *("mind_fading", "mind_restore", "mind_undo", "mind_redo"),
+            *("mind_tags", "mind_tags_rename"),
         ),
         "mind_search": ("search_by_topic", "search_by_context", "search_recent", "recall_memory"),
         "mind_edges": ("mind_edges_list", "mind_edges_check"),
@@ -97,10 +98,11 @@ TOOLS = (
     *_ADDING,
     *_OTHERS,
     *"""
-    mind_edit mind_rm evolve/outcome evolve/supersede mind_link mind_fading mind_keep
-    mind_undo mind_import mind_import_mama mind_search mind_search_org search/by_topic
-    search/by_context search/recent recall_memory load/checkpoint load/context
-    recall_decision suggest_decision list_decisions update_outcome mind_show mind_list
+    mind_edit mind_tags mind_tags_rename mind_rm evolve/outcome evolve/supersede mind_link
+    mind_fading mind_keep mind_undo mind_redo mind_import mind_import_mama mind_search
+    mind_search_org search/by_topic search/by_context search/recent
+    recall_memory load/checkpoint load/context recall_decision suggest_decision
+    list_decisions update_outcome mind_show mind_list
     mind_browse mind_graph mind_web mind_report mind_edges mind_edges_list mind_edges_check
     mind_log mind_blame mind_restore mind_diff mind_sync mind_export mind_review
     mind_review_settle mind_review_keep mind_trust mind_untrust mind_events mind_context
@@ -476,12 +478,17 @@ class _Reader:
         from difflib import get_close_matches
 
         from mimo.call.table import all_commands
+        from mimo.text.tool_names import underscored
 
         names = names | all_commands().added_tools()
         if name in names:
             return name
         near = get_close_matches(name, names, n=1)
-        hint = f"; did you mean `{names[near[0]]}`?" if near else " in this version of mind"
+        hint = (
+            f"; did you mean `{underscored(names[near[0]])}`?"
+            if near
+            else " in this version of mind"
+        )
         self._fault(place, f"there is no tool {_quoted(value)}{hint}")
         return None
 

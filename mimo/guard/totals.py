@@ -8,6 +8,7 @@ from math import ceil, log
 from typing import Any
 
 from mimo.guard.chain import Link
+from mimo.text.tool_names import underscored
 
 QUANTILES = (0.5, 0.9, 0.99)
 MOST_NAMESPACES = 200
@@ -55,7 +56,7 @@ class Totals:
         self.through = link.number
         if event.get("event_type") != "tool_call":
             return
-        tool = str(event.get("tool"))
+        tool = underscored(str(event.get("tool")))
         seconds, redactions = (
             number_of(event.get("seconds")),
             int(number_of(event.get("redactions"))),
@@ -124,7 +125,7 @@ def totals_of(data: Mapping[str, Any]) -> Totals:
         for *key, number in data[name]:
             if len(key) != labels:
                 raise ValueError(key)
-            texts = [str(part) for part in key]
+            texts = [underscored(str(key[0])), *map(str, key[1:])]
             if name == "requests":
                 texts[1] = totals.counted_as(texts[1])
             counter[tuple(texts)] += number_of(number)

@@ -187,8 +187,9 @@ class _Walker:
         return Walked(graph, frozenset(names))
 
     def _tails(self, keys: Sequence[int]) -> list[Any]:
-        """Returns the tails of the names of memories, each with its memory."""
-        return self._select("SELECT tail, memory FROM names WHERE memory IN ({})", keys)
+        """Returns the handles of memories and the tails of their names, each with its memory."""
+        handles = self._select("SELECT handle, key FROM memories WHERE key IN ({})", keys)
+        return handles + self._select("SELECT tail, memory FROM names WHERE memory IN ({})", keys)
 
     def _read_links(self, keys: Sequence[int]) -> None:
         """Reads the links that these memories hold."""

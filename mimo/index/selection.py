@@ -121,9 +121,11 @@ def condition(
         terms.append(f"{row}.type IN ({marks(filter.types)})" if filter.types else "1 = 0")
         values += sorted(kind.value for kind in filter.types)
     for tag in sorted(filter.tags):
-        tagged = f"SELECT 1 FROM {dialect.tags} t WHERE t.memory = {row}.key AND t.tag = ?"
-        terms.append(f"EXISTS ({tagged})")
-        values.append(tag_key(tag))
+        # `auth` also finds `auth/jwt`; `0` is the character after the slash.
+        tagged = f"SELECT 1 FROM {dialect.tags} t WHERE t.memory = {row}.key"
+        terms.append(f"EXISTS ({tagged} AND (t.tag = ? OR (t.tag >= ? AND t.tag < ?)))")
+        key = tag_key(tag)
+        values += (key, f"{key}/", f"{key}0")
     if filter.topic is not None:
         terms.append(f"{row}.topic_key = ?")
         values.append(topic_key(filter.topic))
@@ -254,14 +256,21 @@ def competing(
     """Returns the decisions that compete with others of their topic, each with the others' ids.
 
     All are current; the others come newest first. An approved decision does not compete with an
-    unapproved one. With `shared`, private memories do not matter.
+    unapproved one, which competes with each approved one that it does not follow. With `shared`,
+    private memories do not matter.
     """
+    follows = (
+        "WITH RECURSIVE past(id) AS (SELECT m.id UNION SELECT l.target FROM past p"
+        " JOIN memories s ON s.id = p.id JOIN links l ON l.source = s.key"
+        " AND l.type = 'supersedes') SELECT 1 FROM past WHERE id = o.id"
+    )
     selected = sql.execute(
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({marks(ids)})"
         f" AND {_current_decision('m', shared=shared)} AND {_current_decision('o', shared=shared)}"
-        " AND NOT approved(m.approval) = NOT approved(o.approval)"
+        " AND (NOT approved(m.approval) = NOT approved(o.approval)"
+        f" OR approved(o.approval) AND NOT EXISTS ({follows}))"
         f" ORDER BY {newest_first('o')}",
         ids,
     )

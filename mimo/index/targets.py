@@ -1,4 +1,4 @@
-"""The memories that links lead to: by id, or else by a name."""
+"""The memories that links lead to: by id, or else by its handle or another name."""
 
 from __future__ import annotations
 
@@ -63,8 +63,11 @@ def _names(sql: sqlite3.Connection, tails: Iterable[str], among: str) -> Names:
             "SELECT m.id, n.rank, coalesce(nullif(n.name, ''), n.tail), m.key, m.path,"
             " approved(m.approval)"
             " FROM names n CROSS JOIN memories m ON m.key = n.memory"
-            f" WHERE n.tail IN ({marks(some)}) AND m.shadowed = 0 {among}",
-            some,
+            f" WHERE n.tail IN ({marks(some)}) AND m.shadowed = 0 {among}"
+            # Without a path, no memory with this handle is nearer than another one.
+            f" UNION ALL SELECT m.id, {Rank.ID}, m.handle, m.key, '', approved(m.approval)"
+            f" FROM memories m WHERE m.handle IN ({marks(some)}) AND +m.shadowed = 0 {among}",
+            (*some, *some),
         )
         for id, rank, name, key, path, is_approved in selected:
             named.append((id, Named(Rank(rank), name, key, from_sql(path), bool(is_approved))))

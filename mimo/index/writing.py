@@ -338,9 +338,10 @@ class Writer:
                 self._touched |= self._stored_names(key)
 
     def _stored_names(self, key: int) -> set[str]:
-        """Returns the id of a stored memory, and the tails of its names and of its links."""
+        """Returns the ids of a stored memory, and the tails of its names and of its links."""
         selected = self._sql.execute(
-            "SELECT id FROM memories WHERE key = :key UNION SELECT tail FROM names"
+            "SELECT id FROM memories WHERE key = :key UNION SELECT handle FROM memories"
+            " WHERE key = :key UNION SELECT tail FROM names"
             " WHERE memory = :key UNION SELECT target FROM links WHERE source = :key"
             " UNION SELECT tail FROM links WHERE source = :key AND tail IS NOT NULL",
             {"key": key},

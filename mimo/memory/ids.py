@@ -188,6 +188,12 @@ def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:
     return "_".join(part for part in parts if part)
 
 
+def short_name(id: str) -> str:
+    """Returns the short name of a new memory's file: `use-jwt-k3v7mq.md`."""
+    _, *words, _, letters = id.split("_")
+    return "-".join((*words, letters)) + SUFFIX
+
+
 def holds_secret(name: str) -> bool:
     """Returns whether an id, or the name of a file, holds a secret.
 

@@ -103,11 +103,11 @@ KIND_ALIASES: Mapping[str, Kind] = MappingProxyType(
 
 
 def kind_of(word: str) -> Kind:
-    """Returns the type that `word` names, aliases included.
+    """Returns the type that `word` names, also in the plural; aliases are included.
 
     Raises `Invalid` for any other word.
     """
-    name = word.strip().lower()
+    name = word.strip().lower().removesuffix("s")
     try:
         return KIND_ALIASES.get(name) or Kind(name)
     except ValueError:
@@ -305,7 +305,7 @@ class Filter:
     """Any of these ids; a database takes some ten thousand."""
     types: frozenset[Kind] | None = None
     tags: frozenset[str] = frozenset()
-    """Every one of these tags is on the memory, in upper or lower case."""
+    """Every one of these tags, or one below it, is on the memory, in upper or lower case."""
     topic: str | None = None
     """The whole topic, in any spelling of it."""
     outcomes: frozenset[Outcome | None] = frozenset()

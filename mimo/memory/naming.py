@@ -40,7 +40,12 @@ _MOST_TIED = 20
 _MOST_SEARCHED = 1_000
 """The number of characters of these values that are searched."""
 
-_DAY = r"(?:^|[ .])((?:19|2[01])\d{2})([-_.])(\d{2})\2(\d{2})(?!\d)"
+_DAY = (
+    r"(?:^|[ .])((?:19|2[01])\d{2})"
+    r"(?:([-_.])(\d{1,2})\2(\d{1,2})(?!\d)|(\d{2})(\d{2})(?:T?(\d{4}(?:\d{2})?))?(?!\w))"
+)
+_STAMP = r"(?i)^\d{12}(?:\d{2})?[-_ ]+(?=\w)|(?<=\S) [0-9a-f]{32}$"
+"""The stamp before the name of a note in a slip box, or the number that Notion puts after one."""
 
 _PROPERTY = r"(?:- |  )?([A-Za-z][\w-]*)::(?:[ \t]+(.{0,9999}))?"
 
@@ -161,16 +166,18 @@ def stem_of(path: str) -> str:
 
 def words_of(path: str) -> str:
     """Returns the words of the name of a file: its title if it has no other."""
-    stem = _decoded(stem_of(path))
+    stem = compiled(_STAMP).sub("", _decoded(stem_of(path)))
     # A hyphen between digits belongs to a date.
     return stem if " " in stem else re.sub(r"(?<!\d)[-_]+|[-_]+(?!\d)", " ", stem).strip() or stem
 
 
 def day_of(path: str) -> datetime | None:
-    """Returns the day in the name of a file, such as `journals/2023_02_03.md`."""
+    """Returns the day, or time, in the name of a file: `2023_02_03.md`, `202302031530 Tea.md`."""
     with suppress(ValueError):
         if match := compiled(_DAY).search(stem_of(path)):
-            return datetime(int(match[1]), int(match[3]), int(match[4]), tzinfo=UTC)
+            year, _, month, day, month2, day2, clock = match.groups("")
+            digits = f"{year}{month or month2:0>2}{day or day2:0>2}T{clock:0<6}"
+            return datetime.fromisoformat(digits).replace(tzinfo=UTC)
     return None
 
 

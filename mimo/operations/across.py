@@ -17,6 +17,7 @@ from mimo.errors import (
     Command,
     Denied,
     Hint,
+    Invalid,
     MindError,
     RateLimited,
     SearchFailed,
@@ -42,7 +43,9 @@ from mimo.project.projects import Registered, Registry
 T = TypeVar("T")
 
 
-def search_projects(call: Call, text: str, options: Options, *, private: bool) -> Answer:
+def search_projects(
+    call: Call, text: str, options: Options, *, private: bool, group: str | None = None
+) -> Answer:
     """Returns the matches of all registered projects and of the user's memory, as one pool.
 
     Each other project is searched through its own guard, and its private memories are neither
@@ -59,7 +62,7 @@ def search_projects(call: Call, text: str, options: Options, *, private: bool) -
         shared = replace(options, filter=replace(options.filter, shared=True))
         return ask(target, text, asking, shared if hides else options, by_meaning=True)
 
-    answers, skipped = ask_each(call, "mind_search", ask_one)
+    answers, skipped = ask_each(call, "mind_search", ask_one, group=group)
     pool = [asked for _, _, asked in reversed(answers)]
     if (user := call.user()) and (problem := add_users(pool, user, text, asking, options)):
         skipped.append(problem)
@@ -89,10 +92,12 @@ def ask_each(
     *,
     diagnosis: bool = False,
     among: Iterable[Registered] | None = None,
+    group: str | None = None,
 ) -> tuple[list[tuple[str, Call, T]], list[str]]:
     """Returns each registered project's name, memory and answer, the open one's last; and problems.
 
-    `among` replaces the registered projects and the open one: the caller may open all of them.
+    `among` replaces the registered projects and the open one: the caller may open all of them. With
+    a `group` of the setting `projects.groups`, only its projects are asked.
     `question` gets a project, and whether it is the open one. The policy of each other project
     permits, limits and records the call of `tool`. A project with `search_all` off is asked only if
     it is the open one. Each problem is the reason for which a project was skipped, which reveals
@@ -100,6 +105,9 @@ def ask_each(
     """
     registry = call.registered() if among is None else Registry(projects=tuple(among))
     here = call.mind.project.root if among is None and call.mind.has_project else None
+    if group is not None:
+        registry = registry._replace(projects=_of_group(call, registry.projects, group))
+        here = next((entry.path for entry in registry.projects if entry.path == here), None)
     answers: list[tuple[str, Call, T]] = []
     skipped = [registry.problem.message] if registry.problem else []
     for number, entry in enumerate(registry.projects):
@@ -137,6 +145,24 @@ def ask_each(
         except (SearchFailed, StorageFailed) as error:
             skipped.append(f"{name}: {error.message}")
     return answers, skipped
+
+
+def _of_group(call: Call, entries: Iterable[Registered], group: str) -> tuple[Registered, ...]:
+    """Returns the registered projects of a group. Raises `Invalid` if it has none."""
+    pairs = [pair.partition("/")[::2] for pair in call.mind.config["projects.groups"]]
+    names = {project.strip() for name, project in pairs if name.strip() == group}
+    members = tuple(
+        entry for entry in entries if not names.isdisjoint((entry.name, f"{entry.path}"))
+    )
+    if not members:
+        groups = ", ".join(sorted({f"`{name.strip()}`" for name, _ in pairs})) or "none yet"
+        raise Invalid(
+            f"no registered project is in the group `{group}`",
+            hint=Hint(
+                f"groups: {groups}; see the setting `projects.groups` and ", Command("projects")
+            ),
+        )
+    return members
 
 
 def _reason(error: Exception, tool: str) -> str:

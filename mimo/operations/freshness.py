@@ -16,7 +16,7 @@ from mimo.data.state import StateFile
 from mimo.errors import Command, Hint, MindError, NotFound
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
-from mimo.project.projects import index_owner, own_name
+from mimo.project.projects import index_owner
 
 _LARGEST = 100_000_000
 
@@ -54,7 +54,7 @@ class IngestedFiles:
     def __init__(self, root: Path, owner: str) -> None:
         """Takes the project's root and the user's secret. Nothing is read yet."""
         self._root = root
-        self._name = f"{LOCAL}/{own_name('ingested', owner)}.json"
+        self._name = f"{LOCAL}/{files.own_name('ingested', owner)}.json"
 
     def read(self) -> dict[str, Seen]:
         """Returns the files that were read on this machine; none if the list can't be read."""

@@ -67,6 +67,7 @@ class Memory:
         self._open = open
         self.repository = repository
         self._mind: Mind | None = None
+        self._has_moved = False
         self._lock = Lock()
         self.encoding = Encoding(self._minds)
         """The thread that makes missing vectors between calls; these run in its `pausing`."""
@@ -78,9 +79,9 @@ class Memory:
         """
         with self._lock:
             previous = self._mind
-            if previous is not None and _is_current(previous):
+            if previous is not None and not self._has_moved and _is_current(previous):
                 return previous
-            opened = self._open()
+            opened, self._has_moved = self._open(), False
             if previous is not None:
                 # The limits of the session include the calls before.
                 opened.guard.session = previous.guard.session
@@ -89,6 +90,11 @@ class Memory:
         if previous is not None:
             previous.close()
         return opened
+
+    def move(self, open: Callable[[], Mind]) -> None:
+        """Makes the next call open another memory."""
+        with self._lock:
+            self._open, self._has_moved = open, True
 
     def _minds(self) -> Iterator[Mind]:
         """Yields the memory, if it is open, and the user's for all projects."""

@@ -99,12 +99,14 @@ def _of_span(call: Call, text: str, asking: Asking, options: Options, find: Find
     narrow = [frozenset({Kind.DECISION})] if asking.decisions and types is None else []
     tried = (*narrow, types)
     widest = time.spans[len(time.meant) :]
-    for kinds, span in (*product(tried, time.meant), *product(tried, widest)):
+    spans = (*product(tried, time.meant), *product(tried, widest))
+    # Documents, such as the notes of a journal, are of a time only if nothing else is.
+    for documents, (kinds, span) in product((False, True), spans):
         narrow_options = within(options, span)
         if narrow_options and not hits:
             kinds_alone = replace(narrow_options.filter, types=kinds)
             chosen = replace(narrow_options, filter=kinds_alone)
-            hits = _newest(call, chosen, score=1.0, resuming=asking.resuming, documents=False)
+            hits = _newest(call, chosen, score=1.0, resuming=asking.resuming, documents=documents)
             named = resolved(time, span, call.mind.local_now())
             remark = f"the {'decisions' if narrow else 'memories'} of this time: {named}"
             if narrow and kinds is types:

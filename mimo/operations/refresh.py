@@ -7,8 +7,9 @@ but never calls them.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -413,10 +414,11 @@ class _Changes:
     def __iter__(self) -> Iterator[Change]:
         for path in self.missing:
             yield Change(path=path, stamp=None)
+        pushed = cache(lambda: _pushed_texts(self._call))
         for done, (path, stamp) in enumerate(self.stale.items(), 1):
             records = self._call.mind.store.read(path)
             if self._call.mind.is_users and not isinstance(records, Problem):
-                _approve_user_texts(self._call, records)
+                _approve_user_texts(self._call, records, pushed)
             if isinstance(records, Problem):
                 yield Change(path=path, stamp=stamp, problem=records)
             else:
@@ -424,13 +426,30 @@ class _Changes:
             self._call.advance("Indexing", done, len(self.stale))
 
 
-def _approve_user_texts(call: Call, records: Sequence[Record]) -> None:
+def _pushed_texts(call: Call) -> frozenset[str]:
+    """Returns the texts of the user's memory that another author has pushed to its remote.
+
+    Raises `Invalid` if git can't be asked.
+    """
+    location = call.mind.trust.location
+    if location.common is None or location.inside != ".":
+        return frozenset()
+    from mimo.project.vouching import Vouching
+
+    return Vouching(location, (), ()).by_others()
+
+
+def _approve_user_texts(
+    call: Call, records: Sequence[Record], pushed: Callable[[], frozenset[str]]
+) -> None:
     """Approves the texts in the user's memory for all projects that no agent has signed.
 
-    Nothing gets there by a clone or a pull, and mind signs what agents add. So the others are the
-    user's own, also if they were edited by hand.
+    Mind signs what agents add, and `pushed` returns what another author pushed. The rest is the
+    user's own, also if it was edited by hand.
     """
     places = [record.place for record in records if record.memory.by is None]
-    paths = {place.approval: place.path for place in places}
     with suppress(MindError):
+        is_new = places and not call.mind.trust.trusted(*(place.approval for place in places))
+        theirs = pushed() if is_new else frozenset[str]()
+        paths = {each.approval: each.path for each in places if each.approval not in theirs}
         call.mind.trust.approve(paths, reviewed=paths, paths=paths)

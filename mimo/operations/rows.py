@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast, dataclass_transform
 
-from mimo.call import Call
+from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Json, Omitted, Out, Tool
 from mimo.errors import Invalid
 from mimo.frozen import frozen
@@ -29,8 +29,8 @@ NORMAL_IMPORTANCE = 0.5
 MEMORY = Tool(
     name="memory",
     description="""\
-Unified memory operations: store, search, list, delete or count plain facts; find fading ones.
-Don't use for: decisions → save/decision; lessons → save/insight""",
+Unified memory operations on plain facts:""",
+    title="Manage facts",
 )
 """The tool whose operations `notes.memory_tool` and `fading` declare."""
 
@@ -46,7 +46,7 @@ SureId = Annotated[
     str,
     Arg(
         "Id or short id of the memory, or a unique start of at least six letters",
-        agents="Id or short id",
+        agents="",
         complete="id",
     ),
 ]
@@ -57,30 +57,46 @@ Reference = Annotated[
 _QUERY = Arg(
     "The question, then other words its answer may have: synonyms, product, file and function"
     " names",
-    agents="The question, then synonyms and names in its answer",
+    agents="Question, then synonyms and names in its answer",
     words=True,
 )
 Query = Annotated[str, _QUERY]
 BriefQuery = Annotated[str, _QUERY._replace(agents="")]
 """The query of a tool with many arguments."""
 Importance = Annotated[float, Arg("Importance, 0 to 1", agents="", ge=0, le=1)]
-Limit = Annotated[int, Arg("Maximum number of results", agents="", short="n", ge=1, le=1000)]
+_LIMIT = Arg("Maximum number of results", agents="", short="n", ge=1, le=1000)
+Limit = Annotated[int, _LIMIT]
+OtherLimit = Annotated[int, _LIMIT._replace(listed=False)]
+"""Of a search whose usual number of results is seldom changed."""
 Offset = Annotated[int, Arg("Number of results to skip", agents="", ge=0)]
 At = Annotated[
     str | None,
     Arg(
         "State at a commit, branch, tag or date, such as `v1.2` or `last week`",
-        agents="At a commit, branch, tag or date",
+        agents="Commit, branch, tag or date",
         complete="revision",
     ),
 ]
-Private = Annotated[bool, Arg("Keep it out of git, only on this machine", agents="")]
+_PRIVATE = Arg("Keep it out of git, only on this machine", agents="")
+Private = Annotated[bool, _PRIVATE]
+OtherPrivate = Annotated[bool, _PRIVATE._replace(listed=False)]
+"""Of a command that seldom makes private memories."""
+Group = Annotated[
+    str | None,
+    Arg("Only projects of this group in the setting projects.groups", surfaces=Surface.CLI),
+]
 OfUser = Annotated[bool, Arg("Only your memory for all projects", wire="user")]
 Again = Annotated[bool, Arg("Store it even if an identical memory exists", listed=False)]
+Because = Annotated[str | None, Arg("Reasons for it", alias="because", listed=False)]
 Tags = Annotated[tuple[str, ...], Arg("Tags of the memory", agents="", complete="tag", short="t")]
 TagFilter = Annotated[
     tuple[str, ...],
-    Arg("Only memories with all of these tags", agents="", complete="tag", short="t"),
+    Arg(
+        "Only memories with all of these tags, or tags below them such as auth/jwt",
+        agents="",
+        complete="tag",
+        short="t",
+    ),
 ]
 Types = Annotated[
     tuple[str, ...],
@@ -90,15 +106,15 @@ Types = Annotated[
         complete="type",
     ),
 ]
-TimeFilter = Annotated[
-    str | None,
-    Arg(
-        "Only from a time, such as `yesterday`, `last week`, `3 days ago`, `october`, `since "
-        "monday`, `between monday and wednesday`, `2026-11`",
-        agents="Such as `last week` or `2026-09 to 2026-11`",
-        alias="when",
-    ),
-]
+_TIME_FILTER = Arg(
+    "Only from a time, such as `yesterday`, `last week`, `3 days ago`, `october`, `since "
+    "monday`, `between monday and wednesday`, `2026-11`",
+    agents="Such as `last week` or `2026-09 to 2026-11`",
+    alias="when",
+)
+TimeFilter = Annotated[str | None, _TIME_FILTER]
+BriefTimeFilter = Annotated[str | None, _TIME_FILTER._replace(agents="")]
+"""For tools beside the search, whose texts say how it is written."""
 _FROM = Arg(
     "Only since this date (ISO 8601, or a word such as `monday`)",
     agents="",
@@ -109,8 +125,8 @@ _TO = Arg(
 )
 FromDate = Annotated[str | None, _FROM]
 ToDate = Annotated[str | None, _TO]
-_ALSO_FROM = Annotated[str | None, _FROM._replace(listed=False)]
-_ALSO_TO = Annotated[str | None, _TO._replace(listed=False)]
+AlsoFrom = Annotated[str | None, _FROM._replace(listed=False)]
+AlsoTo = Annotated[str | None, _TO._replace(listed=False)]
 """For agents, `time_filter` is enough."""
 
 
@@ -119,22 +135,22 @@ class Filters(TypedDict, total=False):
 
     types: Types
     tags: TagFilter
-    topic: Annotated[str | None, Arg("Only this topic", agents="", complete="topic")]
+    topic: Annotated[str | None, Arg("Only this topic", listed=False, complete="topic")]
     outcomes: Annotated[
         tuple[str, ...],
-        Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", agents="", complete="outcome"),
+        Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", listed=False, complete="outcome"),
     ]
     time_filter: TimeFilter
-    from_date: _ALSO_FROM
-    to_date: _ALSO_TO
+    from_date: AlsoFrom
+    to_date: AlsoTo
 
 
 class Times(TypedDict, total=False):
     """The filters by time alone."""
 
-    time_filter: TimeFilter
-    from_date: _ALSO_FROM
-    to_date: _ALSO_TO
+    time_filter: BriefTimeFilter
+    from_date: AlsoFrom
+    to_date: AlsoTo
 
 
 class TrustLabel(StrEnum):

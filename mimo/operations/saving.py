@@ -11,6 +11,7 @@ from typing import Any
 
 from mimo.call import Call
 from mimo.data import files, locks
+from mimo.data.disk import STORE
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, Option, join_texts
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
@@ -25,6 +26,7 @@ from mimo.memory.model import (
     Memory,
     Problem,
     Record,
+    Section,
     check_content,
     check_unit,
 )
@@ -237,12 +239,15 @@ def draft(
     importance: float = 0.5,
     confidence: float | None = None,
     tags: tuple[str, ...] = (),
+    reasoning: str | None = None,
     **fields: Any,
 ) -> Memory:
     """Returns a memory that gets its id and its time when it is stored.
 
     Raises `Invalid` for a content, a number or a tag that can't be stored.
     """
+    if reasoning and reasoning.strip():
+        fields["sections"] = {Section.REASONING: reasoning, **fields.get("sections", {})}
     return Memory(
         id="",
         type=kind,
@@ -263,12 +268,15 @@ def _create(
     # Permitted in the text, but not in the name of its file.
     if private or call.caller.allows_secrets or "secret" in call.notices:
         words = without(words, secrets_in(words))
+    is_short = path is None and not private and call.mind.config["files.names"] == "short"
     for _ in range(_TRIES):
-        name = ids.new_id(memory.type, words, memory.created, ids.suffix(call.mind.randomness(4)))
+        letters = ids.suffix(call.mind.randomness(4))
+        name = ids.new_id(memory.type, words, memory.created, letters)
+        file = f"{STORE}/{memory.type.folder}/{ids.short_name(name)}" if is_short else path
         try:
             with approving(call, enabled=not _proposes(call)):
                 new = replace(memory, id=name)
-                return call.mind.store.create(new, private=private, path=path, instead=instead)
+                return call.mind.store.create(new, private=private, path=file, instead=instead)
         except Conflict:
             if path is not None:
                 raise
@@ -294,6 +302,13 @@ def edit(call: Call, record: Record, **changes: Any) -> Record:
     report(call, (record, changed))
     refresh.note_change(call, changed.place.path)
     return changed
+
+
+def edit_all(call: Call, edits: Sequence[tuple[Record, dict[str, Any]]]) -> list[Record]:
+    """Changes several memories as `edit` does; none if one of the changes is refused."""
+    for record, changes in edits if len(edits) > 1 else ():
+        check_edit(call, record, **changes)
+    return [edit(call, record, **changes) for record, changes in edits]
 
 
 def check_edit(call: Call, record: Record, **changes: Any) -> None:

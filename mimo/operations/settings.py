@@ -48,9 +48,9 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    old_data = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
+    old_data = disk.read(path, follow=True) if path.exists() else b""
     try:
-        document = tomlkit.parse(bounded(old_data, "toml"))
+        document = tomlkit.parse(bounded(old_data, "toml", limit=MAX_BYTES))
     except (TOMLKitError, DataError) as error:
         raise Invalid(
             f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
@@ -73,6 +73,10 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
         table[key] = list(value) if isinstance(value, tuple) else value
     mark = BOM_UTF8 if old_data.startswith(BOM_UTF8) else b""
     after = mark + document.as_string().encode()
+    if len(after) > MAX_BYTES:
+        raise Invalid(
+            f"{path} would be larger than {MAX_BYTES:,} bytes", hint="remove comments first"
+        )
     if path.exists():
         files.replace(path, after, expect=files.digest(old_data))
     else:

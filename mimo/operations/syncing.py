@@ -134,10 +134,8 @@ def sync(
     note_failure(call, None)
     call.release()
     try:
-        pulled = commits.pull(root) if pull else None
-        done = replace(done, pulled=pulled)
-        if push:
-            commits.push(root)
+        exchange = _exchange_machines if call.mind.is_users else _exchange
+        done = replace(done, pulled=exchange(root, pull=pull, push=push))
     except MindError as error:
         if done.commit:
             number = len(done.pending)
@@ -147,6 +145,24 @@ def sync(
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
     return replace(done, pushed=push, branch=git.branch(root))
+
+
+def _exchange(root: Path, *, pull: bool, push: bool) -> str | None:
+    """Pulls and pushes, and returns the output of the pull."""
+    pulled = commits.pull(root) if pull else None
+    if push:
+        commits.push(root)
+    return pulled
+
+
+def _exchange_machines(root: Path, *, pull: bool, push: bool) -> str | None:
+    """Does the same with the memory that the user's machines share, which stays private here."""
+    pulled = commits.merge_machines(root) if pull else None
+    if push:
+        commits.push_machine(root)
+    for path in [*disk.exposed_below(root)]:  # git makes files with modes of its own.
+        disk.tighten(path)
+    return pulled or None
 
 
 def _check_secrets(call: Call, root: Path, pending: Sequence[Change]) -> None:

@@ -70,6 +70,8 @@ class Undone:
     steps: tuple[Step, ...]
     redo: str | None
     """The id of the entry that undoes the undo."""
+    hint: Hint | None = None
+    """The command that redoes the change."""
 
 
 @frozen
@@ -79,6 +81,21 @@ class Change:
     entry: Entry
     files: tuple[str, ...]
     undone: bool
+
+
+@frozen
+class Position:
+    """The place in the sequence of changes that `undo` leaves backwards and `redo` forwards."""
+
+    undo: Entry | None
+    redo: Entry | None
+    """The undo that is reverted next; None after a new change."""
+    origins: Mapping[str, Entry]
+    """The change that each entry made, undid or redid, by the entry's id."""
+
+    def origin(self, entry: Entry | None) -> Entry | None:
+        """Returns the change that an entry made, undid or redid."""
+        return self.origins.get(entry.id, entry) if entry else None
 
 
 @contextmanager
@@ -159,14 +176,19 @@ def is_own(path: str) -> bool:
     return f"{LOCAL}/" in path
 
 
+def _entries(call: Call) -> list[Entry]:
+    """Returns the changes in the trash, oldest first, without those of a later version of mind."""
+    entries = []
+    for id_ in call.mind.trash.ids():
+        with suppress(StorageFailed):
+            if entry := call.mind.trash.entry(id_):
+                entries.append(entry)
+    return entries
+
+
 def changes(call: Call, limit: int) -> tuple[Change, ...]:
     """Returns the newest changes in the trash, newest first."""
-    store = call.mind.trash
-    entries = []
-    for id_ in reversed(store.ids()):
-        with suppress(StorageFailed):
-            if entry := store.entry(id_):
-                entries.append(entry)
+    store, entries = call.mind.trash, _entries(call)[::-1]
     undone: set[str] = set()  # Those that were undone and not redone since.
     for entry in entries:
         if entry.undoes and entry.id not in undone:
@@ -181,37 +203,74 @@ def changes(call: Call, limit: int) -> tuple[Change, ...]:
     )
 
 
-def undo(call: Call, target: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
-    """Undoes a change, by default the last one, and returns the effect on its files.
+def position(call: Call) -> Position:
+    """Returns which change `undo` reverts next, and which undo `redo`.
 
-    The present content of the files goes to the trash. With `dry_run` nothing changes. Raises
-    `NotFound`, `AmbiguousId`, `Denied` if the caller may not run the command that is undone,
-    `Conflict` if a file changed since, unless `force` is set, and `StorageFailed`; no file is then
-    undone.
+    The undo of the last change steps back and the undo of that undo forward. Any other command is a
+    new change, so is the undo of an earlier one. Raises `StorageFailed` if a later version of mind
+    made the last change.
     """
     store = call.mind.trash
-    newest = (entry for id_ in reversed(store.ids()) if (entry := store.entry(id_)))
-    entry = next(newest, None) if target is None else store.find(target)
-    if entry is None:
-        raise NotFound(
-            "there is no change to undo", hint=Hint("for committed changes see ", Command("log"))
-        )
-    _authorise(call, entry)
-    steps = tuple(_step(call, copy) for copy in store.kept(entry.id))
-    if all(step.action is Action.NOTHING for step in steps):
-        raise NotFound(
-            f"`{entry.id}` has nothing to undo: its files are as before `{name_of(entry.command)}`",
-            hint=Hint("see ", Command("undo", list=True), " for other changes"),
-        )
-    if dry_run:
-        return Undone(entry=entry, steps=steps, redo=None)
-    with store.locked(), call.mind.store.locked(), call.mind.values.locked():
+    store.entry(store.last)
+    origins: dict[str, Entry] = {}
+    back: list[Entry] = []
+    forward: list[Entry] = []
+    for entry in _entries(call):
+        target = entry.undoes
+        if target and (target not in origins or (back and back[-1].id == target)):
+            del back[-1 if target in origins else len(back) :]
+            forward.append(entry)
+        elif forward and forward[-1].id == target:
+            forward.pop()
+            back.append(entry)
+        else:
+            back.append(entry)
+            forward.clear()
+        origins[entry.id] = origins.get(target or "", entry)
+    undo, redo = (entries[-1] if entries else None for entries in (back, forward))
+    return Position(undo=undo, redo=redo, origins=origins)
+
+
+def undo(
+    call: Call,
+    target: str | None,
+    *,
+    redoes: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+) -> Undone:
+    """Undoes a change, by default the last one that is not undone, and returns the effect on files.
+
+    With `redoes`, reverts the last undo instead, unless a new change followed. The present content
+    of the files goes to the trash. With `dry_run` nothing changes. Raises `NotFound`,
+    `AmbiguousId`, `Denied` if the caller may not run the command that is undone, `Conflict` if a
+    file changed since, unless `force` is set, and `StorageFailed`; no file is then undone.
+    """
+    store = call.mind.trash
+    with ExitStack() as locks:
+        if not dry_run:
+            for locked in (store.locked, call.mind.store.locked, call.mind.values.locked):
+                locks.enter_context(locked())
+        place = position(call)
+        entry, origin = _target(store, place, target, redoes=redoes)
+        _authorise(call, origin)
         steps = tuple(_step(call, copy) for copy in store.kept(entry.id))
+        is_done = all(step.action is Action.NOTHING for step in steps)
+        if is_done and target is not None:
+            raise NotFound(
+                f"`{entry.id}` has nothing to undo: its files are as before"
+                f" `{name_of(entry.command)}`",
+                hint=Hint("see ", Command("undo", list=True), " for other changes"),
+            )
+        if dry_run:
+            return Undone(entry=origin, steps=steps, redo=None)
         if not force and (changed := [step for step in steps if step.changed]):
             raise _refused(call, entry, changed)
         recorder = trash.current()
         if recorder:
             recorder.undoes = entry.id
+            if is_done:  # A later call of `undo` goes further back.
+                recorder.begin()
         paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
         memories = call.mind.store.stamps().keys() | call.index.stamps().keys()
         previous = _read(call, memories.intersection(paths))
@@ -220,11 +279,38 @@ def undo(call: Call, target: str | None, *, dry_run: bool = False, force: bool =
     after = _read(call, memories.intersection(paths))
     saving.report(call, *((previous.get(id), after.get(id)) for id in {**previous, **after}))
     refresh.note_change(call, *(path for path in paths if path in memories))
-    call.mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
-    return Undone(entry=entry, steps=steps, redo=recorder.id if recorder else None)
+    call.mind.tell("mimo.undo", {"files": len(paths)}, id=origin.id, command=origin.command)
+    hint = None
+    undo, redo = Command("undo"), Command("redo")
+    if is_done:
+        hint = Hint(redo if redoes else undo, " again goes one change further")
+    elif entry != place.redo:
+        hint = Hint(redo if entry == place.undo else undo, " redoes it")
+    id_ = recorder.id if recorder else None
+    return Undone(entry=origin, steps=steps, redo=id_, hint=hint)
 
 
-def owner_of_last(call: Call, arguments: Mapping[str, Any]) -> Call:
+def _target(
+    store: trash.Trash, place: Position, target: str | None, *, redoes: bool
+) -> tuple[Entry, Entry]:
+    """Returns the entry to undo, and the change that it made, undid or redid."""
+    entry = place.redo if redoes else place.undo
+    if target is not None:
+        named = store.find(target)
+        # A change that was redone is reverted by its last redo, which has the present text.
+        entry = entry if entry and place.origin(entry) == named else named
+    origin = place.origin(entry)
+    if entry is None or origin is None:
+        raise NotFound(
+            f"there is no change to {'redo' if redoes else 'undo'}",
+            hint=Hint("see ", Command("undo", list=True), " for other changes")
+            if redoes or place.redo
+            else Hint("for committed changes see ", Command("log")),
+        )
+    return entry, origin
+
+
+def owner_of_last(call: Call, arguments: Mapping[str, Any], *, redoes: bool = False) -> Call:
     """Returns the memory with the change that a person undoes: the last one, or a named one.
 
     That is the project's, or the user's for all projects.
@@ -234,8 +320,14 @@ def owner_of_last(call: Call, arguments: Mapping[str, Any]) -> Call:
     if user is None or (is_purge and target in (None, "all")):
         return call
     if target is None:
-        return user if user.mind.trash.last > call.mind.trash.last else call
+        return max((call, user), key=lambda owner: _next_id(owner, redoes=redoes))
     return user if user.mind.trash.matches(target) and not call.mind.trash.matches(target) else call
+
+
+def _next_id(call: Call, *, redoes: bool) -> str:
+    place = position(call)
+    entry = place.redo if redoes else place.undo
+    return entry.id if entry else ""
 
 
 def purge(call: Call, target: str) -> tuple[int, str | None]:
@@ -449,8 +541,8 @@ def _forget_id(call: Call, id: str) -> None:
 
 
 def _authorise(call: Call, entry: Entry) -> None:
-    """Raises `Denied` unless the caller may run the command that is undone."""
-    if call.author is not None and not entry.is_tool:
+    """Raises `Denied` unless the caller may run the command that is undone or redone."""
+    if call.author is not None and (not entry.is_tool or entry.undoes):
         raise Denied(
             f"an agent can't undo `{name_of(entry.command)}`",
             hint=Hint("a person can run ", Command("undo", entry.id)),
@@ -520,7 +612,9 @@ def _put_back(call: Call, present: Kept) -> None:
         if not step.changed:
             _apply(call, step)
     except MindError as error:
-        remark = Hint(f"`{present.path}` stays undone; ", Command("undo"), " puts it back")
+        remark = Hint(
+            f"`{present.path}` stays undone; ", Command("undo", str(entry_id())), " puts it back"
+        )
         error.hint = join_texts(error.hint, remark) or ""
         raise
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mimo.data import disk
 from mimo.data.disk import PRIVATE_FOLDERS, STORE
-from mimo.data.files import is_shared
+from mimo.data.files import DECISIVE, is_shared
 from mimo.errors import Command, Conflict, Hint, Invalid, MindError, StorageFailed
 from mimo.project import git
 from mimo.project.revisions import Change
@@ -537,14 +537,14 @@ def identity(root: Path) -> tuple[str, ...]:
 # A working copy that belongs to the program.
 
 
-def merge_upstream(root: Path) -> None:
+def merge_upstream(root: Path, *options: str) -> None:
     """Merges the fetched commits of the upstream, memories field by field.
 
     A memory that one side changed and the other removed is kept. Raises `Conflict` if files other
     than memories conflict; nothing has changed then.
     """
     settings = (*identity(root), "-c", f"merge.mind.driver={git.own_driver()}")
-    words = (*settings, "merge", "--quiet", "--no-edit", "@{upstream}")
+    words = (*settings, "merge", "--quiet", "--no-edit", *options, "@{upstream}")
     result = git.run_as_person(root, *words, seconds=_SLOW)
     if result.returncode == 0:
         return
@@ -570,6 +570,59 @@ def merge_upstream(root: Path) -> None:
 def publish(root: Path) -> None:
     """Pushes the branch to the remote `origin`, and never by force. Raises `StorageFailed`."""
     push(root, "--set-upstream", "origin", f"HEAD:refs/heads/{git.branch(root)}")
+
+
+# The user's memory for all projects, which the user's machines share.
+
+
+def set_remote(root: Path, url: str) -> None:
+    """Makes a repository the remote `origin` of this one, with its default branch as upstream.
+
+    Raises `StorageFailed` if it can't be reached; nothing has changed then.
+    """
+    listed = _do(root, "ls-remote", "--symref", "--", url, "HEAD", "refs/heads/*")
+    names = re.findall(r"^ref: (refs/heads/\S+)\tHEAD$", listed, re.MULTILINE)
+    names += sorted(re.findall(r"\t(refs/heads/\S+)$", listed, re.MULTILINE))
+    own_branch = git.branch(root) or "main"
+    has_remote = git.output(root, "remote", "get-url", "origin") is not None
+    git.ask(root, "remote", "set-url" if has_remote else "add", "origin", url)
+    git.ask(root, "config", f"branch.{own_branch}.remote", "origin")
+    target = names[0] if names else f"refs/heads/{own_branch}"
+    git.ask(root, "config", f"branch.{own_branch}.merge", target)
+
+
+def merge_machines(root: Path) -> str:
+    """Fetches and merges the commits of the user's other machines, and returns what changed.
+
+    The histories need not be related: a machine may join with memories of its own. Raises as
+    `fetch` does, and `Conflict` for the repository of a project, whose settings would apply here,
+    and for one with private files, which would count as the user's own.
+    """
+    if not (upstream := fetch(root)):
+        return ""
+    listed = git.ask(root, "ls-tree", "-r", "-z", "--name-only", upstream)
+    for path in os.fsdecode(listed).split("\0"):
+        name = path.casefold()  # Some file systems have one file for both.
+        if name in DECISIVE:
+            raise Conflict(
+                f"the remote has `{path}`, so it is the repository of a project",
+                hint="name an empty repository, or one with your memory for all projects",
+            )
+        is_named_so = path.startswith(f"{STORE}/")
+        if name.startswith(f"{STORE}/") and not (is_named_so and is_shared(path)):
+            raise Conflict(
+                f"the remote has `{path}`, which no machine of yours shares", hint="remove it there"
+            )
+    before = os.fsdecode(git.ask(root, "rev-parse", "HEAD")).strip()
+    merge_upstream(root, "--allow-unrelated-histories")
+    changes = git.output(root, "diff", "--shortstat", before, "HEAD")
+    return changes or "already up to date"
+
+
+def push_machine(root: Path) -> str:
+    """Pushes to the branch that the user's machines share, as `push` does."""
+    target = git.output(root, "config", f"branch.{git.branch(root)}.merge")
+    return push(root, "origin", f"HEAD:{target}")
 
 
 def _do(

@@ -163,6 +163,14 @@ def clone(source: Path, root: Path) -> CompletedProcess[bytes]:
     return _run(command, _environment(_KEPT_NAMES, _KEPT_GROUPS), b"", _SECONDS_OF_RUNNING)
 
 
+def create(root: Path) -> None:
+    """Makes a folder a git repository. Raises `Invalid` if git can't do that."""
+    command = [_program(), "init", "--quiet", "--", str(root)]
+    result = _run(command, _environment(_KEPT_NAMES, _KEPT_GROUPS), b"", SECONDS)
+    if result.returncode:
+        raise Invalid(f"git init: {complaint(result.stderr)}", hint="see `git help init`")
+
+
 @contextmanager
 def running(root: Path, *words: str) -> Iterator[Popen[bytes]]:
     """Yields a git process that reads and answers over pipes; it ends with the block.

@@ -10,7 +10,6 @@ from pathlib import Path
 from mimo.data import disk, files
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import NamedTuple
-from mimo.project.projects import own_name
 from mimo.text.clean import compiled
 
 _MARK = r"[0-9a-f]{32}\n"
@@ -48,8 +47,8 @@ class Location(NamedTuple):
     def mark_file(self, owner: str) -> Path:
         """Returns the path of the mark. Raises `StorageFailed` if it leads through a link."""
         if self.common is None:
-            return files.local(self.root, own_name("trust-mark", owner))
-        return self.common / own_name("mind-trust", owner)
+            return files.local(self.root, files.own_name("trust-mark", owner))
+        return self.common / files.own_name("mind-trust", owner)
 
 
 def locate(root: Path) -> Location:
@@ -74,13 +73,18 @@ def locate(root: Path) -> Location:
 
 
 def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
-    """Returns the common directory and the git directory of a worktree; None if it is not one."""
+    """Returns the common directory and the git directory of a worktree; None if it is not one.
+
+    Git makes the latter within the former, which a folder that was unpacked here can't name.
+    """
     directory = _pointer(marker, "gitdir:")
     if directory is None:
         return None
     back = _pointer(directory / "gitdir")
     common = _pointer(directory / "commondir")
-    if back is None or common is None or back != marker.resolve() or not common.is_dir():
+    if back is None or common is None or back != marker.resolve():
+        return None
+    if directory.parent != common / "worktrees" or not common.is_dir():
         return None
     return common, directory
 

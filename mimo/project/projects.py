@@ -81,16 +81,6 @@ def owner_file(home: Path) -> Path:
     return home / "index-owner"
 
 
-def own_name(name: str, owner: str) -> str:
-    """Returns the name of a file derived from the user's secret `owner`.
-
-    A folder such as `.mind/.local/` may come with a clone or an archive, whose author does not know
-    the secret. Files with other names are never read.
-    """
-    digest = disk.sha256(f"{name} {owner}".encode()).hex()
-    return f"{name}-{digest[:12]}"
-
-
 def _is_unsafe(folder: Path) -> bool:
     """Returns whether a folder is another user's, or is or contains a symbolic link.
 
@@ -122,6 +112,8 @@ class Project(NamedTuple):
     name: str
     inner: Path | None = None
     """The top of another repository, in which the search for the project began."""
+    worktree: Path | None = None
+    """The top of a linked worktree, in which it began: agents there read its files alone."""
 
     @property
     def store(self) -> Path:
@@ -168,9 +160,10 @@ def find(start: Path, home: Path) -> Project | None:
 
     The `.mind/` of a home ($MIND_HOME) is not a project and is skipped, as is the one with the
     user's memory for all projects. So is a project of another user above `start`, unless the user
-    allowed it. Raises `NoProject` at a `.mind` that is not a folder or was never initialised, since
-    memories must not be saved further up, and `StorageFailed` at one that can't be entered. Raises
-    `Untrusted` if the project in `start`, or the only one, is another user's.
+    allowed it. A linked worktree without a project has that of its main worktree. Raises
+    `NoProject` at a `.mind` that is not a folder or was never initialised, since memories must not
+    be saved further up, and `StorageFailed` at one that can't be entered. Raises `Untrusted` if
+    the project in `start`, or the only one, is another user's.
     """
     # `Path.resolve` fails for a link to itself before Python 3.13.
     start, real_home = Path(os.path.realpath(start)), Path(os.path.realpath(home))
@@ -187,8 +180,31 @@ def find(start: Path, home: Path) -> Project | None:
             refused = refused or error
         if top is None and os.path.lexists(f"{folder}/.git"):
             top = folder
+            if project := _of_main_worktree(start, top, home, real_home):
+                return project
     if refused:
         raise refused
+    return None
+
+
+def _of_main_worktree(start: Path, top: Path, home: Path, real_home: Path) -> Project | None:
+    """Returns the project of the main worktree if `top` is a linked one without a project.
+
+    All worktrees of a repository that ignores `.mind/` share that memory.
+    """
+    if not os.path.isfile(f"{top}/.git"):  # noqa: PTH113 - the `.git` of most folders is a folder
+        return None
+    from mimo.project.location import locate
+
+    common = locate(top).common
+    if common is None or common.name != ".git":
+        return None
+    main = common.parent
+    for folder in (main / start.relative_to(top), *(main / start.relative_to(top)).parents):
+        if project := _project_at(folder, home, real_home):
+            return project._replace(worktree=top)
+        if folder == main:
+            break
     return None
 
 
@@ -239,6 +255,8 @@ def explicit(root: Path, home: Path) -> Project:
         )
     with suppress(Untrusted):
         project = find(resolved, home)
+        if project and not resolved.is_relative_to(project.root):
+            return project  # The folder is in a linked worktree.
     inside = f"; the project around it is `{project.root}`" if project else ""
     raise NoProject(
         f"`{root}` is not a project: it has no `.mind/`{inside}",

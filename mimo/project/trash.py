@@ -137,6 +137,10 @@ class Recorder:
             self._has_lost = True
             self._note(Hint(Command("undo"), f" can't undo this: {error.message}"))
 
+    def begin(self) -> None:
+        """Writes the entry before any file changes."""
+        self._write(())
+
     def _kept(self, path: Path, data: bytes | None) -> Kept | None:
         relative = self._named(path)
         if relative is None or relative in self._exempt:

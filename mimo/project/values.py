@@ -28,7 +28,6 @@ from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.value import MAX_BYTES, packed
 from mimo.memory.ids import SUFFIX, check_key, check_namespace, is_passing, stem_of
 from mimo.memory.model import Problem
-from mimo.project.projects import own_name
 
 FOLDER = f"{STORE}/values"
 MOST_ITEMS = 1_000
@@ -213,7 +212,7 @@ class Values:
         self.secret = disk.sha256(f"cursors {owner}".encode())
         self._files = ValueFiles(root)
         self._database = Database(
-            partial(files.local, root, f"{own_name('values', owner)}.db"), _SCHEMA
+            partial(files.local, root, f"{files.own_name('values', owner)}.db"), _SCHEMA
         )
 
     def get(self, namespace: str, key: str, now: datetime) -> Found | None:

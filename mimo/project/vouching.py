@@ -177,6 +177,17 @@ class Vouching:
             )
         return self._by((email,), "HEAD", settings)
 
+    def by_others(self) -> frozenset[str]:
+        """Returns the texts at HEAD whose last commits do not name the user's address.
+
+        For a repository that the user made here. Raises `Invalid` if git can't be asked.
+        """
+        settings, head = self._settings(), self.head()
+        if head is None:
+            return frozenset()
+        texts = self._approvals(self._texts.tree(head).items())
+        return texts - self._by((settings.email,), head, settings) if settings.email else texts
+
     def email(self) -> str:
         """Returns the user's e-mail address from git's settings; empty without one."""
         return self._settings().email

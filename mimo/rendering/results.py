@@ -46,6 +46,8 @@ from mimo.text.clean import compiled
 if TYPE_CHECKING:
     from mimo.mind import Mind
 
+_BEFORE_REASON = r"\A(?:Replaces \S+: |[Bb]ecause )"
+
 Renderer = TypeVar("Renderer", bound=Callable[[Any, Screen], None])
 
 
@@ -357,6 +359,11 @@ def without_title(text: str, title: str) -> str:
     head, _, tail = text.strip().partition("\n")
     is_title = after_same(head.strip("# "), title.strip().rstrip("…")) == ""
     return (tail if is_title else text).strip("\n")
+
+
+def because_of(reason: str) -> str:
+    """Returns a reason after `because`, without the word or the replaced decision before it."""
+    return f"because {compiled(_BEFORE_REASON).sub('', reason)}"
 
 
 def after_title(text: str, title: str) -> str:

@@ -90,10 +90,7 @@ class TerminalScreen(Screen):
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
         """Writes prose, wrapped, with the words of `terms` highlighted."""
         text = Text(clean(body).expandtabs(4))
-        if words := [term for term in terms if term.strip()]:
-            # Scripts without spaces have no boundaries of words.
-            each = [rf"\b{re.escape(w)}\b" if w.isascii() else re.escape(w) for w in words]
-            text.highlight_regex(rf"(?i){'|'.join(each)}", MARK)
+        mark(text, terms)
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
     def verbatim(self, body: str, *, commands: bool = False) -> None:
@@ -132,6 +129,14 @@ class TerminalScreen(Screen):
             page(text)
         else:
             write(text)
+
+
+def mark(text: Text, words: Iterable[str]) -> None:
+    """Highlights words in a text."""
+    # Scripts without spaces have no boundaries of words.
+    each = [rf"\b{re.escape(w)}\b" if w.isascii() else re.escape(w) for w in words if w.strip()]
+    if each:
+        text.highlight_regex(rf"(?i){'|'.join(each)}", MARK)
 
 
 def _cut(piece: Text, width: int, *, from_start: bool) -> None:

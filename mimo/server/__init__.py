@@ -1,15 +1,33 @@
 """MCP: the command set for agents, over standard input and output or HTTP."""
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import anyio
-from anyio.abc import TaskStatus
+if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
+
+EXPOSURE = "MIND_EXPOSURE"
+"""The variable that overrides the setting `mcp.exposure`."""
 
 GRACE_SECONDS = 5.0
 """The time that running calls have to finish when the server ends."""
+
+OPENING = "mind/opening"
+"""The id by which the SDK gets the request that opened a connection, if it is answered before."""
+
+_CHUNK = 1 << 16
+
+
+def chunk_of(descriptor: int) -> bytes:
+    """Returns some bytes, or none at the end of the input or if it can't be read."""
+    try:
+        return os.read(descriptor, _CHUNK)
+    except OSError:
+        return b""
 
 
 def log_to_stderr(formatter: logging.Formatter) -> None:
@@ -20,9 +38,11 @@ def log_to_stderr(formatter: logging.Formatter) -> None:
 
 
 async def until_a_signal(
-    stop: Callable[[], object], *, task_status: TaskStatus[list[signal.Signals]]
+    stop: Callable[[], object], *, task_status: "TaskStatus[list[signal.Signals]]"
 ) -> None:
     """Calls `stop` at each signal that asks the program to end, and stores the signals."""
+    import anyio
+
     ended: list[signal.Signals] = []
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started(ended)

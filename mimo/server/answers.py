@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, TextContent
 
 from mimo.call.arguments import choose
 from mimo.call.leniency import understood
-from mimo.call.schema import output_schema
+from mimo.call.schema import TRUNCATED, output_schema
 from mimo.call.spec import BUDGET, CURSOR, Spec, declared, fields_of, to_json
 from mimo.errors import Internal, MindError
 from mimo.guard.privacy import redact_error
@@ -20,7 +20,7 @@ from mimo.operations.invoke import fault, invoke
 from mimo.server import fitting, parts
 from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET
 from mimo.server.reading import Reader
-from mimo.server.rows import QUESTIONS, brief, drop_titles, shorten_dates
+from mimo.server.rows import QUESTIONS, brief, drop_titles, shorten_values
 from mimo.server.wording import for_agents, reworded
 
 if TYPE_CHECKING:
@@ -112,9 +112,9 @@ def formed(
     )
     drop_titles(short, schema)
     if cuts or start.path:
-        short["truncated"] = fitting.continued(cuts, spec, inputs, data, start)
+        short[TRUNCATED] = fitting.continued(cuts, spec, inputs, data, start)
     text = reader.read(short, schema)
-    shorten_dates(short, schema, reader.now)
+    shorten_values(short, schema)
     return short, text
 
 
@@ -127,7 +127,7 @@ def answer_schema(specs: Sequence[Spec]) -> dict[str, Any]:
     """Returns the schema of a tool's answers: a row may be without any of its fields."""
     schema = _relaxed(output_schema(specs))
     required = [name for name in schema.get("required", ()) if name not in QUESTIONS]
-    properties = {**schema["properties"], "truncated": {"type": "string"}}
+    properties = {**schema["properties"], TRUNCATED: {"type": "string"}}
     return schema | {"properties": properties, "required": required}
 
 

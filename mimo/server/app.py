@@ -1,5 +1,6 @@
 """The MCP server: the answers to each kind of request, whichever transport carries it."""
 
+import asyncio
 import logging
 import os
 import re
@@ -7,6 +8,7 @@ import time
 from asyncio import CancelledError
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from threading import Condition, Event, Lock
@@ -24,6 +26,7 @@ from mcp_types import (
     CallToolResult,
     CompleteRequestParams,
     CompleteResult,
+    ElicitResult,
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
@@ -55,10 +58,11 @@ from mimo.server.answers import answer, refused
 from mimo.server.counting import Counts
 from mimo.server.exposure import Context, Listing
 from mimo.server.subscriptions import Subscriptions, session_id
-from mimo.server.tools import INSTRUCTIONS, described
+from mimo.server.tools import ICON, INSTRUCTIONS, described
 from mimo.server.wording import reworded
-from mimo.surroundings import Progress
-from mimo.text.clean import one_line
+from mimo.surroundings import Progress, Question
+from mimo.text.clean import clean, one_line
+from mimo.text.tool_names import underscored
 
 log = logging.getLogger("mind")
 
@@ -74,6 +78,9 @@ MOST_CALLS = 40
 
 MOST_WAITING = 16
 """The number of calls of a user that may wait for events or programs at once."""
+
+_LINKED_SINCE = "2025-06-18"
+"""The revision of the protocol since which results have links to resources."""
 
 MOST_WAITING_OF_ALL = 128
 """The same for all users of a project together."""
@@ -122,6 +129,55 @@ def listening(ctx: Context) -> Progress:
             )
 
     return report
+
+
+class Elicitation:
+    """The questions of a call, which the client shows to its user one after the other.
+
+    Only clients of the older protocol can be asked during a call. Of the answers, a procedure takes
+    those to its own questions: whether programs may run is asked at a terminal alone.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        """Takes the request, in its event loop."""
+        self._ctx, self._loop = ctx, asyncio.get_running_loop()
+        self._question: Question | None = None
+        self._answer: Future[ElicitResult] = Future()
+
+    @property
+    def is_offered(self) -> bool:
+        """Returns whether the client shows questions to its user."""
+        session = self._ctx.session
+        declared = session.client_capabilities
+        return bool(declared and declared.elicitation) and session.can_send_request
+
+    def ask(self, question: Question, seconds: float) -> str | None:
+        """Returns the choice, or None if there is none in time; empty if the user declined."""
+        if clean(redacted(question.text).value) != question.text:
+            return ""  # The user would answer another question.
+        if question != self._question:
+            choices = {"type": "string", "title": "Answer", "enum": list(question.choices)}
+            shown = self._ctx.session.elicit_form(
+                question.text,
+                {"type": "object", "properties": {"answer": choices}, "required": ["answer"]},
+                self._ctx.request_id,
+            )
+            self._answer = asyncio.run_coroutine_threadsafe(shown, self._loop)
+            self._question = question
+        try:
+            given = self._answer.result(seconds)
+        except TimeoutError:
+            return None
+        except Exception:
+            log.warning("the client could not ask its user", exc_info=True)
+            return ""
+        self._question = None  # It may be asked again.
+        answer = (given.content or {}).get("answer") if given.action == "accept" else None
+        return str(answer) if answer in question.choices else ""
+
+    def close(self) -> None:
+        """Withdraws a question that waits."""
+        self._answer.cancel()
 
 
 def session_name(id: str) -> str:
@@ -174,6 +230,7 @@ class App:
             version=__version__,
             title="mind",
             instructions=INSTRUCTIONS,
+            icons=[ICON],
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,
@@ -253,18 +310,23 @@ class App:
             raise MCPError(INVALID_PARAMS, f"{message}{hint}")
         if specs[0].instead:
             log.warning(
-                "`%s` is deprecated and removed in 3.0: use %s", specs[0].name, specs[0].instead
+                "`%s` is deprecated and removed in 3.0: use %s",
+                specs[0].name,
+                underscored(specs[0].instead),
             )
         caller = self._caller(ctx)
-        memory, cancelled = await self.memory_of(ctx), Event()
+        memory, cancelled, elicitation = await self.memory_of(ctx), Event(), Elicitation(ctx)
         work = partial(
             self._answer,
             memory,
             specs,
             caller,
             params.arguments or {},
-            listening(ctx),
-            cancelled,
+            Console(
+                ask=elicitation.ask if elicitation.is_offered else None,
+                progress=listening(ctx),
+                halted=cancelled.is_set,
+            ),
         )
         started, result = time.monotonic(), "CANCELLED"
         try:
@@ -273,12 +335,16 @@ class App:
             with continued({} if is_traced else getattr(ctx.request, "headers", {})):
                 waits = _may_wait(specs, params.arguments or {})
                 done = await self._in_thread(work, self._waiting if waits else self._calls)
+            link = resources.link_to(done.structured_content or {})
+            if link and ctx.protocol_version >= _LINKED_SINCE:
+                done.content.append(link)
             result = (done.meta or {}).get("mind/error", {}).get("error", {}).get("code", "ok")
             return done
         finally:
             if self._counts:
                 self._counts.add(specs[0].name, result, time.monotonic() - started)
             cancelled.set()  # A long task checks it and stops.
+            elicitation.close()
 
     def _caller(self, ctx: Context) -> Caller:
         return Caller(
@@ -294,11 +360,10 @@ class App:
         specs: Any,
         caller: Caller,
         arguments: Mapping[str, Any],
-        progress: Progress,
-        cancelled: Event,
+        console: Console,
     ) -> CallToolResult:
         try:
-            call = Call(memory.mind(), caller, Console(progress=progress, halted=cancelled.is_set))
+            call = Call(memory.mind(), caller, console)
         except MindError as error:
             redact_error(error)
             return refused(error)

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from threading import Lock
 
+from mimo.text.tool_names import underscored
+
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """The upper bounds, in seconds, of the counted durations."""
 
@@ -23,6 +25,7 @@ class Counts:
 
     def add(self, tool: str, result: str, seconds: float) -> None:
         """Counts a call of a tool that exists."""
+        tool = underscored(tool)
         with self._lock:
             self._calls[tool, result] += 1
             self._seconds[tool] += seconds

@@ -27,11 +27,10 @@ from mimo.data import disk
 from mimo.errors import MindError
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import SURE, Exposure
+from mimo.server import EXPOSURE
+from mimo.text.tool_names import underscored
 
 log = logging.getLogger("mind.exposure")
-
-OVERRIDE = "MIND_EXPOSURE"
-"""The variable that overrides the setting `mcp.exposure`."""
 
 POLL_SECONDS = 0.5
 LIFETIME_MS = 60 * 60 * 1000
@@ -54,11 +53,11 @@ class Mode(StrEnum):
 
 def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
     """Returns the active mode; an unknown word is logged and lists every tool."""
-    word = environ.get(OVERRIDE) or setting
+    word = environ.get(EXPOSURE) or setting
     try:
         return Mode(word)
     except ValueError:
-        log.warning("%s=%s is neither static nor dynamic: every tool is listed", OVERRIDE, word)
+        log.warning("%s=%s is neither static nor dynamic: every tool is listed", EXPOSURE, word)
         return Mode.STATIC
 
 
@@ -257,7 +256,7 @@ def _tool_names(exposure: Exposure | None) -> tuple[str, ...] | None:
 
 def described(exposure: Exposure | None, names: tuple[str, ...] | None) -> str:
     """Returns the intent of a prompt and the listed tools in one line."""
-    listing = f"lists {', '.join(names)}" if names else "lists every tool"
+    listing = f"lists {', '.join(map(underscored, names))}" if names else "lists every tool"
     if exposure is None:
         return f"the tools for the newest prompt can't be read: {listing}"
     sure = round(exposure.confidence * 100)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from mimo.call.spec import BUDGET, CURSOR, Spec
+from mimo.call.spec import CURSOR, Spec
 from mimo.frozen import NamedTuple
 from mimo.memory.ids import is_id, is_source, uri_of
 from mimo.rendering.results import after_title
@@ -140,7 +140,7 @@ def _cost(value: Any, schema: Schema) -> int:
     if isinstance(value, list) and "items" in schema:
         return 2 + sum(_FIELD + _cost(item, schema["items"]) for item in value)
     text = _encoded(value)
-    lines = sum(map(text.count, ("\\n", "\\r", "\x85", "\u2028", "\u2029")))
+    lines = sum(map(text.count, ("\\n", "\\r", "\x85", "\u2028", "\u2029", "\ufeff")))
     return size(text if _is_free(schema) else value) + lines * _LINE
 
 
@@ -353,7 +353,7 @@ def continued(
 
     `data` are those of the whole answer, and `start` is where the answer begins in them.
     """
-    names = {param.name for param in spec.params}
+    names = {param.name for param in spec.params if param.arg.listed}
     longest: dict[tuple[tuple[str, ...], bool], Cut] = {}
     # A text in a list has the path of the list, which is stated first.
     for cut in sorted(cuts, key=lambda cut: not cut.is_list):
@@ -372,18 +372,17 @@ def continued(
         ways.append(f"read on with `offset: {int(inputs.get('offset') or 0) + rows.kept}`")
     elif rows and "limit" in names:
         ways.append(f"`limit: {max(rows.kept, 1)}`{_narrowed(names, inputs)}")
+    elif rows and any(map(inputs.get, QUESTIONS)):
+        ways.append("a narrower question has whole rows")
     is_present = inputs.get("at") is None  # A resource has no earlier revision.
     if is_present and any(not cut.is_list for cut in longest.values()) and (id := _id_of(data)):
         ways.append(f"the resource `{uri_of(id)}` is whole")
-    budget = inputs.get(BUDGET.name)
-    if longest and BUDGET.name in names and (budget or 0) < (BUDGET.arg.le or 0):
-        ways.append(f"`{BUDGET.name}: {BUDGET.arg.le:.0f}` returns more")
     return "; ".join([*stated[:3], *ways])
 
 
 def _narrowed(names: Set[str], inputs: Mapping[str, Any]) -> str:
     """Returns the advice after a lower limit, with arguments that the tool has."""
-    if any(inputs.get(name) for name in QUESTIONS):
+    if any(map(inputs.get, QUESTIONS)):
         return " with a narrower question has whole rows"
     if "cursor" in names:
         return " has whole rows, and its `cursor` continues them"

@@ -212,5 +212,5 @@ def _is_plain(value: Any) -> bool:
 def _json(value: Any) -> str:
     """Returns a value as JSON on one line without hidden characters."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    # JSON escapes other ends of lines itself.
-    return clean(text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+    # JSON escapes other ends of lines itself. A byte order mark is a part of the stored text.
+    return clean(re.sub("[\u2028\u2029\ufeff]", lambda mark: f"\\u{ord(mark[0]):x}", text))

@@ -1,10 +1,10 @@
 """Memories as MCP resources: `mind://memory/{id}` is the Markdown of a memory."""
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 from urllib.parse import unquote
 
-from mcp_types import Resource, ResourceTemplate, TextResourceContents
+from mcp_types import Resource, ResourceLink, ResourceTemplate, TextResourceContents
 
 from mimo.call import Call
 from mimo.call.spec import Arg, Needs, declared
@@ -78,6 +78,15 @@ def _resource(row: ResourceRow) -> Resource:
         mime_type=MARKDOWN,
         _meta={"mind/trust": row.trust.value},
     )
+
+
+def link_to(answer: Mapping[str, Any]) -> ResourceLink | None:
+    """Returns a link to the memory that an answer is about; None for an answer about others."""
+    row = answer.get("memory", answer)
+    if not isinstance(row, Mapping) or not {"id", "title", "file"} <= row.keys():
+        return None
+    title = one_line(str(row["title"]))
+    return ResourceLink(uri=uri_of(row["id"]), name=row["id"], title=title, mime_type=MARKDOWN)
 
 
 def read(call: Call, uri: str) -> TextResourceContents:

@@ -1,15 +1,14 @@
 """Rows of answers to agents, which state each fact once.
 
 Most clients give their model only the structured content, so its rows are as short as the text: no
-null, the short id, no path that the id gives, no title that the content begins with, the time of
-day only of today, and the project only if all projects were asked. An argument that is a question
-is not repeated.
+null, the short id, no path that the id gives, no title that the content begins with, dates without
+a time, and the project only if all projects were asked. An argument that is a question is not
+repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from mimo.memory.ids import SUFFIX, handle_of
@@ -28,6 +27,9 @@ _NAMES = (
     *("current", "start", "missing"),
 )
 """Fields with ids of memories."""
+
+_DATES = ("date", "created_at", "updated_at")
+"""Fields with a date of a memory."""
 
 _PLACES = {"file": "line", "source_file": "source_line"}
 """Fields with the file of a memory, and the fields with a line of it."""
@@ -84,13 +86,14 @@ def drop_titles(data: dict[str, Any], schema: Schema) -> None:
             del row["title"]
 
 
-def shorten_dates(data: dict[str, Any], schema: Schema, now: Callable[[], datetime]) -> None:
-    """Removes the time of day from the dates of rows that are not of today, in UTC."""
-    for row, fields in _rows(data, schema):
+def shorten_values(data: dict[str, Any], schema: Schema) -> None:
+    """Removes the time of day from the dates of memories in rows, and rounds numbers."""
+    for row, _ in _rows(data, schema):
         for name, value in row.items():
-            if fields.get(name, {}).get("format") == "date-time" and isinstance(value, str):
-                day = value[:10]
-                row[name] = value if day == now().date().isoformat() else day
+            if isinstance(value, float):
+                row[name] = round(value, 2)
+            elif name in _DATES and isinstance(value, str) and ("content" in row or "title" in row):
+                row[name] = value[:10]
 
 
 def _rows(data: dict[str, Any], schema: Schema, *, in_row: bool = False) -> Iterator[Row]:

@@ -1,15 +1,13 @@
 """The MCP server on standard input and output: one client, one JSON-RPC message a line."""
 
 import asyncio
-import fcntl
 import json
-import logging
-import os
 import re
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent import futures
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -30,79 +28,42 @@ from mcp_types import (
 )
 from pydantic import RootModel, ValidationError
 
-from mimo import installation
-from mimo.call import Answers
 from mimo.call.table import all_commands
-from mimo.data.disk import home_of, working_directory
 from mimo.data.loads import DataError, loads
-from mimo.errors import StorageFailed
-from mimo.guard.logs import Redacting
-from mimo.mind import Mind
-from mimo.operations import running
-from mimo.operations.listening import Listener, Memory
-from mimo.server import GRACE_SECONDS, log_to_stderr, until_a_signal
+from mimo.operations.listening import Memory
+from mimo.server import GRACE_SECONDS, OPENING, chunk_of, until_a_signal
 from mimo.server.app import App
-from mimo.server.exposure import Listing, Mode, mode_of
+from mimo.server.exposure import Listing, mode_of
+from mimo.server.roots import Rooted
 
 
-def main(
-    *,
-    answers: Answers,
-    project: Path | None,
+def run(
+    memory: Memory,
+    input: int,
+    remainder: bytes,
+    move: Callable[[list[Path]], None] | None,
     toolsets: Sequence[str],
-    naming: str | None,
-    exposure: str | None = None,
-) -> None:
-    """Serves on standard input and output until the client disconnects.
+    naming: str,
+    mode: str,
+) -> signal.Signals | None:
+    """Serves a connection until the client disconnects, see `serve`.
 
-    `answers` are those to command lines of other processes. Raises `BrokenPipeError` if the client
-    reads no answers, and `StorageFailed` if they can't be written.
+    With `move`, the client's roots name the project, if it lists them.
     """
-    log_to_stderr(Redacting("mind: %(message)s"))
-    installation.keep()
-    logging.getLogger("mind.exposure").setLevel(logging.INFO)
-    named = os.environ.get("CLAUDE_PROJECT_DIR")
-    start = Path(named) if named else working_directory()
-    outside = Mind(home=home_of(os.environ), project=None)
-    settings = outside.config
-    memory = Memory(lambda: Mind.open(start, project=project))
-    mode = Mode(exposure) if exposure else mode_of(settings["mcp.exposure"], os.environ)
-    app = App(
-        memory,
-        all_commands(),
-        toolsets=toolsets or settings["mcp.toolsets"],
-        naming=naming or settings["mcp.tool_names"],
-        listing=Listing(mode, memory.root),
-    )
-    listener = Listener(outside.home, memory, answers)
-    listener.start()
-    listed = running.registered(outside.home, running.Kind.STDIO, memory.root(), outside.now())
+    make = partial(Rooted, move=move) if move else App
+    listing = Listing(mode_of(mode, {}), memory.root)
+    app = make(memory, all_commands(), toolsets=toolsets, naming=naming, listing=listing)
     try:
-        with listed:
-            ended = anyio.run(serve, app)
-    except BaseExceptionGroup as errors:
-        error: BaseException = errors
-        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-            error = error.exceptions[0]
-        match error:  # Only the standard output raises an `OSError`: those of calls are answers.
-            case BrokenPipeError():
-                raise error from errors
-            case OSError():
-                message = f"the answer could not be written: {error.strerror}"
-                raise StorageFailed(message) from errors
-        raise
+        return anyio.run(serve, app, input, remainder)
     finally:
-        listener.close()
         app.finish()
-        memory.close()
-    if ended is not None:
-        raise KeyboardInterrupt(ended.name)
 
 
-async def serve(app: App) -> signal.Signals | None:
+async def serve(app: App, input: int, remainder: bytes = b"") -> signal.Signals | None:
     """Serves an application on standard input and output; logs go to standard error.
 
-    Returns the signal that ended it, or None if the client disconnected.
+    `remainder` was read from the descriptor `input` before. Returns the signal that ended it, or
+    None if the client disconnected.
     """
     server = app.server()
     replies, queued = anyio.create_memory_object_stream[SessionMessage]()
@@ -113,7 +74,7 @@ async def serve(app: App) -> signal.Signals | None:
             while lines.unanswered:
                 await anyio.sleep(0.05)
 
-    lines: Any = Lines(_private_input(), replies.send, finish)
+    lines: Any = Lines(input, replies.send, finish, remainder)
 
     async def forward(outgoing: Any) -> None:
         async with queued:
@@ -142,7 +103,6 @@ async def serve(app: App) -> signal.Signals | None:
 
 Reply = Callable[[SessionMessage], Awaitable[None]]
 
-CHUNK = 1 << 16
 CANCELLED = "notifications/cancelled"
 AHEAD = 16
 """The number of lines that are read ahead."""
@@ -152,6 +112,12 @@ BATCHING = "2025-03-26"
 
 _HALF = re.compile(r"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
 """Half of a character in JSON, in the first group; before it, what only looks like one."""
+
+_MARK = re.compile(
+    r'"id"\s*:\s*(?:"(?P<text>[^"\\]*)"|(?P<number>-?\d{1,18})(?=\s*[,}]))'
+    r'|"(?:[^"\\]|\\.)*+"|[][{}]'
+)
+"""The id in JSON, any other text, or a bracket."""
 
 
 class Answered(RootModel[list[JSONRPCResponse | JSONRPCError]]):
@@ -169,11 +135,16 @@ class Lines:
     """The lines of a file that are JSON-RPC messages, as an asynchronous iterator."""
 
     def __init__(
-        self, descriptor: int, reply: Reply, finish: Callable[[], Awaitable[None]]
+        self,
+        descriptor: int,
+        reply: Reply,
+        finish: Callable[[], Awaitable[None]],
+        remainder: bytes = b"",
     ) -> None:
         """Starts reading; `reply` sends the errors for lines that are not messages.
 
-        The lines end after `finish`, since the SDK then cancels all requests.
+        `remainder` comes before what is read. The lines end after `finish`, since the SDK then
+        cancels all requests.
         """
         self._reply, self._finish = reply, finish
         self.unanswered: set[str] = set()
@@ -185,7 +156,8 @@ class Lines:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
         self._loop = asyncio.get_running_loop()
         # A daemon thread, because it may still wait for input when the program ends.
-        Thread(target=self._read, args=(descriptor,), name="standard input", daemon=True).start()
+        arguments = descriptor, remainder
+        Thread(target=self._read, args=arguments, name="standard input", daemon=True).start()
 
     def __aiter__(self) -> "Lines":
         return self
@@ -221,6 +193,9 @@ class Lines:
     def ready(self, reply: SessionMessage) -> Any:
         """Returns what to send now: a message, or all answers to a batch after the last of them."""
         if isinstance(message := reply.message, JSONRPCResponse | JSONRPCError):
+            if message.id == OPENING:
+                self.unanswered.discard(OPENING)
+                return None
             for batch in self._batches:
                 if str(message.id) in batch.ids:
                     batch.answers.append(message)
@@ -268,14 +243,15 @@ class Lines:
                 if answers := self._answered(batch, id):
                     await self._reply(answers)
 
-    def _read(self, descriptor: int) -> None:
+    def _read(self, descriptor: int, remainder: bytes) -> None:
         with suppress(_Ended):
-            self._read_lines(descriptor)
+            self._read_lines(descriptor, remainder)
 
-    def _read_lines(self, descriptor: int) -> None:
+    def _read_lines(self, descriptor: int, remainder: bytes) -> None:
         tail = b""
         parts: list[bytes] = []
-        while chunk := _chunk(descriptor):
+        while chunk := remainder or chunk_of(descriptor):
+            remainder = b""
             head, newline, chunk = chunk.partition(b"\n")
             parts.append(head)
             if not newline:
@@ -301,32 +277,12 @@ class _Ended(Exception):
     """The event loop is closed, because the program ends."""
 
 
-def _chunk(descriptor: int) -> bytes:
-    """Returns some bytes, or none at the end of the input or if it can't be read."""
-    try:
-        return os.read(descriptor, CHUNK)
-    except OSError:
-        return b""
-
-
 def _repaired(line: bytes) -> str:
     """Returns a line without a byte order mark and halves of characters, as of a cut emoji."""
     text = line.decode("utf-8", "replace").removeprefix("\ufeff")
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _HALF.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
-
-
-def _private_input() -> int:
-    """Returns a private descriptor of standard input, which itself becomes empty.
-
-    Otherwise a child process could read the client's messages.
-    """
-    private = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
-    os.close(empty)
-    return private
 
 
 _INVALID_ID = ErrorData(
@@ -343,9 +299,22 @@ def _problem(error: ValidationError) -> ErrorData:
 
 def _id_of(line: str) -> Any:
     """Returns the id of an invalid request; None if it has none, or the line is not JSON."""
-    with suppress(DataError):
+    try:
         message = loads(line)
-        number = message.get("id") if isinstance(message, dict) else None
-        is_id = isinstance(number, str | int) and not isinstance(number, bool)
-        return number if is_id and str(number).isprintable() else None
+    except DataError as error:
+        message = {"id": _outer_id(line) if error.is_well_formed else None}
+    number = message.get("id") if isinstance(message, dict) else None
+    is_id = isinstance(number, str | int) and not isinstance(number, bool)
+    return number if is_id and str(number).isprintable() else None
+
+
+def _outer_id(line: str) -> str | int | None:
+    """Returns the id of a message that is nested too deeply to be parsed."""
+    level = 0
+    for mark in _MARK.finditer(line):
+        level += (mark[0] in "[{") - (mark[0] in "]}")
+        if level == 1 and mark["number"]:
+            return int(mark["number"])
+        if level == 1 and mark["text"] is not None:
+            return mark["text"]
     return None

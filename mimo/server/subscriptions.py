@@ -16,7 +16,6 @@ import anyio.to_thread
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.subscriptions import ListenHandler, ResourceUpdated
 from mcp_types import (
     INVALID_PARAMS,
@@ -53,6 +52,8 @@ MOST_URIS = 50
 MOST_CLIENTS = 256
 """The number of clients that may be subscribed at once; the oldest is dropped."""
 
+
+_SESSION_HEADER = "mcp-session-id"
 
 SUBSCRIBED = "mind.subscribed"
 """The key by which the state of a connection shows that its end is awaited."""
@@ -270,7 +271,7 @@ def session_id(ctx: Context) -> str | None:
     """
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return None
-    id: str | None = getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER)
+    id: str | None = getattr(ctx.request, "headers", {}).get(_SESSION_HEADER)
     return id
 
 

@@ -12,6 +12,7 @@ LONGEST = 80
 _MARKS = frozenset("-*+>#<!=_`~[0123456789")
 """The first letters of a line that is more than a text."""
 _LINE_MARK = r"\A(?:(?:[-*+](?:[ \t]+\[[ xX]\])?|\d{1,9}[.)]|>|#{1,6})[ \t]+)+"
+_ANCHOR = r"[ \t]+\{#[\w-]{1,60}\}\Z"
 _RULE = r"(?:[-*_=+>][ \t]*)+|[`~]{3,}.*|"
 _COMMENT = r"(?s)<!--.*?(?:-->|\Z)"
 _IMAGE = (
@@ -54,6 +55,7 @@ def plain_line(line: str) -> str:
         text = compiled(_LINK).sub(lambda link: link[1] or link[3] or link[2], text)
     text = compiled(_COMMENT).sub("", text).strip() if "<!--" in text else text.strip()
     text = compiled(_LINE_MARK).sub("", text) if text[:1] in _MARKS else text
+    text = compiled(_ANCHOR).sub("", text) if text[-1:] == "}" else text
     return "" if compiled(_RULE).fullmatch(text) else " ".join(text.split())
 
 

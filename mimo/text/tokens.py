@@ -396,3 +396,57 @@ def _stems() -> _Stems:
     from Stemmer import Stemmer
 
     return _Stems(Stemmer("porter").stemWord)
+
+
+_CHORES = frozenset(
+    "rename reformat kdoc javadoc doxygen jsdoc comment comments formatter prettier ruff eslint"
+    " unused commit rebase conflict conflicts undo regex regexp thanks margin diff diagram paginate"
+    " pagination spelling translate whitespace".split()
+)
+_SHOWING = frozenset(
+    "align describe display document extract hide highlight list log print show sort".split()
+)
+"""Words that begin a task to show or to move something."""
+_CHORES_BEGIN = ("lint", "alphabetical", "indent")
+_KOREAN_CHORES = "린트 커밋 오타 주석 정규식 고마워 목차 배경색 말줄임 임포트 리베이스".split()
+_CHORE_PHRASES = (
+    r"\b(?:format (?:the|this|all)|unit tests?|type hints?|\w+-format|thank you|pull request"
+    r"|split (?:this|the|up|\S+\.\w+|\S+ into)|bump \S+ (?:from|to)"
+    r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?\w*tests?"
+    r"|explain (?:what|this|line|how th)|what (?:does|do) (?:this|that|the)"
+    r"|show me (?:the|an?|all)"
+    r"|(?:in)?to (?:its|their|an?) own (?:function|method|class|module|file|component))\b"
+    r"|\badd an? (?:\w+ ){0,4}(?:attribute|badge|button|dialog|icon|logo|menu|tooltip)\b"
+    r"|\b(?:title|alt|aria) attribute\b|\bfields? .{1,60}\b(?:form|page|settings|screen)\b"
+    r"|\b(?:to|into) (?:an?|the|its|another) (?:\w+ ){0,2}(?:folder|directory|settings file)\b"
+    r"|\badd an? (?:\w+ ){0,3}(?:description|log (?:line|message))\b|\bthe (?:\w+ ){0,3}labels?\b"
+    r"|\bto the (?:current|latest|newest) (?:\w+ ){0,2}(?:release|version)\b"
+    r"|\bimport 정리|test\S*+(?: \S++)? fail"
+)
+_OF_PHRASES = (
+    "format own test hint thank pull split bump explain what show add attribute field folder"
+    " directory settings label release version".split()
+)
+"""Tasks that change no behaviour, or only looks: a shared word rarely means that a memory matters.
+
+Each phrase contains one of `_OF_PHRASES`, or `정리`. Compiling a pattern of all words and phrases
+would take longer than all else that is done with a prompt.
+"""
+
+
+def is_chore(text: str, *, shows: bool = True) -> bool:
+    """Returns whether a prompt in lower case names a task that rarely changes behaviour.
+
+    With `shows`, so is one to show something.
+    """
+    words = compiled(r"\w+").findall(text)
+    named = LOOKS.union(_CHORES).intersection(words)
+    if named or (shows and _SHOWING.intersection(words[:1])):
+        return True
+    if any(map(text.__contains__, _KOREAN_CHORES)):
+        return True
+    for word in words:
+        if word.startswith(_CHORES_BEGIN) or word.endswith("fmt"):
+            return True
+    has_phrase = "정리" in text or any(map(text.__contains__, _OF_PHRASES))
+    return has_phrase and compiled(_CHORE_PHRASES).search(text) is not None

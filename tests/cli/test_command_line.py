@@ -430,6 +430,7 @@ def test_a_hint_shows_the_nearest_word_or_an_example_of_the_command(run: Any) ->
     assert (
         hint("find", "a", "--lmit", "3") == "hint: did you mean `--limit`? see `mind find --help`"
     )
+    assert "`--min-score`" in hint("find", "a", "--min", "3")
     assert hint("find") == "hint: for example `mind find tea`; see `mind find --help`"
     assert hint("find", "a", "-n", "x") == (
         "hint: for example `mind find QUERY --limit 10`; see `mind find --help`"

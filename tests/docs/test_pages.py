@@ -75,7 +75,8 @@ def test_the_commands_of_the_readme_work(
         printed[words[0]] = capsys.readouterr().out
 
     assert "Use JWT with refresh tokens" in printed["search"].splitlines()[0]
-    assert "Use JWT with refresh tokens" in printed["sync"].splitlines()[-1]
+    assert not list(tmp_path.glob(".mind/decisions/*"))  # The example is true of no project.
+    assert "JWT" not in printed["sync"]
 
 
 def headings(page: Path) -> set[str]:

@@ -87,6 +87,26 @@ def test_missing_targets_are_reported_and_stop_nothing(index: Index, change_of: 
     assert walk(index, "unheard of").nodes == ()
 
 
+def test_a_link_by_short_id_leads_where_the_id_does(index: Index, change_of: Make) -> None:
+    tea, cup = "fact_tea_20260101_abc234", "insight_cup_20260101_abc234"
+    index.apply(
+        [change_of("a", path="facts/a.md", links=(Link(to="abc234"),)), change_of(tea)], now_ns=1
+    )
+    assert placed(walk(index, "a")) == [("a", 0), (tea, 1)]
+    assert placed(walk(index, tea)) == [(tea, 0), ("a", 1)]
+    assert placed(walk(index, "abc234")) == [(tea, 0), ("a", 1)]
+    assert [edge.target for edge in index.ask(links.newest, (), 9).edges] == [tea]
+    assert index.loose_links() == ()
+
+    # The nearer one does not take precedence, as it does for names of files.
+    index.apply([change_of(cup, path="facts/other.md")], now_ns=2)
+    (loose,) = index.loose_links()
+    assert (loose.target, loose.rivals) == ("abc234", (tea, cup))
+
+    index.apply([change_of("note", path="notes/ABC234.md")], now_ns=3)
+    assert [loose.rivals for loose in index.loose_links()] == [(tea, cup)]
+
+
 def test_a_memory_that_lost_its_id_to_another_has_no_links(index: Index, change_of: Make) -> None:
     index.apply(
         [

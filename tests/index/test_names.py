@@ -174,4 +174,4 @@ def test_the_target_of_a_link_is_looked_up_not_scanned(three: Index) -> None:
         return [step for steps in plans for *_, step in steps if "USING" in step]
 
     used = [step.partition(" (")[2] for step in three.ask(plan)]
-    assert used == ["id=? AND shadowed=?)", "tail=?)", "rowid=?)"]
+    assert used == ["id=? AND shadowed=?)", "tail=?)", "rowid=?)", "handle=?)"]

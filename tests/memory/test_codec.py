@@ -99,6 +99,7 @@ def test_a_plain_file_has_id_type_and_date_of_its_path_and_title_of_its_text():
         ("# ![logo](a.png)\n\n# Tea", "Tea"),
         ("# See [[tea|the tea]] and [[cup]]", "See the tea and cup"),
         ("# Fix #42 in C #", "Fix #42 in C"),
+        ("# Tea and cups {#tea}", "Tea and cups"),
     ],
 )
 def test_the_title_is_the_heading_that_names_the_whole(body, title):
@@ -119,6 +120,8 @@ def test_the_title_is_the_heading_that_names_the_whole(body, title):
         ("%d rows", "%d rows"),
         ("{{title}}", "{{title}}"),
         ("'it's mine'", "it's mine"),
+        ("[WIP] Tea", "[WIP] Tea"),
+        ("#42 is fixed", "#42 is fixed"),
     ],
 )
 def test_a_title_in_the_header_is_what_is_written(title, expected):
@@ -127,6 +130,19 @@ def test_a_title_in_the_header_is_what_is_written(title, expected):
 
     assert isinstance(parsed, Parsed)
     assert (parsed.memory.title, parsed.memory.tags, parsed.line) == (expected, ("a",), 5)
+
+
+def test_the_key_of_a_title_has_any_case():
+    assert memory_of("---\nTitle: Tea\n---\nx").title == "Tea"
+
+
+@pytest.mark.parametrize("mark", "\x0b \x0c \x1c \x85 \u2028 \u2029".split(" "))
+def test_no_key_of_a_broken_header_hides_behind_a_mark(mark):
+    text = f"---\ntitle: a: b{mark}type: decision\nx: @\n---\ntext"
+    parsed = parse(text.encode(), path=".mind/a.md", modified=LATER, lenient=True)
+
+    assert isinstance(parsed, Parsed)
+    assert parsed.memory.type is Kind.FACT
 
 
 @pytest.mark.parametrize(
@@ -153,7 +169,12 @@ def test_the_text_of_a_broken_header_is_read(text, content):
         ("1709337600", "2024-03-02"), ("1709337600000", "2024-03-02"), ("2024.03.02", "2024-03-02"),
         ("Sat, 02 Mar 2024 10:00:00 +0100", "2024-03-02"), ("March 2nd, 2024", "2024-03-02"),
         ("2 Mar 2024", "2024-03-02"), ("March 2024", None), ("02 Mar", None), ("2024-02-30", None),
-        ("Foo 2, 2024", None), ("12", None),
+        ("Foo 2, 2024", None), ("12", None), ("02.03.2024", "2024-03-02"), ("02/03/2024", None),
+        ("Saturday, March 2nd 2024, 11:59:00 pm", "2024-03-02"), ("2. März 2024", "2024-03-02"),
+        ("March 2, 2024 12:10 AM", "2024-03-02"), ("2 de marzo de 2024", "2024-03-02"),
+        ("1er août 2024", "2024-08-01"), ("2024년 3월 2일", "2024-03-02"),
+        ("2024年3月2日", "2024-03-02"), ("2024. 3. 2.", "2024-03-02"),
+        ("'[[March 2nd, 2024]]'", "2024-03-02"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("key", ["created", "date", "Date", "created_at", "date created"])
@@ -483,6 +504,14 @@ def test_a_text_about_merge_conflicts_is_read(text):
     memory = memory_of(header + text, ".mind/facts/a.md")
     assert "<<<<<<<" in memory.content or ">>>>>>>" in memory.content
     assert memory_of(render(memory), ".mind/facts/a.md") == memory
+
+
+def test_markers_of_many_lengths_are_read_once():
+    """Markdown of others may be as large as it likes, and is read by each command."""
+    markers = "".join(f"{'<' * size} a\n" for size in range(7, 1200))
+    text = f"x\n{markers}{'a' * 3}\n" + "a\n" * 120_000
+
+    assert memory_of(text).content.startswith("x\n<<<<<<< a")
 
 
 def test_no_merge_conflict_is_written():

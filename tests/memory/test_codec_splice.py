@@ -100,6 +100,19 @@ def test_a_file_without_a_header_gets_one():
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["---\n\nA rule\n", "---\nA title\n---\nx\n", "---\n# A title\n---\nx\n", "+++\nplus\n", "x"],
+)
+def test_a_header_that_an_edit_empties_is_removed(text):
+    assert edited(edited(text, topic="t"), topic=None) == text
+
+
+def test_an_empty_header_stays_above_a_text_that_looks_like_one():
+    text = "---\ntopic: t\n---\n---\na: b\n---\nx\n"
+    assert edited(text, topic=None) == text.replace("topic: t\n", "")
+
+
+@pytest.mark.parametrize(
     ("body", "expected"),
     [
         ("one\ntwo\nthree\n", "one\nTWO\nthree\n"),
@@ -170,7 +183,6 @@ def test_the_last_key_beside_a_comment_stays_without_a_value():
         "---\n# why\nstatus: null\n---\nx"
     )
     assert edited("---\nstatus: a\n---\nx", status=None) == "x"
-    assert edited("---\nstatus: a\n---\n---\nx", status=None) == "---\n---\n---\nx"
 
 
 def test_links_can_be_reordered():

@@ -34,6 +34,7 @@ def test_a_category_stores_the_type_of_its_own_name():
 
 def test_learning_is_another_word_for_insight():
     assert kind_of("Learning ") is Kind.INSIGHT
+    assert [kind_of(f"{word.upper()}s") for word in Kind] == list(Kind)
 
 
 @pytest.mark.req("004-20")

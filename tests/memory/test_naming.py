@@ -25,6 +25,8 @@ def test_spellings_of_a_name_have_one_key(name: str, key: str) -> None:
 def test_the_words_of_a_file_are_its_title() -> None:
     paths = ["docs/0001-use_git.md", "2026-11-20.md", "a b-c.MD", "-.md", "Plan%2FB.md"]
     assert [*map(words_of, paths)] == ["0001 use git", "2026-11-20", "a b-c", "-", "Plan/B"]
+    paths = ["202403020000 Tea.md", f"My page {'0a' * 16}.md", "202403020000.md"]
+    assert [*map(words_of, paths)] == ["Tea", "My page", "202403020000"]
 
 
 def test_the_nearest_file_is_meant_and_several_equally_near_ones_are_all_named() -> None:

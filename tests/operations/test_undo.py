@@ -2,8 +2,11 @@
 
 import errno
 import os
+import random
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -68,7 +71,7 @@ def test_an_undo_ends_the_approval_that_a_decision_supersedes_and_a_redo_restore
     path.write_text(text, "utf-8")  # As a pull could.
     assert do(call, "show", id=first).superseded_by is None
     path.unlink()
-    do(call, "undo")
+    do(call, "redo")
     path.write_text(text, "utf-8")
     assert do(call, "show", id=first).superseded_by == second
 
@@ -135,7 +138,7 @@ def test_every_command_is_undone_and_redone(
     do(call, "undo")
     assert contents(call) == before
     assert reviews(root) == kept
-    do(call, "undo")
+    do(call, "redo")
     assert contents(call) == after
     assert reviews(root) == reviewed
 
@@ -222,8 +225,9 @@ def test_an_undo_that_can_not_be_put_back_names_the_file(
     monkeypatch.undo()
 
     first = asked[0].relative_to(call.mind.project.root)
-    assert caught.value.hint.endswith(f"`{first}` stays undone; `mind undo` puts it back")
-    do(call, "undo")
+    redo = do(call, "undo", list=True).changes[0].id
+    assert caught.value.hint.endswith(f"`{first}` stays undone; `mind undo {redo}` puts it back")
+    do(call, "redo")
     assert contents(call) == before
 
 
@@ -438,9 +442,10 @@ def test_the_oldest_changes_go_when_the_trash_is_full_or_old(call: Call, clock: 
     assert [row.command for row in do(call, "undo", list=True).changes] == ["add", "rm"]
 
 
-def test_a_command_killed_before_its_change_has_nothing_to_undo(
+def test_undo_steps_over_a_command_that_was_killed_before_its_change(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    empty = contents(call)
     id_ = added(call)
     before = contents(call)
     announce = files._announce
@@ -456,8 +461,67 @@ def test_a_command_killed_before_its_change_has_nothing_to_undo(
             do(call, "rm", id=id_)
     assert contents(call) == before
     assert len(do(call, "undo", list=True).changes) == 2
+    killed_id = do(call, "undo", list=True).changes[0].id
     with pytest.raises(NotFound, match="has nothing to undo"):
-        do(call, "undo")
+        do(call, "undo", id=killed_id)
+    assert [file.action for file in do(call, "undo").files] == ["nothing"]
+    assert contents(call) == before
+    do(call, "undo")
+    assert contents(call) == empty
+    do(call, "redo")
+    do(call, "redo")
+    assert contents(call) == before
+    with pytest.raises(NotFound, match="no change to redo"):
+        do(call, "redo")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_undo_and_redo_walk_through_the_states(call: Call, seed: int) -> None:
+    chance = random.Random(seed)
+    id_ = added(call, "Text 0")
+    back, forward = [contents(call)], list[dict[str, bytes]]()
+    for number in range(1, 25):
+        match chance.choice(("edit", "undo", "undo", "redo")):
+            case "edit":
+                do(call, "edit", id=id_, content=f"Text {number}")
+                back.append(contents(call))
+                forward.clear()
+            case "undo" if len(back) > 1:
+                do(call, "undo")
+                forward.append(back.pop())
+            case "redo" if forward:
+                do(call, "redo")
+                back.append(forward.pop())
+            case "redo":
+                with pytest.raises(NotFound, match="no change to redo"):
+                    do(call, "redo")
+        assert contents(call) == back[-1]
+
+
+def test_the_undo_of_an_earlier_change_is_a_change(call: Call) -> None:
+    added(call, "One")
+    earlier = do(call, "undo", list=True).changes[0].id
+    added(call, "Two")
+    both = contents(call)
+    do(call, "undo", id=earlier)
+    with pytest.raises(NotFound, match="no change to redo"):
+        do(call, "redo")
+    do(call, "undo")
+    assert contents(call) == both
+    do(call, "undo", id=earlier)
+    do(call, "undo")
+    do(call, "undo")
+    assert both.keys() - contents(call).keys() == {path for path in both if "two" in path}
+
+
+def test_two_undos_at_once_undo_two_changes(call: Call) -> None:
+    before = contents(call)
+    added(call, "One")
+    added(call, "Two")
+    words = [sys.executable, "-X", "utf8", "-m", "mimo", "undo"]
+    root, environment = call.mind.project.root, kit.environment()
+    running = [subprocess.Popen(words, cwd=root, env=environment) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
     assert contents(call) == before
 
 

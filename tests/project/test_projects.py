@@ -11,8 +11,8 @@ from mimo.errors import NoProject, StorageFailed
 from mimo.mind import Mind
 from mimo.project import projects
 from mimo.project.projects import Project
-from tests.conftest import make_store
-from tests.kit import put
+from tests.conftest import git, make_store
+from tests.kit import put, repository
 
 NOW = datetime(2026, 11, 20, 17, 40, tzinfo=UTC)
 
@@ -207,3 +207,54 @@ def test_a_store_that_is_not_a_folder_is_an_error(tmp_path, home, kind):
 
     with pytest.raises(NoProject, match="inner"):
         projects.find(inner, home)
+
+
+@pytest.fixture
+def repository_with_worktree(tmp_path):
+    """A repository, and its linked worktree."""
+    main = repository(tmp_path / "main")
+    put(main / "src" / "code.py", "pass\n")
+    git(main, "add", "-A")
+    git(main, "commit", "-qm", "x")
+    git(main, "worktree", "add", "-q", str(tmp_path / "linked"))
+    return main, tmp_path / "linked"
+
+
+def test_a_linked_worktree_without_a_project_has_that_of_the_main_one(
+    repository_with_worktree, home
+):
+    main, linked = repository_with_worktree
+    assert projects.find(linked / "src", home) is None
+    make_store(main)
+
+    for folder in (linked, linked / "src"):
+        assert projects.find(folder, home) == Project(root=main, name="main", worktree=linked)
+    assert projects.explicit(linked, home).root == main
+    make_store(main / "src")
+    inner = projects.find(linked / "src", home)
+    assert inner is not None
+    assert inner.root == main / "src"
+
+
+def test_a_linked_worktree_with_a_project_keeps_it(repository_with_worktree, home):
+    main, linked = repository_with_worktree
+    make_store(main)
+    make_store(linked)
+
+    assert projects.find(linked / "src", home) == Project(root=linked, name="linked")
+
+
+def test_a_folder_that_claims_to_be_a_worktree_gets_no_project(
+    repository_with_worktree, home, tmp_path
+):
+    main, linked = repository_with_worktree
+    make_store(main)
+    archive = tmp_path / "archive"
+    put(archive / ".git", (linked / ".git").read_text())
+    assert projects.find(archive, home) is None
+
+    # All of these could be in an archive.
+    put(archive / ".git", "gitdir: git\n")
+    put(archive / "git/gitdir", "../.git\n")
+    put(archive / "git/commondir", "../../main/.git\n")
+    assert projects.find(archive, home) is None

@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
-from mimo.data.files import POLICY
+from mimo.data.files import POLICY, own_name
 from mimo.errors import LaterFormat, StorageFailed
 from mimo.memory.approval import approval_of
 from mimo.project.approvals import ApprovalDatabase
 from mimo.project.location import locate
-from mimo.project.projects import known_owner, own_name
+from mimo.project.projects import known_owner
 from mimo.project.reflogs import read as reflog_entries
 from mimo.project.trust import Trust
 from mimo.project.vouching import Vouching

@@ -84,8 +84,8 @@ BAD = [
     ("[]", None, -32600),
     ('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"mem', None, -32700),
     ('{"method":"tools/call","params":{"arguments":{"id":7', None, -32700),
-    ('{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"x":' + DEEP + "}}", None, -32700),
-    ('{"method":"x","params":{"x":' + DEEP + '},"jsonrpc":"2.0","id":11}', None, -32700),
+    ('{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"x":' + DEEP + "}}", 10, -32700),
+    ('{"method":"x","params":{"x":' + DEEP + '},"jsonrpc":"2.0","id":11}', 11, -32700),
     ('{"jsonrpc":"1.0","id":12,"method":"x"}', 12, -32600),
     ("{" * 5_000, None, -32700),
 ]

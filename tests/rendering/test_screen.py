@@ -30,6 +30,7 @@ from mimo.rendering import (
 from mimo.rendering.results import (
     after_title,
     age,
+    because_of,
     paged,
     render,
     screen_for,
@@ -430,3 +431,9 @@ def test_markdown_that_takes_long_to_format_is_printed_as_it_is(text: str) -> No
     screen.markdown(text)
 
     assert screen.written.strip() == text.strip()
+
+
+def test_a_reason_has_one_because_and_no_id():
+    reason = "kafka is too heavy"
+    for before in ("", "Because ", "because ", "Replaces decision_queue_20261130_y5xfaq: "):
+        assert because_of(before + reason) == f"because {reason}"

@@ -11,20 +11,26 @@ from jsonschema import Draft202012Validator
 
 from bench import answers as bench
 from mimo.call import Call, Caller, Surface
-from mimo.call.schema import output_schema
-from mimo.call.spec import Spec
+from mimo.call.schema import listed_input, output_schema
+from mimo.call.spec import CURSOR, Effect, Spec
 from mimo.call.table import all_commands
 from mimo.memory.ids import handle_of
 from mimo.server.answers import answer_schema, formed
 from mimo.server.fitting import BYTES_PER_TOKEN, Cut, continued, size
 from mimo.server.reading import Reader
-from mimo.server.resources import read
+from mimo.server.resources import link_to, read
 from tests import sample_procedures
 from tests.conftest import git
 from tests.kit import repository
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TOOLS = all_commands().tools()
+READING = {
+    name for name, specs in TOOLS.items() if all(spec.effect is Effect.READ for spec in specs)
+}
+READING |= {"memory"}
+NAMED = r"`(\w+): ([^`]+)`"
+"""An argument that reads on, and its value."""
 CEILING = 25_000
 """The most bytes of both forms of a result with what surrounds them."""
 HOSTILE = 'line "of" text\\ \n\r\t\x00\x1b[31m # ünï 한국어 \u202e \U0001f600 | - untrusted: '
@@ -108,21 +114,35 @@ def test_ten_results_are_below_6_kb_in_both_forms(agent: bench.Agent) -> None:
 def test_structured_rows_state_each_fact_once(
     agent: bench.Agent, tool: str, arguments: dict[str, Any]
 ) -> None:
-    result = agent.call(tool, **arguments)
-    text, structured, _ = bench.sizes(result)
-    data = result.structured_content
+    data = agent.call(tool, **arguments).structured_content
     rows = data.get("results") or data["memories"]
 
     assert rows
-    assert structured < 1.85 * text
     assert "query" not in data
     for row in rows:
         assert None not in row.values()
         assert re.fullmatch("[a-z0-9]{6}", row["id"])
         assert "title" not in row or not row.get("content", "").startswith(row["title"])
         assert not {"source_file", "file", "project"} & row.keys()
+        assert all(len(row[name]) == 10 for name in ("date", "created_at") if name in row)
     shown = agent.call("mind_show", id=rows[0]["id"]).structured_content
     assert shown["content"].startswith(rows[0].get("title", "").rstrip("…"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [call for call in bench.CALLS if call[0] in READING]
+)
+def test_structured_content_is_hardly_longer_than_the_text(
+    agent: bench.Agent, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Short rows, and those of many memories at once, have more names of fields than text."""
+    result = agent.call(tool, **arguments)
+    text, structured, _ = bench.sizes(result)
+
+    assert tool != "mind_log" or not result.is_error
+    is_search = tool == "mind_search" and arguments["limit"] == 10
+    if arguments.get("limit") != 1000:
+        assert structured <= (1.55 if is_search else 1.7) * text + 40
 
 
 def test_both_forms_of_a_search_have_each_memory_and_its_passage(agent: bench.Agent) -> None:
@@ -242,28 +262,47 @@ def test_a_budget_makes_an_answer_smaller_or_its_passages_longer(agent: bench.Ag
 def test_the_advice_for_missing_rows_names_arguments_of_the_tool(
     spec: Spec, query: str | None
 ) -> None:
-    names = {param.name for param in spec.params}
+    names = {param.name for param in spec.params if param.arg.listed}
     given = {"query": query} if "query" in names else {}
 
     advice = continued([Cut(("rows",), 35, 90, is_list=True)], spec, given, {})
 
     named = re.findall(r"`(\w+)(?:: \d+)?`", advice)
     assert set(named) <= {"rows", *names}
-    assert "`offset: 35`" in advice if "offset" in names else "`limit: 35`" in advice
+    ways = {"offset": "`offset: 35`", "limit": "`limit: 35`", "query": "a narrower question"}
+    usable = names if query else names - {"query"}
+    assert next((ways[name] for name in ways if name in usable), "") in advice
     assert ("question" in advice) == ("offset" not in names and bool(given.get("query")))
 
 
-def test_a_list_of_texts_is_cut_after_a_whole_text_and_read_on_with_a_cursor(
+def test_a_byte_order_mark_in_a_value_is_in_its_text_form() -> None:
+    text = Reader(lambda: NOW).read(
+        {"value": {"a": "\ufeffx\u2028y"}}, {"properties": {"value": {}}}
+    )
+
+    assert json.loads(text.removeprefix("value: ")) == {"a": "\ufeffx\u2028y"}
+    assert text.isascii()
+
+
+@pytest.mark.parametrize("specs", TOOLS.values(), ids=TOOLS)
+def test_a_tool_lists_the_cursor_of_its_answers(specs: tuple[Spec, ...]) -> None:
+    if any(param is CURSOR for spec in specs for param in spec.params):
+        assert listed_input(specs)["properties"]["cursor"] == {"type": "string"}
+
+
+def test_a_client_that_sends_only_listed_arguments_reads_a_list_of_texts_to_its_end(
     agent: bench.Agent,
 ) -> None:
     steps = [f"{number} {'n ' * 2_000}".strip() for number in range(50)]
     agent.call("save/checkpoint", summary="Half done", next_steps=steps)
+    schema = listed_input(TOOLS["load/checkpoint"]) | {"additionalProperties": False}
     answer = agent.call("load/checkpoint").structured_content
     read = answer["next_steps"]
 
     assert f"`next_steps`: the first {len(read)} of 50, read on with" in answer["truncated"]
-    while cursor := re.search(r"`cursor: (\S+)`", answer["truncated"]):
-        answer = agent.call("load/checkpoint", cursor=cursor[1], budget=20_000).structured_content
+    while named := re.findall(NAMED, answer["truncated"]):
+        Draft202012Validator(schema).validate(dict(named))
+        answer = agent.call("load/checkpoint", **dict(named)).structured_content
         read += answer["next_steps"]
     assert read == steps
 
@@ -272,7 +311,7 @@ def test_the_advice_for_recent_memories_narrows_them_without_a_question(agent: b
     asked = {"limit": 50, "budget": 1_000}
     truncated = agent.call("search/recent", **asked).structured_content["truncated"]
 
-    assert "has whole rows; narrow them with `type` or `time_filter`; `budget: 20000`" in truncated
+    assert "has whole rows; narrow them with `type` or `time_filter`" in truncated
 
 
 def test_a_budget_is_an_argument_for_agents_only(agent: bench.Agent) -> None:
@@ -377,3 +416,12 @@ def test_a_result_of_the_shared_index_names_its_project() -> None:
     assert "for all projects" not in text
     assert "\n  project: shop\n" in text
     assert " for all projects" in Reader(lambda: NOW).read(users, schema)
+
+
+def test_an_answer_about_one_memory_links_to_it() -> None:
+    link = link_to({"id": "x", "title": "Tea", "file": "x.md"})
+
+    assert link is not None
+    assert (link.uri, link.title) == ("mind://memory/x", "Tea")
+    assert link_to({"memory": {"id": "x", "title": "Tea", "file": "x.md"}, "links": []}) == link
+    assert link_to({"results": []}) is None

@@ -173,7 +173,7 @@ def test_the_intent_of_a_prompt_is_logged(caplog: pytest.LogCaptureFixture) -> N
     assert caplog.messages == [
         (
             "the newest prompt is resuming (95 %): "
-            "lists load/checkpoint, load/context, save/decision"
+            "lists load_checkpoint, load_context, save_decision"
         ),
         "the newest prompt is tracking (95 %): lists every tool",
         "the tools for the newest prompt can't be read: lists every tool",

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp.client import Client
+from mcp_types import ElicitResult
 
 from mimo.call import Call
 from mimo.features.procedures.commands import PROGRAM_WAITS_MS
@@ -44,6 +45,32 @@ async def until(client: Client, id_: str, good: Callable[[dict[str, Any]], bool]
 async def add(client: Client, name: str, states: str) -> None:
     added = await told(client, "register_procedure", text=text(name, states, description="Try"))
     assert (added["name"], added["trust"]) == (name, "trusted")
+
+
+@pytest.mark.parametrize(
+    ("action", "answer", "status"),
+    [
+        ("accept", "yes", "completed"),
+        ("decline", None, "interrupted"),
+        ("accept", "something else", "interrupted"),
+    ],
+)
+def test_a_client_asks_its_user_the_question_of_a_run(
+    call: Call, action: Any, answer: str | None, status: str
+) -> None:
+    shown: list[Any] = []
+
+    async def user(_: Any, params: Any) -> ElicitResult:
+        shown.append((params.message, params.requested_schema["properties"]["answer"]["enum"]))
+        return ElicitResult(action=action, content={"answer": answer} if answer else None)
+
+    async def talk(client: Client) -> Any:
+        await add(client, "ask", WAIT)
+        return await told(client, "run_procedure", name="ask")
+
+    done = kit.client(call, talk, era="legacy", elicitation_callback=user)
+
+    assert (done["status"], shown) == (status, [("Go on?", ["yes", "no"])])
 
 
 @pytest.mark.req("000-01")

@@ -248,6 +248,21 @@ def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Pat
     assert by_id[5]["result"]["structuredContent"]["total"] == 0
 
 
+def test_a_request_that_is_nested_too_deeply_is_answered_by_its_id(project: Path) -> None:
+    def nested(levels: int, before: str, after: str) -> str:
+        value = "[" * levels + '{"id":7},"\\"id\\":8"' + "]" * levels
+        arguments = f'{{"namespace":"session.a","key":"k","value":{value}}}'
+        params = f'"params":{{"name":"putMemory","arguments":{arguments}}}'
+        return f'{{"jsonrpc":"2.0",{before}"method":"tools/call",{params}{after}}}'
+
+    lines = [nested(200, '"id":2,', ""), nested(2_000, "", ', "id" : "last" ')]
+    lines += [nested(200, '"id":2.5,', ""), "[" * 200 + '"id":4' + "]" * 200]
+    done = piped(project, [request(1, "initialize", LEGACY), *lines])
+
+    assert [each["id"] for each in done.answers] == [1, 2, "last", None, None]
+    assert {each["error"]["code"] for each in done.answers[1:]} == {-32700}
+
+
 def test_a_mark_before_the_first_message_and_half_a_character_are_read(project: Path) -> None:
     contents = ("Cut \\ud83d tea", "Whole \\ud83c\\udf75 tea", "C:\\\\\\\\udd tea")
     calls = [

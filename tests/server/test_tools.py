@@ -15,10 +15,10 @@ from mimo.server.tools import described
 
 TOOLS = all_commands().tools()
 
-MOST_BYTES = 20_000
+MOST_BYTES = 14_000
 """Of the whole list by default."""
-MOST_ASKED = {(): 16_000, ("core",): 8_800}
-"""Characters of names, descriptions and inputs: four for each of 4,000 and 2,200 tokens."""
+MOST_ASKED = {(): 11_400, ("core",): 5_500}
+"""Characters of names, descriptions and inputs."""
 
 
 def tools(*toolsets: str) -> list[Any]:
@@ -45,15 +45,69 @@ def schemas(value: Any) -> Iterator[dict[str, Any]]:
             yield from schemas(value[name])
 
 
-EVERY = [pytest.param(tool, id=tool["name"]) for tool in tools("all", "legacy")]
+EACH = tools("all", "legacy")
+EVERY = [pytest.param(tool, id=tool["name"]) for tool in EACH]
 
 
-def test_titles_are_the_words_of_the_command_line() -> None:
-    titles = {tool["name"]: tool["title"] for tool in tools()}
+def test_titles_say_what_a_tool_does() -> None:
+    titles = {tool["name"]: tool["title"] for tool in tools("all", "legacy")}
 
-    assert titles["save_decision"] == "Save decision"
-    assert titles["memory"] == "Memory"
-    assert titles["mind_add_global_edge"] == "Add global edge"
+    assert titles["save_decision"] == "Save a decision"
+    assert titles["putMemory"] == "Store a value"
+    assert all(title[0].isupper() and not title.endswith(".") for title in titles.values())
+
+
+def test_hints_tell_reading_writing_and_running_apart() -> None:
+    hints = {tool["name"]: tool["annotations"] for tool in tools("all")}
+
+    runs = {"destructiveHint": True, "openWorldHint": True}
+    assert {name for name, each in hints.items() if each == runs} == {
+        "run_procedure",
+        "resume_procedure",
+        "send_event",
+    }
+    assert hints["mind_search"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert hints["save_decision"] == {"destructiveHint": False, "openWorldHint": False}
+    assert hints["memory"] == {"destructiveHint": True, "openWorldHint": False}
+
+
+def test_inputs_state_what_binds() -> None:
+    fields = {tool["name"]: tool["inputSchema"] for tool in tools()}
+    put = fields["putMemory"]["properties"]
+
+    assert put["namespace"]["description"] == "Only session.NAME or agent.NAME"
+    assert "no spaces" in put["key"]["description"]
+    assert "3600" in put["ttl_seconds"]["description"]
+    assert fields["register_procedure"]["required"] == ["text"]
+    assert "0.3" in fields["memory"]["properties"]["threshold"]["description"]
+
+
+def test_a_tool_with_operations_lists_the_arguments_of_each() -> None:
+    memory = next(tool for tool in tools() if tool["name"] == "memory")
+
+    assert "store(content, category=fact, importance?, tags?, private?)" in memory["description"]
+    assert "decay_check(threshold=0.1, limit=50)" in memory["description"]
+    named = set(re.findall(r"\w+", memory["description"]))
+    assert memory["inputSchema"]["properties"].keys() - named == {"operation"}
+
+
+LOOKUPS = {
+    "mind_search": "Semantic search",
+    "load_checkpoint": "Use when: work resumes",
+    "load_context": "Use when: you have an id or topic",
+    "search_by_topic": "Use when: you know the exact topic",
+    "search_by_context": "Use when: about to decide",
+    "search_recent": "Use when: catching up",
+    "recall_memory": "Retrieves past interactions",
+}
+
+
+def test_the_first_words_say_when_to_look_up_in_which_way() -> None:
+    texts = {tool["name"]: tool["description"] for tool in tools()}
+
+    for name, start in LOOKUPS.items():
+        assert texts[name].startswith(start), name
+        assert "Use when" in texts[name][:110], name
 
 
 def test_the_list_is_small() -> None:
@@ -103,11 +157,13 @@ def test_only_a_value_that_may_be_any_json_has_no_type(tool: Any) -> None:
     assert untyped == ({"value"} if tool["name"] == "putMemory" else set())
 
 
-@pytest.mark.parametrize("tool", EVERY)
-def test_outputs_have_only_names_and_types(tool: Any) -> None:
-    assert tool["outputSchema"].keys() == {"type", "properties"}
-    for field in tool["outputSchema"]["properties"].values():
-        assert field.keys() <= {"type"}
+def test_listed_outputs_name_every_field() -> None:
+    outputs = {tool["name"]: tool["outputSchema"] for tool in EACH if "outputSchema" in tool}
+
+    assert outputs.keys() == {"listMemory", "getMemory", "recall_memory"}
+    assert "value" in outputs["getMemory"]["properties"]
+    assert "cursor" in outputs["listMemory"]["properties"]
+    assert "confidence" in outputs["recall_memory"]["properties"]
 
 
 @pytest.mark.parametrize("tool", EVERY)

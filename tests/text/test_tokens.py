@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.text.families import kinds, may_have_nouns, nouns
-from mimo.text.tokens import excerpt, identifiers, matching_words, query_terms, tokenize
+from mimo.text.tokens import excerpt, identifiers, is_chore, matching_words, query_terms, tokenize
 
 SPELLINGS = tomllib.loads(Path(__file__).with_name("spellings.toml").read_text(encoding="utf-8"))
 
@@ -331,3 +331,19 @@ def test_english_words_that_other_languages_have_are_content(question):
 )
 def test_the_identifiers_of_a_query(text, names):
     assert identifiers(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "chore"),
+    [
+        ("the label of the total is cut off, fix the constraint", True),
+        ("label each pod with its team", False),
+        ("a workflow which labels incoming changes", False),
+        ("add a short description to each variable", True),
+        ("upgrade the client to the latest release", True),
+        ("store the latest price", False),
+        ("page through all results", False),
+    ],
+)
+def test_a_chore_rarely_changes_behaviour(text, chore):
+    assert is_chore(text) is chore

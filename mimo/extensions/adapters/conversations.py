@@ -135,7 +135,7 @@ def clear(call: Call, conversation: Name) -> Counted:
 def _database(call: Call) -> closing[Database]:
     # A clone may bring conversations, but not under this name.
     owner = projects.index_owner(call.mind.home, call.mind.randomness)
-    name = f"{projects.own_name('conversations', owner)}.db"
+    name = f"{files.own_name('conversations', owner)}.db"
     return closing(Database(partial(files.local, call.mind.project.root, name), _SCHEMA))
 
 

@@ -471,6 +471,10 @@ class Browser(App[None]):
         """Undoes the last change, after a question if it was not made here."""
         self.changing.undo()
 
+    def action_redo(self) -> None:
+        """Redoes the change that was undone last."""
+        self.changing.redo()
+
     def on_key(self, event: Key) -> None:
         """Resolves an item of the review by the key of its action, if it has no other meaning.
 

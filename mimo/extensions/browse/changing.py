@@ -112,6 +112,10 @@ class Changing:
         """Undoes the last change, after a question if it was not made here."""
         self._screen.ask(self.lane, lambda _: self._reader.undoable(), self._undo)
 
+    def redo(self) -> None:
+        """Redoes the change that was undone last."""
+        self._screen.ask(self.lane, lambda _: self._reader.redo(), self._show)
+
     def _undo(self, planned: Undone) -> None:
         change = planned.change.id if planned.change else ""
 

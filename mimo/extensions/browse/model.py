@@ -49,6 +49,7 @@ KEYS = (
     Key(names="e", shown="e", action="edit", help="Edit in $EDITOR", label="edit"),
     Key(names="d", shown="d", action="delete", help="Delete the memory", label="delete"),
     Key(names="u", shown="u", action="undo", help="Undo the last change", label="undo"),
+    Key(names="U", shown="U", action="redo", help="Redo the change that was undone last"),
     Key(names="y", shown="y", action="copy", help="Copy the id", label="copy id"),
     Key(
         names="escape,backspace,left",

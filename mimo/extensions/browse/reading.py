@@ -5,7 +5,6 @@ Every answer comes from a command, so it passes the same checks as on the comman
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
@@ -47,6 +46,7 @@ from mimo.api import (
     frozen,
     ident,
     kind_of,
+    matching_words,
     replace,
     row_labels,
     setting_of,
@@ -255,9 +255,17 @@ class Reader:
 
     def undo(self, change: str) -> Done:
         """Undoes a change."""
-        undone = self._answer(Undone, "undo", {"id": change}, None)
-        what = undoing.name_of(undone.change.command) if undone.change else change
-        return Done(message=f"undone: {what}; u redoes it", change=undone.redo)
+        return self._done(
+            self._answer(Undone, "undo", {"id": change}, None), "undone", "; U redoes it"
+        )
+
+    def redo(self) -> Done:
+        """Redoes the change that was undone last. Raises `MindError` if there is none."""
+        return self._done(self._answer(Undone, "redo", {}, None), "redone", "; u undoes it")
+
+    def _done(self, undone: Undone, verb: str, hint: str) -> Done:
+        command = undoing.name_of(undone.change.command) if undone.change else "nothing"
+        return Done(message=f"{verb}: {command}{hint}", change=undone.redo)
 
     def _last_change(self) -> str | None:
         listed = self._answer(Undone, "undo", {"list": True, "limit": 1}, None)
@@ -392,10 +400,8 @@ def _show_item(item: ReviewItem, screen: Screen) -> None:
 
 def _highlighted(lines: Sequence[Text], query: str) -> tuple[Text, ...]:
     """Returns the lines with the words of a query highlighted."""
-    words = [re.escape(word) for word in query.split() if len(word) > 2]
-    if words:
-        for line in lines:
-            line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", terminal.MARK)
+    for line in lines:
+        terminal.mark(line, matching_words(line.plain, query))
     return tuple(lines)
 
 

@@ -15,9 +15,9 @@ from mimo.api import (
     NamedTuple,
     Section,
     Source,
+    day_of,
     document,
     foreign,
-    naming,
     replace,
 )
 from mimo.extensions.exchange.notes import (
@@ -33,8 +33,8 @@ from mimo.extensions.exchange.notes import (
 _NUMBERED = re.compile(r"(?:adr[-_ ]?)?(\d{1,6})(?=[-_ .]|$)", re.IGNORECASE)
 _TITLE_NUMBER = re.compile(r"(?:adr[-_ ]?)?\d{1,6}\s*[.:\-–—]\s*", re.IGNORECASE)
 _FIELDS = {
-    "status": "status state estado statut stato статус 状态 狀態 ステータス 상태",
-    "date": "date fecha data datum дата 日期 日付 날짜",
+    "status": "status state estado statut stato situação статус 状态 狀態 状態 ステータス 상태",
+    "date": "date fecha data datum дата 日期 日付 날짜 일자",
 }
 _NAMES = {name: field for field, names in _FIELDS.items() for name in names.split()}
 """The fields by which a record counts, by their names in several languages."""
@@ -47,9 +47,13 @@ _STATES = (
 )
 _STATED = {
     field: re.compile(
-        rf"(?:^|[|,;(·])\W{{0,9}}(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})", re.I
+        rf"(?:^|[|,;(·]|\bbadge/)\W{{0,9}}(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})",
+        re.I,
     )
-    for field, value in (("status", rf"(?:{_STATES})\b[^|,;<\n]*"), ("date", r"\d{4}-\d\d-\d\d"))
+    for field, value in (
+        ("status", rf"(?:{_STATES})\b(?:(?!-\w{{1,20}}\))[^|,;<\n\]])*"),
+        ("date", r"\d{4}-\d\d-\d\d"),
+    )
 }
 """A field within a line, or in a part of its own, with a value that is surely one."""
 _DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
@@ -144,7 +148,7 @@ def _draft(source: Source, note: Note) -> Draft:
     elif date is not None and created is None:
         properties["adr_date"] = date
     stem = _stem(note)
-    created = created or naming.day_of(note.name)
+    created = created or day_of(note.name)
     title = str(properties.pop("title", None) or record.title or stem)
     title = _TITLE_NUMBER.sub("", title, count=1) or title
     decision = foreign.joined(*(body for name, body in record.parts if name.lower() in _DECISION))
@@ -281,7 +285,8 @@ def _field_of(heading: str) -> tuple[str, str] | None:
 
 def _stated(prose: Mapping[int, str]) -> dict[str, str]:
     """Returns the fields that are stated beside others on a line, or in a part of their own."""
-    lines = [_TAG.sub("", line) for line in prose.values()]
+    text = re.sub(r"(?i)</t[dh]>\s{0,99}<t[dh]>", " | ", "\n".join(prose.values()))
+    lines = [_TAG.sub("", line) for line in text.split("\n")]
     matches = {name: filter(None, map(pattern.search, lines)) for name, pattern in _STATED.items()}
     pairs = ((name, next(hits, None)) for name, hits in matches.items())
     return {name: match[1].strip("*_` ") for name, match in pairs if match}
@@ -295,10 +300,11 @@ def _values(lines: list[str], number: int) -> list[tuple[str, str]]:
     if value := _property(line):
         return [value]
     name = _field(_BEFORE_FIELD.sub("", line, count=1))
-    if name is None or line[-1:].isalpha():
+    below = [text.strip().removeprefix(": ") for text in lines[number + 1 : number + 3]]
+    # The name is a line of its own, in bold, with a colon or above one.
+    is_defined = "".join(lines[number + 1 : number + 2]).startswith(": ")
+    if name is None or (line[-1:].isalpha() and not is_defined):
         return []
-    # The name is a line of its own, in bold or with a colon.
-    below = (text.strip() for text in lines[number + 1 : number + 3])
     return [(name, text) for text in islice(filter(None, below), 1) if not text.startswith("#")]
 
 

@@ -29,6 +29,7 @@ from mimo.api import (
     document,
     escaped,
     front_matter,
+    handle_of,
     iso_utc,
     naming,
     note,
@@ -246,15 +247,19 @@ def _relinked(exported: Exported, names: Mapping[str, str], places: Mapping[str,
     """Returns a memory in whose texts the links to exported memories lead to their files.
 
     `[[Title]]` of a file that mind named for the id stays: its alias in the export is the title.
+    A short id becomes the id.
     """
     memory = exported.memory
     others = {id for path, id in places.items() if naming.stem_of(path) != id}
     up = "../" * names[memory.id].count("/")
 
+    def is_rewritten(name: str, target: Target) -> bool:
+        return target.id in others or naming.key_of(name) == handle_of(target.id) != target.id
+
     def replaced(match: re.Match[str]) -> str:
         if name := match["name"]:
             target = exported.targets.get(name.strip())
-            if target is None or target.id not in others:
+            if target is None or not is_rewritten(name, target):
                 return match[0]
             bar = "\\|" if match.string.lstrip().startswith("|") else "|"
             return f"[[{target.id}{match['anchor'] or ''}{match['shown'] or f'{bar}{name}'}]]"
@@ -276,7 +281,7 @@ def _relinked(exported: Exported, names: Mapping[str, str], places: Mapping[str,
 
     texts = {name: text_of(text) for name, text in memory.sections.items()}
     targets = {**exported.targets, **{each.id: each for each in exported.targets.values()}}
-    written = {name: each.id for name, each in exported.targets.items() if each.id in others}
+    written = {name: each.id for name, each in exported.targets.items() if is_rewritten(name, each)}
     links = tuple(
         replace(link, to=written[link.to])
         if link.type == "relates_to" and link.to in written

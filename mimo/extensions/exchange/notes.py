@@ -284,7 +284,6 @@ def okf(source: Source) -> Iterator[Draft]:
 
 
 _TODO = re.compile(r"# \[([ xX])\] (.*)")
-_STAMP = re.compile(r"(20\d{12})(?:-\w+)?")
 
 
 def nb(source: Source) -> Iterator[Draft]:
@@ -305,12 +304,6 @@ def nb(source: Source) -> Iterator[Draft]:
         else:
             group = "bookmarks" if note.name.endswith(".bookmark.md") else "notes"
             draft = draft_of(source, note, group, "nb", more_tags=more)
-        stamp = _STAMP.fullmatch(note.stem.partition(".")[0])
-        if stamp and not draft.created and not draft.skipped:
-            # nb names a new file for its time.
-            with suppress(ValueError):
-                when = datetime.strptime(f"{stamp[1]}+0000", "%Y%m%d%H%M%S%z")
-                draft = replace(draft, created=when)
         yield draft
     for name in source.files:
         if not name.lower().endswith(MARKDOWN):

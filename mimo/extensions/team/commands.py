@@ -1,6 +1,6 @@
 """`mind token`: the users of a team's server, and their tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Unpack
@@ -56,17 +56,18 @@ class TokenAdded:
     """A token, which is shown only once."""
 
     name: str
-    token: Annotated[str, Out("The token; only its digest is stored")]
+    token: Annotated[Omitted[str], Out("The token of a user; only its digest is stored")]
     file: str
     unregistered: Annotated[tuple[str, ...], Out("Projects that are not registered here yet")]
 
 
 @frozen
 class TokenRow:
-    """A user with a token."""
+    """A user with a token, or a group whose users an OpenID provider signs in."""
 
     name: str
-    email: str
+    email: Annotated[Omitted[str], Out("E-mail address of a user")]
+    group: Annotated[Omitted[str], Out("Name of a group at the provider")]
     scope: Scope
     projects: Annotated[tuple[str, ...], Out("Names or paths of projects; empty for all")]
     role: Annotated[Omitted[str], Out("The PostgreSQL role")]
@@ -99,13 +100,17 @@ class TokenRemoved:
     examples=(
         "mind token add ana --email ana@example.org",
         "mind token add bot --email bot@example.org --scope read --project shop --days 90",
+        "mind token add developers --group engineering",
     ),
 )
 def add(
     call: Call,
-    name: Annotated[str, Arg("Name of the user")],
+    name: Annotated[str, Arg("Name of the user, or of the rights of a group")],
     *,
-    email: Annotated[str, Arg("E-mail address, for the author of commits", option=True)],
+    email: Annotated[str | None, Arg("E-mail address, for the author of commits")] = None,
+    group: Annotated[
+        str | None, Arg("Group at the provider of --oidc, instead of a token; * for all users")
+    ] = None,
     scope: Annotated[Scope, Arg("Rights: read, write, or admin for /metrics too")] = Scope.WRITE,
     project: Annotated[
         tuple[str, ...],
@@ -120,19 +125,23 @@ def add(
     """Create a token for a user of the server, and print it once
 
     `mind mcp --http --tokens FILE` accepts it at once, also if it runs already. An agent can't
-    create one.
+    create one. With --group, the users of a group at an OpenID provider get the rights instead,
+    and no token is made.
     """
     _check_person(call)
+    if (email is None) == (group is None):
+        raise Invalid("a user needs an e-mail address, and a group its name", hint="give one")
     from mimo.api import loopback
 
     path = _file(call, file)
-    token = loopback.new_token()
+    token = loopback.new_token() if group is None else None
     member = tokens.checked(
         Member(
             name=name,
-            email=email,
+            email=email or "",
             scope=scope,
-            digest=tokens.digest_of(token),
+            digest=tokens.digest_of(token) if token else "",
+            group=group,
             projects=tuple(dict.fromkeys(project)),
             role=role,
             expires=call.mind.now().replace(microsecond=0) + timedelta(days=days) if days else None,
@@ -141,19 +150,23 @@ def add(
     with lock(path.with_suffix(".lock")):
         members = tokens.read(path)
         if name in members:
+            way = "token rm" if members[name].group else "token rotate"
             raise Conflict(
-                f"`{name}` has a token",
-                hint=Hint(Command("token rotate", name), " replaces it"),
+                f"`{name}` has {'the rights of a group' if members[name].group else 'a token'}",
+                hint=Hint(
+                    Command(way, name), " removes it" if members[name].group else " replaces it"
+                ),
             )
         tokens.write(path, [*members.values(), member])
+    return TokenAdded(
+        name=name, token=token, file=str(path), unregistered=_unregistered(call, member.projects)
+    )
+
+
+def _unregistered(call: Call, names: Sequence[str]) -> tuple[str, ...]:
     registered = projects.registered(call.mind.home).projects
     texts = {text for item in registered for text in (item.name, str(item.path))}
-    return TokenAdded(
-        name=name,
-        token=token,
-        file=str(path),
-        unregistered=tuple(text for text in member.projects if text not in texts),
-    )
+    return tuple(name for name in names if name not in texts)
 
 
 @for_people(
@@ -173,7 +186,8 @@ def list_(call: Call, *, file: TokensFile = None) -> TokenRows:
     rows = tuple(
         TokenRow(
             name=member.name,
-            email=member.email,
+            email=member.email or None,
+            group=member.group,
             scope=member.scope,
             projects=member.projects,
             role=member.role,
@@ -212,7 +226,9 @@ def rotate(
     path, token, now = _file(call, file), loopback.new_token(), call.mind.now()
     with lock(path.with_suffix(".lock")):
         members = tokens.read(path)
-        member = replace(_existing(members, name), digest=tokens.digest_of(token))
+        if _existing(members, name).group:
+            raise Invalid(f"`{name}` is a group, whose users have tokens of their provider")
+        member = replace(members[name], digest=tokens.digest_of(token))
         if days:
             member = replace(member, expires=now.replace(microsecond=0) + timedelta(days=days))
         if not member.is_valid(now):
@@ -296,8 +312,12 @@ def _file(call: Call, text: str | None) -> Path:
 
 @render.register
 def _(result: TokenAdded, screen: Screen) -> None:
-    screen.line(result.token)
-    screen.note(f"the token of {result.name}, which is not shown again; {result.file} has a digest")
+    if result.token is None:
+        screen.line(good("✓ "), f"the users of {result.name} may sign in; {result.file} has it")
+    else:
+        screen.line(result.token)
+        note = f"the token of {result.name}, which is not shown again; {result.file} has a digest"
+        screen.note(note)
     for name in result.unregistered:
         screen.note(f"no project `{name}` is registered here yet")
 
@@ -316,7 +336,7 @@ def _cells(row: TokenRow) -> tuple[Part, ...]:
     until = second(row.expires) if row.expires else "never"
     return (
         strong(row.name),
-        row.email,
+        row.email or f"group {row.group}",
         accent(row.scope.value),
         ", ".join(row.projects) or "all",
         warn("expired") if row.expired else until,
@@ -325,4 +345,4 @@ def _cells(row: TokenRow) -> tuple[Part, ...]:
 
 @render.register
 def _(result: TokenRemoved, screen: Screen) -> None:
-    screen.line(good("✓ "), f"the token of {result.name} is revoked")
+    screen.line(good("✓ "), f"{result.name} has no rights here any more")

@@ -15,17 +15,12 @@ from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup, TaskStatus
-from mcp import MCPError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.shared.exceptions import NoBackChannelError
-from mcp.shared.message import ServerMessageMetadata
-from mcp_types import ListRootsRequest, ListRootsResult, NotificationParams
-from pydantic import ValidationError
+from mcp_types import NotificationParams
 from starlette.types import Receive, Scope, Send
 
 from mimo.api import (
@@ -50,6 +45,7 @@ from mimo.api import (
     files,
     listening,
     projects,
+    roots,
     session_id,
 )
 from mimo.extensions.team import logs, sharing
@@ -66,12 +62,6 @@ MOST_SESSIONS = 256
 
 MOST_PROJECTS = 64
 """The number of projects that stay open at once; each takes some megabytes and ten open files."""
-
-ROOTS_SECONDS = 10.0
-"""The time that a client has to list its roots, and until it is asked again if it did not."""
-
-_MOST_ASKS = 3
-"""The number of times that a call asks for roots that change meanwhile."""
 
 EXCHANGE_SECONDS = 5.0
 """The time between two looks for commits of others in a bare repository."""
@@ -155,7 +145,7 @@ class Hosting:
         are pushed, too.
         """
         self._is_team, self._commits, self._copies = is_team, commits, frozenset(copies)
-        self._home, self._make, self._answers, self._idle = home, make, answers, idle
+        self.home, self._make, self._answers, self._idle = home, make, answers, idle
         self._default = default
         self._hosted: dict[Path | None, Hosted] = {}
         self._closed = 0
@@ -213,7 +203,7 @@ class Hosting:
         opened = list(hosted.values())
         sessions = sum(len(getattr(each.sessions, "_server_instances", ())) for each in opened)
         repositories = [each.repository for each in opened if each.repository]
-        with closing(Mind(home=self._home, project=None)) as mind:
+        with closing(Mind(home=self.home, project=None)) as mind:
             index = sharing.server_in(mind) and _answers(mind)
         return {
             "mind_projects_open": ("Projects whose memory is open", sum(map(bool, hosted))),
@@ -233,12 +223,12 @@ class Hosting:
     def unready(self) -> list[str]:
         """Returns the parts of the server that can't be used now: `projects`, `INDEX`."""
         parts = []
-        with closing(Mind(home=self._home, project=None)) as mind:
+        with closing(Mind(home=self.home, project=None)) as mind:
             try:
                 needed = {*self._copies, *([self._default] if self._default else [])}
                 for root in needed:
-                    projects.explicit(root, self._home)
-                if projects.registered(self._home).problem:
+                    projects.explicit(root, self.home)
+                if projects.registered(self.home).problem:
                     parts.append("projects")
             except MindError:
                 parts.append("projects")
@@ -280,9 +270,9 @@ class Hosting:
             return Hosted(app, memory, self._idle)
         is_copy = root in self._copies
         has_commits = is_copy or self._commits
-        repository = Repository(root, self._home, pushes=is_copy) if has_commits else None
+        repository = Repository(root, self.home, pushes=is_copy) if has_commits else None
         memory = listening.Memory(lambda: Mind.open(root, project=root), repository)
-        listener = listening.Listener(self._home, memory, self._answers) if self._answers else None
+        listener = listening.Listener(self.home, memory, self._answers) if self._answers else None
         if listener:
             listener.start()
         return Hosted(self._make(memory, Named), memory, self._idle, listener, repository)
@@ -291,7 +281,7 @@ class Hosting:
         """Returns the memory of a session without a project: the user's for all projects."""
         way = WAY if self._is_team else f"{WAY}: {self._names()}"
         # The users of a team share this memory, and may not all know the names of its projects.
-        return Mind(home=self._home, project=None, way_to_project=way)
+        return Mind(home=self.home, project=None, way_to_project=way)
 
     async def _keep(
         self, root: Path | None, hosted: Hosted, *, task_status: TaskStatus[None]
@@ -364,19 +354,19 @@ class Hosting:
         if not names:
             default = self._default
             return default if default and self.may_open(member, default) else None
-        roots = {self._root(name, member) for name in names}
-        if len(roots) > 1:
+        named = {self._root(name, member) for name in names}
+        if len(named) > 1:
             raise Invalid("the URL and the header name different projects", hint=WAY)
-        return roots.pop()
+        return named.pop()
 
     def may_open(self, permissions: Permissions | None, root: Path) -> bool:
         """Returns whether a request may work on a project."""
-        registered = projects.registered(self._home).projects
+        registered = projects.registered(self.home).projects
         return permissions is None or permissions.may_open(root, registered)
 
     def _permitted(self, member: Member | None) -> list[Registered]:
         """Returns the registered projects that a request may work on."""
-        registered = projects.registered(self._home).projects
+        registered = projects.registered(self.home).projects
         return [item for item in registered if not member or member.may_open(item.path, registered)]
 
     def _root(self, name: str, member: Member | None) -> Path:
@@ -398,27 +388,21 @@ class Hosting:
         # An open project was checked before, and is again when its settings change.
         if matches[0] in self._hosted and os.path.lexists(matches[0] / disk.STORE / files.CONFIG):
             return matches[0]
-        return projects.explicit(matches[0], self._home).root
+        return projects.explicit(matches[0], self.home).root
 
     def _names(self, member: Member | None = None) -> str:
         names = [f"`{item.name}`" for item in self._permitted(member)]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return ", ".join(names[:MOST_NAMED]) + more if names else "none is registered"
 
-    def around(self, uri: str) -> Path | None:
+    def around(self, folder: Path) -> Path | None:
         """Returns the root of the registered project around a client's root, or None."""
-        parts = urlsplit(uri)
-        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-            return None
-        folder = Path(unquote(parts.path))
-        if not folder.is_absolute() or "\0" in str(folder):
-            return None
         try:
-            project = projects.find(folder, self._home)
+            project = projects.find(folder, self.home)
         except (MindError, OSError, ValueError):
             return None
-        roots = {item.path for item in projects.registered(self._home).projects}
-        return project.root if project and project.root in roots else None
+        registered = {item.path for item in projects.registered(self.home).projects}
+        return project.root if project and project.root in registered else None
 
 
 async def _now_and_then(seconds: float, work: Callable[[], object], name: str) -> None:
@@ -515,41 +499,32 @@ class Unnamed(App):
 
     async def _project_of(self, session: str, ctx: Context) -> Path | None:
         """Returns the project among the client's roots, of which one call at a time asks."""
-        roots = self._roots.setdefault(session, Roots())
+        answer = self._roots.setdefault(session, Roots())
         if len(self._roots) > 2 * MOST_SESSIONS:
             self._roots.popitem(last=False)
-        async with roots.asking:
-            for _ in range(_MOST_ASKS):
-                if time.monotonic() < roots.until:
+        async with answer.asking:
+            for _ in range(roots.MOST_ASKS):
+                if time.monotonic() < answer.until:
                     break
-                changes = roots.changes
-                roots.project, seconds = await self._asked(ctx)
-                if changes == roots.changes:
-                    roots.until = time.monotonic() + seconds
+                changes = answer.changes
+                answer.project, seconds = await self._asked(ctx)
+                if changes == answer.changes:
+                    answer.until = time.monotonic() + seconds
                     break
-            return roots.project
+            return answer.project
 
     async def _asked(self, ctx: Context) -> tuple[Path | None, float]:
         """Returns the project among the client's roots, and the seconds to keep this answer."""
-        capabilities = ctx.session.client_capabilities
-        if capabilities is None or capabilities.roots is None:
+        if not roots.are_offered(ctx):
             return None, math.inf
-        try:
-            answer = await ctx.session.send_request(
-                ListRootsRequest(),
-                ListRootsResult,
-                request_read_timeout_seconds=ROOTS_SECONDS,
-                metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
-            )
-        except (MCPError, NoBackChannelError, ValidationError, TimeoutError) as error:
-            log.warning("a client did not list its roots: %s", type(error).__name__)
-            return None, ROOTS_SECONDS
+        if (folders := await roots.listed(ctx)) is None:
+            return None, roots.ROOTS_SECONDS
         permissions = self.permissions_of(ctx)
-        roots = [self.hosting.around(str(root.uri)) for root in answer.roots]
-        permitted = (root for root in roots if root and self.hosting.may_open(permissions, root))
+        around = map(self.hosting.around, folders)
+        permitted = (root for root in around if root and self.hosting.may_open(permissions, root))
         return next(permitted, None), math.inf
 
     async def _changed(self, ctx: Context, _: NotificationParams | None) -> None:
-        if roots := self._roots.get(session_id(ctx) or ""):
-            roots.changes += 1
-            roots.until = 0.0
+        if answer := self._roots.get(session_id(ctx) or ""):
+            answer.changes += 1
+            answer.until = 0.0

@@ -9,7 +9,7 @@ import re
 import signal
 import stat
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -30,12 +30,15 @@ from mimo.api import (
     PERMISSIONS,
     Answers,
     App,
+    Call,
+    Caller,
     Conflict,
     Counts,
     Invalid,
     Mind,
     MindError,
     NoProject,
+    Surface,
     Untrusted,
     all_commands,
     connections,
@@ -49,12 +52,15 @@ from mimo.api import (
     loopback,
     projects,
     redact_error,
+    refresh,
+    remote,
     running,
     until_a_signal,
     without_password,
 )
 from mimo.extensions.team import logs, tokens
-from mimo.extensions.team.hosting import INDEX, Hosting
+from mimo.extensions.team.hosting import INDEX, WAY, Hosting
+from mimo.extensions.team.oidc import Provider, Unavailable
 from mimo.extensions.team.publishing import working_copy
 from mimo.extensions.team.tokens import Member, Tokens
 
@@ -74,6 +80,9 @@ TOKEN_FILE = "http-token"  # noqa: S105 - the name of a file
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 _PATIENCE_SECONDS = 2
+
+_MOST_HOOKS = 4
+"""The number of events of hooks that are answered at once."""
 
 _OTHER_PORT = "choose another with --http PORT"
 
@@ -102,6 +111,11 @@ class Place:
     port: int
     names: tuple[str, ...]
     """Names of the machine, which permit an address that is not on loopback."""
+
+    @property
+    def public_url(self) -> str:
+        """Its address for clients of other machines, through a proxy that speaks TLS."""
+        return f"https://{self.names[0]}{PATH}" if self.names else self.url
 
     @property
     def url(self) -> str:
@@ -137,6 +151,8 @@ def place_of(text: str, names: Sequence[str]) -> Place:
             hint="leave it out, or name the host that they use with --allow-host HOST; "
             "the server speaks no TLS, so put a proxy that does before it",
         )
+    if not ip_address(address).is_loopback:
+        log.warning("other machines can connect, and nothing is encrypted: use a TLS proxy")
     return Place(address=address, port=number, names=tuple(name.lower() for name in names))
 
 
@@ -194,14 +210,18 @@ class Gate:
         *,
         counts: Counts | None = None,
         metrics_open: bool = False,
+        oidc: Mapping[str, Any] | None = None,
     ) -> None:
         """Takes the projects behind the gate, and the token of its user or those of a team.
 
-        With `metrics_open`, the metrics are answered without a token.
+        With `metrics_open`, the metrics are answered without a token. `oidc` has the fields of an
+        OpenID provider that signs in users of the team, too. Raises `Invalid`.
         """
+        self._provider = Provider(resource=place.public_url, **oidc) if oidc else None
         self._counts, self._metrics_open = counts or Counts(), metrics_open
         self._ready: tuple[float, list[str]] | None = None
         self._asking = anyio.Lock()
+        self._hooks = anyio.CapacityLimiter(_MOST_HOOKS)
         self._hosting, self._token, self._hosts = hosting, token, place.hosts
         self._schemes = ("http", "https") if place.names else ("http",)
 
@@ -209,20 +229,27 @@ class Gate:
         """Answers one request."""
         if scope["type"] != "http":
             return
-        request = Request(scope)
+        request = Request(scope, receive)
+        # The server has decoded this path, while `request.url` encodes some characters again.
+        path = scope["path"]
         try:
             hosts = [host.lower() for host in request.headers.getlist("host")]
             loopback.check_source(hosts, self._hosts, request.headers.get("origin"), self._schemes)
             if request.method in ("GET", "HEAD") and (answer := await self._state(request)):
                 await answer(scope, receive, send)
                 return
-            member = self._holder(request)
+            _check_path(path)
+            members = await self._holders(request)
             fields = scope.get(logs.FIELDS, {})
-            fields["user"] = member and member.name
-            root = self._admitted(request, member)
+            fields["user"] = members[0].name if members else None
+            member, root = self._admitted(request, members)
             fields["project"] = root and root.name
         except loopback.Refused as refusal:
-            await _refusal(refusal.status, str(refusal))(scope, receive, send)
+            answer = _refusal(refusal.status, str(refusal))
+            if refusal.status == 401 and self._provider:
+                challenge = self._provider.challenge(path, has_token=_token_in(request) != "")
+                answer.headers["WWW-Authenticate"] = challenge
+            await answer(scope, receive, send)
         except MindError as error:
             redact_error(error)
             status = next((code for cls, code in _STATUS.items() if isinstance(error, cls)), 500)
@@ -230,10 +257,43 @@ class Gate:
             answer = _refusal(status, f"{error.message}{hint}", error.wire())
             await answer(scope, receive, send)
         else:
-            if member is None:
+            if remote.HEADER in request.headers and request.method == "POST":
+                answer = await self._to_hook(request, member, root)
+                await answer(scope, receive, send)
+            elif member is None:
                 await self._hosting.serve(root, scope, receive, send)
             else:
                 await self._serve(member, root, scope, receive, send)
+
+    async def _to_hook(
+        self, request: Request, member: Member | None, root: Path | None
+    ) -> Response:
+        """Returns the answer to an event of a client whose user has no clone of the project."""
+        if root is None:
+            return _refusal(404, WAY)
+        data = b""
+        async for part in request.stream():
+            data += part
+            if len(data) > remote.MOST_BYTES:
+                return _refusal(413, "An event has at most 1 MiB")
+        memory = await self._hosting.memory(root, {})
+
+        def answer() -> dict[str, str]:
+            refresh.refresh_roughly(Call(memory.mind(), Caller(surface=Surface.MCP)))
+            return remote.answered(
+                data,
+                home=self._hosting.home,
+                root=root,
+                now=disk.system_clock(),
+                user=member.name if member else "",
+                environ=os.environ,
+            )
+
+        try:
+            return JSONResponse(await anyio.to_thread.run_sync(answer, limiter=self._hooks))
+        except MindError as error:
+            redact_error(error)
+            return _refusal(400 if isinstance(error, Invalid) else 503, error.message)
 
     async def _state(self, request: Request) -> Response | None:
         """Returns the answer on the state of the server; None for any other path.
@@ -248,11 +308,13 @@ class Gate:
             is_ready = not failed or failed == [INDEX]
             body = {"status": "ready" if is_ready else "not ready", "failed": failed}
             return JSONResponse(body, 200 if is_ready else 503)
+        if self._provider and (metadata := self._provider.metadata(request.scope["path"])):
+            return metadata
         if request.url.path != METRICS:
             return None
         if not self._metrics_open:
-            member = self._holder(request)
-            if member and member.scope is not tokens.Scope.ADMIN:
+            members = await self._holders(request)
+            if members and members[0].scope is not tokens.Scope.ADMIN:
                 raise loopback.Refused(403, "The metrics need a token with the scope admin")
         gauges = await anyio.to_thread.run_sync(self._hosting.gauges)
         text = self._counts.text(gauges)
@@ -269,6 +331,9 @@ class Gate:
                         self._token.members()
                     except MindError:
                         failed.append("tokens")
+                if self._provider:
+                    await self._provider.refresh()
+                    failed += [] if self._provider.is_known else ["issuer"]
                 self._ready = now, failed
             return self._ready[1]
 
@@ -300,33 +365,47 @@ class Gate:
         except MindError:
             return False
 
-    def _holder(self, request: Request) -> Member | None:
-        """Returns the user of a request's token; None on a server of a single user.
+    async def _holders(self, request: Request) -> tuple[Member, ...]:
+        """Returns the rights of a request's user, the widest first; none on a server of one user.
 
-        Raises `Refused`.
+        A user whom the provider signs in has those of each group. Raises `Refused`.
         """
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        token = token.strip() if scheme.lower() == "bearer" else ""
+        token = _token_in(request)
         if isinstance(self._token, str):
             if not loopback.same(token, self._token):
-                raise loopback.Refused(401, "The request needs the token of this server")
-            return None
+                raise loopback.Refused(
+                    401, f"The request needs the token of this server, {_STATIC}"
+                )
+            return ()
+        now = disk.system_clock()
         try:
-            member = self._token.holder(token, disk.system_clock())
+            if member := self._token.holder(token, now):
+                return (member,)
+            identity = None
+            if self._provider:
+                identity = await self._provider.identity(token, request.scope["path"])
+            members = self._token.granted(identity, now) if identity else ()
         except MindError as error:
             reason = "; ".join(filter(None, (error.message, error.hint)))
             log.warning("the tokens can't be read: %s", reason)
             raise loopback.Refused(503, "The tokens of this server can't be read") from None
-        if member is None:
-            raise loopback.Refused(401, "The request needs a valid token of this server")
-        return member
+        except Unavailable:
+            raise loopback.Refused(503, "The keys of the issuer can't be read") from None
+        if identity is None:
+            kind = "of its issuer" if self._provider else f"of this server, {_STATIC}"
+            raise loopback.Refused(401, f"The request needs a valid token {kind}")
+        if not members:
+            raise loopback.Refused(403, "None of your groups has rights on this server")
+        return members
 
-    def _admitted(self, request: Request, member: Member | None) -> Path | None:
-        """Returns the project that a request names. Raises `Refused` or `MindError`."""
-        # The server has decoded this path, while `request.url` encodes some characters again.
-        head, _, name = request.scope["path"].strip("/").partition("/")
-        if f"/{head}" != PATH:
-            raise loopback.Refused(404, f"The server answers at {PATH}")
+    def _admitted(
+        self, request: Request, members: tuple[Member, ...]
+    ) -> tuple[Member | None, Path | None]:
+        """Returns the rights that apply to a request, and the project that it names.
+
+        Of several groups, the first one that may open the project. Raises `Refused` or `MindError`.
+        """
+        name = request.scope["path"].strip("/").partition("/")[2]
         if request.method not in ("GET", "POST", "DELETE"):
             raise loopback.Refused(405, "The server has no such method")
         if self._hosting.is_ending:
@@ -334,8 +413,27 @@ class Gate:
         header = (
             request.headers.get(PROJECT_HEADER, "").encode("latin-1").decode("utf-8", "replace")
         )
-        names = (name, unquote(header.strip()))
-        return self._hosting.named(tuple(filter(None, names)), member)
+        names = tuple(filter(None, (name, unquote(header.strip()))))
+        for each in members[:-1]:
+            with suppress(NoProject):
+                return each, self._hosting.named(names, each)
+        member = members[-1] if members else None
+        return member, self._hosting.named(names, member)
+
+
+_STATIC = "a static token in `Authorization: Bearer TOKEN`; there is no OAuth sign-in"
+
+
+def _check_path(path: str) -> None:
+    """Raises `Refused` for a path that does not exist, also without a token: clients look there."""
+    if path.strip("/").partition("/")[0] != PATH.strip("/"):
+        raise loopback.Refused(404, f"The server answers at {PATH}")
+
+
+def _token_in(request: Request) -> str:
+    """Returns the token that a request carries; empty if it has none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _refusal(status: int, reason: str, data: Any = None) -> Response:
@@ -373,6 +471,7 @@ def main(
     metrics_open: bool = False,
     log_json: bool = False,
     index_url: str | None = None,
+    oidc: Mapping[str, Any] | None = None,
     announce: Callable[[str], None],
 ) -> None:
     """Serves on HTTP until a signal; `announce` gets the URL, and the token's file if it has one.
@@ -386,8 +485,8 @@ def main(
     if index_url:
         os.environ["MIND_INDEX_URL"] = without_password(index_url)
     place = place_of(at, allowed_hosts)
-    token, file = _credentials(home, token_file, tokens_file)
-    is_team = tokens_file is not None
+    token, file = _credentials(home, token_file, tokens_file, is_team=oidc is not None)
+    is_team = not isinstance(token, str)
     settings = Mind(home=home, project=None).config
     commands, counts = all_commands(), Counts()
 
@@ -410,10 +509,8 @@ def main(
     )
     with loopback.listening(place.port, place.address, hint=_OTHER_PORT) as listener:
         place = replace(place, port=listener.getsockname()[1])
-        if not ip_address(place.address).is_loopback:
-            log.warning("other machines can connect, and nothing is encrypted: use a TLS proxy")
         announce(f"listening on {place.url} (token{'s' if is_team else ''} in {file or TOKEN})")
-        gate = Gate(hosting, place, token, counts=counts, metrics_open=metrics_open)
+        gate = Gate(hosting, place, token, counts=counts, metrics_open=metrics_open, oidc=oidc)
         app = logs.Requests(gate, (HEALTH, READY)) if log_json else gate
         with running.registered(home, running.Kind.HTTP, None, disk.system_clock()):
             ended = anyio.run(serve, hosting, app, listener)
@@ -421,8 +518,10 @@ def main(
 
 
 def _credentials(
-    home: Path, token_file: Path | None, tokens_file: Path | None
+    home: Path, token_file: Path | None, tokens_file: Path | None, *, is_team: bool
 ) -> tuple[str | Tokens, Path | None]:
+    if is_team and tokens_file is None:
+        tokens_file = home / tokens.FILE
     if tokens_file is None:
         return token_of(home, token_file, os.environ)
     os.environ.pop(TOKEN, None)

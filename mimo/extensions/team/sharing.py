@@ -393,7 +393,7 @@ def _name(call: Call) -> str:
 def _own_file(call: Call, name: str) -> Path:
     # A clone could bring a file of another name, and so start sharing, or name another project.
     owner = projects.index_owner(call.mind.home, call.mind.randomness)
-    return files.local(call.mind.project.root, projects.own_name(name, owner))
+    return files.local(call.mind.project.root, files.own_name(name, owner))
 
 
 def _own_key(call: Call, sql: Connected) -> int:

@@ -21,6 +21,7 @@ from mimo.api import (
     Effect,
     Facts,
     Filter,
+    Hit,
     Invalid,
     Kind,
     Link,
@@ -33,6 +34,7 @@ from mimo.api import (
     SearchFailed,
     Surface,
     TrustLabel,
+    after_title,
     closed_as,
     command,
     edge_problems,
@@ -40,8 +42,10 @@ from mimo.api import (
     finding,
     frozen,
     handle_of,
+    heading,
     join_texts,
     lookup,
+    matching_words,
     outcomes,
     refresh,
     replace,
@@ -58,6 +62,8 @@ MOST_LINKS = 200
 _MOST_TAGS = 60
 _PASSAGE = 600
 """Characters of a passage in a list of matches."""
+_ABOUT = 240
+"""Characters of a text below a title."""
 
 
 @rows.view(
@@ -68,6 +74,8 @@ class Row(Facts):
     """A memory in a list."""
 
     handle: Annotated[str, Out("Six letters by which commands name it")]
+    about: Omitted[str] = None
+    """Its reason, or the next line of its text after the title."""
     closed: Omitted[str] = None
     """The status of a closed issue or plan."""
     parent: Omitted[str] = None
@@ -91,6 +99,8 @@ class Match:
 
     memory: Row
     passage: str
+    words: tuple[str, ...]
+    """The words of title and passage that match."""
     relevance: float | None
     weak: rows.Weak = None
 
@@ -134,6 +144,8 @@ class Page(Facts):
     links: tuple[Neighbour, ...] = ()
     versions: tuple[Row, ...] = ()
     """The memories that supersede each other, newest first, with this one among them."""
+    arcs: tuple[Arc, ...] = ()
+    """The links by which they supersede each other."""
     parts: tuple[Row, ...] = ()
     """The parts of an ingested file."""
     digest: Omitted[str] = None
@@ -264,17 +276,20 @@ def search(
         for owner in {owner for owner, _ in hits}
         for row in _rows(owner, [hit.record for holder, hit in hits if holder is owner])
     }
-    matches = tuple(
-        Match(
-            memory=by_id[owner, hit.record.memory.id],
-            passage=hit.passage[:_PASSAGE],
-            relevance=rows.relevance(hit),
-            weak=searching.is_weak(hit),
-        )
-        for owner, hit in hits
-    )
+    matches = tuple(_match(hit, by_id[owner, hit.record.memory.id], query) for owner, hit in hits)
     notice = join_texts(answer.notice, answer.beyond)
     return Matches(query=query, matches=matches, notice=notice)
+
+
+def _match(hit: Hit, memory: Row, query: str) -> Match:
+    passage = hit.passage[:_PASSAGE]
+    return Match(
+        memory=memory,
+        passage=passage,
+        words=tuple(matching_words(f"{memory.title}\n{memory.about or ''}\n{passage}", query)),
+        relevance=rows.relevance(hit),
+        weak=searching.is_weak(hit),
+    )
 
 
 def _narrowed(call: Call, trust: TrustLabel | None, **filters: Unpack[rows.Filters]) -> Filter:
@@ -313,6 +328,9 @@ def page(call: Call, id: rows.Id) -> Page:
         by_id[own_id],
         links=(*outgoing, *incoming),
         versions=tuple(by_id[version.memory.id] for version in versions),
+        arcs=tuple(
+            Arc(source=edge.source, target=edge.target, type=edge.type) for edge in chain.edges
+        ),
         digest=record.place.digest,
         others=None
         if call.mind.trust.trusted(record.place.approval)
@@ -408,9 +426,11 @@ def _rows(call: Call, records: Sequence[Record]) -> tuple[Row, ...]:
 
 
 def _row(record: Record, memory: Facts) -> Row:
+    text = memory.reasoning or after_title(memory.content, memory.title)
     return memory.row(
         Row,
         handle=handle_of(memory.id),
+        about=heading(None, text, "", _ABOUT) or None,
         closed=closed_as(memory.type, memory.status),
         parent=record.parent,
         origin=record.origin if record.parent else None,
@@ -504,4 +524,5 @@ def _chain(group: Sequence[Record], by_id: dict[str, Row]) -> Chain:
 
 def _topic(group: Sequence[Record]) -> str:
     topics = (record.memory.topic for record in group if record.memory.topic)
-    return next(topics, group[0].memory.heading)
+    memory = group[0].memory
+    return next(topics, heading(memory.title, memory.content, memory.id, rows.MOST_CONTENT))

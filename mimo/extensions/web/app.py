@@ -50,7 +50,7 @@ from mimo.api import (
     watch,
 )
 from mimo.extensions.web import answers, static_files
-from mimo.extensions.web.gate import Gate
+from mimo.extensions.web.gate import VIEWS, Gate
 from mimo.extensions.web.markdown import rendered
 
 T = TypeVar("T")
@@ -178,18 +178,19 @@ class Viewer:
     def application(self, port: int) -> ASGIApp:
         """Returns the application behind its gate."""
         routes = [
-            Route("/", self.index),
             Route("/static/{name}", self.static),
             Route("/favicon.ico", self.icon),
             Route("/api/events", self.events),
             Route("/api/decide", self.decide, methods=["POST"]),
             Route("/api/{name}", self.ask),
+            Route("/{view:path}", self.index),
         ]
         return Gate(Starlette(routes=routes), port=port, token=self._token)
 
-    async def index(self, _: Request) -> Response:
-        """Returns the page."""
-        return _file("index.html")
+    async def index(self, request: Request) -> Response:
+        """Returns the page, whose script shows the view of its address."""
+        view = request.path_params["view"].partition("/")[0]
+        return _file("index.html" if view in VIEWS else "")
 
     async def static(self, request: Request) -> Response:
         """Returns a file of the page."""

@@ -12,6 +12,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mimo.api import loopback
 
+VIEWS = ("", "memory", "timeline", "decisions", "graph", "pitfalls", "review")
+"""The first parts of the addresses of the page, whose script shows the views."""
+
 ENTRY = "/#in="
 """Precedes the token in the URL. Browsers send no part after `#` to any server."""
 
@@ -85,7 +88,8 @@ class Gate:
         if request.method not in ("GET", "HEAD", "POST"):
             raise loopback.Refused(405, "The viewer has no such method")
         site = request.headers.get("sec-fetch-site", "same-origin")
-        opens = request.url.path == "/" and request.headers.get("sec-fetch-mode") == "navigate"
+        is_view = request.url.path.removeprefix("/").partition("/")[0] in VIEWS
+        opens = is_view and request.headers.get("sec-fetch-mode") == "navigate"
         if site != "same-origin" and not opens:
             raise loopback.Refused(403, "The request comes from another site")
         is_page = request.method != "POST" and not request.url.path.startswith("/api/")

@@ -15,7 +15,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mimo.api import Conflict, Invalid, NotFound, StorageFailed, disk, files, to_json
+from mimo.api import (
+    QUESTION_WORDS,
+    Conflict,
+    Invalid,
+    NotFound,
+    StorageFailed,
+    disk,
+    files,
+    to_json,
+)
 from mimo.extensions.web import static_files
 from mimo.extensions.web.answers import Contents
 from mimo.extensions.web.markdown import rendered
@@ -38,6 +47,7 @@ def document(contents: Contents) -> str:
     """Returns the HTML of a report."""
     script, style = bundle(), _static("style.css")
     data = to_json(contents)
+    data["stop"] = sorted(QUESTION_WORDS)
     data["pages"] = [_rendered(page) for page in data["pages"]]
     # As ASCII without `<` it ends no element, and no terminal or editor changes it.
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
@@ -68,8 +78,8 @@ def _page_lines(policy: str, style: str) -> Iterator[str]:
             yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         elif line.startswith('<link rel="stylesheet"'):
             yield f"<style>{style}</style>\n"
-        elif not line.startswith(("<script", "<link", '<a href="#/review"')):
-            yield line
+        elif not line.startswith(("<script", "<link", '<a href="/review"')):
+            yield line.replace('href="/', 'href="#/')
 
 
 def bundle() -> str:

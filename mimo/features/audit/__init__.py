@@ -126,19 +126,24 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def newest(call: Call, name: str, limit: int) -> list[Event]:
+def newest(call: Call, name: str, limit: int, since: datetime | None = None) -> list[Event]:
     """Returns the newest events whose name begins with `name`, oldest first."""
-    return _named(call.mind.events.read()[0], name)[-limit:]
+    return _newest(call.mind.events.read()[0], name, limit, since)
 
 
-def followed(call: Call, name: str, limit: int) -> Iterator[Event]:
+def followed(call: Call, name: str, limit: int, since: datetime | None = None) -> Iterator[Event]:
     """Yields the newest events, and then each new event, without an end."""
     events, place = call.mind.events.read()
-    yield from _named(events, name)[-limit:]
+    yield from _newest(events, name, limit, since)
     while True:
         call.mind.timer.sleep(_PAUSE_SECONDS)
         events, place = call.mind.events.since(place)
         yield from _named(events, name)
+
+
+def _newest(events: Iterable[Event], name: str, limit: int, since: datetime | None) -> list[Event]:
+    named = _named(events, name)
+    return [event for event in named if since is None or event.time >= since][-limit:]
 
 
 def _named(events: Iterable[Event], name: str) -> list[Event]:

@@ -18,10 +18,11 @@ from mimo.guard.policy import Operation
 from mimo.guard.totals import number_of
 from mimo.index import survey
 from mimo.operations import refresh
-from mimo.operations.rows import FromDate, Limit, TimeFilter, ToDate, row_of
+from mimo.operations.rows import AlsoFrom, FromDate, Limit, TimeFilter, ToDate, row_of
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
 from mimo.rendering.results import count, render, stamp
 from mimo.text.clean import escaped
+from mimo.text.tool_names import underscored
 
 
 @frozen
@@ -145,13 +146,15 @@ def show(
     The record never contains stored or found texts: only names and times.
     """
     span = when.window(time_filter, from_date, to_date, now=call.mind.local_now())
-    conditions = {"tool": tool, "status": status and status.value, "agent": agent, "user": user}
+    conditions = {"status": status and status.value, "agent": agent, "user": user}
     newest: deque[AuditRow] = deque(maxlen=limit)
     total = 0
     for link in audit.recorded(call, span.since, span.until):
         event = link.event
-        if event.get("event_type") == "tool_call" and all(
-            value is None or event.get(name) == value for name, value in conditions.items()
+        if (
+            event.get("event_type") == "tool_call"
+            and (tool is None or underscored(str(event.get("tool", ""))) == underscored(tool))
+            and all(value is None or event.get(name) == value for name, value in conditions.items())
         ):
             with suppress(ValueError):  # a record from a clone may have any time
                 newest.append(_record_row(link))
@@ -167,7 +170,7 @@ def _record_row(link: Link) -> AuditRow:
     return AuditRow(
         number=link.number,
         time=time if time.tzinfo else time.replace(tzinfo=UTC),
-        tool=str(event.get("tool")),
+        tool=underscored(str(event.get("tool"))),
         operation=str(event.get("operation")),
         status=str(event.get("status")),
         redactions=int(number_of(event.get("redactions"))),
@@ -308,16 +311,17 @@ def events(
     name: Annotated[str, Arg("Only events whose name begins with this")] = "",
     *,
     limit: Limit = 20,
+    from_date: AlsoFrom = None,
     follow: Annotated[bool, Arg("Continue with new events", surfaces=Surface.CLI)] = False,
 ) -> Events:
     """Show the events of this project, newest last"""
+    since = when.window(None, from_date, None, now=call.mind.local_now()).since
     if follow and call.console.partial:
-        for event in audit.followed(call, name, limit):
+        for event in audit.followed(call, name, limit, since):
             call.console.partial(row_of(event, EventRow))
         return Events(events=())
-    return Events(
-        events=tuple(row_of(event, EventRow) for event in audit.newest(call, name, limit))
-    )
+    newest = audit.newest(call, name, limit, since)
+    return Events(events=tuple(row_of(event, EventRow) for event in newest))
 
 
 _ROLES = {"ok": good, "denied": warn, "failed": bad}

@@ -34,8 +34,10 @@ from mimo.features.clients.table import (
     places,
 )
 from mimo.frozen import NamedTuple, frozen, replace
+from mimo.project.servers import TOKEN
 
 NOT_OURS = f"the entry `{SERVER}` starts another program"
+_EDITED = "it is changed, or of another version of mind"
 _SECONDS = 60
 """Time limit for a client's own program."""
 
@@ -85,6 +87,15 @@ class Machine:
     """The absolute path of `mind`."""
     home: str | None = None
     """$MIND_HOME, if it is set: a client may not pass it to the server."""
+    url: str | None = None
+    """The address of the team's server that is installed, instead of a program."""
+
+    def entry(self, client: Client, scope: Scope, command: str) -> Entry:
+        """Returns the entry of a client. Raises `Invalid`."""
+        if self.url:
+            return client.distant(scope, self.url, has_token=bool(self.environ.get(TOKEN)))
+        project = str(self.project) if self.project else None
+        return client.server(scope, command, project=project, home=self.home)
 
     def which(self, program: str) -> str | None:
         """Returns the path of a program; None if it is not on the PATH."""
@@ -145,7 +156,14 @@ def scope_of(client: Client, scope: Scope | None, here: Machine) -> Scope:
 
 
 def install(
-    call: Call, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
+    call: Call,
+    client: Client,
+    scope: Scope,
+    here: Machine,
+    *,
+    force: bool,
+    dry_run: bool,
+    skill: bool = False,
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, after every plan has succeeded; yields the rows.
 
@@ -153,11 +171,14 @@ def install(
     read or changed in place, and `StorageFailed`.
     """
     capture = call.mind.config["hook.capture"] == "on"
-    all_targets = targets(client, scope, here, capture=capture)
+    all_targets = [
+        *targets(client, scope, here, capture=capture),
+        *(skill_targets(client, scope, here) if skill else ()),
+    ]
     plans = [plan_install(call, client, target, force=force) for target in all_targets]
     if client.adds_itself and scope is Scope.USER:
         command = "mind" if here.which("mind") else here.executable
-        entry = client.server(Scope.USER, command, project=None, home=here.home)
+        entry = here.entry(client, Scope.USER, command)
         yield _by_program(call, client, here, entry.value, force=force, dry_run=dry_run)
     yield from (apply(call, plan, scope, dry_run=dry_run) for plan in plans)
 
@@ -166,7 +187,8 @@ def uninstall(
     call: Call, client: Client, scope: Scope, here: Machine, *, dry_run: bool
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, and yields the rows. Raises as `install`."""
-    all_targets = targets(client, scope, here, capture=True, removing=True)
+    skills = [each for each in skill_targets(client, scope, here) if each.path.exists()]
+    all_targets = [*targets(client, scope, here, capture=True, removing=True), *skills]
     plans = [plan_uninstall(call, client, target) for target in all_targets]
     if client.adds_itself and scope is Scope.USER:
         yield _by_program(call, client, here, None, dry_run=dry_run)
@@ -184,8 +206,7 @@ def targets(
     command = _program(here, scope, absolute=client.absolute)
     pairs: list[tuple[Places, tuple[Edit, ...]]] = []
     if not (client.adds_itself and scope is Scope.USER):
-        project = str(here.project) if here.project else None
-        entry = client.server(scope, command, project=project, home=here.home)
+        entry = here.entry(client, scope, command)
         pairs.append((client.files[scope], (entry,)))
     for hooks in client.hooks:
         program = _program(here, scope, absolute=hooks.absolute)
@@ -206,6 +227,16 @@ def targets(
         edits[path] = (*edits.get(path, ()), *some)
     within = here.project if scope is Scope.PROJECT else None
     return [Target(path, file_edits, within) for path, file_edits in edits.items()]
+
+
+def skill_targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
+    """Returns the file of the skill; none for a client without skills."""
+    if scope not in client.skills:
+        return []
+    text = Path(__file__).with_name("skill.md").read_text(encoding="utf-8")
+    within = here.project if scope is Scope.PROJECT else None
+    path = place_of(client.skills[scope], here)
+    return [Target(path, (Script(text, editable=True),), within)]
 
 
 def _has_hooks(file: Places, here: Machine) -> bool:
@@ -241,6 +272,8 @@ def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> 
     data = read(file)
     if file.format is Format.YAML:
         return _plan_for_user(file, data, target, force=force)
+    if _is_edited(file, target, note) and not force:
+        return Plan(file, file.data, note, f"{_EDITED}; `--force` replaces it")
     text = file.text
     for edit in target.edits:
         try:
@@ -265,6 +298,16 @@ def plan_install(call: Call, client: Client, target: Target, *, force: bool) -> 
     after = file.encoded(text)
     note = Note(clients=clients, before=original, after=files.digest(after))
     return Plan(file, after, note, remark)
+
+
+def _is_edited(file: FileState, target: Target, note: Note | None) -> bool:
+    """Returns whether a file that users may edit is neither as mind wrote it nor as it would be."""
+    if file.data is None or (note and note.after == files.digest(file.data)):
+        return False
+    return any(
+        isinstance(edit, Script) and edit.editable and not edit.is_in(file.text)
+        for edit in target.edits
+    )
 
 
 def _by_hand(edit: Edit) -> str:
@@ -292,6 +335,8 @@ def plan_uninstall(call: Call, client: Client, target: Target) -> Plan:
         return Plan(file, file.data, replace(note, clients=other_clients), remark)
     if file.data is None:
         return Plan(file, None)
+    if _is_edited(file, target, note):
+        return Plan(file, file.data, remark=f"{_EDITED}; remove it yourself")
     original: FileState | None = None
     if note:
         kept = storage.kept(call.mind.home, target.path, note.before) if note.before else None
@@ -536,8 +581,8 @@ def doubts(call: Call) -> Iterator[Doubt]:
         for scope, entry in _entries(candidate, here):
             if isinstance(entry, MindError) or not editing.is_ours(entry):
                 continue
-            command = editing.command_of(entry)[0]
-            if here.which(command) is None:
+            command, *arguments = editing.command_of(entry)
+            if arguments and here.which(command) is None:
                 again = f"mind install {candidate.name} --scope {scope} --force"
                 has_path = PurePath(command).is_absolute()
                 yield Doubt(

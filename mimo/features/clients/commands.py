@@ -1,19 +1,23 @@
 """`mind install` and `mind uninstall`, for programs that speak MCP."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call
+from mimo.call.schema import listed_input
 from mimo.call.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.call.table import all_commands, listed
 from mimo.config import DEFAULT, SEVERAL, setting
 from mimo.errors import Conflict, Invalid, StorageFailed, join_texts
 from mimo.features import clients
-from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
-from mimo.features.clients.table import ClientName, Scope
+from mimo.features.clients import Action, ClientRow, FileRow, Machine, machine, scope_of
+from mimo.features.clients.table import Client, ClientName, Scope
 from mimo.features.clients.table import client as client_of
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.operations import settings
+from mimo.project import servers
 from mimo.project.projects import check_reach
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
@@ -58,6 +62,8 @@ class Installation:
         "mind install claude-code",
         "mind install codex --scope user --dry-run",
         "mind install cursor --toolsets core",
+        "mind install codex --url https://mind.example.org/mcp/shop",
+        "mind install gemini --skill",
     ),
 )
 def install(
@@ -67,9 +73,15 @@ def install(
     scope: For = None,
     dry_run: DryRun = False,
     force: Annotated[bool, Arg("Replace an entry or a hook of mind that differs")] = False,
+    skill: Annotated[
+        bool, Arg("Also install the skill `mind-memory`, instructions for agents")
+    ] = False,
     toolsets: Annotated[
         str | None,
         Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
+    ] = None,
+    url: Annotated[
+        str | None, Arg("Address of a team's server, whose memory you have without a clone")
     ] = None,
 ) -> Installation:
     """Add mind to an MCP client, such as Claude Code
@@ -77,41 +89,42 @@ def install(
     Adds the server's entry, and the hooks of clients that have them, to the client's own
     configuration. Everything else in it stays byte for byte, and a copy is kept in
     $MIND_HOME/clients. The tools that the server lists are your setting `mcp.toolsets`, for all
-    clients; on a terminal, the first installation asks for it.
+    clients; on a terminal, the first installation asks for it. With --url, the entry is that of a
+    team's server, and the hooks ask it in folders without a memory of their own.
     """
     here = machine(call)
     if client is None:
-        if toolsets is not None:
-            raise Invalid("no client is named", hint="or run `mind config mcp.toolsets` for all")
+        if toolsets is not None or url is not None:
+            hint = "name one" if toolsets is None else "or run `mind config mcp.toolsets` for all"
+            raise Invalid("no client is named", hint=hint)
         return Installation(clients=tuple(clients.states(here)))
     chosen = client_of(client)
-    for_scope = scope_of(chosen, scope, here)
-    if for_scope is Scope.PROJECT:
+    if url is not None:
+        here = _for_server(here, servers.checked(url))
+    for_scope = scope_of(chosen, scope or (Scope.USER if url else None), here)
+    if for_scope is Scope.PROJECT and not url:
         check_reach(call.mind.project)
+    if skill and for_scope not in chosen.skills:
+        raise Invalid(f"{chosen.title} has no known folder of skills", hint="leave out `--skill`")
     groups = None if toolsets is None else _toolsets_of(toolsets)
-    rows = tuple(clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run))
-    messages = []
-    if here.which("mind") is None:
-        messages.append(
-            "`mind` is not on your PATH, where clients look for it: pipx install CHECKOUT"
-        )
-    if here.home and for_scope is Scope.PROJECT:
-        messages.append(
-            "the project's files name this machine's MIND_HOME; "
-            "if they are shared, use --scope user"
-        )
+    rows = tuple(
+        clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run, skill=skill)
+    )
+    if url and not dry_run:
+        servers.assign(call.mind.home, _folder(here, for_scope), url)
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
-    listed_groups = _chosen(call, groups, dry_run=dry_run)
+    # A server lists the tools that its operator chose.
+    listed_groups = () if url else _chosen(call, groups, dry_run=dry_run)
     return Installation(
         client=client,
         scope=for_scope,
         dry_run=dry_run,
         files=rows,
         then=chosen.after if changed else None,
-        capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask else None,
+        capture=call.mind.config["hook.capture"] == "on" if chosen.can_ask and not url else None,
         toolsets=listed_groups,
-        tools=_count(listed_groups),
-        notice=join_texts(*messages),
+        tools=None if url else _count(listed_groups),
+        notice=join_texts(*_problems(here, chosen, for_scope)),
     )
 
 
@@ -122,6 +135,20 @@ _ANSWER_SECONDS = 300.0
 def _count(toolsets: Sequence[str]) -> int:
     """Returns the number of tools that a server lists. Raises `Invalid` for an unknown group."""
     return len(listed(all_commands().tools(), toolsets))
+
+
+def _cost(toolsets: Sequence[str]) -> str:
+    """Returns the number of tools that a server lists, and of tokens that they cost an agent.
+
+    A token of their names, descriptions and inputs has four characters.
+    """
+    tools = all_commands().tools()
+    names = listed(tools, toolsets)
+    size = sum(
+        len(json.dumps([name, tools[name][0].description, listed_input(tools[name])]))
+        for name in names
+    )
+    return f"{len(names)} tools, about {size // 400 * 100:,} tokens a session"
 
 
 def _toolsets_of(text: str) -> tuple[str, ...]:
@@ -143,8 +170,8 @@ def _chosen(call: Call, groups: tuple[str, ...] | None, *, dry_run: bool) -> tup
     if groups is None:
         if call.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
             return current
-        sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in SEVERAL)
-        question = Question(f"Which tools shall agents see: {sizes}?", SEVERAL)
+        sizes = "".join(f"\n  {name}: {_cost(_groups(name))}" for name in SEVERAL)
+        question = Question(f"Tools that agents may be shown:{sizes}\nWhich?", SEVERAL)
         answer = call.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current
@@ -181,10 +208,42 @@ def uninstall(
     here = machine(call)
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
-    if for_scope is Scope.PROJECT:
+    if for_scope is Scope.PROJECT and servers.of_folder(call.mind.home, Path.cwd()):
+        here = replace(here, project=here.project or Path.cwd())
+    elif for_scope is Scope.PROJECT:
         check_reach(call.mind.project)
     rows = tuple(clients.uninstall(call, chosen, for_scope, here, dry_run=dry_run))
+    if not dry_run and not any(for_scope in row.installed for row in clients.states(here)):
+        servers.assign(call.mind.home, _folder(here, for_scope), None)
     return Installation(client=client, scope=for_scope, dry_run=dry_run, files=rows)
+
+
+def _problems(here: Machine, client: Client, scope: Scope) -> Iterator[str]:
+    """Yields the problems that remain after an installation."""
+    if client.workspace is None and scope is Scope.USER and not here.url:
+        yield (
+            f"{client.title} may start mind outside of your project; mind then asks it for its"
+            ' roots, and if it has none, `"--project", "DIR"` in its `args` names the project'
+        )
+    if here.url and not here.environ.get(servers.TOKEN):
+        yield f"`{servers.TOKEN}` is not set, so the client has to sign in, and hooks give nothing"
+    if here.which("mind") is None:
+        yield "`mind` is not on your PATH, where clients look for it: pipx install CHECKOUT"
+    if here.home and scope is Scope.PROJECT:
+        yield (
+            "the project's files name this machine's MIND_HOME; "
+            "if they are shared, use --scope user"
+        )
+
+
+def _for_server(here: Machine, url: str) -> Machine:
+    """Returns this machine for the entry of a server; a project needs no memory of its own."""
+    return replace(here, url=url, project=here.project or Path.cwd())
+
+
+def _folder(here: Machine, scope: Scope) -> str:
+    """Returns the folder of a scope, as servers are named for it."""
+    return str(here.project) if scope is Scope.PROJECT else ""
 
 
 # The output.
@@ -228,12 +287,12 @@ def _show_file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
 
 
 def _show_tools(result: Installation, screen: Screen) -> None:
-    """Writes how many tools agents see, and how to change that."""
-    total = _count(("all",))
-    names = ",".join(result.toolsets) or "default"
-    screen.line(f"tools: {result.tools} of {total} are listed ({names})")
-    if result.tools != total:
-        screen.line(dim("all of them: "), accent("mind config mcp.toolsets all --user"), indent=2)
+    """Writes which tools agents see, what they cost, and how to change that."""
+    screen.line(f"tools: {','.join(result.toolsets) or DEFAULT}, {_cost(result.toolsets)}")
+    for name in SEVERAL:
+        if result.toolsets not in ((name,), _groups(name)):
+            command = accent(f"mind config mcp.toolsets {name} --user")
+            screen.line(command, dim(f"  {_cost(_groups(name))}"), indent=2)
 
 
 def _show_option(result: Installation, screen: Screen) -> None:

@@ -21,6 +21,8 @@ from mimo.frozen import NamedTuple
 
 _OUR_HOOK = re.compile(r"(?:^|[/\\\"'])mind[\"']? hook(?: |$)")
 _TO_HOOK = re.compile(r"^.*?mind[\"']? hook ")
+_OUR_ADDRESS = re.compile(r"^https?://[^/]+/mcp(?:/[^/]+)?$")
+_ADDRESSES = ("url", "httpUrl", "serverUrl")
 _OUR_COMMAND = re.compile(r"(?:^|[/\\])mind$")
 
 
@@ -65,9 +67,13 @@ class Script(NamedTuple):
 
     value: str
     path: Path = ()
+    editable: bool = False
+    """True if users may change the file, which then stays."""
 
     def is_in(self, text: str) -> bool:
-        """Returns whether a text is this script, in any version."""
+        """Returns whether a text is this script, in any version if users do not change it."""
+        if self.editable:
+            return text == self.value
         return text.partition("\n")[0] == self.value.partition("\n")[0]
 
 
@@ -82,7 +88,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
     """
     for edit in edits:
         if isinstance(edit, Script):
-            if text and not edit.is_in(text) and not force:
+            if text and not (edit.is_in(text) or edit.editable or force):
                 raise Conflict(
                     "it is not mind's", hint="nothing was changed; `--force` replaces it"
                 )
@@ -157,11 +163,15 @@ def is_ours(entry: Any) -> bool:
     if not isinstance(entry, Mapping):
         return False
     words = command_of(entry)
+    if len(words) == 1:
+        return _OUR_ADDRESS.search(words[0]) is not None
     return len(words) > 1 and words[1] == "mcp" and _OUR_COMMAND.search(words[0]) is not None
 
 
 def command_of(entry: Mapping[str, Any]) -> list[str]:
-    """Returns the command line of an entry, in the spelling of any client."""
+    """Returns the command line of an entry, in the spelling of any client, or its address."""
+    if address := next((entry[key] for key in _ADDRESSES if key in entry), None):
+        return [str(address)]
     command = entry.get("command", entry.get("cmd"))
     if isinstance(command, list):
         return [str(word) for word in command]

@@ -20,7 +20,7 @@ from mimo.features.clients.json_file import UNCHANGED
 from mimo.frozen import frozen
 
 _FOLDERS = "clients/folders.json"
-_FORMATS = {".toml": Format.TOML, ".yaml": Format.YAML, ".js": Format.SCRIPT}
+_FORMATS = {".toml": Format.TOML, ".yaml": Format.YAML, ".js": Format.SCRIPT, ".md": Format.SCRIPT}
 
 
 @frozen

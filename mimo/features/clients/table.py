@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from mimo.errors import Invalid
 from mimo.features.clients.edits import Edit, Entry, Hook, Needed
 from mimo.frozen import field, frozen, replace
 
@@ -111,6 +112,10 @@ class Client:
     """Paths that exist on a machine with the client."""
     section: str = "mcpServers"
     """The key of the client's servers."""
+    remote: Mapping[str, Any] | None = None
+    """The entry of a server with an address; `URL` stands for it. None if it takes no token."""
+    token: tuple[str, Any] = ("headers", {"Authorization": "Bearer ${MIND_TOKEN}"})
+    """The key of the entry that names the variable with the token, and its value."""
     program: str | None = None
     """The client's own program, for clients of the terminal."""
     only: Mapping[Scope, Mapping[str, Any]] | None = None
@@ -118,12 +123,19 @@ class Client:
     hooks: tuple[Hooks, ...] = ()
     plugin: Mapping[Scope, Places] | None = None
     """The places of a plugin that runs the hooks; its text is in a file beside this module."""
+    skills: Mapping[Scope, Places] = field(default_factory=dict)
+    """The places of the skill, `skill.md` beside this module."""
     absolute: bool = False
     """True if a user's entry has an absolute path: desktop programs lack the PATH of a shell."""
     fixed: bool = False
     """True if the entry names the project, because the client is not started in one."""
     adds_itself: bool = False
     """True if the client's program must change the user's file, which it often rewrites."""
+    workspace: Mapping[str, Any] | None = field(default_factory=dict)
+    """Keys by which a user's entry names the open folder, if the client starts servers elsewhere.
+
+    None if it also has no variable for that folder.
+    """
     env: str = "env"
     """The key of the environment variables in an entry."""
     after: str = "start a new session"
@@ -135,6 +147,17 @@ class Client:
         events = {event for hooks in self.hooks for event in (*hooks.events, *hooks.asking)}
         return bool(events & {"Stop", "stop", "AfterAgent"}) or self.plugin is not None
 
+    def distant(self, scope: Scope, url: str, *, has_token: bool) -> Entry:
+        """Returns the entry of a team's server. Raises `Invalid` if the client takes none."""
+        if self.remote is None:
+            raise Invalid(
+                f"{self.title} can't take the token of a server from a variable",
+                hint="add its entry by hand: see docs/http.md",
+            )
+        parts = {**self.remote, **(self.only or {}).get(scope, {})}
+        value = {key: url if part == "URL" else part for key, part in parts.items()}
+        return Entry(path=(self.section, SERVER), value={**value, **dict([self.token] * has_token)})
+
     def server(
         self, scope: Scope, command: str, *, project: str | None, home: str | None = None
     ) -> Entry:
@@ -142,13 +165,14 @@ class Client:
         named = ("--project", project) if self.fixed and project else ()
         arguments = [*ARGUMENTS, *named]
         words = {"COMMAND": command, "ARGUMENTS": arguments, "LINE": [command, *arguments]}
-        parts = {**self.entry, **(self.only or {}).get(scope, {})}
-        value = {
+        place = (self.workspace or {}) if scope is USER else {}
+        parts = {**self.entry, **(self.only or {}).get(scope, {}), **place}
+        value: dict[str, Any] = {
             key: words.get(part, part) if isinstance(part, str) else part
             for key, part in parts.items()
         }
         if home:
-            value[self.env] = {"MIND_HOME": home}
+            value[self.env] = {**value.get(self.env, {}), "MIND_HOME": home}
         return Entry(path=(self.section, SERVER), value=value)
 
 
@@ -177,6 +201,8 @@ PLUGIN = "mind@mimo"
 
 _PLAIN = {"command": "COMMAND", "args": "ARGUMENTS"}
 _STDIO = {"type": "stdio", **_PLAIN}
+_HTTP = {"type": "http", "url": "URL"}
+_OF_EDITORS = ("headers", {"Authorization": "Bearer ${env:MIND_TOKEN}"})
 
 
 def _groups(
@@ -255,10 +281,18 @@ _GITHUB_HOOKS = Hooks(
 )
 """The hooks that VS Code and Copilot CLI share, in files that both of them read."""
 
+_SKILL = "skills/mind-memory/SKILL.md"
+_AGENT_SKILLS = {
+    PROJECT: (f"{{project}}/.agents/{_SKILL}",),
+    USER: (f"{{home}}/.agents/{_SKILL}",),
+}
+"""The places that all clients with skills read, except Claude Code."""
+
 CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude-code",
         title="Claude Code",
+        remote=_HTTP,
         files={PROJECT: ("{project}/.mcp.json",), USER: ("{claude_json}",)},
         entry=_STDIO,
         adds_itself=True,
@@ -272,6 +306,10 @@ CLIENTS: tuple[Client, ...] = (
                 asking=_CLAUDE_CODE_ASKING,
             ),
         ),
+        skills={
+            PROJECT: (f"{{project}}/.claude/{_SKILL}",),
+            USER: (f"{{claude}}/{_SKILL}",),
+        },
         program="claude",
         traces=("{claude}", "{claude_json}"),
         after="start a new session and approve the server when it asks",
@@ -290,6 +328,8 @@ CLIENTS: tuple[Client, ...] = (
         name="codex",
         title="Codex",
         section="mcp_servers",
+        remote={"url": "URL"},
+        token=("bearer_token_env_var", "MIND_TOKEN"),
         files=_CODEX_FILES,
         entry=_PLAIN,
         hooks=(
@@ -299,6 +339,7 @@ CLIENTS: tuple[Client, ...] = (
                 beside=_CODEX_FILES,  # it warns of hooks in both
             ),
         ),
+        skills=_AGENT_SKILLS,
         program="codex",
         traces=("{codex}",),
         after="trust the project and review the hooks with /hooks in Codex",
@@ -306,15 +347,19 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="gemini",
         title="Gemini CLI",
+        remote={"httpUrl": "URL"},
         files=_GEMINI_FILES,
         entry=_PLAIN,
         hooks=(Hooks(files=_GEMINI_FILES, events=_GEMINI_EVENTS),),
+        skills=_AGENT_SKILLS,
         program="gemini",
         traces=("{home}/.gemini",),
     ),
     Client(
         name="cursor",
         title="Cursor",
+        remote={"url": "URL"},
+        token=_OF_EDITORS,
         files={PROJECT: ("{project}/.cursor/mcp.json",), USER: ("{home}/.cursor/mcp.json",)},
         entry=_STDIO,
         hooks=(
@@ -332,7 +377,9 @@ CLIENTS: tuple[Client, ...] = (
                 absolute=True,
             ),
         ),
+        skills=_AGENT_SKILLS,
         absolute=True,
+        workspace={"env": {"CLAUDE_PROJECT_DIR": "${workspaceFolder}"}},  # it takes no `cwd`
         traces=("{home}/.cursor",),
         after="switch the server on under Settings, MCP",
     ),
@@ -340,6 +387,8 @@ CLIENTS: tuple[Client, ...] = (
         name="vscode",
         title="VS Code",
         section="servers",
+        remote=_HTTP,
+        token=_OF_EDITORS,
         files={PROJECT: ("{project}/.vscode/mcp.json",), USER: ("{code}/mcp.json",)},
         entry=_STDIO,
         hooks=(
@@ -348,13 +397,16 @@ CLIENTS: tuple[Client, ...] = (
                 files={**_GITHUB_HOOKS.files, USER: ("{home}/.copilot/hooks/mind.json",)},
             ),
         ),
+        skills=_AGENT_SKILLS,
         absolute=True,
+        workspace={"cwd": "${workspaceFolder}"},
         traces=("{code}",),
         after="start the server when VS Code offers it above its entry",
     ),
     Client(
         name="copilot",
         title="Copilot CLI",
+        remote=_HTTP,
         files={
             PROJECT: ("{project}/.mcp.json", "{project}/.github/mcp.json"),
             USER: ("{copilot}/mcp-config.json",),
@@ -373,6 +425,7 @@ CLIENTS: tuple[Client, ...] = (
                 has_env=True,
             ),
         ),
+        skills=_AGENT_SKILLS,
         program="copilot",
         traces=("{copilot}",),
     ),
@@ -380,6 +433,8 @@ CLIENTS: tuple[Client, ...] = (
         name="opencode",
         title="OpenCode",
         section="mcp",
+        remote={"type": "remote", "url": "URL", "enabled": True},
+        token=("headers", {"Authorization": "Bearer {env:MIND_TOKEN}"}),
         files={
             PROJECT: (
                 "{project}/opencode.json",
@@ -395,6 +450,7 @@ CLIENTS: tuple[Client, ...] = (
             PROJECT: ("{project}/.opencode/plugin/mind.js",),
             USER: ("{xdg}/opencode/plugin/mind.js",),
         },
+        skills=_AGENT_SKILLS,
         program="opencode",
         traces=("{xdg}/opencode",),
     ),
@@ -405,15 +461,19 @@ CLIENTS: tuple[Client, ...] = (
         files={PROJECT: ("{project}/.zed/settings.json",), USER: ("{zed}/settings.json",)},
         entry={"source": "custom", **_PLAIN, "env": {}},
         absolute=True,
+        workspace=None,
         traces=("{zed}",),
         after="look for a green dot under Settings, AI, MCP",
     ),
     Client(
         name="windsurf",
         title="Windsurf",
+        remote={"serverUrl": "URL"},
+        token=_OF_EDITORS,
         files={USER: ("{home}/.codeium/windsurf/mcp_config.json",)},
         entry=_PLAIN,
         absolute=True,
+        workspace=None,
         traces=("{home}/.codeium/windsurf",),
         after="refresh the servers in its MCP panel",
     ),
@@ -448,6 +508,7 @@ CLIENTS: tuple[Client, ...] = (
         # Its limit of three seconds for a start is too short for a busy machine.
         entry={**_PLAIN, "disabled": False, "timeout": 60},
         absolute=True,
+        workspace=None,
         program="cline",
         traces=("{code}/globalStorage/saoudrizwan.claude-dev", "{cline}"),
         after="switch the server on in its MCP panel",

@@ -13,6 +13,7 @@ from mimo.operations import disclosure
 from mimo.project.git import branch
 from mimo.rendering import Part, Screen, accent, bad, dim, good
 from mimo.rendering.results import count, render, second, stamp
+from mimo.text.tool_names import underscored
 
 PARTS = ("session", "agent", "task")
 
@@ -125,6 +126,7 @@ class WorkContext:
     needs_project=False,
     errors=(Denied, RateLimited),
     examples=("mind context get", "mind context get session --include-history"),
+    title="Show the session",
     description="Retrieves contextual information for the current session/agent: ids, usage and "
     "calls.",
 )
@@ -175,7 +177,7 @@ def _gathered(call: Call, parts: tuple[str, ...], *, history: bool) -> WorkConte
         on = branch(call.mind.project.root) if call.mind.has_project else None
         task = session.variable("MIND_TASK_ID") or on or "default"
     calls = tuple(
-        ToolUse(tool_name=used.tool, timestamp=used.at, success=used.success)
+        ToolUse(tool_name=underscored(used.tool), timestamp=used.at, success=used.success)
         for used in session.history
     )
     of_session = "session" in parts

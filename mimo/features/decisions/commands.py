@@ -27,7 +27,9 @@ from mimo.operations import saving
 from mimo.operations.rows import (
     Again,
     Already,
+    Because,
     File,
+    OtherPrivate,
     Owner,
     Private,
     Tags,
@@ -42,7 +44,9 @@ from mimo.text import phrases
 MOST_TOPIC = 200
 """Characters of the longest topic."""
 
-Confidence = Annotated[float, Arg("Confidence in it, 0 to 1", agents="", ge=0, le=1)]
+_CONFIDENCE = Arg("Confidence in it, 0 to 1", agents="", ge=0, le=1)
+Confidence = Annotated[float, _CONFIDENCE]
+OtherConfidence = Annotated[float, _CONFIDENCE._replace(listed=False)]
 Reasoning = Arg(
     "Reasons, and the alternatives considered",
     agents="Why, and the alternatives",
@@ -52,14 +56,8 @@ Reasoning = Arg(
 _LINKS = Arg(
     "Links to earlier memories: `{to, type}`, or `TYPE:ID` such as builds_on:k3v7mq; other"
     " types are supersedes, refines, contradicts, implements, relates_to or your own words",
-    agents="type: builds_on, refines, contradicts, implements, relates_to",
-    form={
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {"to": {"type": "string"}, "type": {"type": "string"}},
-        },
-    },
+    agents="builds_on:ID, refines:, contradicts:, implements:, relates_to:",
+    form={"type": "array", "items": {"type": "string"}},
 )
 Links = Annotated[tuple[Json, ...], _LINKS]
 OtherLinks = Annotated[tuple[Json, ...], _LINKS._replace(listed=False)]
@@ -82,7 +80,7 @@ Decision = Annotated[
     str,
     Arg(
         "Id, short id or topic of the decision",
-        agents="Id or topic of the decision",
+        agents="Id or topic",
         alias=("topic", "memory_id", "decision_id", "decisionId"),
         complete="id",
     ),
@@ -174,10 +172,11 @@ class Evolved:
         "git log -1 --format=%B | mind save decision release_process --because 'see the commit'",
     ),
     description="""\
-Save an architectural decision with its reasoning. It supersedes the current one on its topic.
-Use when: a technology, an architecture or a design with trade-offs was chosen.
-Don't use for: end of session → save/checkpoint; quick lessons → save/insight; replacing one by its
-id → evolve/supersede; how one turned out → evolve/outcome""",
+Use when: a technology, architecture or design was chosen. Records the decision and why, and
+supersedes the current one on its topic.
+Don't use for: lessons → save/insight; stopping → save/checkpoint; how it turned out →
+evolve/outcome""",
+    title="Save a decision",
 )
 def decision(
     call: Call,
@@ -185,7 +184,7 @@ def decision(
         str,
         Arg(
             "Topic, spelled the same each time, such as auth_strategy",
-            agents="Spelled the same each time, such as auth_strategy",
+            agents="Such as auth_strategy",
             complete="topic",
         ),
     ],
@@ -197,7 +196,7 @@ def decision(
     tags: Tags = (),
     keep_current: Annotated[
         bool,
-        Arg("Do not supersede the current decision on the topic", agents="Don't supersede"),
+        Arg("Do not supersede the current decision on the topic", agents=""),
     ] = False,
     private: Private = False,
     again: Again = False,
@@ -263,17 +262,15 @@ def _saved_decision(call: Call, saved: decisions.Saved) -> SavedDecision:
         'mind save checkpoint "Parser done" --next-step "Errors" --next-step "Docs"',
     ),
     description="""\
-Save the state of the work for the next session.
-Use when: a session ends, the context is compacted, work is put aside, "let's stop here".
-Don't use for: choices → save/decision; lessons → save/insight; resuming → load/checkpoint""",
+Use when: a session stops, the context is compacted, work is put aside. Stores where the work is.
+Don't use for: choices → save/decision; lessons → save/insight""",
+    title="Save a checkpoint",
 )
 def checkpoint(
     call: Call,
     summary: Annotated[
         str,
-        Arg(
-            "Finished work and its state", agents="Work done and its state", words=True, stdin=True
-        ),
+        Arg("Finished work and its state", agents="", words=True, stdin=True),
     ],
     *,
     open_files: Annotated[
@@ -292,9 +289,10 @@ def checkpoint(
     status: Annotated[
         Status, Arg("Status; an archived one is not resumed", listed=False)
     ] = Status.ACTIVE,
+    reasoning: Because = None,
     links: OtherLinks = (),
     tags: OtherTags = (),
-    private: Private = False,
+    private: OtherPrivate = False,
 ) -> SavedCheckpoint:
     """Save the state of the work
 
@@ -312,6 +310,7 @@ def checkpoint(
         status=None if status is Status.ACTIVE else status.value,
         links=relations.links_of(call, links),
         sections=sections,
+        reasoning=reasoning,
     )
     record = decisions.save_checkpoint(call, draft, private=private)
     files = phrases.items_of(record.memory.sections.get(Section.OPEN_FILES, ""))
@@ -328,21 +327,18 @@ def checkpoint(
         'mind save insight "50 requests a second at most" --category api --source docs/api.md',
     ),
     description="""\
-Save a short lesson for later sessions.
-Use when: you learnt a gotcha, a limit, a workaround or the cause of a bug.
-Don't use for: choices → save/decision; unfinished work → save/checkpoint; plain facts → memory""",
+Use when: you found out a gotcha, limit, workaround or cause of a bug. Notes the lesson.
+Don't use for: choices → save/decision; plain facts → memory""",
+    title="Save a lesson",
 )
 def insight(
     call: Call,
     insight: Annotated[str, Arg("The lesson", agents="", words=True, stdin=True)],
     *,
-    category: Annotated[
-        str | None, Arg("Kind of lesson, such as performance", agents="Such as performance")
-    ] = None,
+    category: Annotated[str | None, Arg("Kind of lesson, such as performance", agents="")] = None,
     tags: Tags = (),
-    source: Annotated[
-        str | None, Arg("Its source: a file, a link, a person", agents="File, link or person")
-    ] = None,
+    source: Annotated[str | None, Arg("Its source: a file, a link, a person", agents="")] = None,
+    reasoning: Because = None,
     links: OtherLinks = (),
     private: Private = False,
     again: Again = False,
@@ -354,6 +350,7 @@ def insight(
         category=category,
         tags=tags,
         source=source,
+        reasoning=reasoning,
         links=relations.links_of(call, links),
     )
     stored = saving.store_once(call, draft, private=private, again=again)
@@ -429,9 +426,9 @@ def _involvement(type: str | None) -> dict[str, str]:
         "mind evolve outcome k3v7mq success",
     ),
     description="""\
-Mark how a decision turned out; later sessions see it wherever it appears.
-Use when: it proved itself (SUCCESS), half worked (PARTIAL) or broke (FAILED).
-Don't use for: deciding something else → evolve/supersede; other lessons → save/insight""",
+Use when: a decision proved itself (SUCCESS), half worked (PARTIAL) or broke (FAILED). Marks it.
+Don't use for: deciding something else → evolve/supersede""",
+    title="Mark an outcome",
 )
 def outcome(
     call: Call,
@@ -440,7 +437,7 @@ def outcome(
         Literal["SUCCESS", "FAILED", "PARTIAL", "PENDING"],
         Arg(
             "Outcome; PENDING reopens the decision",
-            agents="PENDING reopens it",
+            agents="",
             spellings=SPELLINGS,
         ),
     ],
@@ -484,27 +481,27 @@ def outcome(
         'mind evolve supersede auth_strategy "Use sessions" --because "They can be revoked"',
     ),
     description="""\
-Replace a decision with a new one. The old one is kept and linked.
-Use when: a known decision is abandoned, or its reasons no longer hold.
-Don't use for: a first decision on a topic → save/decision; how one turned out → evolve/outcome""",
+Use when: a decision is abandoned, or its reasons no longer hold. Replaces it with a new one.
+Don't use for: first decisions → save/decision; how one turned out → evolve/outcome""",
+    title="Replace a decision",
 )
 def supersede(
     call: Call,
     id: Decision,
     decision: Annotated[str, Arg("The new decision", agents="", stdin=True)],
-    reasoning: Annotated[str | None, Reasoning] = None,
+    reasoning: Annotated[str | None, Reasoning._replace(agents="")] = None,
     *,
-    confidence: Confidence = 0.7,
+    confidence: OtherConfidence = 0.7,
     reason: Annotated[
         str | None,
         Arg(
             "What was wrong with the old decision",
-            agents="What was wrong with the old one",
+            agents="This or reasoning is required",
             short="r",
         ),
     ] = None,
     links: OtherLinks = (),
-    private: Private = False,
+    private: OtherPrivate = False,
 ) -> SavedDecision:
     """Replace a decision with a new one
 

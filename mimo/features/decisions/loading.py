@@ -68,6 +68,7 @@ from mimo.rendering import (
 from mimo.rendering.results import (
     after_title,
     age,
+    because_of,
     day,
     first_lines,
     labels,
@@ -146,9 +147,9 @@ class Context:
     toolset="load",
     examples=("mind load checkpoint", "mind load checkpoint --json"),
     description="""\
-Resume your last work session: summary, open files, next steps, memories made since.
-Use when: a session starts, "continue from yesterday", after a break.
-Don't use for: reasons of a decision → load/context; what happened lately → search/recent""",
+Use when: work resumes, "continue from yesterday". Shows where it stopped, open files, next steps.
+Don't use for: what happened lately → search/recent""",
+    title="Resume work",
 )
 def checkpoint(call: Call) -> Checkpoint:
     """Show the checkpoint to resume from
@@ -211,9 +212,10 @@ def _recent(call: Call, checkpoint: Record | None) -> tuple[RecentMemory, ...] |
     errors=(NotFound, AmbiguousId),
     examples=("mind load context", "mind load context auth_strategy", "mind load context k3v7mq"),
     description="""\
-Load one decision with its reasons, what it replaced, and links within two steps.
-Use when: you touch what it covers, or need all of a search result.
-Don't use for: finding decisions → search/by_context; resuming work → load/checkpoint""",
+Use when: you have an id or topic, or a result was cut. Loads the whole decision with its reasons,
+what it replaced, and links.
+Don't use for: questions → search/by_context""",
+    title="Load a decision",
 )
 def context(
     call: Call,
@@ -222,7 +224,7 @@ def context(
         Arg(
             "Id or short id of a memory, or topic of a decision (default: the newest decision or"
             " checkpoint)",
-            agents="Id, or topic of a decision (default: the newest)",
+            agents="Id or topic (default: the newest)",
             alias=("topic", "memory_id", "decision_id"),
             complete="id",
         ),
@@ -505,4 +507,4 @@ def show(row: Remembered, screen: Screen, *, in_full: bool = False, weak: bool =
     if text:
         screen.text(first_lines(text), indent=BELOW)
     if row.reasoning:
-        screen.text(f"because {first_lines(row.reasoning.strip())}", indent=BELOW)
+        screen.text(because_of(first_lines(row.reasoning.strip())), indent=BELOW)

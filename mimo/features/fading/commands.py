@@ -34,9 +34,7 @@ from mimo.rendering.results import (
     type_mark,
 )
 
-Threshold = Annotated[
-    float, Arg("Report memories below this score", agents="below this", ge=0, le=1)
-]
+Threshold = Annotated[float, Arg("Report memories below this score", agents="", ge=0, le=1)]
 Score = Annotated[float, Out("Remaining strength, 0 to 1")]
 Days = Annotated[float | None, Out("From now; 0 if already forgotten, null for never")]
 

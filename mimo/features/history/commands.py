@@ -3,19 +3,24 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Unpack
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
+from mimo.data import disk, files
+from mimo.data.disk import STORE
 from mimo.errors import (
     AmbiguousId,
     Cancelled,
+    Command,
     Conflict,
+    Denied,
     Hint,
     Invalid,
     MindError,
     NotFound,
+    Option,
     SecretDetected,
     StorageFailed,
     join_texts,
@@ -23,8 +28,10 @@ from mimo.errors import (
 from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
+from mimo.index import survey
+from mimo.memory.ids import begins_handle
 from mimo.memory.model import Problem, Record
-from mimo.operations import lookup, sharing, syncing, undoing
+from mimo.operations import lookup, refresh, sharing, syncing, undoing
 from mimo.operations.rows import (
     File,
     Limit,
@@ -36,9 +43,13 @@ from mimo.operations.rows import (
     untrusted,
 )
 from mimo.operations.syncing import leaks
-from mimo.project import git
+from mimo.project import commit as commits
+from mimo.project import git, init
 from mimo.project.revisions import Change, Commit, Step, contents, is_memory, records_at
 from mimo.when import Interval, window
+
+_SHARED_RULES = f"/*\n!/{STORE}/\n".encode()
+"""Ignore rules of the folder of the user's memory once that is a repository."""
 
 _NONE_THEN = "no commit of this time changed the memory"
 
@@ -272,9 +283,17 @@ def _files(call: Call, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
 
 def _file(call: Call, change: Change) -> ChangedFile:
     """Returns a changed file, with its memory if it is the only one in that file."""
-    record = call.index.get(PurePosixPath(change.path).stem)
+    stem = PurePosixPath(change.path).stem
+    record = call.index.get(stem) or _of_short_name(call, stem)
     is_of_file = record is not None and record.place.path == change.path
     return _row_of(call, change, record if is_of_file else None)
+
+
+def _of_short_name(call: Call, stem: str) -> Record | None:
+    """Returns the memory whose letters end the name of a file, see the setting `files.names`."""
+    letters = stem.rpartition("-")[2]
+    matches = call.index.matching(letters) if begins_handle(letters) else ()
+    return call.index.get(matches[0]) if len(matches) == 1 else None
 
 
 def _row_of(call: Call, change: Change, record: Record | None) -> ChangedFile:
@@ -382,7 +401,12 @@ class Synced:
     effect=Effect.WRITE,
     toolset="extra",
     errors=(Invalid, Conflict, SecretDetected, StorageFailed),
-    examples=("mind sync", "mind sync --pull --push", "mind sync --dry-run"),
+    examples=(
+        "mind sync",
+        "mind sync --pull --push",
+        "mind sync --dry-run",
+        "mind sync --user --remote git@example.org:me/memories.git",
+    ),
 )
 def sync(
     call: Call,
@@ -393,19 +417,39 @@ def sync(
     pull: Annotated[bool, Arg("Then pull from the upstream", surfaces=Surface.CLI)] = False,
     push: Annotated[bool, Arg("Then push the branch", surfaces=Surface.CLI)] = False,
     dry_run: Annotated[bool, Arg("Only report what would be committed")] = False,
+    everywhere: Annotated[
+        bool,
+        Arg("Your memory for all projects, with its remote", wire="user", surfaces=Surface.CLI),
+    ] = False,
+    remote: Annotated[
+        str | None,
+        Arg("With --user: the repository that your machines share", surfaces=Surface.CLI),
+    ] = None,
 ) -> Synced:
     """Commit the memory, and nothing else
 
     Everything under `.mind/` that git does not ignore, but never files of `private/`, `.local/` or
     `.index/`, regardless of git's ignore rules. Other staged changes stay staged. Your hooks run
-    and your signature is made as always.
+    and your signature is made as always. Your memory for all projects, if you choose it, is merged
+    with that of your other machines at its remote.
     """
+    if everywhere:
+        _check_user_sync(call, dry_run=dry_run)
+        call = call if dry_run else _prepared(call, remote)
+        pull = push = _has_remote(call, is_needed=pull or push)
+    elif remote is not None:
+        raise Invalid(
+            "`remote` is of your memory for all projects",
+            hint=Hint("add ", Option(user=True), "; in a project, `git remote add` names one"),
+        )
     done = syncing.sync(call, message=message, pull=pull, push=push, dry_run=dry_run)
     root = call.mind.project.root
     remarks: list[str] = [Hint(f"{leak.message}: ", leak.hint) for leak in leaks(root)]
     if ignored := syncing.ignored(call.mind.project.root):
         remarks.append(ignored)
-    if not dry_run and sharing.url_of(call.mind):
+    if everywhere and not dry_run:
+        remarks += _of_machines(call, has_remote=pull)
+    elif not dry_run and sharing.url_of(call.mind):
         try:
             sharing.shared_index(call).push_if_behind(call)
         except Cancelled:
@@ -423,3 +467,67 @@ def sync(
         dry_run=dry_run or None,
         notice=join_texts(*remarks, *done.remarks),
     )
+
+
+def _check_user_sync(call: Call, *, dry_run: bool) -> None:
+    """Raises `Denied` for an agent, which must not publish the user's memory.
+
+    Raises `Invalid` for a dry run before the first sync.
+    """
+    if call.agent is not None:
+        raise Denied(
+            "an agent can't sync the user's memory for all projects",
+            hint="only a person can, on the command line",
+        )
+    if dry_run and not git.is_top(call.mind.project.root):
+        raise Invalid(
+            "your memory for all projects is not in git yet",
+            hint=Hint("run ", Command("sync", user=True), " without ", Option(dry_run=True)),
+        )
+
+
+def _prepared(call: Call, remote: str | None) -> Call:
+    """Makes the user's memory for all projects a git repository, and returns the call on that.
+
+    `remote` is the repository that the user's machines share. Raises `Invalid` and `StorageFailed`.
+    """
+    root = call.mind.project.root
+    if not git.is_top(root):
+        paths, trusts = refresh.up_to_date(call).ask(survey.approvals), call.mind.trust.checker()
+        approved = {name: path for name, path in paths.items() if trusts(name)}
+        git.create(root)
+        call = call.on(call.mind.reopened())
+        # Within another repository, the approvals had the key of that one.
+        call.mind.trust.approve(approved, reviewed=approved, paths=approved)
+    rules = root / disk.IGNORE_FILE
+    if (data := files.content(rules)) is not None and data == f"{disk.IGNORE_ALL}\n".encode():
+        files.replace(rules, _SHARED_RULES, expect=files.digest(data))
+    init.complete(root)
+    syncing.install(root)
+    if remote is not None:
+        place = Path(remote).expanduser()
+        commits.set_remote(root, str(place.resolve()) if place.is_dir() else remote)
+    return call
+
+
+def _has_remote(call: Call, *, is_needed: bool) -> bool:
+    """Returns whether the user's memory has a remote. Raises `Invalid` if it needs one."""
+    has_remote = git.output(call.mind.project.root, "remote", "get-url", "origin") is not None
+    if is_needed and not has_remote:
+        raise Invalid(
+            "your memory for all projects has no remote",
+            hint=Hint("name an empty repository with ", Option(remote="URL")),
+        )
+    return has_remote
+
+
+def _of_machines(call: Call, *, has_remote: bool) -> list[str]:
+    """Returns remarks on a sync of the user's memory: texts that wait, or a missing remote."""
+    if not has_remote:
+        way = (Option(remote="URL"), " names a repository that your other machines share")
+        return [Hint("it is on this machine only; ", *way)]
+    index, trusted = refresh.up_to_date(call), call.mind.trust.checker()
+    if waiting := index.cached(survey.approved, trusted).unapproved:
+        many = "1 memory waits" if waiting == 1 else f"{waiting:,} memories wait"
+        return [Hint(f"{many} for your approval; ", Command("review", user=True), " lists them")]
+    return []

@@ -18,14 +18,11 @@ from select import select
 
 from mimo.data.disk import home_of, shared, system_clock
 from mimo.data.loads import loads
-from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment, Say, answer, recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from mimo.features.hooks.scene import Scene
 
 MAX_BYTES = 1024 * 1024
 MAX_SECONDS = 1.0
@@ -68,39 +65,21 @@ def react(
         return answer(event, Say())
     from mimo.features.hooks.scene import of_event
 
-    scene = of_event(event, home=home, now=now, environ=environ)
-    say = _in_session(scene) if scene else Say()
-    if scene and (say.context or say.request):
-        scene.record()
+    scene, say = of_event(event, home=home, now=now, environ=environ), Say()
+    if scene:
+        from mimo.features.hooks.moments import in_session
+
+        say = in_session(scene)
+        if say.context or say.request:
+            scene.record()
+    if scene is None or scene.is_outside:
+        from mimo.features.hooks import remote
+
+        # Without a project here, that of a team's server may be for this folder.
+        reply = remote.ask(event, home=home, now=now, environ=environ)
+        context = "\n".join(filter(None, (say.context, reply.context)))
+        say = reply._replace(context=context, notice=reply.notice or say.notice)
     return answer(event, say)
-
-
-def _in_session(scene: Scene) -> Say:
-    """Returns the reaction to an event, and remembers it in the file of the session."""
-    from mimo.features.hooks import moments
-    from mimo.features.hooks.scene import Session
-
-    moment = scene.event.moment
-    resuming = moment is Moment.PROMPT and moments.expose(scene)
-    # A server is asked before other hooks have to wait.
-    near = moments.near(scene) if moment is Moment.PROMPT else None
-    try:
-        with scene.locked_sessions():
-            session = scene.load_session(scene.event.session)
-            say, changed = moments.reaction(scene, session, resuming=resuming, near=near)
-            if changed != session:
-                scene.save_session(scene.event.session, changed)
-            if moment is Moment.START:
-                scene.remove_old_sessions()
-            return say
-    except MindError as error:
-        from mimo.guard.privacy import for_log
-
-        scene.log(f"no answer: {for_log(error.message)}")
-        # Without a session file, notes are given at the start only: later ones would repeat.
-        if moment is Moment.START:
-            return moments.reaction(scene, Session(), resuming=False)[0]
-        return Say()
 
 
 def _log(error: BaseException) -> None:

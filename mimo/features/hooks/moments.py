@@ -25,7 +25,7 @@ from mimo.features.hooks.events import (
     takes_context,
     without_fenced,
 )
-from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session
+from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session, text_of_file
 from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
 from mimo.memory.note import Note, plain
@@ -85,9 +85,36 @@ MIN_LAST = 200
 """Characters of a last message that is worth a memory: `Done.` is not."""
 MAX_SUMMARY = 20_000
 """Characters of a summary that are kept."""
+MAX_TITLE = 100
+"""Characters of the title of a summary."""
 
 _NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
 """Clients that start a session again after compaction."""
+
+
+def in_session(scene: Scene) -> Say:
+    """Returns the reaction to an event, and remembers it in the file of the session."""
+    moment = scene.event.moment
+    resuming = moment is Moment.PROMPT and expose(scene)
+    # A server is asked before other hooks have to wait.
+    nearest = near(scene) if moment is Moment.PROMPT else None
+    try:
+        with scene.locked_sessions():
+            session = scene.load_session(scene.event.session)
+            say, changed = reaction(scene, session, resuming=resuming, near=nearest)
+            if changed != session:
+                scene.save_session(scene.event.session, changed)
+            if moment is Moment.START:
+                scene.remove_old_sessions()
+            return say
+    except MindError as error:
+        from mimo.guard.privacy import for_log
+
+        scene.log(f"no answer: {for_log(error.message)}")
+        # Without a session file, notes are given at the start only: later ones would repeat.
+        if moment is Moment.START:
+            return reaction(scene, Session(), resuming=False)[0]
+        return Say()
 
 
 def reaction(
@@ -259,7 +286,7 @@ def _sections(
     if catalog is not None:
         notes = context.gather(catalog, private=True)
         sections += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, catalog)))
-    in_files = _lines_in_files(scene.root, scene.event.dialect) if sections else ()
+    in_files = _lines_in_files(scene) if sections else ()
     read: list[str] = []
     new = []
     for title, lines in sections:
@@ -281,7 +308,7 @@ def _sections(
 
 def expose(scene: Scene) -> bool:
     """Writes the tools that fit a prompt for the server; returns whether it resumes work."""
-    if scene.is_outside:
+    if scene.is_outside or scene.user is not None:
         return False
     from mimo.features.hooks import exposure
 
@@ -353,7 +380,7 @@ def _with_prompt(
 
     lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, notes)]
     lines += map(context.line_of_user, users)
-    in_files = _lines_in_files(scene.root, scene.event.dialect)
+    in_files = _lines_in_files(scene)
     texts, marks, budget = [], [], PROMPT_BUDGET
     for line in lines:
         if line.text in in_files and line.mark not in failures:
@@ -397,14 +424,14 @@ def _is_current(scene: Scene, note: Note) -> bool:
     return True
 
 
-def _lines_in_files(root: Path, dialect: Dialect) -> frozenset[str]:
+def _lines_in_files(scene: Scene) -> frozenset[str]:
     """Returns the lines of the blocks in the instructions files of a client."""
     from mimo.features import context
 
     lines: set[str] = set()
-    for name in _FILES[dialect]:
+    for name in _FILES[scene.event.dialect] if scene.user is None else ():
         with suppress(OSError, MindError):
-            data, _ = disk.look(files.safe_path(root, name), limit=_MAX_FILE_BYTES)
+            data, _ = disk.look(files.safe_path(scene.root, name), limit=_MAX_FILE_BYTES)
             if b"MIND:CONTEXT" in data and (block := context.find(data)):
                 lines.update(block.body.split("\n"))
     return frozenset(lines)
@@ -437,7 +464,12 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
 
     hit_by_edge: dict[Edge, Hit] = {}
     changes = [
-        added(edit.path, edit.text[:_MAX_TEXT], edit.old or _on_disk(scene, edit.path))
+        added(
+            edit.path,
+            edit.text[:_MAX_TEXT],
+            # The files of a user of a server are elsewhere.
+            edit.old or ("" if scene.user is not None else text_of_file(scene.root, edit.path)),
+        )
         for edit in edits
     ]
     for hit in check(edges, changes, stack):
@@ -461,14 +493,6 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     return say, session.and_warned(names)
 
 
-def _on_disk(scene: Scene, path: str) -> str:
-    """Returns the text of a file that a tool writes; empty if it is new."""
-    with suppress(OSError, ValueError, MindError):
-        data, _ = disk.look(scene.root / path, limit=_MAX_FILE_BYTES)
-        return data.decode("utf-8", "replace")
-    return ""
-
-
 def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
     """Returns the edges to compare with a text, and the stack for those of the user.
 
@@ -476,7 +500,7 @@ def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
     """
     edges: list[Edge] = []
     stack: list[str] = []
-    has_user_edges = (scene.home / "edges").is_dir()
+    has_user_edges = scene.user is None and (scene.home / "edges").is_dir()
     with scene.index() as catalog:
         failed = catalog.failed(_MAX_CHECKED, private=True) if catalog else []
         notes = catalog.newest("edge", _MAX_CHECKED, private=True) if catalog else []
@@ -536,6 +560,22 @@ def _with_message(scene: Scene, session: Session) -> Session:
     return session
 
 
+def _subject(text: str, scene: Scene) -> str:
+    """Returns what a summary is about: its first sentences that are no heading or label."""
+    import re
+
+    from mimo.text.phrases import cut, plain_line
+
+    for line in re.sub(r"(?s)<analysis>.*?</analysis>", "", text).splitlines():
+        words = re.sub(r"^[\d.)#*\s]+|\*\*", "", plain_line(line))
+        label, _, after = words.partition(":")
+        words = after.strip() if len(label.split()) <= 4 and len(after.split()) > 2 else words
+        is_mark = line.startswith(("<", "#")) or "previous conversation" in line
+        if len(words.split()) > 2 and not is_mark and not words.endswith(":"):
+            return cut(words[0].upper() + words[1:], MAX_TITLE).rstrip(".")
+    return f"Session of {scene.now:%Y-%m-%d}"
+
+
 def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = False) -> Session:
     """Keeps a summary without its secrets; returns the session with the id of its memory.
 
@@ -565,10 +605,14 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
                 record = None
             if record:
                 call.mind.guard.authorise(scene.request("mind_edit", writes=True))
-                both = f"{record.memory.content}\n\nAt the end: {words}" if closing else words
-                saving.edit(call, record, content=both)
+                memory = record.memory
+                both = f"{memory.content}\n\nAt the end: {words}" if closing else words
+                # A title of the user's own stays.
+                is_old = memory.title == _subject(memory.content, scene)
+                title = memory.title if closing or not is_old else _subject(words, scene)
+                saving.edit(call, record, content=both, title=title)
                 return session
-            title = f"Session of {scene.now:%Y-%m-%d}"
+            title = _subject(words, scene)
             draft = saving.draft(Kind.CONTEXT, words, title=title, category="session")
             return session._replace(memory=saving.store(call, draft, private=True).memory.id)
     except (Denied, RateLimited) as error:

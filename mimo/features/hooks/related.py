@@ -19,7 +19,7 @@ from mimo.index.catalog import Catalog
 from mimo.memory.note import Note
 from mimo.text.background import rarity
 from mimo.text.clean import compiled
-from mimo.text.tokens import LOOKS, QUESTION_WORDS, UNSPACED, query_terms, tokenize
+from mimo.text.tokens import QUESTION_WORDS, UNSPACED, is_chore, query_terms, tokenize
 
 _READ = 4_000
 """The number of characters of a prompt that are read for words."""
@@ -96,31 +96,6 @@ _ENDINGS = (
     " 지만 는데 처리 하나 만들 들어 어줘 바꿔 꿔줘 인데 이고 되면 면서 마다 보다 처럼 라고"
 )
 """Pairs of Hangul in the endings and auxiliaries of Korean words."""
-
-_CHORES = frozenset(
-    "rename reformat kdoc javadoc doxygen jsdoc comment comments formatter prettier ruff eslint"
-    " unused commit rebase conflict conflicts undo regex regexp thanks label labels margin diff"
-    " diagram".split()
-)
-_SHOWING = frozenset("align describe display extract highlight list log print show sort".split())
-"""Words that begin a task to show or to move something."""
-_CHORES_BEGIN = ("lint", "alphabetical", "indent")
-_KOREAN_CHORES = "린트 커밋 오타 주석 정규식 고마워 목차 배경색 말줄임 임포트 리베이스".split()
-_CHORE_PHRASES = (
-    r"\b(?:format (?:the|this|all)|unit tests?|type hints?|\w+-format|thank you|pull request"
-    r"|split (?:this|the|up|\S+\.\w+|\S+ into)|bump \S+ (?:from|to)"
-    r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?\w*tests?"
-    r"|explain (?:what|this|line|how th)|what (?:does|do) (?:this|that|the)"
-    r"|show me (?:the|an?|all)"
-    r"|(?:in)?to (?:its|their|an?) own (?:function|method|class|module|file|component))\b"
-    r"|\bimport 정리|test\S*+(?: \S++)? fail"
-)
-_OF_PHRASES = "format own test hint thank pull split bump explain what show".split()
-"""Tasks that change no behaviour, or only looks: a shared word rarely means that a memory matters.
-
-Each phrase contains one of `_OF_PHRASES`, or `정리`. Compiling a pattern of all words and phrases
-would take longer than all else that is done with a prompt.
-"""
 
 _QUESTIONS = (
     r"\b(?:did|do|have|had|are|were|should) (?:we|our|i)\b"
@@ -206,7 +181,7 @@ def _meant(prompt: str, likenesses: Iterable[Likeness], work: float) -> list[Not
     likely = sorted(likenesses, key=lambda each: -each.cosine)
     best, followers = likely[0].cosine, [each.cosine for each in likely[1 : _FOLLOWERS + 1]]
     lead = best - sum(followers) / len(followers) if followers else 0.0
-    kind = _OF_WORK * work + _OF_CHORE * _is_chore(prompt.lower())
+    kind = _OF_WORK * work + _OF_CHORE * is_chore(prompt.lower())
     if best + lead + kind <= _LEAST_MEANING:
         return []
     return [each.note for each in likely if each.cosine >= best - _BESIDE_NEAREST]
@@ -239,7 +214,7 @@ class Prompt:
         runs = [] if text.isascii() else compiled(f"[{UNSPACED}]+").findall(text)
         self._runs = [tokenize(run) for run in runs]
         self._bias = _UNCERTAIN + _MEMORIES * math.log(max(memories, _FEWEST_MEMORIES))
-        if _is_chore(text.lower()):
+        if is_chore(text.lower()):
             self._bias += _CHORE
         elif compiled(f"(?i){_QUESTIONS}").search(text):
             self._bias += _ASKING
@@ -274,21 +249,6 @@ class Prompt:
                 word = word + self.weights[pair] if pair in shared else 0.0
                 rarest = max(rarest, min(word, _LONGEST_WORD))
         return rarest
-
-
-def _is_chore(text: str) -> bool:
-    """Returns whether a prompt in lower case names a task that rarely changes behaviour."""
-    words = compiled(r"\w+").findall(text)
-    named = LOOKS.union(_CHORES).intersection(words)
-    if named or _SHOWING.intersection(words[:1]):
-        return True
-    if any(map(text.__contains__, _KOREAN_CHORES)):
-        return True
-    for word in words:
-        if word.startswith(_CHORES_BEGIN) or word.endswith("fmt"):
-            return True
-    has_phrase = "정리" in text or any(map(text.__contains__, _OF_PHRASES))
-    return has_phrase and compiled(_CHORE_PHRASES).search(text) is not None
 
 
 def _worth(term: str, holding: int, units: int) -> float:

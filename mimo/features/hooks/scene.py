@@ -44,6 +44,7 @@ _MAX_SESSION_BYTES = 200_000
 _OLD_SECONDS = 7 * 24 * 3600
 _WAIT_SECONDS = 0.3
 _MAX_SETTINGS = 64 * 1024
+_MAX_FILE_BYTES = 256 * 1024
 _FEW = 400
 """Up to this number, approved texts are looked up, and others are not read."""
 
@@ -149,11 +150,13 @@ class Scene:
         environ: Mapping[str, str],
         is_outside: bool = False,
         source: str = "",
+        user: str | None = None,
     ) -> None:
         """Takes the event and the project; reads the settings.
 
         Outside of any project, `root` is that of the user's memory for all projects. `source` names
-        a project that is around another repository, in which nothing is saved unasked.
+        a project that is around another repository, in which nothing is saved unasked. `user` is
+        that of a server, who has neither its files nor its memory for all projects.
         """
         self.event = event
         self.home = home
@@ -162,6 +165,7 @@ class Scene:
         self.environ = environ
         self.is_outside = is_outside
         self.source = source
+        self.user = user
         # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root)
         latest = self.trust.latest()
@@ -213,6 +217,7 @@ class Scene:
             like=like or default,
             operation=Operation.WRITE if writes else Operation.READ,
             agent=self.event.dialect.value,
+            user=self.user or None,
             at=self.now,
         )
 
@@ -281,7 +286,7 @@ class Scene:
 
         Returns nothing if there is none, or if it fails, so that the project's notes are given.
         """
-        project = projects.of_user(self.home)
+        project = None if self.user is not None else projects.of_user(self.home)
         owner = projects.known_owner(self.home) if project else None
         if project is None or owner is None:
             return []
@@ -328,6 +333,13 @@ class Scene:
         key = f"{name}\n{projects.index_owner(self.home, os.urandom)}"
         digest = disk.sha256(key.encode("utf-8", "replace")).hex()
         return f"{SESSIONS}/{digest[:24]}.json"
+
+
+def text_of_file(root: Path, path: str) -> str:
+    """Returns the text of a file that a tool writes; empty if it is new."""
+    with suppress(OSError, ValueError, MindError):
+        return disk.look(root / path, limit=_MAX_FILE_BYTES)[0].decode("utf-8", "replace")
+    return ""
 
 
 def remove_old(folder: Path, limit: int = 1_000, ending: str = "", kept_name: str = "") -> None:

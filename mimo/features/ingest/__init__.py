@@ -278,9 +278,10 @@ def _changed(call: Call) -> dict[str, Attempt]:
 def sandbox_of(call: Call) -> Sandbox:
     """Returns the readable files: all of them for a person, those of the project for an agent.
 
-    If SANDBOX_DIR is set, it limits both.
+    In a linked worktree, an agent reads those of it. If SANDBOX_DIR is set, it limits both.
     """
-    root, by_agent = call.mind.project.root, call.author is not None
+    project, by_agent = call.mind.project, call.author is not None
+    root = project.worktree or project.root
     setting = call.mind.environ.get("SANDBOX_DIR")
     if setting:
         limit = disk.expanded(setting).absolute()
@@ -290,7 +291,8 @@ def sandbox_of(call: Call) -> Sandbox:
 
 def _base(call: Call) -> Path:
     """Returns the base of relative names: a person's working directory, an agent's project."""
-    return Path.cwd() if call.author is None else call.mind.project.root
+    project = call.mind.project
+    return Path.cwd() if call.author is None else project.worktree or project.root
 
 
 def relative(call: Call, path: Path) -> str:

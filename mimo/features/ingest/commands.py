@@ -21,7 +21,7 @@ from mimo.memory.ids import with_handles
 from mimo.memory.model import Category, Kind
 from mimo.memory.sources import chunk_id
 from mimo.operations import encoding
-from mimo.operations.rows import Importance, Private, Tags, row_of
+from mimo.operations.rows import Importance, OtherPrivate, Tags, row_of
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, first_lines, render
 
@@ -109,6 +109,7 @@ class Ingested:
         "mind ingest --update",
     ),
     description="Ingest file content into memory with automatic chunking",
+    title="Ingest files",
 )
 def ingest(
     call: Call,
@@ -140,7 +141,7 @@ def ingest(
     metadata: Annotated[
         Json, Arg("An object to store with every chunk", agents="", object=True)
     ] = None,
-    private: Private = False,
+    private: OtherPrivate = False,
     force: Annotated[bool, Arg("Ingest unchanged files again", listed=False)] = False,
     update: Annotated[
         bool,

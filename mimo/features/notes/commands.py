@@ -1,7 +1,8 @@
 """`mind add`, `edit` and `rm`: writing and removing memories."""
 
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Omitted, Out, command
@@ -16,12 +17,13 @@ from mimo.errors import (
     StorageFailed,
     join_texts,
 )
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.model import Kind, Record, kind_of, tag_key
 from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.rows import (
     Again,
     Already,
+    Because,
     File,
     Importance,
     Owner,
@@ -53,6 +55,9 @@ class Written:
     trust: Untrusted
     scope: Owner = None
     already: Already = None
+    others: Annotated[
+        Omitted[tuple[str, ...]], Out("The other memories that were changed with it")
+    ] = None
     notice: Omitted[str] = None
 
 
@@ -83,6 +88,9 @@ class Removed:
     notice: Annotated[Omitted[str], Out("Other files that had its text")] = None
 
 
+MoreIds = Annotated[tuple[str, ...], Arg("More memories", complete="id", surfaces=Surface.CLI)]
+
+
 @command(
     "mind_add",
     cli="add",
@@ -104,6 +112,7 @@ def add(
     title: Annotated[str | None, Arg("Title (default: the first line)")] = None,
     topic: Annotated[str | None, Arg("Topic, such as auth_strategy")] = None,
     tags: Tags = (),
+    reasoning: Because = None,
     importance: Importance = 0.5,
     private: Private = False,
     everywhere: Annotated[
@@ -119,7 +128,13 @@ def add(
     folder; what an agent adds there counts once the user approves it.
     """
     note = saving.draft(
-        kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
+        kind_of(type),
+        content,
+        importance=importance,
+        tags=tags,
+        topic=topic,
+        title=title,
+        reasoning=reasoning,
     )
     return _written(call, saving.store_once(call, note, private=private, again=again))
 
@@ -137,11 +152,13 @@ def add(
         "mind edit k3v7mq --add-tag api --remove-tag draft",
         "mind edit auth_strategy --importance 0.9",
         "mind edit k3v7mq --status resolved",
+        "mind list --tag draft --ids | mind edit --stdin-ids --remove-tag draft",
     ),
 )
 def edit(
     call: Call,
     id: Reference,
+    ids: MoreIds = (),
     *,
     content: Annotated[str | None, Arg("New content", stdin=True, compared=True)] = None,
     title: Annotated[str | None, Arg("New title", compared=True)] = None,
@@ -164,39 +181,54 @@ def edit(
 ) -> Written:
     """Change a memory, in $EDITOR unless options name the change
 
-    All other bytes of the file stay as they are, including comments and unknown keys.
+    All other bytes of the file stay as they are, including comments and unknown keys. Several
+    memories are changed together, or none of them; one undo reverts it.
     """
-    record = lookup.meant(call, id, alone=True)
-    saving.check_changeable(record)
-    if add_tags or remove_tags:
-        if tags is not None:
-            raise Invalid(
-                "`tags` replaces all tags, so none can be added or removed beside it",
-                hint="use `add_tags` and `remove_tags`, or `tags`",
-            )
-        tags = _retagged(record.memory.tags, add_tags, remove_tags)
-    elif tags is not None:
-        tags = saving.clean_tags(() if tags == ("",) else tags)
+    texts = {"content": content, "title": title, "file_text": file_text}
+    if ids and (names := [name for name, text in texts.items() if text is not None]):
+        raise Invalid(f"`{names[0]}` is of one memory", hint="give one id")
+    if tags is not None and (add_tags or remove_tags):
+        raise Invalid(
+            "`tags` replaces all tags, so none can be added or removed beside it",
+            hint="use `add_tags` and `remove_tags`, or `tags`",
+        )
+    records = [lookup.meant(call, each, alone=True) for each in dict.fromkeys((id, *ids))]
+    for record in records:
+        saving.check_changeable(record)
     # Secrets that the memory has already may stay in these texts.
     compared = {"content": content, "title": title}
-    previous, private = "\n".join(texts_of(record.memory)), record.place.private
+    previous, private = "\n".join(texts_of(records[0].memory)), records[0].place.private
     saving.check_secrets(call, compared, previous=previous, private=private)
-    fields = {
-        **compared,
-        "topic": topic,
-        "tags": tags,
-        "importance": importance,
-        "status": status,
-    }
-    changes = {name: value for name, value in fields.items() if value is not None}
-    if bool(changes) == (file_text is not None):
+    tags = saving.clean_tags(() if tags == ("",) else tags) if tags is not None else None
+    fields = {**compared, "topic": topic, "tags": tags, "importance": importance, "status": status}
+    changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    if bool(changes or add_tags or remove_tags) == (file_text is not None):
         raise Invalid(
             "`file_text` excludes other changes" if changes else _nothing_to_change(call),
             hint=Hint("name what to change, such as ", Option(importance="0.9")),
         )
     if file_text is not None:
-        return _written(call, Stored(record=saving.rewrite(call, record, file_text)))
-    return _written(call, Stored(record=saving.edit(call, record, **changes)))
+        return _written(call, Stored(record=saving.rewrite(call, records[0], file_text)))
+    return _edited(call, records, changes, add_tags, remove_tags)
+
+
+def _edited(
+    call: Call,
+    records: list[Record],
+    changes: Mapping[str, Any],
+    add_tags: tuple[str, ...],
+    remove_tags: tuple[str, ...],
+) -> Written:
+    """Changes all of the memories, or none, and returns the first."""
+    edits = []
+    for record in {record.memory.id: record for record in records}.values():
+        fields = dict(changes)
+        if add_tags or remove_tags:
+            fields["tags"] = _retagged(record.memory.tags, add_tags, remove_tags)
+        edits.append((record, fields))
+    records = saving.edit_all(call, edits)
+    names = tuple(record.memory.id for record in records[1:])
+    return replace(_written(call, Stored(record=records[0])), others=names or None)
 
 
 def _nothing_to_change(call: Call) -> str:
@@ -240,7 +272,7 @@ def _written(call: Call, stored: Stored) -> Written:
 def rm(
     call: Call,
     id: SureId,
-    ids: Annotated[tuple[str, ...], Arg("More memories", complete="id", surfaces=Surface.CLI)] = (),
+    ids: MoreIds = (),
     *,
     purge: Annotated[
         bool, Arg("Keep no copy in the trash, not even of earlier text", surfaces=Surface.CLI)
@@ -312,6 +344,10 @@ def _same_id(call: Call, id: str) -> str | None:
 
 @render.register
 def _(result: Written, screen: Screen) -> None:
+    if result.others:
+        screen.line(good("✓ "), f"changed {count(len(result.others) + 1, 'memory', 'memories')}")
+        screen.note("`mind undo` reverts all of it")
+        return
     remark = "  stored before" if result.already else ""
     title = titled(result.title)
     screen.line(good("✓ "), ident(result.id), "  ", title, remark, *row_labels(result))

@@ -15,18 +15,18 @@ from mimo.operations.rows import (
     MEMORY,
     Again,
     Already,
+    AlsoFrom,
+    AlsoTo,
     BriefQuery,
+    BriefTimeFilter,
     Facts,
     File,
-    FromDate,
     Importance,
     Limit,
     Offset,
     Private,
     SureId,
     Tags,
-    TimeFilter,
-    ToDate,
     facts,
     facts_of_hits,
     file_of,
@@ -68,7 +68,7 @@ Threshold = Annotated[
     float | None,
     Arg(
         "Minimum score (default 0.3, weak matches in `nearest`)",
-        agents="minimum score",
+        agents="search: 0.3 by default",
         ge=0,
         le=1,
     ),
@@ -185,9 +185,9 @@ class _Filters(TypedDict, total=False):
     """The filters of its searches and lists."""
 
     category: Annotated[Category | None, Arg("Only this category", agents="")]
-    time_filter: TimeFilter
-    from_date: FromDate
-    to_date: ToDate
+    time_filter: BriefTimeFilter
+    from_date: AlsoFrom
+    to_date: AlsoTo
 
 
 @command(

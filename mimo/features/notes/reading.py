@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Unpack
 
-from mimo.call import Call
+from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Omitted, Out, command, notes_of
 from mimo.errors import AmbiguousId, Invalid, NotFound, join_texts
 from mimo.frozen import frozen, replace
@@ -16,6 +16,7 @@ from mimo.operations.rows import (
     At,
     Facts,
     Filters,
+    Group,
     Limit,
     Offset,
     OfUser,
@@ -68,6 +69,9 @@ class LinkRow:
     trust: Untrusted = None
 
 
+_LIMIT = 50
+
+
 @view(
     "id type title content topic tags importance confidence outcome status category source by"
     " created_at sections links warning superseded_by competing extra private trust file line stale"
@@ -117,6 +121,7 @@ class MemoryRows:
     )
     unreadable: Annotated[Omitted[int], Out("Files that could not be read")] = None
     notice: Annotated[Omitted[str], Out("The revision and the days shown")] = None
+    ids_only: Annotated[Omitted[bool], Out("True if only the ids are printed")] = None
 
 
 @command(
@@ -222,13 +227,14 @@ def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
         "mind list --user",
         "mind list --untrusted",
         "mind list --all-projects --when today",
+        "mind list --tag draft --ids",
     ),
     is_long=True,
 )
 def list_(
     call: Call,
     *,
-    limit: Limit = 50,
+    limit: Limit = _LIMIT,
     offset: Offset = 0,
     sort: Annotated[Sort, Arg("Order of the list")] = Sort.RECENT,
     private: Annotated[bool, Arg("Only private memories, which git does not get")] = False,
@@ -237,6 +243,10 @@ def list_(
     at: At = None,
     everywhere: OfUser = False,
     chunks: Annotated[bool, Arg("List the chunks of ingested files one by one")] = False,
+    group: Group = None,
+    ids: Annotated[
+        bool, Arg("Print only ids, of all memories that pass", surfaces=Surface.CLI)
+    ] = False,
     **filters: Unpack[Filters],
 ) -> MemoryRows:
     """List the memories, newest first
@@ -249,6 +259,7 @@ def list_(
 
     is_outside = call.mind.is_users and not everywhere
     notice = "no project here; this is your memory for all projects" if is_outside else None
+    all_projects = all_projects or group is not None
     if all_projects and (at is not None or everywhere):
         raise Invalid(
             "`all_projects` lists the present memories of projects",
@@ -258,10 +269,13 @@ def list_(
         state = past.at(call, at)
         call, notice = state.call, state.label
     conditions = narrowed(call, private=private, untrusted=untrusted, **filters)
+    limit = sys.maxsize if ids and limit == _LIMIT else limit
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     if all_projects:
-        return _of_projects(call, options, private=private, chunks=chunks)
-    return _of_project(call, options, notice, chunks=chunks)
+        page = _of_projects(call, options, group, private=private, chunks=chunks)
+    else:
+        page = _of_project(call, options, notice, chunks=chunks)
+    return replace(page, ids_only=True) if ids else page
 
 
 def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: bool) -> MemoryRows:
@@ -281,7 +295,9 @@ def _of_project(call: Call, options: "Options", notice: str | None, *, chunks: b
     )
 
 
-def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool) -> MemoryRows:
+def _of_projects(
+    call: Call, options: "Options", group: str | None, *, private: bool, chunks: bool
+) -> MemoryRows:
     """Returns one page of the memories of all registered projects."""
     from mimo.operations import across, finding
     from mimo.operations.disclosure import hides_private
@@ -298,7 +314,7 @@ def _of_projects(call: Call, options: "Options", *, private: bool, chunks: bool)
         rows = facts(target, page.records, MemoryRow, shared=is_hidden)
         return page, list(_rows(page, rows))
 
-    answers, skipped = across.ask_each(call, "mind_list", listed)
+    answers, skipped = across.ask_each(call, "mind_list", listed, group=group)
     rows = [replace(row, project=name) for name, _, (_, some) in answers for row in some]
     rows.sort(key=lambda row: row.created_at, reverse=True)
     if options.sort is Sort.IMPORTANCE:
@@ -387,6 +403,10 @@ def _facts(result: MemoryDetails, screen: Screen) -> None:
 
 @render.register
 def _(result: MemoryRows, screen: Screen) -> None:
+    if result.ids_only:
+        for row in result.memories:
+            screen.line(ident(row.id))
+        return
     if result.unreadable:
         files = count(result.unreadable, "file")
         screen.note(f"{files} could not be read; `mind doctor` lists them")

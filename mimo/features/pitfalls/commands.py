@@ -117,7 +117,8 @@ class EdgeRows:
         "git diff | mind pitfalls 'database queries' --stack supabase --code -",
     ),
     description="Check for gotchas before implementing risky code. Also reports failed decisions "
-    "that it repeats. Not for routine edits.",
+    "that it repeats.",
+    title="Check for pitfalls",
     is_long=True,
 )
 def edges(
@@ -258,7 +259,8 @@ class StarterAdded:
     needs_project=False,
     surfaces=Surface.MCP,
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
-    description="Add a cross-project gotcha. One of this project alone belongs in .mind/MEMORY.md.",
+    description="Add a cross-project gotcha. One of this project belongs in .mind/MEMORY.md.",
+    title="Add a pitfall",
 )
 def add_global_edge(
     call: Call,
@@ -271,8 +273,8 @@ def add_global_edge(
             'When it applies: {"tasks": ["keep users logged in"], "intent": ["jwt"], "code": []}; '
             "tasks: one to three phrases for what a developer is about to do when it bites; "
             "intent: rare words of such a task; code: RE2 patterns",
-            agents='{"tasks": ["keep users logged in"], "intent": ["jwt"], "code": []}: 1 to 3 '
-            "tasks in which it bites, rare words of them, RE2 patterns",
+            agents='{"tasks": ["keep users logged in"], "intent": ["jwt"], "code": []}: tasks '
+            "in which it bites, rare words, RE2",
             object=True,
         ),
     ],
@@ -320,7 +322,9 @@ def add_global_edge(
 def add(
     call: Call,
     title: Annotated[str, Arg("The problem in a few words", option=True)],
-    description: Annotated[str, Arg("The problem in a sentence or two", option=True)],
+    description: Annotated[
+        str, Arg("The problem in a sentence or two", alias="because", option=True)
+    ],
     workaround: Annotated[str, Arg("A way to fix or avoid it", option=True)],
     *,
     task: Annotated[

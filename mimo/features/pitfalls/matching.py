@@ -21,7 +21,7 @@ from mimo.text import patterns
 from mimo.text.background import rarity
 from mimo.text.clean import compiled
 from mimo.text.phrases import SENTENCE_END
-from mimo.text.tokens import LOOKS, UNSPACED, query_terms, tokenize
+from mimo.text.tokens import LOOKS, UNSPACED, is_chore, query_terms, tokenize
 
 ENOUGH = 0.48
 """The strength from which an edge applies."""
@@ -38,8 +38,12 @@ MOST_NATS = 20.0
 KEYWORD = 4.5
 """The rarity from which a keyword in the task suffices, if the meaning does not contradict."""
 
-KEYWORD_COSINE = 0.2
-"""The cosine that an edge with such a keyword needs."""
+KEYWORD_STRENGTH, KEYWORD_COSINE, _SHARE = 0.4, 0.2, 0.5
+"""The strength that an edge with such a keyword needs, or the cosine if this share of the task's
+words are those of the edge."""
+
+OF_CHORE = 0.67
+"""The strength that an edge needs if the task is a chore, such as to rename or to list."""
 
 NATS_ALONE = 12.0
 """The rarity of shared words from which an edge applies if there is no model."""
@@ -57,7 +61,7 @@ _SHORTEST_START = 4
 """Minimum length of a keyword that may start a longer word: `auth`, but not `id`."""
 
 _MOST_PHRASES, _MOST_SENTENCES = 12, 12
-_FEWEST_WORDS = 2
+_FEWEST_WORDS, _MOST_WORDS = 2, 10
 
 Cosines = Callable[[Sequence[str]], Sequence[float]]
 """Returns the cosine of a task with each text; those of an unknown text are 0."""
@@ -92,6 +96,8 @@ class _Evidence(NamedTuple):
     keywords: tuple[str, ...]
     words: tuple[str, ...]
     """Stems that the task shares with title, tasks, keywords and context."""
+    share: float
+    """The share of the task's words that these are."""
     names: tuple[str, ...]
     code: tuple[str, ...]
     phrase: str
@@ -129,11 +135,13 @@ def matches(
     evidence = [_evidence(edge, task, words, stack, likeness) for edge in considered]
     strongest = max((e.strength for e in evidence), default=0.0)
     approved = max((e.strength for e in evidence if e.edge.trusted), default=0.0)
-    of_looks = not LOOKS.isdisjoint(compiled(r"\w+").findall(task.intent.lower()))
+    least, verb = _least(task.intent.lower()), tokenize(task.intent)[:1]
     result = []
     for each in evidence:
         best = approved if each.edge.trusted else strongest
-        confidence = _confidence(each, best, by_words=likeness is None, of_looks=of_looks)
+        is_of_verb = least == OF_CHORE and not set(verb).isdisjoint(each.words)
+        needed = 0.0 if is_of_verb else least
+        confidence = _confidence(each, best, by_words=likeness is None, least=needed)
         if not confidence and stack_alone and each.context:
             confidence = OF_STACK
         if confidence:
@@ -146,26 +154,41 @@ def _order(match: Match) -> tuple[float, int, bool, str]:
     return (-match.confidence, edge.severity.rank, not edge.trusted, edge.title)
 
 
-def _confidence(evidence: _Evidence, best: float, *, by_words: bool, of_looks: bool) -> float:
+def _confidence(evidence: _Evidence, best: float, *, by_words: bool, least: float) -> float:
     """Returns the probability that an edge applies; 0 if it should not be reported.
 
-    A task that is only about looks or texts runs into no edge by its words.
+    `least` is the strength that the task needs for any reason but its code.
     """
     if evidence.names or evidence.code:
         return SURE
-    if evidence.edge.type != "edge" or of_looks:
+    strength = evidence.strength
+    if evidence.edge.type != "edge" or strength < least:
         # A failed decision warns only of being repeated.
         return 0.0
     has_keyword = evidence.rarest >= KEYWORD
     if by_words:
         return SURE if evidence.nats >= NATS_ALONE else LIKELY if has_keyword else 0.0
-    strength = evidence.strength
     confidence = round(1 / (1 + math.exp(_SLOPE * (_MIDDLE - strength))), 2)
     if strength < min(best, STRONGEST) - NEAR:
         return 0.0
     if strength >= ENOUGH:
         return confidence
-    return max(LIKELY, confidence) if has_keyword and evidence.cosine >= KEYWORD_COSINE else 0.0
+    is_subject = evidence.share >= _SHARE and evidence.cosine >= KEYWORD_COSINE
+    suffices = has_keyword and (is_subject or strength >= KEYWORD_STRENGTH)
+    return max(LIKELY, confidence) if suffices else 0.0
+
+
+def _least(intent: str) -> float:
+    """Returns the strength that an edge needs for a task in lower case.
+
+    A task that is only about looks or texts runs into no edge by its words, and other chores into
+    those alone that are about such a task, or share more with it than nouns: its first word.
+    """
+    words = compiled(r"\w+").findall(intent)
+    if not LOOKS.isdisjoint(words):
+        return math.inf
+    # A long task is more than to show something.
+    return OF_CHORE if is_chore(intent, shows=len(words) <= _MOST_WORDS) else 0.0
 
 
 def applies(edge: Edge, stack: frozenset[str]) -> bool:
@@ -215,6 +238,7 @@ def _evidence(
         context=tuple(word for word in stack_words if tech(word) in stack),
         keywords=tuple(word for word in detection.intent if _has(task.intent, words, word)),
         words=tuple(sorted(shared)),
+        share=len(shared) / len(words) if words else 0.0,
         names=_names(edge, task.intent, words),
         code=tuple(_in_code(edge, task.code)),
         phrase=phrase,
@@ -266,7 +290,8 @@ def _has(intent: str, words: frozenset[str], keyword: str) -> bool:
     stems = query_terms(keyword).full
     if stems and words.issuperset(stems):
         return True
-    bare = re.escape(keyword.casefold())
+    named = keyword.casefold()
+    bare = re.escape(named.rstrip("0123456789") if len(named) > _SHORTEST_START else named)
     pattern = rf"\b{bare}\b" if len(keyword) < _SHORTEST_START else rf"(?:^|\W|_){bare}"
     return re.search(pattern, intent.casefold()) is not None
 

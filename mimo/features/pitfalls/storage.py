@@ -217,10 +217,12 @@ def _detected(root: Path) -> Iterator[str]:
 
 
 _DEPENDENCY = (
-    r"(?m)(?:^[ \t]*(?:gem )?|(?<=[\"'/]))[\"']?([A-Za-z][\w.-]*[A-Za-z0-9])"
-    r"(?=[ \t]*(?:[\"'<>=!~;,@\[ /]|$))"
+    r"(?m)(?:^[ \t]*(?:gem )?|(?<=[\"'/>:]))[\"']?([A-Za-z][\w.-]*[A-Za-z0-9])"
+    r"(?=[ \t]*(?:[\"'<>=!~;,:@\[ /]|$))"
 )
-"""A name at the start of a line, of a quoted text, or after a slash in one."""
+"""A name at the start of a line, of a quoted text, or after a slash, colon or tag."""
+_MOST_FILES = 20
+"""The number of manifests of one kind that are read."""
 _MANIFESTS = (
     "pyproject.toml",
     "requirements.txt",
@@ -229,6 +231,15 @@ _MANIFESTS = (
     "go.mod",
     "Gemfile",
     "composer.json",
+    "pom.xml",
+    "build.gradle*",
+    "platformio.ini",
+    "pubspec.yaml",
+    "mix.exs",
+    "Package.swift",
+    "requirements/*.txt",
+    "*.csproj",
+    "src/*/*.csproj",
 )
 
 
@@ -237,7 +248,8 @@ def dependencies(root: Path) -> tuple[str, ...]:
 
     Those that `stack_of` knows are left out: it decides on them.
     """
-    texts = "\n".join(_start_of(root / name) for name in _MANIFESTS)
+    paths = (path for pattern in _MANIFESTS for path in sorted(root.glob(pattern))[:_MOST_FILES])
+    texts = "\n".join(map(_start_of, paths))
     names = [*compiled(_DEPENDENCY).findall(texts), *_packages(_start_of(root / "package.json"))]
     names += [part for name in names if name[0] == "@" for part in name[1:].split("/")]
     return tuple(dict.fromkeys(name for name in map(tech, names) if name not in DETECTED))

@@ -26,6 +26,7 @@ from mimo.memory.ids import check_namespace
 from mimo.operations import disclosure
 from mimo.rendering import Screen, bad, dim, good, strong
 from mimo.rendering.results import count, render
+from mimo.text.tool_names import underscored
 
 REQUESTS: Mapping[str, tuple[str | None, ...]] = {
     "resources/list": ("mind_list",),
@@ -162,7 +163,7 @@ def policy_show(call: Call) -> PolicyShown:
     # An unapproved policy applies beside the approved one, and may have the same rules.
     rules = dict.fromkeys(
         PolicyRule(
-            tool=tools.get(name, name),
+            tool=underscored(tools.get(name, name)),
             operations=rule.operations,
             namespaces=rule.namespaces,
             context_types=rule.contexts,
@@ -253,7 +254,8 @@ def policy_explain(
     }
     if folded(tool) not in names:
         near = nearest(folded(tool), list(names))
-        hint = f"did you mean `{names[near[0]]}`?" if near else Hint("see ", Command("policy show"))
+        meant = f"did you mean `{underscored(names[near[0]])}`?" if near else None
+        hint = meant or Hint("see ", Command("policy show"))
         raise NotFound(f"there is no tool `{tool}`", hint=hint)
     name = names[folded(tool)]
     calls = [
@@ -278,7 +280,7 @@ def policy_explain(
     if verdict.waits:
         call.note("policy", join_texts(*(policies.waiting() or ())))
     return PolicyVerdict(
-        tool=name,
+        tool=underscored(name),
         namespace=namespace,
         operation=request.operation,
         permitted=verdict.permitted,
@@ -321,7 +323,7 @@ def _calls(call: Call) -> dict[str, list[Request]]:
 
 def _access(call: Call, policies: ActivePolicies, operation: Operation) -> MemoryAccess:
     verdicts = {
-        key: all(policies.judge(request).permitted for request in requests)
+        underscored(key): all(policies.judge(request).permitted for request in requests)
         for key, requests in _calls(call).items()
         if requests[0].operation is operation and folded(requests[0].tool) not in APART
     }

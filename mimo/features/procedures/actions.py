@@ -223,11 +223,11 @@ def _take_step(action: Action, values: Mapping[str, Any], scope: Scope) -> Outco
     args = filled(action.named, values)
     match step:
         case Step.LOG:
-            return _log(args, scope)
+            return _log(args, values, scope)
         case Step.VALIDATE:
             return steps.validate(args, context)
         case Step.CONDITIONAL:
-            return steps.conditional(args, context)
+            return steps.conditional(args, values)
         case Step.ASK:
             return Outcome(question=str(args["question"]))
         case Step.DELAY:
@@ -242,11 +242,11 @@ def _take_step(action: Action, values: Mapping[str, Any], scope: Scope) -> Outco
             return Outcome()
 
 
-def _log(args: Mapping[str, Any], scope: Scope) -> Outcome:
+def _log(args: Mapping[str, Any], values: Mapping[str, Any], scope: Scope) -> Outcome:
     run = scope.run
     message = str(args.get("message", f"in state {run.state}"))
     level = str(args.get("level", "info"))
-    fields = {str(name): steps.value_of(str(name), run.context) for name in args.get("fields", ())}
+    fields = {str(name): steps.value_of(str(name), values) for name in args.get("fields", ())}
     scope.call.mind.tell(
         "mimo.procedure.log",
         {"count": 1},

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
+from mimo import when
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.data import disk, files
@@ -36,27 +37,13 @@ from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault, scalar
-from mimo.operations.rows import Limit, TrustLabel, label_of
+from mimo.operations.rows import AlsoFrom, Limit, TrustLabel, label_of
 from mimo.operations.saving import check_secrets
 
 PROGRAM_WAITS_MS = 60_000
 """The default time that a program waits for a run; many give up after this."""
 LAST_STEPS = -20
 """The most transitions, and lines of its log, that an agent gets of a run: the last ones."""
-EXAMPLE = """\
----
-name: greet
-version: 1.0.0
----
-```yaml
-initial_state: hello
-states:
-  hello:
-    action: {module: step, function: log, args: [{message: "Hi, {{who}}"}]}
-    transitions: [{event: success, target: done}]
-  done: {}
-```"""
-"""A whole procedure, for agents."""
 TEMPLATE = Path(__file__).with_name("template.md")
 """The text of `mind procedure new`, with `NAME` in place of the name."""
 
@@ -73,7 +60,7 @@ ExecutionId = Annotated[
 ]
 Async = Annotated[
     bool,
-    Arg("Return at once and run in a process of its own", agents="Return at once", wire="async"),
+    Arg("Return at once and run in a process of its own", agents="", wire="async"),
 ]
 Timeout = Annotated[
     int | None,
@@ -85,7 +72,9 @@ Timeout = Annotated[
         le=2**31,
     ),
 ]
-Text = Annotated[str | None, Arg("The whole Markdown of the procedure", agents="", stdin=True)]
+Text = Annotated[
+    str | None, Arg("The whole Markdown of the procedure", agents="", needed=True, stdin=True)
+]
 Trusted = Annotated[TrustLabel, Out("Whether this text is approved on this machine and may run")]
 
 
@@ -143,6 +132,7 @@ class Progress:
     status: Status
     current_state: str
     context: dict[str, Json]
+    started_at: datetime
     elapsed_ms: Annotated[int, Out("Milliseconds it has taken, without interruptions")]
     procedure: Annotated[str, Out("Its procedure, as name@version")]
     history: Annotated[tuple[Moved, ...], Out(page=LAST_STEPS)]
@@ -273,6 +263,8 @@ class Checks:
         "mind procedure run nightly --async",
     ),
     description="Execute a registered procedure as a state machine",
+    title="Run a procedure",
+    runs=True,
 )
 def run(
     call: Call,
@@ -306,6 +298,7 @@ def run(
     errors=(NotFound, AmbiguousId, Invalid, Untrusted),
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
     description="Check status of async procedure execution",
+    title="Check a run",
 )
 def status(call: Call, execution_id: ExecutionId) -> Progress:
     """Show the progress of a run, from any process"""
@@ -319,13 +312,15 @@ def status(call: Call, execution_id: ExecutionId) -> Progress:
     toolset="extra",
     examples=("mind procedure runs", "mind procedure runs -n 5"),
 )
-def runs(call: Call, *, limit: Limit = 20) -> Runs:
+def runs(call: Call, *, limit: Limit = 20, from_date: AlsoFrom = None) -> Runs:
     """List the runs, newest first
 
     The status without an id lists them, too.
     """
+    since = when.window(None, from_date, None, now=call.mind.local_now()).since
     executions = executing.executions(call)
     ids = [id for id in executions.ids()[::-1] if not executions.is_foreign(id)]
+    total = len(ids)
     rows: list[RunRow] = []
     damaged: list[str] = []
     for id in ids[:limit]:
@@ -337,6 +332,9 @@ def runs(call: Call, *, limit: Limit = 20) -> Runs:
         except StorageFailed:
             damaged.append(id)
             continue
+        if report and since and report.started < since:
+            total = ids.index(id)
+            break
         if report:
             rows.append(
                 RunRow(
@@ -348,7 +346,7 @@ def runs(call: Call, *, limit: Limit = 20) -> Runs:
                     elapsed_ms=report.elapsed_ms,
                 )
             )
-    return Runs(runs=tuple(rows), total=len(ids), damaged=tuple(damaged))
+    return Runs(runs=tuple(rows), total=total, damaged=tuple(damaged))
 
 
 @command(
@@ -360,6 +358,7 @@ def runs(call: Call, *, limit: Limit = 20) -> Runs:
     errors=(NotFound, AmbiguousId, Invalid, Denied, Untrusted, StorageFailed),
     examples=("mind procedure cancel latest --reason 'wrong branch'",),
     description="Stop a run; it can be resumed",
+    title="Stop a run",
 )
 def cancel(
     call: Call,
@@ -385,6 +384,8 @@ def cancel(
     toolset="procedures",
     errors=(NotFound, AmbiguousId, Conflict, Invalid, Denied, Untrusted, StorageFailed),
     examples=("mind procedure send latest approved",),
+    title="Send an event",
+    runs=True,
 )
 def send(
     call: Call,
@@ -425,6 +426,8 @@ def send(
     ),
     examples=("mind procedure resume latest", "mind procedure resume k3v7mq --async"),
     description="Continue an interrupted run; its last action is performed again",
+    title="Resume a run",
+    runs=True,
 )
 def resume(
     call: Call, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
@@ -492,6 +495,7 @@ def _progress(report: Report) -> Progress:
         status=report.status,
         current_state=run.state,
         context=run.context,
+        started_at=report.started,
         elapsed_ms=report.elapsed_ms,
         procedure=run.procedure.key,
         history=_moves(run),
@@ -509,6 +513,7 @@ def _progress(report: Report) -> Progress:
     toolset="procedures",
     examples=("mind procedure list",),
     description="List all registered procedures",
+    title="List procedures",
 )
 def list_(call: Call) -> Procedures:
     """List the procedures of this project"""
@@ -539,6 +544,7 @@ def list_(call: Call) -> Procedures:
     errors=(NotFound, Invalid),
     examples=("mind procedure show release", "mind procedure show release --format mermaid"),
     description="Retrieve the definition of a procedure",
+    title="Show a procedure",
 )
 def show(
     call: Call,
@@ -577,10 +583,9 @@ def show(
     toolset="procedures",
     errors=(Invalid, SecretDetected, Conflict, StorageFailed),
     examples=("mind procedure add release.md", "mind procedure add --text - < release.md"),
-    description=f"""\
-Add a procedure to this project. Actions: step (log, validate, ask, …), mind (a tool), shell.
-The user must approve one that runs programs. Example:
-{EXAMPLE}""",
+    description="Add a procedure to this project: Markdown with states in YAML. A refusal has an "
+    "example. The user must approve one that runs programs.",
+    title="Add a procedure",
 )
 def add(
     call: Call,

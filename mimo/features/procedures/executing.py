@@ -21,6 +21,7 @@ from mimo.call import Call
 from mimo.errors import (
     Command,
     Conflict,
+    Denied,
     Hint,
     Invalid,
     MindError,
@@ -177,6 +178,8 @@ class Runner:
             self._pace.check()
             if answer := ask(Question(text=text, choices=run.awaits), SLICE):
                 self._execution.send(answer, turn=run.turn)
+            elif answer is not None:
+                ask = None  # The user declined to answer.
         record = machine.after_event(run, sent[place].event, self._pace.at)
         self._write(record | machine.processed(run, sent, place))
 
@@ -239,7 +242,7 @@ def begin(
         )
     library.require_approved(call, file, procedure)
     if asynchronous:  # Before it is written: refused runs would displace those that have ended.
-        _check_number(call, hint="run it again when one has ended, or cancel one")
+        _check_process(call, hint="run it again when one has ended, or cancel one")
     id_ = f"{procedure.name}_{call.mind.now():%Y%m%d}_{suffix(call.mind.randomness(4))}"
     warnings = schemas.violations(procedure.context_schema, context)
     start = {
@@ -261,8 +264,13 @@ def begin(
     return execution
 
 
-def _check_number(call: Call, hint: str) -> None:
-    """Raises `RateLimited` if many runs of the project are running."""
+def _check_process(call: Call, hint: str) -> None:
+    """Raises `RateLimited` if many runs of the project are running.
+
+    Raises `Denied` for a user whose rights another process can't read.
+    """
+    if call.permissions is not None and call.permissions.reference is None:
+        raise Denied("a run with async needs a token of this server", hint="run it without async")
     if executions(call).running() >= MOST_RUNNING:
         raise RateLimited(
             f"{MOST_RUNNING} runs of this project are running already",
@@ -495,7 +503,7 @@ def start(call: Call, execution: Execution) -> int:
     """
     import subprocess
 
-    _check_number(call, hint=f"resume `{execution.id}` when one has ended, or cancel one")
+    _check_process(call, hint=f"resume `{execution.id}` when one has ended, or cancel one")
     lock, mind = execution.hold(), call.mind
     root = str(mind.project.root)
     # -P: the project's folder must not be where Python looks for modules.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from mimo.call import Call
@@ -32,6 +33,20 @@ MOST_FAULTS = 100
 _SUFFIX = ".md"
 _LARGEST = 1024 * 1024
 _ASKED_SECONDS = 0.2
+EXAMPLE = """\
+---
+name: greet
+version: 1.0.0
+---
+```yaml
+initial_state: hello
+states:
+  hello:
+    action: {module: step, function: log, args: [{message: "Hi, {{who}}"}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+```"""
+"""A whole procedure, for agents that gave an invalid one."""
 
 
 @frozen
@@ -219,7 +234,12 @@ def added(call: Call, data: bytes) -> tuple[ProcedureFile, Reading]:
     """
     draft = ProcedureFile(path="the text", data=data)
     result = check(draft, calls=True)
-    procedure = valid(draft, result)
+    try:
+        procedure = valid(draft, result)
+    except Invalid as error:
+        if call.agent is not None:
+            error.hint = Hint(error.hint, f"; a valid text: {json.dumps(EXAMPLE)}")
+        raise
     file = ProcedureFile(path=path_of(procedure.key), data=data)
     target = files.safe_path(call.mind.project.root, file.path)
     with approving(call, enabled=not procedure.runs_programs):
@@ -281,7 +301,7 @@ def _approvals(call: Call, data: bytes, procedure: Procedure) -> list[str]:
 
 def _agreed(call: Call, procedure: Procedure) -> bool:
     """Returns whether the user, asked on the terminal, approves a procedure."""
-    if call.ask is None:
+    if call.ask is None or call.agent is not None:  # A client may answer for its user.
         return False
     states = procedure.definition["states"].values()
     actions = [state["action"] for state in states if state and state.get("action")]

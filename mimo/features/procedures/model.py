@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -211,10 +211,10 @@ def filled(value: Any, context: Mapping[str, Any]) -> Any:
     return value
 
 
-def unknown_facts(value: Any) -> list[str]:
-    """Returns the placeholders in a value that ask for a fact which no run has."""
-    names = _PLACEHOLDER.findall(str(value))
-    return [n for n in names if n.startswith(f"{OWN}.") and n.split(".")[1] not in OWN_FACTS]
+def unknown_facts(value: Any, names: Iterable[str]) -> list[str]:
+    """Returns the names, and those in placeholders of a value, of facts that no run has."""
+    names = [*_PLACEHOLDER.findall(str(value)), *names]
+    return [n for n in names if n.startswith(f"{OWN}.") and n.partition(".")[2] not in OWN_FACTS]
 
 
 def lookup(name: str, context: Mapping[str, Any]) -> Any:

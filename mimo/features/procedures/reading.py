@@ -352,7 +352,8 @@ class _DefinitionReader:
         self, module: Module, function: str, args: tuple[Any, ...]
     ) -> Iterator[tuple[Place, str]]:
         """Yields the faults of arguments, with their places within the first one."""
-        for name in unknown_facts(args):
+        names = steps.names_read(args) if module is Module.STEP else ()
+        for name in unknown_facts(args, names):
             facts = ", ".join(OWN_FACTS)
             yield (), f"`{{{{{name}}}}}` is not a value of a run, which has {facts}"
         if module is Module.SHELL:

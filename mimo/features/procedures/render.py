@@ -18,7 +18,7 @@ from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import tree
 from mimo.operations.rows import TrustLabel
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, strong, warn
-from mimo.rendering.results import count, day, paged, render
+from mimo.rendering.results import count, day, paged, render, second
 
 _ROLES = {
     Status.RUNNING: accent,
@@ -57,6 +57,7 @@ def _(result: Progress, screen: Screen) -> None:
     rows: list[tuple[str, Part]] = [
         ("id", accent(result.execution_id)),
         ("state", result.current_state),
+        ("started", second(result.started_at)),
         ("took", _seconds(result.elapsed_ms)),
     ]
     screen.pairs(rows, indent=2)

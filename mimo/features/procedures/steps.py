@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from mimo.features.procedures import schemas
@@ -167,6 +167,16 @@ def argument_faults(step: Step, args: Args) -> Iterator[tuple[Place, str]]:
     for name in _REQUIRED:
         if name in checks and name not in args:
             yield (), f"`{step}` needs the argument `{name}`"
+
+
+def names_read(args: Sequence[Any]) -> Iterator[str]:
+    """Yields the names in a step's arguments whose values it reads, without placeholders."""
+    named = args[0] if args and isinstance(args[0], dict) else {}
+    values, fields = named.get("values"), named.get("fields")
+    refs = values.values() if isinstance(values, dict) else ()
+    yield str(named.get("field"))
+    yield from (str(value["ref"]) for value in refs if isinstance(value, dict) and "ref" in value)
+    yield from map(str, fields if isinstance(fields, list) else ())
 
 
 # The steps.

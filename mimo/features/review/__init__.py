@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from math import isfinite
@@ -19,10 +20,11 @@ from mimo.frozen import frozen, replace
 from mimo.index import doubles, survey
 from mimo.index.schema import portions
 from mimo.memory import decay
+from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.operations import disclosure, lookup, overview, refresh, saving
-from mimo.project.projects import index_owner, known_owner, own_name
+from mimo.project.projects import index_owner, known_owner
 from mimo.text.phrases import enumerated
 
 
@@ -104,6 +106,12 @@ class Item:
         choice_ids = (choice.record.memory.id for choice in self.choices if choice.record)
         return tuple(dict.fromkeys([*([self.id] if self.id else []), *choice_ids]))
 
+    def is_before(self, time: datetime) -> bool:
+        """Returns whether all memories that it is about were made before a time."""
+        sides = [self.record, *(choice.record for choice in self.choices)]
+        records = [record for record in sides if record]
+        return bool(records) and all(record.memory.created < time for record in records)
+
     @property
     def against(self) -> str | None:
         """Returns the id of the other memory of a pair."""
@@ -130,11 +138,17 @@ def waiting(
 
 
 def first(
-    call: Call, kinds: Iterable[Waiting], limit: int | None, *, with_hidden: bool = False
+    call: Call,
+    kinds: Iterable[Waiting],
+    limit: int | None,
+    *,
+    with_hidden: bool = False,
+    since: datetime | None = None,
 ) -> tuple[tuple[Item, ...], dict[Waiting, int]]:
     """Returns at most that many items, most urgent first, and the number of all of each kind.
 
-    Items that were hidden on this machine are included only with `with_hidden`.
+    Items that were hidden on this machine are included only with `with_hidden`. With `since`, those
+    of older memories are left out.
     """
     requested_kinds = frozenset(kinds)
     keys = frozenset[str]() if with_hidden else hidden(call)
@@ -144,8 +158,12 @@ def first(
     for kind in (kind for kind in Waiting if kind in requested_kinds):
         candidates = _FINDERS[kind](call)
         left = None if limit is None else max(0, limit - len(items))
-        if keys or not isinstance(candidates, Sized):
-            candidates = [item for item in _heeding(call, candidates) if item.key not in keys]
+        if keys or since or not isinstance(candidates, Sized):
+            candidates = [
+                item
+                for item in _heeding(call, candidates)
+                if item.key not in keys and not (since and item.is_before(since))
+            ]
         numbers[kind] = len(candidates)
         items += _heeding(call, islice(candidates, left))
     return tuple(items), numbers
@@ -193,7 +211,7 @@ def _hide(call: Call, keys: Iterable[str], *, off: bool = False) -> None:
 
 
 def _hidden_file(call: Call, owner: str) -> Path:
-    return call.mind.project.root / ".mind" / ".local" / own_name("reviewed", owner)
+    return call.mind.project.root / ".mind" / ".local" / files.own_name("reviewed", owner)
 
 
 def _keys(path: Path) -> frozenset[str]:
@@ -364,7 +382,7 @@ def _choose_memory(call: Call, item: Item, take: str) -> Resolved:
     if winner is None or chosen.obstacle:
         raise Invalid(chosen.obstacle or f"{take} is not a memory", hint=f"take another, or {BOTH}")
     losers = [c.record.memory for c in item.choices if c.record and c.record is not winner]
-    names = {name for loser in losers for name in (loser.id, loser.title)}
+    names = {name for loser in losers for name in (loser.id, handle_of(loser.id), loser.title)}
     links = [
         link
         for link in winner.memory.links
@@ -437,8 +455,11 @@ def _decisions(call: Call) -> Iterator[Item]:
     rivals = call.index.ask(survey.rivals, call.index.cached(survey.contested))
     by_id = {record.memory.id: record for record in rivals}
     topics: dict[str, list[Record]] = {}
+    competing: dict[str, tuple[str, ...]] = {}
     for ids in portions(list(by_id)):
-        for id in call.index.competing(ids):
+        competing |= call.index.competing(ids)
+    for id, ids in competing.items():
+        if any(id in competing.get(rival, ()) for rival in ids):
             key = topic_key(by_id[id].memory.topic or "")
             topics.setdefault(key, []).append(by_id[id])
     for some in topics.values():
@@ -488,10 +509,13 @@ class _Untrusted:
             yield Item(kind=Waiting.UNTRUSTED, why=why, file=path, evidence=evidence)
         for some in portions(self._keys):
             records = self._call.index.ask(survey.records, some)
+            competing = self._call.index.competing([r.memory.id for r in records.values()])
             for record in (records[key] for key in some if key in records):
                 name = record.place.approval
                 why = f"{reason_of(self._call, name)}: no agent gets it unasked, and a search"
                 why = f"{why} labels it untrusted"
+                if rivals := competing.get(record.memory.id):
+                    why = f"it competes with {handle_of(rivals[0])}, which is current; {why}"
                 yield _item(Waiting.UNTRUSTED, record, why, evidence=name)
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Annotated
 
+from mimo import when
 from mimo.call import Call, Surface
 from mimo.call.spec import Arg, Effect, Needs, Omitted, Out, command
 from mimo.errors import (
@@ -34,8 +35,10 @@ from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
-from mimo.memory.model import Kind
+from mimo.memory.model import Kind, Memory
 from mimo.operations.rows import (
+    MOST_CONTENT,
+    AlsoFrom,
     File,
     Limit,
     OfUser,
@@ -65,6 +68,7 @@ from mimo.rendering import (
     warn,
 )
 from mimo.rendering.results import count, day, labels, render, tally
+from mimo.text.phrases import heading
 
 _FEW, _LINES = 3, 10
 """Items of a kind up to which each is written whole, and of more, those that have a line."""
@@ -174,6 +178,7 @@ def review(
     kinds: Kinds = (),
     all: Annotated[bool, Arg("Include the items hidden on this machine")] = False,
     limit: Limit = 100,
+    from_date: AlsoFrom = None,
     everywhere: OfUser = False,
 ) -> Review:
     """List items that need a decision, most urgent first
@@ -183,7 +188,8 @@ def review(
     asks about them one by one; nothing is changed without an answer. Fading memories are counted;
     the kind `fading` lists them.
     """
-    items, counts = reviewing.first(call, kinds or LISTED, limit, with_hidden=all)
+    since = when.window(None, from_date, None, now=call.mind.local_now()).since
+    items, counts = reviewing.first(call, kinds or LISTED, limit, with_hidden=all, since=since)
     arrived = look_of(call) if counts.get(Waiting.UNTRUSTED) else None
     if arrived and call.agent:
         arrived = replace(arrived, authors={})  # The names are the words of these authors.
@@ -192,7 +198,7 @@ def review(
         total=sum(counts.values()),
         counts={kind.value: number for kind, number in counts.items() if number},
         arrived=arrived,
-        fading=None if kinds else reviewing.fading(call) or None,
+        fading=None if kinds or since else reviewing.fading(call) or None,
         notice=call.notice,
     )
 
@@ -256,7 +262,7 @@ def keep(
 
 def _row(call: Call, item: Item) -> ReviewItem:
     memory = item.record.memory if item.record else None
-    title = memory.heading if memory else None
+    title = _title(memory) if memory else None
     if item.record and (item.kind is Waiting.OUTDATED or item.record.parent):
         title = item.record.origin  # Its file, not its first chunk.
     return ReviewItem(
@@ -293,8 +299,14 @@ def _why(call: Call, item: Item) -> str:
     """Returns the reason for an item; that of a note for all projects names its author."""
     if not (call.mind.is_users and item.record and item.kind is Waiting.UNTRUSTED):
         return item.why
-    by = short(item.record.memory.by or "an agent")
-    return f"proposed for all projects by {by}: no agent gets it until you approve it"
+    by = item.record.memory.by
+    source = f"proposed for all projects by {short(by)}" if by else "pushed by another author"
+    return f"{source}: no agent gets it until you approve it"
+
+
+def _title(memory: Memory) -> str:
+    """Returns the whole title: who shows it cuts it to the room that there is."""
+    return heading(memory.title, memory.content, memory.topic or memory.id, MOST_CONTENT)
 
 
 def _choices(call: Call, item: Item) -> tuple[ReviewChoice, ...]:
@@ -309,7 +321,7 @@ def _choice(call: Call, number: int, choice: Choice) -> ReviewChoice:
         number=number,
         text=choice.text,
         id=record.memory.id,
-        title=record.memory.heading,
+        title=_title(record.memory),
         created_at=record.memory.created,
         by=record.memory.by,
         trust=trust_of(call, record),

@@ -14,9 +14,10 @@ from mimo.memory.relations import MAX_DEPTH
 from mimo.operations import finding, lookup, refresh, searching
 from mimo.operations.rows import (
     NONE_PASSES,
+    BriefQuery,
     Limit,
     LinkedMemory,
-    Query,
+    OtherLimit,
     Remembered,
     Times,
     Weak,
@@ -27,6 +28,7 @@ from mimo.operations.rows import (
 )
 from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
 from mimo.rendering.results import (
+    because_of,
     count,
     day,
     lead,
@@ -96,9 +98,9 @@ class Recent:
     toolset="search",
     examples=("mind search by-topic auth_strategy",),
     description="""\
-Show how the decisions on one exact topic evolved, newest first.
-Use when: you know the topic's name, such as before saving a decision on it.
-Don't use for: questions → search/by_context; newest memories → search/recent""",
+Use when: you know the exact topic. Shows how its decisions evolved, newest first.
+Don't use for: questions → search/by_context""",
+    title="Show a topic",
 )
 def by_topic(
     call: Call,
@@ -132,15 +134,16 @@ def by_topic(
     errors=(Invalid, SearchFailed),
     examples=('mind search by-context "how do users log in"',),
     description="""\
-Find memories relevant to a question or task, and those linked to them.
-Use when: about to decide something; "how did we…", "why did we…".
-Don't use for: known topics → search/by_topic; newest memories → search/recent""",
+Use when: about to decide something; "how did we…", "why did we…". Finds memories relevant to it,
+and those linked to them.
+Don't use for: known topics → search/by_topic""",
+    title="Find related",
 )
 def by_context(
     call: Call,
-    query: Query,
+    query: BriefQuery,
     *,
-    limit: Limit = 10,
+    limit: OtherLimit = 10,
     threshold: Threshold = None,
     **times: Unpack[Times],
 ) -> InContext:
@@ -176,9 +179,9 @@ def by_context(
     errors=(Invalid,),
     examples=("mind search recent", "mind search recent --type decision --when 'last week'"),
     description="""\
-Browse the newest memories.
-Use when: catching up on yesterday or last week, with no question to search for.
-Don't use for: resuming work → load/checkpoint; a question → search/by_context""",
+Use when: catching up on a day or week, without a question. Browses the newest memories.
+Don't use for: resuming work → load/checkpoint""",
+    title="Browse the newest",
 )
 def recent(
     call: Call,
@@ -219,7 +222,7 @@ def _(result: Evolution, screen: Screen) -> None:
         bar = " " if number == end else "│"
         about = dim(f"  {day(row.created_at)}  ")
         screen.line(mark, " ", ident(row.id), about, strong(row.title), *row_labels(row))
-        because = f"because {row.reasoning.strip().splitlines()[0]}" if row.reasoning else None
+        because = because_of(row.reasoning.strip().splitlines()[0]) if row.reasoning else None
         for line in row_warnings(row, because):
             screen.line(dim(f"{bar}  "), with_handles(line))
         if number != end:

@@ -19,6 +19,7 @@ from mimo.operations.rows import (
     At,
     Facts,
     Filters,
+    Group,
     Limit,
     Query,
     TrustLabel,
@@ -33,6 +34,7 @@ from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,
     age,
+    because_of,
     count,
     day,
     first_lines,
@@ -117,12 +119,13 @@ class SearchResults:
         "mind search why did we choose JWT",
         'mind search "rate limit" --type decision --when "last month"',
         "mind search --scope all safari cookies",
+        "mind search --group work safari cookies",
         "mind search --at v1.2 rate limit",
     ),
     is_long=True,
     description="""\
-Semantic search across memories. Use when CLAUDE.md context isn't enough. At most twice a turn; \
-not for what the session's notes answer. `weak` rows are only near.""",
+Semantic search across memories. Use when CLAUDE.md context isn't enough. At most twice a turn.""",
+    title="Search memories",
 )
 def search(
     call: Call,
@@ -146,6 +149,7 @@ def search(
     everywhere: Annotated[
         bool, Arg("Only your memory for all projects", wire="user", surfaces=Surface.CLI)
     ] = False,
+    group: Group = None,
     **filters: Unpack[Filters],
 ) -> SearchResults:
     """Find memories by meaning and by words
@@ -154,6 +158,7 @@ def search(
     failed decision is marked. The user's memory for all projects is searched too. With `--scope
     all`, each other project is searched as its own policy permits, without its private memories.
     """
+    scope = Scope.ALL if group is not None else scope
     _check(call, scope, at, private=private, everywhere=everywhere)
     call, revision = (call, None) if at is None else _at(call, at)
     conditions, types = narrowed(call, **filters), filters.get("types", ())
@@ -166,7 +171,7 @@ def search(
         if scope == Scope.ALL:
             from mimo.operations import across
 
-            answer = across.search_projects(call, query, options, private=private)
+            answer = across.search_projects(call, query, options, private=private, group=group)
         else:
             answer = searching.search(call, query, options, with_user=at is None)
             if not answer.considered:
@@ -307,9 +312,9 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> N
     body = after_title(text, row.title)
     because = row.reasoning.strip().splitlines()[0] if row.reasoning else ""
     if because and body.startswith(because):
-        body = "" if row.warning and not screen.setting.details else f"because {body}"
+        body = "" if row.warning and not screen.setting.details else because_of(body)
     elif because and because not in body and (screen.setting.details or not body):
-        body = f"{body}\nbecause {because}".strip()
+        body = f"{body}\n{because_of(because)}".strip()
     if body:
         limit = MOST_CONTENT if screen.setting.details else _PASSAGE
         passage = first_lines(excerpt(body, query, limit))

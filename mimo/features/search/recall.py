@@ -15,7 +15,7 @@ from mimo.memory.note import closed_as
 from mimo.memory.outcomes import reason, warning
 from mimo.operations import finding, freshness, searching
 from mimo.operations.lists import as_hits
-from mimo.operations.rows import Query
+from mimo.operations.rows import BriefQuery
 from mimo.rendering import Screen, dim, ident
 from mimo.rendering.results import after_same, render, without_title
 from mimo.text.calendar import is_day
@@ -76,10 +76,12 @@ class Recollection:
     examples=("mind recall why did we choose JWT", "mind recall where did I stop --json"),
     description="Retrieves past interactions or summaries relevant to the query. "
     "Use when the user asks about previous context or continuity.",
+    title="Recall",
+    lists_output=True,
 )
 def recall_memory(
     call: Call,
-    query: Query,
+    query: BriefQuery,
 ) -> Recollection:
     """Summarize the memories about a subject in a few sentences
 

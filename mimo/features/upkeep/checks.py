@@ -448,7 +448,7 @@ def _user(call: Call) -> Iterator[Check]:
         )
     memories = index.count(Filter())
     if proposed := memories - index.count(Filter(approved=True)):
-        message = f"agents proposed memories for all projects: {proposed:,}"
+        message = f"memories for all projects that you have not approved: {proposed:,}"
         yield _warning("user", message, Hint("go through them with ", Command("review", user=True)))
     yield _ok("user", f"memories for all projects: {memories:,}")
 
@@ -625,12 +625,15 @@ _MARKS: dict[Verdict, Part] = {
 
 @render.register
 def _(result: Diagnosis, screen: Screen) -> None:
+    hint: str | None = None
     for check in result.checks:
         line = f":{check.line}" if check.line else ""
         place = f"{check.file}{line}  " if check.file else ""
         screen.line(_MARKS[check.verdict], dim(f"{check.name:<8} "), place, check.message)
         if check.hint and check.verdict is not Verdict.OK and not check.file:
-            screen.line(dim(f"hint: {check.hint}"), indent=17)
+            if check.hint != hint:  # A row of checks has it once.
+                screen.line(dim(f"hint: {check.hint}"), indent=17)
+            hint = check.hint
     screen.blank()
     warnings = sum(check.verdict is Verdict.WARNING for check in result.checks)
     noted = f", {count(warnings, 'warning')}" if warnings else ""

@@ -141,6 +141,7 @@ class Status:
     needs_project=False,
     examples=("mind status",),
     description="Check Mind daemon status and project stats. Use if something seems wrong.",
+    title="Show the status",
 )
 def status(call: Call) -> Status:
     """Show the state of the memory"""

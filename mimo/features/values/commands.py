@@ -23,11 +23,12 @@ from mimo.operations.rows import TrustLabel, label_of, row_of
 from mimo.rendering import Screen, as_json, good
 from mimo.rendering.results import count, render, second
 
-Namespace = Annotated[
-    str,
-    Arg("Namespace, such as `agent.build`, that the policy allows", agents="Such as agent.build"),
-]
-Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`", agents="")]
+_NAMESPACE = Arg("Namespace, such as `agent.build`, that the policy allows", agents="")
+Namespace = Annotated[str, _NAMESPACE]
+OwnNamespace = Annotated[str, _NAMESPACE._replace(agents="Only session.NAME or agent.NAME")]
+_KEY = Arg("Key in the namespace: letters, digits, `_`, `-` and `.`", agents="")
+Key = Annotated[str, _KEY]
+NewKey = Annotated[str, _KEY._replace(agents="Letters, digits, _ - ., no spaces")]
 Level = Annotated[
     Consistency | None,
     Arg(
@@ -88,7 +89,10 @@ class ValueRemoved:
     needs=Needs(Operation.READ, namespace="namespace"),
     errors=_REFUSED,
     examples=("mind value list agent.build", "mind value list agent.build --prefix last"),
-    description="Lists memory objects in a namespace with filtering and pagination.",
+    title="List keys",
+    lists_output=True,
+    description="Lists memory objects in a namespace with filtering and pagination: keys of "
+    "putMemory.",
 )
 def list_values(
     call: Call,
@@ -122,7 +126,9 @@ def list_values(
     needs=Needs(Operation.READ, namespace="namespace", key="key"),
     errors=(*_REFUSED, NotFound),
     examples=("mind value get agent.build last_run",),
-    description="Retrieves the value stored under a key.",
+    title="Read a value",
+    lists_output=True,
+    description="Retrieves the value stored under a key of putMemory.",
 )
 def get_value(
     call: Call, namespace: Namespace, key: Key, *, consistency: Level = None
@@ -147,23 +153,24 @@ def get_value(
         "mind value put session.work step 3 --ttl-seconds 600",
         "mind value put agent.build log - < log.json",
     ),
+    title="Store a value",
     description="Stores data in memory with validation and audit: any JSON, under a key.",
 )
 def put_value(
     call: Call,
-    namespace: Namespace,
-    key: Key,
+    namespace: OwnNamespace,
+    key: NewKey,
     value: Annotated[
         Json,
         Arg(
             "Value to store: any JSON; other command-line input is text",
-            agents="Any JSON",
+            agents="",
             stdin=True,
         ),
     ],
     *,
     ttl_seconds: Annotated[
-        int | None, Arg("Time to live (default: forever)", agents="", ge=0)
+        int | None, Arg("Time to live (default: forever)", agents="At most 3600 by default", ge=0)
     ] = None,
     consistency: Level = None,
 ) -> ValuePut:

@@ -382,22 +382,29 @@ def conflict_line(text: str) -> int | None:
     if "<<<<<<<" not in text:
         return None
     lines = text.split("\n")
-    for number, line in prose_lines(lines):
-        if not line.startswith("<<<<<<<") or not compiled(CONFLICT_START).fullmatch(line):
-            continue
-        size = len(line) - len(line.lstrip("<"))
-        # Git has `=`; jj has `%` for a change, and `+` and `-` for its sides.
-        inner = tuple(mark * size for mark in "=%+-")
-        is_second = False
-        # A side may begin a fence, so that the other markers look like code.
-        for later_line in lines[number + 1 :]:
-            mark = later_line.rstrip("\r").partition(" ")[0]
+    starts = {
+        number
+        for number, line in prose_lines(lines)
+        if line.startswith("<<<<<<<") and compiled(CONFLICT_START).fullmatch(line)
+    }
+    conflicts: list[int] = []
+    opened: dict[int, tuple[int, bool]] = {}  # By length: the line, and whether a side follows.
+    # A side may begin a fence, so that the other markers look like code.
+    for number, line in enumerate(lines) if starts else ():
+        mark = line.rstrip("\r").partition(" ")[0]
+        size = len(mark)
+        if number in starts:
+            opened[size] = number + 1, False
+        elif size in opened:
+            start, has_side = opened[size]
             if mark == "<" * size:
-                break
-            if is_second and mark == ">" * size:
-                return number + 1
-            is_second = is_second or mark in inner
-    return None
+                del opened[size]
+            elif mark in (sign * size for sign in "=%+-"):
+                # Git has `=`; jj has `%` for a change, and `+` and `-` for its sides.
+                opened[size] = start, True
+            elif has_side and mark == ">" * size:
+                conflicts.append(start)
+    return min(conflicts, default=None)
 
 
 def without_comments(line: str) -> str:

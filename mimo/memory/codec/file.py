@@ -90,7 +90,7 @@ def parse(data: bytes, *, path: str, modified: datetime, lenient: bool = False) 
     if "title" not in understood:
         understood["title"] = title(content) or (file_title(path) if is_elsewhere(path) else None)
     if "created" not in understood:
-        understood["created"] = naming.day_of(path) or modified.astimezone(UTC)
+        understood["created"] = day_of(path) or modified.astimezone(UTC)
     memory = Memory(
         **understood,
         content=content,
@@ -268,12 +268,17 @@ def _not_a_header(document: Document, error: Unreadable, *, lenient: bool) -> Do
 # Keys of a header <-> fields of a memory.
 
 _TIME = (
-    r"(?:(?:[Tt]|,?\s+)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
+    r"(?:(?:[Tt]|,?\s+)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:\s*([AaPp])\.?[Mm]\.?)?"
     r"(?:\s*([Zz]|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2}))?(?:\s*\([\w ]{1,40}\))?)?"
 )
-_DATE = re.compile(rf"(\d{{4}})[-/.](\d{{1,2}})[-/.](\d{{1,2}}){_TIME}")
+_DATE = re.compile(
+    rf"(\d{{4}})(?:[-/]|\. ?|[年년] ?)(\d{{1,2}})(?:[-/]|\. ?|[月월] ?)(\d{{1,2}})[日일.]?{_TIME}"
+)
+_NUMERIC_DAY = r"\A\s*(\d{1,2})\. ?(\d{1,2})\. ?(?=\d{4}\b)(\d{4})"
+"""The beginning of a date as `06.05.2024`; that of `06/05/2024` may be May or June."""
 _WORDY_DATE = (
-    r"(?:[A-Za-z]{3,9},?\s+)??(?:(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+)?(?P<month>[A-Za-z]{3,9})\.?\s+"
+    r"(?:[^\W\d_]{3,10},?\s+)??(?:(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.|º)?\s+(?:de\s+)?)?"
+    r"(?P<month>[^\W\d_]{3,10})\.?\s+(?:de\s+)?"
     rf"(?:(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?,?\s+)?(?P<year>\d{{4}}){_TIME}"
 )
 """A date as RFC 2822 has it, `Mon, 05 Feb 2024 10:00:00 +0100`, and `February 5, 2024`."""
@@ -286,7 +291,14 @@ _ZEROS = (_EPOCH, datetime.min.replace(tzinfo=UTC))
 """Times that programs write if they have none."""
 
 
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_MONTHS = [
+    tuple(starts.split())
+    for starts in (
+        "jan ene gen,feb fév fev,mar mär mrz,apr avr abr,may mai mag,jun juin giu,jul juil lug,"
+        "aug aoû ago,sep set,oct okt out ott,nov,dec dez déc dic"
+    ).split(",")
+]
+"""The beginnings of the names of each month, in six languages."""
 _USUAL_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -299,19 +311,23 @@ def read_moment(text: str) -> datetime | None:
     if _USUAL_DATE.fullmatch(text):
         with suppress(ValueError):
             return datetime.fromisoformat(text)
-    match = _DATE.fullmatch(text.strip())
+    text = compiled(_NUMERIC_DAY).sub(r"\3-\2-\1", text).strip()
+    match = _DATE.fullmatch(text)
     if match is None:
-        words = compiled(_WORDY_DATE).fullmatch(text.strip())
-        if words is None or words["month"][:3].title() not in _MONTHS:
+        words = compiled(_WORDY_DATE).fullmatch(text.removeprefix("[[").removesuffix("]]"))
+        name = words["month"].casefold() if words else ""
+        month = next((f"{n}" for n, starts in enumerate(_MONTHS, 1) if name.startswith(starts)), "")
+        if words is None or not month:
             return None
-        day, day2, *time, zone = words.group("day", "day2", *range(5, 10))
+        day, day2, *time, half, zone = words.group("day", "day2", *range(5, 11))
         if bool(day) == bool(day2):
             return None
         year, day = words["year"], day or day2
-        month = f"{_MONTHS.index(words['month'][:3].title()) + 1}"
     else:
-        year, month, day, *time, zone = match.groups()
+        year, month, day, *time, half, zone = match.groups()
     hour, minute, second, fraction = (part or "0" for part in time)
+    if half:
+        hour = f"{int(hour) % 12 + (12 if half in 'pP' else 0)}"
     clock = f"{hour:0>2}:{minute:0>2}:{second:0>2}.{fraction}"
     offset = zone if zone and zone[0] in "+-" else "Z"
     try:
@@ -362,7 +378,12 @@ def created_in(header: Mapping[str, Any], path: str = "") -> datetime | None:
     """Returns the time of creation in a header, or the day in the name of the file."""
     dates = sorted((DATES.index(key.lower()), key) for key in header if key.lower() in DATES)
     moments = (moment(header[key]) for _, key in dates)
-    return next(filter(None, moments), None) or naming.day_of(path)
+    return next(filter(None, moments), None) or day_of(path)
+
+
+def day_of(path: str) -> datetime | None:
+    """Returns the day in the name of a file, also as Roam writes it: `May 6th, 2024.md`."""
+    return naming.day_of(path) or read_moment(naming.stem_of(path))
 
 
 _TAGS_IN_COMMENT = r"(?m)^tags:[ \t]+#[^\W\d][\w/-]*(?:[ \t,]+#[\w/-]+)*[ \t]*\r?$"
@@ -388,6 +409,11 @@ def understand(header: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
                 extra[key] = value
     if "created" not in fields:
         fields["created"] = created_in(extra)
+    if "title" not in fields:
+        titles = (value for key, value in extra.items() if key.lower() == "title")
+        fields["title"] = next(
+            (clean_title(text) for text in titles if isinstance(text, str)), None
+        )
     return {key: value for key, value in fields.items() if value not in (None, ())}, extra
 
 

@@ -275,6 +275,8 @@ def _with_hash(entry: Entry, text: str) -> Entry:
     comment = compiled(r"(?<=[ \t]{2})#|(?<=\t)#").search(line)
     tail = line[: comment.start() if comment else len(line)].rstrip()
     is_plain = value.end > value.start and text[value.start] not in "\"'|>[{"
+    if not value.data and re.match(r" ?#[^\s#]", tail):  # YAML reads `title: #42` as a comment.
+        return replace(entry, value=replace(value, data=tail.strip(), end=value.end + len(tail)))
     if not tail.startswith(" #") or not is_plain or "\n" in text[value.start : value.end]:
         return entry
     data = text[value.start : value.end] + tail
@@ -289,7 +291,8 @@ def load_lines(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
     """
     data: dict[str, Any] = {}
     parts: list[list[str]] = []
-    for line in text.splitlines():
+    # `splitlines` also ends a line where people see none.
+    for line in text.replace("\r\n", "\n").split("\n"):
         if compiled(_KEY_LINES[syntax]).match(line):
             parts.append([line])
         elif parts and (not line.strip() or line[0] in " \t-"):
@@ -322,7 +325,8 @@ def _load_quoted(lines: list[str], syntax: Syntax) -> dict[str, Any]:
 
 def _as_texts(value: str, below: Sequence[str]) -> str | list[str]:
     """Returns what is written behind a key and on the lines below it."""
-    items = value[1:].rstrip("]").split(",") if value[:1] == "[" else None
+    is_list = value[:1] == "[" and value.find("]") in (-1, len(value) - 1)
+    items = value[1:].rstrip("]").split(",") if is_list else None
     if not value and any(line.startswith("-") for line in below):
         items = [line[1:] for line in below if line.startswith("-")]
     if items is not None:

@@ -90,11 +90,19 @@ def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
         header = f"---{document.newline}{header}---{document.newline}"
     start = document.text[: document.header_start]
     fence = document.text[document.header_end : document.body_start]
-    if changes and document.syntax and not header.strip() and not body.lstrip().startswith("---"):
+    if changes and document.syntax and not header.strip() and _is_text(body):
         start = fence = header = ""  # An empty header is only two rules.
     elif body and document.syntax and not fence.endswith("\n"):
         fence += document.newline
     return encoded("\ufeff" * document.bom + start + header + fence + body, header)
+
+
+def _is_text(body: str) -> bool:
+    """True if a file of only this body has no header."""
+    try:
+        return read_document(body.encode(), lenient=True)[0].syntax is None
+    except Unreadable:
+        return False
 
 
 def _changes(

@@ -24,7 +24,7 @@ async def begin_review(screen, words):
     await screen.until(words)
 
 
-def test_removing_is_undone_by_one_key_and_redone_by_it(call, three):
+def test_removing_is_undone_by_one_key_and_redone_by_another(call, three):
     path = three / ".mind/facts/tea.md"
     text = path.read_bytes()
 
@@ -37,10 +37,10 @@ def test_removing_is_undone_by_one_key_and_redone_by_it(call, three):
         assert not path.exists()
         assert "Cups are" in screen.chosen
         await screen.press("u")
-        await screen.until("undone: mind rm; u redoes it")
+        await screen.until("undone: mind rm; U redoes it")
         assert path.read_bytes() == text
-        await screen.press("u")
-        await screen.until("undone: mind undo")
+        await screen.press("U")
+        await screen.until("redone: mind rm; u undoes it")
         assert not path.exists()
 
     browse(call, play)

@@ -8,6 +8,7 @@ import pytest
 from mimo.call import Call
 from mimo.extensions.browse.model import Place
 from mimo.extensions.browse.reading import Reader
+from mimo.rendering import terminal
 from tests.conftest import descriptors_left
 from tests.extensions.browse.conftest import run_command
 from tests.features.review import test_trust_command
@@ -25,6 +26,22 @@ def test_a_change_of_settings_leaves_no_files_open(call: Call) -> None:
     reader.close()
 
     assert max(opened[2:]) <= opened[1]
+
+
+def test_words_of_a_query_are_highlighted_but_those_that_shape_it(call: Call, three: Path) -> None:
+    reader = Reader(Call(call.mind.reopened()), run_command, lambda *_: None)
+    place = Place(query="how is the tea drunk")
+    (row,) = [row for row in reader.page(place, 0, lambda: False).rows if row.id == "tea"]
+    lines = reader.preview(row, place.query, 80, lambda: False, counted=False)
+    reader.close()
+
+    marked = {
+        line.plain[span.start : span.end]
+        for line in lines
+        for span in line.spans
+        if span.style == terminal.MARK
+    }
+    assert marked == {"tea", "drunk"}
 
 
 @pytest.mark.attack("unapproved text believed")

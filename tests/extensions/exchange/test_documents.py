@@ -112,6 +112,22 @@ def test_links_in_a_text_lead_to_the_exported_files() -> None:
     assert "[[B]]" in files["facts/notes.a.md"]
 
 
+def test_a_short_id_in_a_text_becomes_the_name_of_the_exported_file() -> None:
+    id = "fact_b_20260101_abc234"
+    text = "[[abc234]] ![[abc234#top]] [[ABC234^a|it]] `[[abc234]]`"
+    target = Target(id, Kind.FACT, "B")
+    memory = replace(FACT, id="a", content=text, links=(Link(to="abc234"),))
+    targets = {"abc234": target, "ABC234": target}
+    exported = Exported(memory, path=".mind/facts/a.md", targets=targets)
+    names = {"a": "facts/a.md", id: f"facts/{id}.md"}
+
+    files = texts(documents.markdown([exported], names, "shop", {f".mind/facts/{id}.md": id}))
+
+    rewritten = f"[[{id}|abc234]] ![[{id}#top|abc234]] [[{id}^a|it]] `[[abc234]]`"
+    assert rewritten in files["facts/a.md"]
+    assert f"relates_to [[{id}]] ([B]" in files["facts/a.md"]
+
+
 def test_a_text_with_the_line_of_the_links_is_kept() -> None:
     memory = Memory(id="x", type=Kind.FACT, content="a\n<!-- mind: links -->\n\nb", created=NOW)
     first, _ = documents.markdown([Exported(memory)], {"x": "x.md"}, "shop")

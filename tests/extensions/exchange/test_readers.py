@@ -366,6 +366,9 @@ class TestNotes:
             ("a", "date: Sat, 02 Mar 2024 00:00:00 +0000", "2024-03-02"),
             ("2024-03-02", "a: b", "2024-03-02"), ("2024_03_02", "date: soon", "2024-03-02"),
             ("2024-03-02-x", "date: 2024-03-03", "2024-03-03"),
+            ("2024-3-2-tea", "a: b", "2024-03-02"),
+            ("20240302", "a: b", "2024-03-02"), ("202403020000 Tea", "a: b", "2024-03-02"),
+            ("20240302000000", "a: b", "2024-03-02"), ("March 2nd, 2024", "a: b", "2024-03-02"),
         ],
     )  # fmt: skip
     def test_dates_are_those_of_documents_read_in_place(self, tmp_path, name, header, created):
@@ -452,6 +455,10 @@ class TestDecisionRecords:
             "Status:\n\nRejected", "**Status** — Rejected", "ADR Status: Rejected",
             "## Metadata\n\n- Status: Rejected", "<b>Status:</b> Rejected<br>",
             "Date: - | Status: Rejected", "## ステータス\n\nRejected",
+            "Status\n: Rejected", "![Status: Rejected](x.svg)",
+            "![s](https://img.shields.io/badge/status-rejected-red)",
+            "<table><tr><td>Status</td><td>Rejected</td></tr></table>",
+            "<table>\n<tr>\n<th>Status</th>\n<td>Rejected</td>\n</tr>\n</table>",
         ],
     )  # fmt: skip
     def test_a_status_is_read_however_it_is_written(self, tmp_path, head):

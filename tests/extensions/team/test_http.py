@@ -459,7 +459,7 @@ def test_each_session_has_its_own_history(server: Served) -> None:
 
     assert left != right
     assert first == ["mind_list", "mind_status"]
-    assert second == ["search/recent"]
+    assert second == ["search_recent"]
 
 
 @pytest.mark.attack("http")
@@ -541,7 +541,7 @@ def test_roots_that_change_while_they_are_listed_are_asked_for_again(
 def test_a_client_that_did_not_list_its_roots_is_asked_again_later(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr("mimo.extensions.team.hosting.ROOTS_SECONDS", seconds)
+    monkeypatch.setattr("mimo.server.roots.ROOTS_SECONDS", seconds)
     hosting, _ = hosting_of(home)
     answers = [TimeoutError(), listed(project)]
 

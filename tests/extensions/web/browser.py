@@ -126,9 +126,10 @@ class Page:
         """Opens a view and waits until it is there."""
         self.driver.execute_script(
             "document.getElementById('main').setAttribute('aria-busy', 'true');"
-            "if (location.hash === arguments[0]) dispatchEvent(new Event('hashchange'));"
-            "else location.hash = arguments[0]",
-            f"#/{view}",
+            "const root = document.querySelector('.brand a').getAttribute('href');"
+            "history.pushState(null, '', root + arguments[0]);"
+            "dispatchEvent(new Event('popstate'))",
+            view,
         )
         self.wait(lambda: self.all(ready))
 

@@ -5,6 +5,7 @@ import tempfile
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from PIL import Image
 from selenium.webdriver.support.ui import WebDriverWait
@@ -13,8 +14,8 @@ from tests.extensions.web import browser
 from tests.extensions.web.sample import fill, fill_many
 
 PICTURES = (
-    ("web-memory.png", 0, "#/memory/k3v7mq", "main .prose table", 620),
-    ("web-graph.png", 990, "#/graph", "[data-placed] canvas[data-labels]", 760),
+    ("web-memory.png", 0, "/memory/k3v7mq", "main .prose table", 620),
+    ("web-graph.png", 990, "/graph", "[data-placed] canvas[data-labels]", 760),
 )
 """Files, each with the number of further memories, the view, what shows that it is complete, and
 the height of the window."""
@@ -37,7 +38,7 @@ def main() -> None:
             with browser.viewer(project, home) as url:
                 driver.get(url)
                 _wait(driver, "main:not([aria-busy]) .row")
-                driver.execute_script("location.hash = arguments[0]", view)
+                driver.get(urljoin(url, view))
                 _wait(driver, complete)
                 driver.execute_script("document.activeElement.blur()")
                 picture = Image.open(BytesIO(driver.get_screenshot_as_png())).convert("RGB")

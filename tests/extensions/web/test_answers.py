@@ -84,6 +84,30 @@ def test_search_finds_an_unapproved_memory_behind_many_approved_ones(
     assert len(strange.ask("search", query="token refresh", limit=2)["matches"]) == 2
 
 
+def test_the_matching_words_are_those_about_the_subject(client: Client) -> None:
+    matches = client.ask("search", query="how long does a refresh token live")["matches"]
+    words = {word.lower() for word in matches[0]["words"]}
+    assert {"refresh", "token", "tokens"} <= words
+    assert not words & {"a", "does", "how", "is"}
+
+
+def test_a_row_has_its_reason_or_its_second_line(client: Client, call: Call) -> None:
+    whole = f"{'A long first line ' * 20}is whole"
+    saving.store(call, saving.draft(Kind.FACT, f"{whole}\n\n- the `second` one\n- third"))
+    saving.store(call, saving.draft(Kind.FACT, "A line alone"))
+    about = {row["title"]: row.get("about") for row in client.ask("list")["memories"]}
+    assert about[whole] == "the `second` one"
+    assert about["A line alone"] is None
+    assert about["Use JWT with a one-day lifetime"] == "No state on the server."
+    assert about["Keep server sessions in Redis"] == "Server sessions in Redis, thirty days."
+
+
+def test_a_title_in_the_review_is_whole(strange: Client, project: Path) -> None:
+    text = f"{'A long first line ' * 9}is whole"
+    write_memory(project, "fact_long", "fact", {}, text, created=NOON)
+    assert text in {item["title"] for item in strange.ask("review")["items"]}
+
+
 def test_search_finds_and_counts_no_use(client: Client, call: Call) -> None:
     best = client.ask("search", query="how long does a refresh token live")["matches"][0]
     assert best["memory"]["id"] == CURRENT
@@ -105,6 +129,10 @@ def test_a_page_has_links_and_versions(client: Client) -> None:
     page = client.ask("page", id="k3v7mq")
     assert page["memory"]["id"] == CURRENT
     assert [row["id"] for row in page["versions"]][::2] == [CURRENT, OLD]
+    assert [(arc["source"], arc["target"]) for arc in page["arcs"]] == [
+        (page["versions"][0]["id"], page["versions"][1]["id"]),
+        (page["versions"][1]["id"], page["versions"][2]["id"]),
+    ]
     assert ["p", {}, ["No state on the server."]] not in page["content"]
     assert list(page["sections"]) == ["Reasoning"]
     types = {(link["type"], link["incoming"]) for link in page["links"]}

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 
 from tests.extensions.web import browser
 from tests.extensions.web.browser import Page, clicked
 from tests.extensions.web.conftest import CURRENT
-from tests.extensions.web.sample import write_memory
+from tests.extensions.web.sample import fill_many, write_memory
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -77,12 +78,19 @@ def test_the_token_leaves_the_address(page: Page) -> None:
     assert page.errors() == []
 
 
+def marks(page: Page) -> set[str]:
+    """Returns the highlighted words."""
+    script = "return [...document.querySelectorAll('mark')].map(e => e.textContent.toLowerCase())"
+    return set(page.run(script))
+
+
 def test_search_answers_while_typing(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page.press("/", *"how long does a refresh token live")
     page.wait(lambda: page.titles()[:1] == ["Use JWT with short access tokens and refresh tokens"])
-    assert page.all("mark")
+    page.wait(lambda: "token" in marks(page))
+    assert not marks(page) & {"how", "long", "does", "a", "do"}
     assert "q=how" in page.driver.current_url
     page.press(Keys.ESCAPE)
     page.wait(lambda: len(page.titles()) > 10)
@@ -129,15 +137,55 @@ def test_everything_is_reached_by_keys(page: Page) -> None:
     page.wait(lambda: page.titles()[:1] == ["Payments: refunds work, receipts are missing"])
 
 
-def test_the_first_key_skips_to_the_content(page: Page) -> None:
+@pytest.mark.parametrize("view", ["", "timeline", f"memory/{CURRENT}"])
+def test_the_first_key_skips_to_the_content(page: Page, view: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
+    page.driver.get(urljoin(page.url, f"/{view}"))
+    page.wait(lambda: page.all("main:not([aria-busy]) h1"))
+    assert "#" not in page.driver.current_url
     page.press(Keys.TAB)
     assert page.focused.get_attribute("id") == "skip"
     outline = "return getComputedStyle(document.activeElement).outlineStyle"
     assert page.run(outline) != "none"
     page.press(Keys.ENTER)
     assert page.focused.get_attribute("id") == "main"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (f"#/memory/{CURRENT}", f"/memory/{CURRENT}"),
+        ("#/?type=decision", "/?type=decision"),
+        ("#//evil.example/graph", "/evil.example/graph"),
+    ],
+)
+def test_an_address_of_before_opens_its_view(page: Page, old: str, new: str) -> None:
+    for url in ("about:blank", urljoin(page.url, f"/{old}")):
+        page.driver.get(url)
+    page.wait(lambda: page.all("main:not([aria-busy]) h1"))
+    assert page.driver.current_url == urljoin(page.url, new)
+
+
+def test_views_are_steps_of_the_history(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    def shows(name: str) -> None:
+        page.wait(lambda: page.all("main:not([aria-busy]) h1"))
+        page.wait(lambda: page.all("h1")[0].text.startswith(name))
+
+    before = page.run("return history.length")
+    for name in ("Timeline", "Decisions", "Decisions"):
+        page.driver.find_element("link text", name).click()
+        shows(name)
+    assert page.run("return history.length") == before + 2
+    page.driver.back()
+    shows("Timeline")
+    assert page.driver.current_url == urljoin(page.url, "/timeline")
+    tabs = len(page.driver.window_handles)
+    page.driver.find_element("link text", "Graph").send_keys(Keys.CONTROL + Keys.ENTER)
+    page.wait(lambda: len(page.driver.window_handles) == tabs + 1)
+    shows("Timeline")
 
 
 def test_the_page_has_landmarks_and_names(page: Page) -> None:
@@ -161,7 +209,7 @@ def test_a_memory_is_shown_as_markdown(page: Page) -> None:
     assert "timedelta" in page.all(".prose pre")[0].text
     link = page.all(".prose a[href^=https]")[0]
     assert link.get_attribute("rel") == "noopener noreferrer"
-    assert page.all(".prose a[href^='#/memory/']")[0].text == "The login page is served by the edge"
+    assert page.all(".prose a[href^='/memory/']")[0].text == "The login page is served by the edge"
     assert [item.text for item in page.all(".chain a")] == [
         "Use JWT with short access tokens and refresh tokens",
         "Use JWT with a one-day lifetime",
@@ -182,11 +230,106 @@ def test_filters_narrow_the_list(page: Page) -> None:
 
 def test_the_timeline_and_the_decisions(page: Page) -> None:
     page.show("timeline")
+    assert page.all(".bar-name")[0].text.split() == ["Jun", "2026"]
     page.all(".bars a[aria-label^='2026-09']")[0].click()
     page.wait(lambda: len(page.titles()) == 3)
     page.show("decisions?q=auth")
     assert page.all(".topic-card h2 span")[0].text == "auth_strategy"
     assert [label.text for label in page.all(".topic-card .label.failed")] == ["failed"]
+
+
+def test_each_row_has_its_reason_or_second_line_and_its_whole_title(page: Page) -> None:
+    title = f"Where {'room ' * 40}is, a title is whole"
+    late = datetime(2026, 11, 21, tzinfo=UTC)
+    path = write_memory(page.project, "fact_wide", "fact", {}, f"{title}\n\nBelow.", created=late)
+    page.wait(lambda: title in page.titles())
+    page.show("?tag=jwt")
+    assert [part.text for part in page.all(".row-head + .row-passage")] == [
+        "A stolen access token is useless soon:",
+        "No state on the server.",
+    ]
+    path.unlink()
+
+
+def test_two_decisions_that_replace_one_are_a_fork(page: Page, place: tuple[Path, Path]) -> None:
+    late = datetime(2026, 11, 21, tzinfo=UTC)
+    for number, id in enumerate(("decision_left", "decision_right")):
+        links = ["{to: decision_storage_20260715_c6f9zl, type: supersedes}"]
+        header: dict[str, object] = {"title": id, "topic": "order_storage", "links": links}
+        created = late.replace(hour=number)
+        write_memory(page.project, id, "decision", header, "x", created=created)
+    browser.mind(*place, "trust", "decision_left", "decision_right")
+    drawn = """return [...document.querySelectorAll('main .chain > li')].map((item) =>
+        [...item.querySelectorAll('.lane')].map((line) => line.className + line.style.cssText))"""
+    fork = [
+        ["lane down--lane: 0;"],
+        ["lane --lane: 0;", "lane join--lane: 0;"],
+        ["lane up--lane: 0;"],
+    ]
+    for view in ("decisions?q=order", "memory/decision_left"):
+        page.show(view)
+        page.wait(lambda: page.run(drawn) == fork)
+
+
+def test_a_click_copies_the_id(page: Page) -> None:
+    page.show(f"memory/{CURRENT}")
+    page.run("navigator.clipboard.writeText = async (text) => (window.copied = text)")
+    page.all("button.id")[0].click()
+    page.wait(lambda: page.run("return window.copied") == "k3v7mq")
+    page.wait(lambda: "k3v7mq is copied" in page.all("#messages")[0].text)
+
+
+def test_every_view_is_reached_at_400_pixels(page: Page) -> None:
+    browser.show_as(page.driver, width=400)
+    for link in page.all("#views a"):
+        box = link.rect
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 400
+    page.driver.find_element("link text", "Review").click()
+    page.wait(lambda: page.all("h1")[0].text.startswith("Review"))
+
+
+HEADS = """
+const pen = CanvasRenderingContext2D.prototype;
+const [move, line] = [pen.moveTo, pen.lineTo];
+let from = null;
+window.heads = [];
+pen.moveTo = function (x, y) { from = [x, y]; move.call(this, x, y); };
+pen.lineTo = function (x, y) {
+  if (Math.hypot(x - from[0], y - from[1]) < 7.1) window.heads.push([...from, x, y]);
+  line.call(this, x, y);
+};
+"""
+
+
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_a_small_graph_names_every_memory_beside_its_arrows(
+    driver: "WebDriver", tmp_path: Path, width: int
+) -> None:
+    home, project = tmp_path / "home", tmp_path / "small"
+    home.mkdir()
+    project.mkdir()
+    browser.mind(project, home, "init")
+    fill_many(project, 50)
+    with browser.viewer(project, home) as url:
+        page = Page(driver, url, project)
+        browser.show_as(driver, width=width)
+        driver.get(url)
+        page.wait(page.titles)
+        page.run(HEADS)
+        page.show("graph", "[data-placed] canvas[data-labels]")
+        number = int(page.all("h1 small")[0].text.split()[0])
+        labels = json.loads(page.all("canvas")[0].get_attribute("data-labels") or "")
+        heads = page.run("return window.heads")
+    assert 40 < number == len(labels) < 60
+    assert heads
+    assert not [
+        (box, head)
+        for box in labels
+        for head in heads
+        for x, y in (head[:2], head[2:])
+        if box[0] + 1 < x < box[2] - 1 and box[1] + 1 < y < box[3] - 1
+    ]
 
 
 def test_an_open_page_follows_the_files(page: Page) -> None:
@@ -382,8 +525,9 @@ def test_a_report_needs_no_server(driver: "WebDriver", place: tuple[Path, Path])
         assert page.run("return document.querySelectorAll('main :is(script, img)').length") == 0
     page.show("memory/k3v7mq")
     assert len(page.all(".memory .chain li")) == 3
-    page.press("/", *"refunds")
-    page.wait(lambda: page.titles()[:1] == ["Payments: refunds work, receipts are missing"])
+    page.press("/", *"how are the refunds")
+    page.wait(lambda: page.titles() == ["Payments: refunds work, receipts are missing"])
+    assert marks(page) == {"refunds"}
     page.show("decisions?q=auth_strategy")
     assert page.all(".topic-card h2 span")[0].text == "auth_strategy"
     page.show("memory/nothing")

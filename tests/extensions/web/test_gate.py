@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, MutableMapping
+from importlib.resources import files
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -18,9 +19,10 @@ import pytest
 from starlette.requests import Request
 
 from mimo.call import Call
-from mimo.extensions.web import gate
+from mimo.extensions.web import gate, static_files
 from mimo.extensions.web.serving import leading_to
 from mimo.operations import loopback
+from mimo.server.tools import ICON
 from tests.extensions.web.requests import OWN, PORT, TOKEN, Client, needs_node, run_script
 
 FILES = ("/", "/static/main.js", "/favicon.ico")
@@ -102,9 +104,13 @@ def test_an_address_that_is_typed_or_followed_shows_the_page_alone(
     client: Client, site: str
 ) -> None:
     opened = {"sec_fetch_site": site, "sec_fetch_mode": "navigate", "x_mind_token": None}
-    assert client.get("/", **opened).status == 200
+    for path in ("/", "/timeline", "/graph", "/memory/k3v7mq", "/memory/a%2Fb"):
+        answer = client.get(path, **opened)
+        assert (answer.status, answer.body) == (200, static_files()["index.html"])
     for path in (*FILES[1:], *ANSWERS):
         assert client.get(path, **opened).status == 403
+    for path in ("/main.js", "/memories"):
+        assert client.get(path).status == 404
 
 
 def test_localhost_is_the_same_machine(client: Client) -> None:
@@ -208,7 +214,7 @@ def test_a_token_is_kept_if_it_is_accepted(
 
     answer = run_script(given + PAGE + script, tmp_path)
 
-    assert answer == [200 if arrived == "right" else 401, after, "#/"]
+    assert answer == [200 if arrived == "right" else 401, after, "/"]
 
 
 @needs_node
@@ -372,3 +378,8 @@ def test_a_websocket_is_not_answered(client: Client) -> None:
 def test_the_token_is_not_in_the_page(client: Client) -> None:
     for path in FILES:
         assert TOKEN.encode() not in client.get(path).body
+
+
+def test_the_icon_of_the_server_is_that_of_the_viewer() -> None:
+    drawn = files("mimo.extensions.web").joinpath("static/icon.svg").read_text("utf-8").strip()
+    assert unquote(ICON.src).removeprefix("data:image/svg+xml,") == drawn

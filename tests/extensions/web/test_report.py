@@ -68,7 +68,7 @@ def test_a_report_has_the_memories(shop: Call, project: Path) -> None:
     assert data["project"] == "shop"
     assert data["chains"][0]["topic"] == "auth_strategy"
     assert len(data["chains"][0]["ids"]) == 3
-    assert "#/review" not in html
+    assert "/review" not in html
 
 
 def private(root: Path, id: str, **header: object) -> None:
@@ -270,6 +270,22 @@ def test_tags_are_the_same_in_upper_and_lower_case(tmp_path: Path) -> None:
         console.log(JSON.stringify([totals, (await report.overview()).tags]));"""
 
     assert run_script(script, tmp_path) == [[2, 2], {"api": 2, "ops": 1}]
+
+
+@needs_node
+def test_words_that_shape_a_question_are_not_searched(shop: Call, tmp_path: Path) -> None:
+    data = data_of((written(shop), Path("r.html").read_text("utf-8"))[1])
+    script = f"""
+        const {{ Embedded }} = await import("./embedded.js");
+        const report = new Embedded({json.dumps(data)});
+        const asked = async (query) => (await report.search({{ query }})).matches
+          .map(({{ memory, words }}) => [memory.title, words]);
+        console.log(JSON.stringify([await asked("how do the clocks"), await asked("the")]));"""
+
+    by_subject, by_shape = run_script(script, tmp_path)
+
+    assert by_subject == [["Clocks of the build machines drift by minutes", ["Clocks", "clocks"]]]
+    assert by_shape
 
 
 @pytest.mark.attack("private text in shared output")

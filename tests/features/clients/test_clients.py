@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from mimo.data import disk, files
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
 from mimo.features.clients import FileRow, Machine, machine, place_of, scope_of, storage, table
+from mimo.features.clients.edits import Script
 from mimo.features.clients.table import CLIENTS, Scope, client, places
 from mimo.mind import Mind
 from mimo.project import projects
@@ -80,6 +82,64 @@ def test_an_installation_is_complete_and_its_removal_leaves_nothing(
     assert tree(project, user) == before
 
 
+SKILLED = [(name, scope) for name, scope in EACH if scope in client(name).skills]
+
+
+@pytest.mark.parametrize(("name", "scope"), SKILLED)
+def test_a_skill_is_installed_updated_and_removed_and_an_edited_one_is_kept(
+    call: Call, project: Path, user: Path, here: Machine, name: str, scope: str
+) -> None:
+    before = tree(project, user)
+    assert not any("SKILL" in row.file for row in install(call, name, scope, here))
+    *_, row = install(call, name, scope, here, skill=True)
+    path = Path(row.file)
+    text = path.read_text("utf-8")
+    assert row.action == "created"
+    assert path.parent.name == yaml.safe_load(text.split("---")[1])["name"]
+
+    path.write_text("my own", "utf-8")
+    rows = (
+        [*install(call, name, scope, here, skill=True)][-1:],
+        [*uninstall(call, name, scope, here)],
+    )
+    for row in (rows[0][-1], rows[1][-1]):
+        assert (row.action, path.read_text("utf-8")) == ("unchanged", "my own")
+        assert str(row.note).startswith("it is changed, or of another version")
+    assert install(call, name, scope, here, skill=True, force=True)[-1].action == "changed"
+    assert path.read_text("utf-8") == text
+    uninstall(call, name, scope, here)
+    assert path.read_text("utf-8") == "my own"
+    path.unlink()
+
+    install(call, name, scope, here, skill=True)
+    uninstall(call, name, scope, here)
+    shutil.rmtree(path.parents[2], ignore_errors=True)
+    assert tree(project, user) == before
+
+
+def test_clients_that_share_a_skill_keep_it_until_the_last_is_removed(
+    call: Call, project: Path, here: Machine
+) -> None:
+    for name in ("codex", "gemini"):
+        install(call, name, "project", here, skill=True)
+    path = project / ".agents" / "skills" / "mind-memory" / "SKILL.md"
+    assert uninstall(call, "codex", "project", here)[-1].note == "gemini uses it too"
+    assert path.exists()
+    uninstall(call, "gemini", "project", here)
+    assert not path.exists()
+
+
+def test_a_skill_of_an_earlier_version_is_updated(
+    call: Call, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, row = install(call, "codex", "project", here, skill=True)
+    (skill,) = clients.skill_targets(client("codex"), Scope.PROJECT, here)
+    newer = skill._replace(edits=(Script("newer", editable=True),))
+    monkeypatch.setattr(clients, "skill_targets", lambda *_: [newer])
+    assert install(call, "codex", "project", here, skill=True)[-1].action == "changed"
+    assert Path(row.file).read_text("utf-8") == "newer"
+
+
 @pytest.mark.parametrize("program", ["mind", "/opt/my tools/mind"])
 @pytest.mark.parametrize("status", [0, 7])
 def test_a_hook_prints_what_mind_prints_and_is_silent_without_it(
@@ -113,10 +173,10 @@ def test_a_custom_home_is_in_the_environment_of_the_server(
     file = place_of(installed.files[Scope(scope)], chosen)
     if file.exists():
         entry = READ[file.suffix](file.read_text(encoding="utf-8"))[installed.section]["mind"]
-        assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
+        assert entry[installed.env]["MIND_HOME"] == "/srv/own mind"
     elif lines := steps[0].lines:
         entry = yaml.safe_load(lines)[installed.section]["mind"]
-        assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
+        assert entry[installed.env]["MIND_HOME"] == "/srv/own mind"
     else:
         assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].note)
     for hooks in (hooks for hooks in installed.hooks if hooks.has_env):
@@ -323,3 +383,15 @@ def test_hooks_of_an_earlier_version_are_reported_and_renewed_by_force(
     install(call, name, "project", here, force=True)
     assert loaded(project) == before
     assert list(clients.doubts(call)) == []
+
+
+def test_an_entry_for_all_projects_names_the_open_folder() -> None:
+    code, cursor = table.client("vscode"), table.client("cursor")
+
+    assert code.server(table.USER, "mind", project=None).value["cwd"] == "${workspaceFolder}"
+    assert cursor.server(table.USER, "mind", project=None, home="/h").value["env"] == {
+        "CLAUDE_PROJECT_DIR": "${workspaceFolder}",
+        "MIND_HOME": "/h",
+    }
+    assert "cwd" not in code.server(table.PROJECT, "mind", project=None).value
+    assert "cwd" not in code.distant(table.USER, "https://mind.example", has_token=False).value

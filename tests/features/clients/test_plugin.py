@@ -1,4 +1,4 @@
-"""The Claude Code plugin in this repository has the documented shape and correct contents."""
+"""The plugins in this repository have the documented shapes and correct contents."""
 
 import json
 import re
@@ -14,7 +14,9 @@ from mimo.features.clients.table import CLAUDE_CODE_EVENTS, Scope, client
 from mimo.text.tool_names import spelled
 
 ROOT = Path(__file__).parents[3]
-PLUGIN = ROOT / "plugins" / "mind"
+PLUGINS = ROOT / "plugins"
+PLUGIN = PLUGINS / "mind"
+SKILL = Path(table.__file__).with_name("skill.md").read_text("utf-8")
 KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -49,7 +51,7 @@ def test_the_folder_of_the_manifest_has_no_other_file() -> None:
         ".claude-plugin/plugin.json",
         ".mcp.json",
         "hooks/hooks.json",
-        "skills/memory/SKILL.md",
+        "skills/mind-memory/SKILL.md",
     }
 
 
@@ -61,9 +63,36 @@ def test_the_plugin_has_the_hooks_and_server_of_an_installation() -> None:
     assert read(PLUGIN / ".mcp.json") == {"mcpServers": {"mind": entry.value}}
 
 
+def test_every_plugin_has_the_skill_that_is_installed() -> None:
+    for name in ("mind", "agent-plugin", "gemini"):
+        (path,) = (PLUGINS / name / "skills").rglob("*.*")
+        assert path.relative_to(PLUGINS / name).as_posix() == "skills/mind-memory/SKILL.md"
+        assert path.read_text("utf-8") == SKILL
+
+
+def test_the_portable_plugin_has_the_form_of_agent_plugins_1_0() -> None:
+    """It is a folder of its own: Codex starts the server of a portable plugin in its cache."""
+    manifest, servers = (read(PLUGINS / "agent-plugin" / f"{n}.json") for n in ("plugin", "mcp"))
+    schema = "https://agent-plugins.org/schemas/1.0.0"
+
+    assert manifest.pop("$schema") == f"{schema}/plugin.schema.json"
+    assert manifest == read(PLUGIN / ".claude-plugin" / "plugin.json")
+    assert servers == {"$schema": f"{schema}/mcp.schema.json", **read(PLUGIN / ".mcp.json")}
+
+
+def test_the_gemini_extension_has_the_hooks_and_server_of_an_installation() -> None:
+    gemini, folder = client("gemini"), PLUGINS / "gemini"
+    extension, hooks = read(folder / "gemini-extension.json"), read(folder / "hooks" / "hooks.json")
+    entry = gemini.server(Scope.PROJECT, "mind", project=None)
+
+    assert set(extension) == {"name", "version", "description", "mcpServers"}
+    assert extension["version"] == __version__
+    assert extension["mcpServers"] == {"mind": entry.value}
+    assert hooks["hooks"] == {event: [group] for event, group in gemini.hooks[0].events.items()}
+
+
 def test_the_skill_names_existing_tools_and_commands() -> None:
-    text = (PLUGIN / "skills" / "memory" / "SKILL.md").read_text("utf-8")
-    _, header, body = text.split("---\n", 2)
+    _, header, body = SKILL.split("---\n", 2)
     about = yaml.safe_load(header)
     commands = all_commands()
     names = {spelled(name, "underscore") for name in listed(commands.tools(), ["core"])}
@@ -71,7 +100,7 @@ def test_the_skill_names_existing_tools_and_commands() -> None:
         r"^\| [^|]+ \| `(\w+)` \| `mind ([a-z -]+?)(?: [A-Z-]{2}.*)?` \|$", body, re.M
     )
 
-    assert about["name"] == "memory"
+    assert about["name"] == "mind-memory"
     assert 0 < len(about["description"]) <= 1024
     assert len(about["compatibility"]) <= 500
     assert len(rows) == 7

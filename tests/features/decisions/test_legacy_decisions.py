@@ -44,4 +44,4 @@ def test_each_call_of_an_old_name_warns_once_that_it_is_deprecated(
     messages = [record.getMessage() for record in caplog.records]
     warnings = [message for message in messages if "deprecated" in message]
     assert len(warnings) == 4
-    assert "search/recent" in warnings[0]
+    assert "search_recent" in warnings[0]

@@ -411,3 +411,26 @@ def test_the_notes_of_the_project_are_given_if_those_of_the_user_fail(
     monkeypatch.setattr("mimo.features.context.of_user", fails)
     assert claude.start() == "## Recent Decisions\n- Use tabs (Nov 20)"
     assert "no notes for all projects" in log_path(call.mind.home).read_text("utf-8")
+
+
+LOGIN = "Move the login to refresh tokens"
+
+
+@pytest.mark.parametrize(
+    ("summary", "title"),
+    [
+        (
+            f"<analysis>\nA thought of mine.\n</analysis>\n1. Request and Intent:\n   {LOGIN}.",
+            LOGIN,
+        ),
+        (f"The previous conversation ran out of context.\n\n1. Primary Request: {LOGIN}", LOGIN),
+        (f"# A summary of work\n\n- **Goal:** {LOGIN}\n- Done: half", LOGIN),
+        ("Done.", "Session of 2026-11-20"),
+    ],
+)
+def test_a_summary_is_titled_by_its_subject(
+    claude: Client, call: Call, summary: str, title: str
+) -> None:
+    claude.send("PostCompact", compact_summary=summary)
+    (row,) = do(call, "list", types=("context",)).memories
+    assert row.title == title

@@ -197,10 +197,21 @@ def test_a_failed_decision_applies_by_its_words(call):
         ("go.mod", "require (\n\tgithub.com/redis/go-redis/v9 v9.0\n)", {"redis", "goredis"}),
         ("Gemfile", 'gem "sidekiq", "~> 7"', {"sidekiq"}),
         ("composer.json", '{"require": {"predis/predis": "^2"}}', {"predis"}),
+        ("pom.xml", "<artifactId>hibernate-core</artifactId>", {"hibernatecore"}),
+        ("build.gradle", "implementation 'com.squareup.okhttp3:okhttp:4.12.0'", {"okhttp"}),
+        ("build.gradle.kts", 'implementation("io.ktor:ktor-core:2.3")', {"ktorcore"}),
+        ("App.csproj", '<PackageReference Include="Dapper" Version="2.1" />', {"dapper"}),
+        ("src/App/App.csproj", '<PackageReference Include="Dapper" Version="2.1" />', {"dapper"}),
+        ("platformio.ini", "lib_deps =\n  bblanchon/ArduinoJson@^7\n", {"arduinojson"}),
+        ("pubspec.yaml", "dependencies:\n  riverpod: ^2\n", {"riverpod"}),
+        ("mix.exs", '[{:ecto_sql, "~> 3"}]', {"ectosql"}),
+        ("requirements/base.txt", "celery[redis]==5.3\n", {"celery"}),
     ],
 )  # fmt: skip
 def test_dependencies_are_read_from_the_manifests(tmp_path, name, text, names):
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
     assert names <= set(storage.dependencies(tmp_path))
 

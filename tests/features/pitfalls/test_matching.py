@@ -170,6 +170,37 @@ def test_a_task_on_looks_or_texts_runs_into_no_edge_but_by_its_code():
     assert one(reader, "a new icon for the card reader", code="x=1", cosines=near) is not None
 
 
+def test_a_keyword_with_a_version_is_found_without_it():
+    flash = edge(title="Writes tear", detection=Detection(intent=("littlefs2",)))
+
+    assert one(flash, "store readings in littlefs", cosines=like(Writes=0.35)) is not None
+    assert one(flash, "store readings in a little file", cosines=like(Writes=0.35)) is None
+
+
+def test_a_chore_runs_into_an_edge_only_if_that_is_about_it():
+    reader = edge(title="Card reader is busy", detection=Detection(intent=("reader",)))
+    for chore in (
+        "rename the class of the card reader",
+        "list the card readers that we have",
+        "move the card reader to another folder",
+        "add a button beside the card reader",
+    ):
+        assert one(reader, chore, cosines=like(Card=0.5)) is None, chore
+        assert one(reader, chore, cosines=like(Card=0.7)) is not None, chore
+
+
+def test_a_chore_runs_into_an_edge_that_shares_its_verb():
+    plural = edge(title="Plurals differ", detection=Detection(intent=("translation",)))
+    assert one(plural, "translate the number of files", cosines=like(Plurals=0.45)) is not None
+
+    page = edge(title="An old page asks for renamed fields", detection=Detection(intent=("api",)))
+
+    task = "rename the price in all answers of the API"
+    assert one(page, task, cosines=like(An=0.45)) is not None
+    assert one(page, "list the prices in all answers of the API", cosines=like(An=0.45)) is None
+    assert one(page, "the price in the API should have a comment", cosines=like(An=0.45)) is None
+
+
 def test_an_unapproved_edge_displaces_no_approved_one():
     pulled = edge(title="Alpha", id="a", trusted=False)
     approved = edge(title="Beta", id="b")
@@ -183,6 +214,8 @@ def test_a_keyword_suffices_unless_the_meaning_contradicts():
     tokens = edge(title="Guessable", detection=Detection(intent=("token", "call")))
 
     assert one(tokens, "make a token", cosines=like(Guessable=0.25)) is not None
+    assert one(tokens, "put a token on the third page", cosines=like(Guessable=0.25)) is None
+    assert one(tokens, "put a token on the third page", cosines=like(Guessable=0.35)) is not None
     assert one(tokens, "make a token", cosines=like(Guessable=0.1)) is None
     assert one(tokens, "make a call", cosines=like(Guessable=0.3)) is None
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Console
-from mimo.call.table import all_commands
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
+from mimo.errors import Invalid
 from mimo.features.procedures import executing
-from mimo.features.procedures.commands import EXAMPLE, add
+from mimo.features.procedures.commands import add
 from mimo.features.procedures.commands import run as start
+from mimo.features.procedures.library import EXAMPLE
 from mimo.surroundings import Ask, Question
 from tests import privacy_fakes
 from tests.kit import acting_as
@@ -130,8 +131,9 @@ def test_names_and_ids_are_completed(run: Any, call: Call) -> None:
 
 
 def test_the_example_for_agents_is_a_procedure_that_runs(call: Call) -> None:
-    (spec,) = all_commands().tools()["register_procedure"]
-    assert EXAMPLE in spec.description
+    with pytest.raises(Invalid) as refusal:
+        add(acting_as(call, "probe"), text="Say hi")
+    assert json.dumps(EXAMPLE) in refusal.value.hint
     added = add(call, text=EXAMPLE)
     assert (added.name, added.version, added.trust) == ("greet", "1.0.0", "trusted")
     ran = start(call, "greet", context={"who": "Ada"})

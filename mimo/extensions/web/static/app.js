@@ -1,6 +1,6 @@
 // The page as a whole: addresses and their views, search as you type, keys, live updates.
 
-import { button, h, replaceContent, viewLink } from "./dom.js";
+import { ROOT, button, h, replaceContent, viewLink } from "./dom.js";
 import { described } from "./errors.js";
 import { useZone } from "./format.js";
 import { decisionsView } from "./decisions.js";
@@ -20,8 +20,6 @@ const VIEWS = {
   pitfalls: pitfallsView,
   review: reviewView,
 };
-
-const TITLES = { timeline: "Timeline", decisions: "Decisions", graph: "Graph", pitfalls: "Pitfalls", review: "Review" };
 
 const TYPING_MS = 140;
 const QUIET_MS = 250;
@@ -51,7 +49,8 @@ class Page {
   }
 
   start() {
-    window.addEventListener("hashchange", () => this.show());
+    window.addEventListener("popstate", () => this.show());
+    document.addEventListener("click", (event) => this.#follow(event));
     document.addEventListener("keydown", (event) => this.#key(event));
     document.getElementById("skip").addEventListener("click", (event) => {
       event.preventDefault();
@@ -74,11 +73,13 @@ class Page {
     if (this.#loading !== this.#shown) this.#loading.abort(); // What is shown may stay.
     const loading = (this.#loading = new AbortController());
     const { signal } = loading;
+    // Views of the server had addresses such as `#/graph` before.
+    if (location.hash.startsWith("#/") && ROOT === "/") history.replaceState(null, "", location.hash.replace(/^#\/+/, "/"));
     const { name, argument, parameters } = address();
     const before = this.#place;
     this.#place = `${name} ${argument}`;
     const same = keep || before === this.#place;
-    if (this.#state.of !== location.hash) this.#state = { of: location.hash };
+    if (this.#state.of !== here()) this.#state = { of: here() };
     if (document.activeElement !== this.search) this.search.value = name ? "" : parameters.q ?? "";
     this.#mark(name);
     this.main.setAttribute("aria-busy", "true");
@@ -148,26 +149,32 @@ class Page {
     const { name, parameters } = address();
     const kept = name === "" ? parameters : {};
     const link = viewLink("", { ...kept, q: this.search.value.trim() });
-    if (link === location.hash) return;
+    if (link === here()) return;
     history.replaceState(null, "", link);
     this.show();
   }
 
   #go(link) {
-    if (location.hash === link) this.show({ keep: true });
-    else location.hash = link;
+    const keep = link === here();
+    if (!keep) history.pushState(null, "", link);
+    this.show({ keep });
+  }
+
+  /** Follows a link to a view, unless another tab or window is to show it. */
+  #follow(event) {
+    const link = event.target.closest("a")?.getAttribute("href");
+    const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    if (!link?.startsWith(ROOT) || elsewhere) return;
+    event.preventDefault();
+    this.#go(link);
   }
 
   #mark(name) {
     for (const link of document.querySelectorAll("#views a")) {
-      const here = link.getAttribute("href") === `#/${name}`;
-      if (here) {
-        link.setAttribute("aria-current", "page");
-        link.scrollIntoView({ block: "nearest", inline: "nearest" });
-      }
+      const here = link.getAttribute("href") === viewLink(name);
+      if (here) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    if (!(name in VIEWS)) document.title = TITLES[name] ?? "mind";
   }
 
   #key(event) {
@@ -257,9 +264,14 @@ class Page {
   }
 }
 
-/** Returns the parts of the address: `#/memory/ID?name=value`. */
+/** Returns the address as links to it have it. */
+function here() {
+  return ROOT === "/" ? location.pathname + location.search : location.hash || ROOT;
+}
+
+/** Returns the parts of the address: `/memory/ID?name=value`. */
 function address() {
-  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [path, query = ""] = here().slice(ROOT.length).split("?");
   const [name, ...rest] = path.split("/");
   let argument = rest.join("/");
   try {

@@ -1,7 +1,7 @@
 // Decisions by topic, each with the versions that replaced one another.
 
 import { h, memoryLink, viewLink } from "./dom.js";
-import { count, empty, label, labels, time } from "./format.js";
+import { chain, count, empty, label, labels, time, under } from "./format.js";
 import { pagedList } from "./paging.js";
 
 const PAGE = 40;
@@ -15,7 +15,7 @@ export async function decisionsView(view) {
     size: PAGE,
     field: "chains",
     read: (offset, limit) => source.chains({ text: q, limit, offset }, signal),
-    draw: (chains) => (chains.length ? chains.map(chain) : [nothing(q)]),
+    draw: (chains) => (chains.length ? chains.map(card) : [nothing(q)]),
   });
   const about = count(total, "topic");
   announce(about);
@@ -41,38 +41,29 @@ function nothing(q) {
     : empty("No decisions yet", "`mind save decision TOPIC TEXT` stores one.");
 }
 
-function chain({ topic, versions, links }) {
-  const ids = new Set(versions.map((version) => version.id));
+function card({ topic, versions, links }) {
   const current = versions.filter((version) => !version.superseded_by);
-  const items = versions.map((version) => {
-    const replaced = links.filter(
-      (link) => link.source === version.id && link.type === "supersedes" && ids.has(link.target),
-    );
-    const others = links.filter(
-      (link) => link.source === version.id && link.type !== "supersedes" && ids.has(link.target),
-    );
-    return h(
-      "li",
-      { class: version.superseded_by ? "old" : "current" },
-      h("a", { class: "row", href: memoryLink(version.id), "data-key": version.id }, [
-        h(
-          "span",
-          { class: "row-head" },
-          h("span", { class: "row-title", dir: "auto" }, version.title),
-          labels(version),
-        ),
-        h(
-          "span",
-          { class: "row-about" },
-          time(version.created_at),
-          version.by && h("span", {}, `by ${version.by}`),
-          replaced.length > 0 && h("span", {}, "replaces the one below"),
-          others.map((link) => h("span", {}, link.type.replaceAll("_", " "))),
-        ),
-      ]),
-    );
-  });
-  const several = current.length > 1 && versions.length > 1;
+  const draw = (version, replaced, below) => {
+    const others = links.filter((link) => link.source === version.id && link.type !== "supersedes");
+    const names = replaced.map((old) => (old === below ? "the one below" : `“${old.title}”`));
+    return h("a", { class: "row", href: memoryLink(version.id), "data-key": version.id }, [
+      h(
+        "span",
+        { class: "row-head" },
+        h("span", { class: "row-title", dir: "auto" }, version.title),
+        labels(version),
+      ),
+      under(version.about),
+      h(
+        "span",
+        { class: "row-about" },
+        time(version.created_at),
+        version.by && h("span", {}, `by ${version.by}`),
+        names.length > 0 && h("span", {}, `replaces ${names.join(", ")}`),
+        others.map((link) => h("span", {}, link.type.replaceAll("_", " "))),
+      ),
+    ]);
+  };
   return h(
     "section",
     { class: "topic-card" },
@@ -81,8 +72,8 @@ function chain({ topic, versions, links }) {
       {},
       h("span", { dir: "auto" }, topic),
       versions.length > 1 && h("small", {}, count(versions.length, "version")),
-      several && label(`${current.length} are current`, "warn"),
+      current.length > 1 && label(`${current.length} are current`, "warn"),
     ),
-    h("ol", { class: "chain" }, items),
+    chain(versions, links, draw),
   );
 }

@@ -3,7 +3,10 @@
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-const SAFE_LINK = /^(?:#|https?:\/\/|mailto:)/i;
+const OUTWARD = /^(?:https?:\/\/|mailto:)/i;
+
+/** The beginning of the addresses of views: in a report, which is one file, they come after `#`. */
+export const ROOT = globalThis.document?.querySelector(".brand a")?.getAttribute("href");
 
 const TREE_TAGS = new Set(
   ("p h2 h3 h4 h5 h6 em strong s code pre blockquote ul ol li hr br a span " +
@@ -38,7 +41,7 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === false || value === null || value === undefined) continue;
     if (typeof value === "function") element.addEventListener(name, value);
-    else if (name === "href" && !SAFE_LINK.test(value)) continue;
+    else if (name === "href" && !value.startsWith(ROOT) && !OUTWARD.test(value)) continue;
     else element.setAttribute(name, value === true ? "" : visible(value));
   }
   element.append(...children.flat(Infinity).filter(isShown).map(asNode));
@@ -62,7 +65,7 @@ export function prose(nodes, titles = new Map()) {
     const [tag, attributes, children] = node;
     const element = document.createElement(TREE_TAGS.has(tag) ? tag : "span");
     if (attributes.memory) element.setAttribute("href", memoryLink(attributes.memory));
-    if (SAFE_LINK.test(attributes.href ?? "") && !attributes.href.startsWith("#")) {
+    if (OUTWARD.test(attributes.href ?? "")) {
       element.setAttribute("href", attributes.href);
       element.setAttribute("title", visible(attributes.href));
       element.setAttribute("rel", "noopener noreferrer");
@@ -116,12 +119,17 @@ function nameOf(part) {
 
 /** Returns the address of a memory's page. */
 export function memoryLink(id) {
-  return `#/memory/${encodeURIComponent(id)}`;
+  return viewLink(`memory/${encodeURIComponent(id)}`);
+}
+
+/** Returns the address of the graph around a memory. */
+export function graphLink(id, parameters) {
+  return viewLink(`graph/${encodeURIComponent(id)}`, parameters);
 }
 
 /** Returns the address of a view with its parameters; empty ones are left out. */
 export function viewLink(name, parameters = {}) {
   const given = Object.entries(parameters).filter(([, value]) => value);
   const query = new URLSearchParams(given).toString();
-  return `#/${name}${query ? `?${query}` : ""}`;
+  return `${ROOT}${name}${query ? `?${query}` : ""}`;
 }

@@ -56,15 +56,19 @@ export class Embedded {
   }
 
   async search({ query, ...filters }) {
-    const terms = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [query.toLowerCase()];
+    const asked = wordsOf(query.toLowerCase());
+    const content = asked.filter((word) => !this.data.stop.includes(word));
+    const terms = content.length ? content : asked.length ? asked : [query.toLowerCase()];
     const scored = this.#passing(filters)
       .map((page) => [page, this.#score(page, terms)])
       .filter(([, score]) => score > 0)
       .sort((a, b) => b[1] - a[1]);
-    const matches = scored.slice(0, MOST_MATCHES).map(([page]) => ({
-      memory: page.memory,
-      passage: passageOf(this.#text(page), terms),
-    }));
+    const matches = scored.slice(0, MOST_MATCHES).map(([{ memory, ...page }]) => {
+      const passage = passageOf(this.#text(page), terms);
+      const shown = wordsOf(`${memory.title} ${memory.about ?? ""} ${passage}`);
+      const words = shown.filter((word) => terms.some((term) => word.toLowerCase().includes(term)));
+      return { memory, passage, words: [...new Set(words)] };
+    });
     return { query, matches, notice: null };
   }
 
@@ -87,7 +91,8 @@ export class Embedded {
     }));
     const chain = this.#reached(own, 5, (arc) => arc.type === SUPERSEDES);
     const versions = this.pages.map(({ memory }) => memory).filter(({ id: some }) => chain.has(some));
-    return { ...page, links: [...outgoing, ...incoming], versions: versions.length > 1 ? versions : [] };
+    const shown = versions.length > 1 ? versions : [];
+    return { ...page, links: [...outgoing, ...incoming], versions: shown, arcs: this.arcs };
   }
 
   async chains({ text, limit, offset }) {
@@ -183,6 +188,10 @@ function plain(node) {
   if (typeof node === "string") return node;
   const text = node[2].map(plain).join("");
   return /^(?:p|h\d|li|tr|pre|blockquote)$/.test(node[0]) ? `${text}\n` : text;
+}
+
+function wordsOf(text) {
+  return text.match(/[\p{L}\p{N}]+/gu) ?? [];
 }
 
 function passageOf(text, terms) {

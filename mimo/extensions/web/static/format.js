@@ -76,7 +76,7 @@ export function tags(memory) {
 }
 
 /** Returns a memory as an item of a list that the arrow keys walk through. */
-export function row(memory, { passage, terms = [], weak = false, date = true } = {}) {
+export function row(memory, { passage = memory.about, words = [], weak = false, date = true } = {}) {
   return h(
     "li",
     {},
@@ -86,10 +86,11 @@ export function row(memory, { passage, terms = [], weak = false, date = true } =
       h(
         "span",
         { class: "row-head" },
-        h("span", { class: "row-title", dir: "auto" }, marked(memory.title, terms)),
+        h("span", { class: "row-title", dir: "auto" }, marked(memory.title, words)),
         labels(memory),
         weak && label("weak match"),
       ),
+      under(passage, words),
       h(
         "span",
         { class: "row-about" },
@@ -99,9 +100,13 @@ export function row(memory, { passage, terms = [], weak = false, date = true } =
         memory.origin && h("span", { class: "topic" }, memory.origin),
         tags(memory),
       ),
-      passage && h("span", { class: "row-passage", dir: "auto" }, marked(passage, terms)),
     ),
   );
+}
+
+/** Returns the text below a title, or nothing. */
+export function under(passage, words = []) {
+  return passage && h("span", { class: "row-passage", dir: "auto" }, marked(excerpt(passage), words));
 }
 
 /** Returns a list of memories; neighbours that are parts of one ingested file are folded. */
@@ -125,8 +130,60 @@ export function rows(memories, options = {}) {
   return list;
 }
 
+/**
+ * Returns versions, newest first, as a list: a line leads from each to the one that it replaced, and
+ * those that replaced the same one are branches.
+ */
+export function chain(versions, arcs, draw) {
+  const byId = new Map(versions.map((version) => [version.id, version]));
+  const replaced = ({ id }) =>
+    arcs
+      .filter(({ source, target, type }) => source === id && type === "supersedes" && byId.has(target))
+      .map(({ target }) => byId.get(target));
+  const items = [];
+  for (const version of versions) {
+    const path = [];
+    let next = version;
+    while (next && ![...items, ...path].some((item) => item.version === next)) {
+      path.push({ version: next });
+      [next] = replaced(next);
+    }
+    const into = items.find((item) => item.version === next);
+    const lane = into ? into.lane + 1 : 0;
+    path.forEach((item, place) => Object.assign(item, { lane, next: path[place + 1], into }));
+    items.splice(into ? items.indexOf(into) : items.length, 0, ...path);
+  }
+  const line = (kind, lane) => withLane(h("i", { class: `lane ${kind}` }), lane);
+  return h(
+    "ol",
+    { class: "chain" },
+    items.map((item, place) => {
+      const { version, lane, next, into } = item;
+      const passing = items.slice(0, place).filter((other) => items.indexOf(other.next) > place);
+      const isReached = items.some((other) => (other.next ?? other.into) === item);
+      const kind = version.superseded_by ? "old" : "current";
+      return withLane(
+        h(
+          "li",
+          { class: kind },
+          passing.map((other) => line("", other.lane)),
+          isReached && line("up", lane),
+          next ? line("down", lane) : into && line("join", into.lane),
+          draw(version, replaced(version), items[place + 1]?.version),
+        ),
+        lane,
+      );
+    }),
+  );
+}
+
+function withLane(element, lane) {
+  element.style.setProperty("--lane", String(lane));
+  return element;
+}
+
 /** Returns a passage of Markdown as one line of plain words. */
-export function excerpt(passage) {
+function excerpt(passage) {
   return passage
     .replace(/^\s*(?:#{1,6}|[-*+>]|\d+[.)]|```\w*)(?:\s+|$)/gm, "")
     .replace(/\*+(?=\S)|(?<=\S)\*+|__|`/g, "")
@@ -134,17 +191,15 @@ export function excerpt(passage) {
     .trim();
 }
 
-/** Returns the words of a query that are marked in the answers. */
-export function termsOf(query) {
-  return [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? [])].slice(0, 12);
-}
-
-/** Returns a text as nodes, with some words marked. */
-export function marked(text, terms) {
+/** Returns a text as nodes, with some of its words marked. */
+export function marked(text, words) {
   const shown = visible(text);
-  if (!terms.length) return [shown];
-  const words = terms.map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|");
-  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(${words})`, "giu");
+  if (!words.length) return [shown];
+  // Scripts without spaces have no ends of words.
+  const each = words
+    .map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"))
+    .map((word) => (/^[ -~]+$/.test(word) ? `\\b${word}\\b` : word));
+  const pattern = new RegExp(`(${each.join("|")})`, "giu");
   return shown.split(pattern).map((part, place) => (place % 2 ? h("mark", {}, part) : part));
 }
 

@@ -1,13 +1,17 @@
 // The graph of linked memories, drawn on a canvas: zoom, move, filter by type, focus on one.
 
-import { button, h, memoryLink, viewLink, visible } from "./dom.js";
+import { button, graphLink, h, memoryLink, viewLink, visible } from "./dom.js";
 import { count, empty, labels, time, typeMark } from "./format.js";
 import { place } from "./layout.js";
 
 const FONT = "12px system-ui, sans-serif";
-const LONGEST_LABEL = 34;
-const EDGE = 36;
-const BAR = [160, 50]; // The buttons in the corner.
+const LENGTHS = [34, 24, 16, 10, 6]; // Of labels; the shorter ones are for small graphs.
+const SMALL = 60; // In a graph with fewer nodes, each has its name.
+const ROUNDS = 12; // In which names are sought a place, those without one first in the next.
+const NAME = [70, 24]; // The room for a short name, with a gap.
+const HEAD = 20; // The length of an arrow, with the radius of its node.
+const [EDGE, SIDE] = [36, 56];
+const BAR = [160, 60]; // The buttons in the corner.
 const DEPTHS = [1, 2, 3, 5];
 
 /** Shows all linked memories, or those around the one in the address. */
@@ -38,8 +42,7 @@ export async function graphView({ argument, parameters, source, overview, signal
 
 function focusBar(argument, depth, graph, go) {
   const start = graph.nodes.find((node) => graph.start.includes(node.id));
-  const change = (event) =>
-    go(`#/graph/${encodeURIComponent(argument)}?depth=${event.target.value}`);
+  const change = (event) => go(graphLink(argument, { depth: event.target.value }));
   return h(
     "p",
     { class: "focus-bar" },
@@ -163,11 +166,39 @@ class Drawing {
         return;
       }
       this.isPlaced = true;
+      if (this.nodes.length < SMALL) this.#spread();
       this.element.dataset.placed = "";
       this.#fit();
       if (start !== undefined) this.#choose(start, { quietly: true });
     };
     setTimeout(advance);
+  }
+
+  /** Fills the canvas, and moves nodes apart whose names would cover each other. */
+  #spread() {
+    const { nodes } = this;
+    const sizes = this.#inner();
+    ["x", "y"].forEach((name, axis) => {
+      const places = nodes.map((node) => node[name]);
+      const least = Math.min(...places);
+      const factor = Math.min(sizes[axis] / (Math.max(...places) - least || 1), 2.2);
+      for (const node of nodes) node[name] = (node[name] - least) * factor;
+    });
+    for (let step = 0; step < 60; step += 1) {
+      nodes.forEach((a, number) => {
+        for (const b of nodes.slice(number + 1)) {
+          const [dx, dy] = [b.x - a.x, b.y - a.y];
+          const [wide, high] = [NAME[0] - Math.abs(dx), NAME[1] - Math.abs(dy)];
+          if (wide <= 0 || high <= 0) continue;
+          const [x, y] = [(Math.sign(dx) || 1) * Math.min(wide, high) * 0.2, (Math.sign(dy) || 1) * high * 0.3];
+          [a.x, a.y, b.x, b.y] = [a.x - x, a.y - y, b.x + x, b.y + y];
+        }
+      });
+      for (const node of nodes) {
+        node.x = Math.min(Math.max(node.x, 0), sizes[0]);
+        node.y = Math.min(Math.max(node.y, 0), sizes[1]);
+      }
+    }
   }
 
   #listen() {
@@ -302,7 +333,7 @@ class Drawing {
           "span",
           { class: "row-about" },
           h("span", {}, count(node.near.size, "link")),
-          h("a", { href: `#/graph/${encodeURIComponent(node.id)}` }, "Focus"),
+          h("a", { href: graphLink(node.id) }, "Focus"),
         ),
       );
       if (!quietly) this.announce(`${node.title}, ${count(node.near.size, "link")}`);
@@ -337,11 +368,17 @@ class Drawing {
     const ys = this.nodes.map((node) => node.y);
     const [left, top] = [Math.min(...xs), Math.min(...ys)];
     const [wide, high] = [Math.max(...xs) - left || 1, Math.max(...ys) - top || 1];
-    const inner = [Math.max(width - 2 * EDGE, 100), Math.max(height - 2 * EDGE, 100)];
+    const inner = this.#inner();
     this.#scale = Math.min(inner[0] / wide, inner[1] / high, 1.4);
     this.#left = (width - wide * this.#scale) / 2 - left * this.#scale;
-    this.#top = (height - high * this.#scale) / 2 - top * this.#scale;
+    this.#top = (height + BAR[1] - EDGE - high * this.#scale) / 2 - top * this.#scale;
     this.#draw();
+  }
+
+  /** Returns the width and the height of the canvas without its edges. */
+  #inner() {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    return [Math.max(width - 2 * SIDE, 100), Math.max(height - EDGE - BAR[1], 100)];
   }
 
   #draw() {
@@ -433,58 +470,111 @@ class Drawing {
     pen.globalAlpha = 1;
   }
 
-  /** Writes titles, the important ones first, each only where it covers no other and no node. */
+  /** Writes titles, each only where it covers no other, no node and no link. */
   #paintLabels(pen, near, width, height) {
     pen.font = FONT;
     pen.textBaseline = "middle";
-    const first = near ? [...near].filter((number) => this.#isShown(number)) : [];
+    const labels = this.#labels(pen, near, width, height);
+    for (const { dot: { number }, text, box } of labels) {
+      const [x, y] = [box[0] + 3, (box[1] + box[3]) / 2];
+      pen.globalAlpha = !near || near.has(number) ? 1 : 0.35;
+      pen.lineWidth = 3;
+      pen.strokeStyle = this.colour("ground");
+      pen.strokeText(text, x, y);
+      pen.fillStyle = this.colour(this.nodes[number].superseded_by ? "muted" : "ink");
+      pen.fillText(text, x, y);
+    }
+    pen.globalAlpha = 1;
+    this.canvas.dataset.labels = JSON.stringify(labels.map(({ box }) => box.map(Math.round)));
+  }
+
+  /** Returns titles with their boxes, the important ones first; in a small graph, that of each node. */
+  #labels(pen, near, width, height) {
     const dots = this.order.filter((number) => this.#isShown(number)).map((number) => {
       const [x, y] = this.#screen(this.nodes[number]);
       const radius = this.#radius(this.nodes[number]);
-      return { number, x, y, box: [x - radius, y - radius, x + radius, y + radius] };
+      return { number, x, y, radius, box: [x - radius, y - radius, x + radius, y + radius] };
     });
-    const longest = Math.min(LONGEST_LABEL, Math.max(14, Math.floor(width / 16)));
-    const places = new Map(dots.map((dot) => [dot.number, dot]));
-    const taken = [[width - BAR[0], 0, width, BAR[1]]];
-    for (const number of new Set([...first, ...places.keys()])) {
-      const node = this.nodes[number];
-      const { x, y } = places.get(number);
-      if (x < 0 || y < 0 || x > width || y > height) continue;
-      const text = shortened(visible(node.title), longest);
-      const isNear = Boolean(near?.has(number));
-      const wide = pen.measureText(text).width;
-      const free = around(x, y, this.#radius(node), wide, width).find(
-        (box) =>
-          box[0] >= 0 &&
-          box[1] >= 0 &&
-          box[3] <= height &&
-          !taken.some((other) => overlap(other, box)) &&
-          (isNear || !dots.some((dot) => dot.number !== number && overlap(dot.box, box))),
-      );
-      if (!free) continue;
-      taken.push(free);
-      pen.globalAlpha = !near || isNear ? 1 : 0.35;
-      pen.lineWidth = 3;
-      pen.strokeStyle = this.colour("ground");
-      pen.strokeText(text, free[0] + 3, (free[1] + free[3]) / 2);
-      pen.fillStyle = this.colour(node.superseded_by ? "muted" : "ink");
-      pen.fillText(text, free[0] + 3, (free[1] + free[3]) / 2);
+    const isSmall = dots.length < SMALL;
+    const lines = this.links
+      .filter(({ a, b }) => this.#isShown(a) && this.#isShown(b))
+      .map(({ a, b }) => [...this.#screen(this.nodes[a]), ...this.#screen(this.nodes[b])]);
+    const heads = lines.map(([x1, y1, x2, y2]) => {
+      const part = Math.min(1, HEAD / (Math.hypot(x2 - x1, y2 - y1) || 1));
+      return [x2 + (x1 - x2) * part, y2 + (y1 - y2) * part, x2, y2];
+    });
+    const seen = dots.filter(({ x, y }) => x >= 0 && y >= 0 && x <= width && y <= height);
+    let order = [...seen.filter((dot) => near?.has(dot.number)), ...seen.filter((dot) => !near?.has(dot.number))];
+    const loose = new Set(); // Nodes whose name may lie on a line, but on no arrow.
+    const isFree = (box, own) =>
+      box[0] >= 0 &&
+      box[1] >= 0 &&
+      box[2] <= width &&
+      box[3] <= height &&
+      !overlap([width - BAR[0], 0, width, BAR[1]], box) &&
+      // In a large graph, what the user looks at covers what is behind it.
+      ((near?.has(own.number) && !isSmall) ||
+        (!dots.some((dot) => dot !== own && overlap(dot.box, box)) &&
+          (loose.has(own) || !lines.some((line) => crosses(line, box))) &&
+          !heads.some((line) => crosses(line, box, 3))));
+    const rooms = new Map();
+    const room = (dot, length) => {
+      const key = `${dot.number} ${length} ${loose.has(dot)}`;
+      if (!rooms.has(key)) {
+        const text = shortened(visible(this.nodes[dot.number].title), length);
+        const boxes = around(dot, pen.measureText(text).width, width, isSmall);
+        rooms.set(key, { text, boxes: boxes.filter((box) => isFree(box, dot)) });
+      }
+      return rooms.get(key);
+    };
+    const label = (dot, length, labels) => {
+      const { text, boxes } = room(dot, length);
+      const box = boxes.find((some) => !labels.some((other) => other.dot !== dot && overlap(other.box, some)));
+      return box && { dot, text, box };
+    };
+    const shortest = isSmall ? LENGTHS.at(-1) : Math.min(LENGTHS[0], Math.max(14, Math.floor(width / 16)));
+    let best = [];
+    for (let round = 0; round < (isSmall ? ROUNDS : 1) && (!round || best.length < order.length); round += 1) {
+      const labels = [];
+      const missing = [];
+      for (const dot of order) {
+        const found = label(dot, shortest, labels);
+        if (found) labels.push(found);
+        else missing.push(dot);
+      }
+      if (labels.length > best.length) best = labels;
+      if (round >= ROUNDS / 2) missing.forEach((dot) => loose.add(dot));
+      order = [...missing, ...order.filter((dot) => !missing.includes(dot))];
     }
-    pen.globalAlpha = 1;
-    this.canvas.dataset.labels = JSON.stringify(taken.slice(1).map((box) => box.map(Math.round)));
+    // Now that each has a place, names grow where there is room.
+    for (const [place, { dot }] of isSmall ? best.entries() : []) {
+      const length = LENGTHS.find((some) => label(dot, some, best));
+      if (length) best[place] = label(dot, length, best);
+    }
+    return best;
   }
 }
 
-/** Returns the boxes in which a node's title may be: beside it, above it and below it. */
-function around(x, y, radius, wide, width) {
-  const gap = radius + 2;
-  const centre = Math.min(Math.max(x - wide / 2 - 3, 0), width - wide - 6);
-  return [
-    [x + gap, y - 8, x + gap + wide + 6, y + 8],
-    [x - gap - wide - 6, y - 8, x - gap, y + 8],
-    [centre, y + gap, centre + wide + 6, y + gap + 16],
-    [centre, y - gap - 16, centre + wide + 6, y - gap],
-  ].filter((box) => box[2] <= width);
+/** Returns the boxes in which a node's title may be: beside it, above and below it, and aslant. */
+function around({ x, y, radius }, wide, width, isSmall) {
+  const [w, gap] = [wide + 6, radius + 2];
+  const centre = Math.min(Math.max(x - w / 2, 0), width - w);
+  const corners = [[x + gap, y - 8], [x - gap - w, y - 8], [centre, y + gap], [centre, y - gap - 16]];
+  for (const far of isSmall ? [0, 5, 10, 16, 24] : []) {
+    const sides = [y + gap + far, y - gap - 16 - far];
+    for (let part = 0; part <= 8; part += 1) corners.push(...sides.map((top) => [x - (w * part) / 8, top]));
+    for (const top of [y - 14, y - 2]) corners.push([x + gap + far, top], [x - gap - w - far, top]);
+  }
+  return corners.map(([left, top]) => [left, top, left + w, top + 16]);
+}
+
+/** Returns whether a line leads through a box, or nearer. */
+function crosses([x1, y1, x2, y2], [left, top, right, bottom], near = 0) {
+  const [x, y, wide, high] = [(left + right) / 2, (top + bottom) / 2, (right - left) / 2 + near, (bottom - top) / 2 + near];
+  if (Math.abs(x1 + x2 - 2 * x) >= Math.abs(x2 - x1) + 2 * wide) return false;
+  if (Math.abs(y1 + y2 - 2 * y) >= Math.abs(y2 - y1) + 2 * high) return false;
+  const [dx, dy] = [x2 - x1, y2 - y1];
+  return Math.abs(dx * (y - y1) - dy * (x - x1)) < wide * Math.abs(dy) + high * Math.abs(dx); // No side parts them.
 }
 
 function overlap(a, b) {

@@ -1,7 +1,7 @@
 // The list of memories with its filters, and the answers of a search.
 
 import { h, viewLink } from "./dom.js";
-import { count, empty, excerpt, notice, row, rows, termsOf } from "./format.js";
+import { count, empty, notice, row, rows } from "./format.js";
 import { pagedList } from "./paging.js";
 
 const OUTCOMES = ["SUCCESS", "PARTIAL", "FAILED"];
@@ -51,11 +51,9 @@ function results(found) {
   if (!found.matches.length) {
     return empty("Nothing found", "Other words may help: search also matches by meaning.");
   }
-  const terms = termsOf(found.query);
-  const items = found.matches.map(({ memory, passage, weak }) => {
-    const words = excerpt(passage);
-    const body = words === memory.title.trim() ? "" : words;
-    return row(memory, { passage: body, terms, weak: Boolean(weak) });
+  const items = found.matches.map(({ memory, passage, words, weak }) => {
+    const repeats = passage.trim() === memory.title.trim();
+    return row(memory, { passage: repeats ? memory.about : passage, words, weak });
   });
   return h("ul", { class: "rows results" }, items);
 }

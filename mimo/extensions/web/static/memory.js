@@ -1,10 +1,10 @@
 // The page of one memory.
 
-import { h, memoryLink, prose, viewLink } from "./dom.js";
-import { count, day, labels, notice, row, tags, time, typeMark } from "./format.js";
+import { button, graphLink, h, memoryLink, prose, viewLink } from "./dom.js";
+import { chain, count, day, labels, notice, row, tags, time, typeMark } from "./format.js";
 
 /** Shows a whole memory with its links and versions. */
-export async function memoryView({ argument, source, signal, announce }) {
+export async function memoryView({ argument, source, signal, announce, message }) {
   const page = await source.page(argument, signal);
   const { memory } = page;
   announce(memory.title);
@@ -13,7 +13,7 @@ export async function memoryView({ argument, source, signal, announce }) {
       "div",
       { class: "memory" },
       h("article", { "aria-labelledby": "title" }, head(page), memoryText(page), parts(page)),
-      h("aside", { "aria-label": "About this memory" }, versions(page), links(page), about(page)),
+      h("aside", { "aria-label": "About this memory" }, versions(page), links(page), about(page, message)),
     ),
   ];
 }
@@ -77,19 +77,16 @@ function parts({ parts: listed }) {
   return listed?.length ? h("ul", { class: "rows" }, listed.map((part) => row(part))) : null;
 }
 
-function versions({ memory, versions: listed }) {
+function versions({ memory, versions: listed, arcs }) {
   if (!listed?.length) return null;
-  const items = listed.map((version) => {
+  const draw = (version) => {
     const here = version.id === memory.id;
-    const link = { href: memoryLink(version.id), "aria-current": here && "page" };
-    return h(
-      "li",
-      { class: version.superseded_by ? "old" : "current" },
-      h("a", link, version.title),
+    return [
+      h("a", { href: memoryLink(version.id), "aria-current": here && "page" }, version.title),
       h("span", { class: "row-about" }, time(version.created_at), labels(version)),
-    );
-  });
-  return h("section", {}, h("h2", {}, "Versions"), h("ol", { class: "chain" }, items));
+    ];
+  };
+  return h("section", {}, h("h2", {}, "Versions"), chain(listed, arcs, draw));
 }
 
 function links({ memory, links: listed }) {
@@ -102,14 +99,23 @@ function links({ memory, links: listed }) {
       : h("span", { class: "muted" }, `${link.id} (not here)`);
     return h("li", {}, h("span", { class: "muted" }, words), " ", name);
   });
-  const graph = h("a", { href: `#/graph/${encodeURIComponent(memory.id)}` }, "Show in the graph");
+  const graph = h("a", { href: graphLink(memory.id) }, "Show in the graph");
   return h("section", {}, h("h2", {}, "Links"), h("ul", { class: "links" }, items), graph);
 }
 
-function about(page) {
+function about(page, message) {
   const { memory } = page;
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(memory.handle);
+      message(`${memory.handle} is copied.`);
+    } catch {
+      getSelection().selectAllChildren(id); // The browser permits no copying.
+    }
+  };
+  const id = button(memory.handle, copy, { class: "id", title: `Copy ${memory.handle} (${memory.id})` });
   const rows = [
-    ["id", h("code", { title: memory.id }, memory.handle)],
+    ["id", id],
     memory.file && ["file", h("code", {}, `${memory.file}:${memory.line}`)],
     ["created", `${day(memory.created_at)}`],
     page.source && ["source", page.source],

@@ -17,7 +17,7 @@ const MOST_NODES = 1000; // A screen has no room for more.
 function arrivedToken() {
   if (!location.hash.startsWith(ENTRY)) return localStorage.getItem(KEPT) ?? "";
   const token = location.hash.slice(ENTRY.length);
-  history.replaceState(null, "", "#/");
+  history.replaceState(null, "", "/");
   return token;
 }
 

@@ -70,10 +70,9 @@ function bars(parameters, overview) {
 
 function label(month, place) {
   const [year, number] = month.split("-");
-  if (place === 0 || number === "01") return year;
-  return new Intl.DateTimeFormat("en", { month: "short", timeZone: "UTC" }).format(
-    new Date(`${month}-15T00:00:00Z`),
-  );
+  const format = new Intl.DateTimeFormat("en", { month: "short", timeZone: "UTC" });
+  const name = format.format(new Date(`${month}-15T00:00:00Z`));
+  return place === 0 || number === "01" ? `${name}\n${year}` : name;
 }
 
 /** Returns all months between the first and the last of some. */

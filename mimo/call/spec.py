@@ -322,7 +322,6 @@ class Spec:
     """The words after `mind` on the command line: `memory decay-check`."""
     function: Callable[..., object]
     effect: Effect
-    idempotent: bool
     toolset: str
     needs: Needs
     errors: tuple[type[MindError], ...]
@@ -436,7 +435,6 @@ def command(
     cli: str | None = None,
     effect: Effect,
     toolset: str,
-    idempotent: bool | None = None,
     needs: Needs | None = None,
     errors: Iterable[type[MindError]] = (),
     needs_project: bool = True,
@@ -460,7 +458,6 @@ def command(
             path=cli or _path(canonical, operation),
             function=function,
             effect=effect,
-            idempotent=effect is Effect.READ if idempotent is None else idempotent,
             toolset=toolset,
             needs=needs or Needs(Operation.READ if effect is Effect.READ else Operation.WRITE),
             errors=tuple(errors),

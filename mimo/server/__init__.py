@@ -4,7 +4,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,27 @@ OPENING = "mind/opening"
 """The id by which the SDK gets the request that opened a connection, if it is answered before."""
 
 _CHUNK = 1 << 16
+
+
+class Mode(StrEnum):
+    """The condition under which the list of tools is narrowed."""
+
+    STATIC = "static"
+    """Never."""
+    DYNAMIC = "dynamic"
+    """For a client that asks for a changed list."""
+
+
+def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
+    """Returns the active mode; an unknown word is logged and lists every tool."""
+    word = environ.get(EXPOSURE) or setting
+    try:
+        return Mode(word)
+    except ValueError:
+        logging.getLogger("mind.exposure").warning(
+            "%s=%s is neither static nor dynamic: every tool is listed", EXPOSURE, word
+        )
+        return Mode.STATIC
 
 
 def chunk_of(descriptor: int) -> bytes:

@@ -9,7 +9,6 @@ is not listed can still be called. In doubt, every tool is listed.
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from mimo.data import disk
 from mimo.errors import MindError
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import SURE, Exposure
-from mimo.server import EXPOSURE
+from mimo.server import Mode
 from mimo.text.tool_names import underscored
 
 log = logging.getLogger("mind.exposure")
@@ -40,25 +39,6 @@ PATIENCE_SECONDS = 0.5
 """The time in which a client must ask for its changed list."""
 
 Context = ServerRequestContext[Any, Any]
-
-
-class Mode(StrEnum):
-    """The condition under which the list of tools is narrowed."""
-
-    STATIC = "static"
-    """Never."""
-    DYNAMIC = "dynamic"
-    """For a client that asks for a changed list."""
-
-
-def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
-    """Returns the active mode; an unknown word is logged and lists every tool."""
-    word = environ.get(EXPOSURE) or setting
-    try:
-        return Mode(word)
-    except ValueError:
-        log.warning("%s=%s is neither static nor dynamic: every tool is listed", EXPOSURE, word)
-        return Mode.STATIC
 
 
 class Listing:

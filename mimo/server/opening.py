@@ -28,7 +28,7 @@ from mimo.guard.logs import Redacting
 from mimo.mind import Mind
 from mimo.operations import running
 from mimo.operations.listening import Listener, Memory
-from mimo.server import EXPOSURE, OPENING, chunk_of, log_to_stderr, sdk
+from mimo.server import OPENING, Mode, chunk_of, log_to_stderr, mode_of, sdk
 from mimo.text.tool_names import respelled, spelled
 
 LONGEST = 1 << 14
@@ -81,8 +81,8 @@ def main(
 
     toolsets = toolsets or settings["mcp.toolsets"]
     naming = naming or settings["mcp.tool_names"]
-    mode = exposure or os.environ.get(EXPOSURE) or settings["mcp.exposure"]
-    opening = Opening(Recording(toolsets, naming), is_static=mode == "static")
+    mode = Mode(exposure) if exposure else mode_of(settings["mcp.exposure"], os.environ)
+    opening = Opening(Recording(toolsets, naming), is_static=mode is Mode.STATIC)
     listener = Listener(outside.home, memory, answers)
     listener.start()
     listed = running.registered(outside.home, running.Kind.STDIO, memory.root(), outside.now())

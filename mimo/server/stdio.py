@@ -31,9 +31,9 @@ from pydantic import RootModel, ValidationError
 from mimo.call.table import all_commands
 from mimo.data.loads import DataError, loads
 from mimo.operations.listening import Memory
-from mimo.server import GRACE_SECONDS, OPENING, chunk_of, until_a_signal
+from mimo.server import GRACE_SECONDS, OPENING, Mode, chunk_of, until_a_signal
 from mimo.server.app import App
-from mimo.server.exposure import Listing, mode_of
+from mimo.server.exposure import Listing
 from mimo.server.roots import Rooted
 
 
@@ -44,14 +44,14 @@ def run(
     move: Callable[[list[Path]], None] | None,
     toolsets: Sequence[str],
     naming: str,
-    mode: str,
+    mode: Mode,
 ) -> signal.Signals | None:
     """Serves a connection until the client disconnects, see `serve`.
 
     With `move`, the client's roots name the project, if it lists them.
     """
     make = partial(Rooted, move=move) if move else App
-    listing = Listing(mode_of(mode, {}), memory.root)
+    listing = Listing(mode, memory.root)
     app = make(memory, all_commands(), toolsets=toolsets, naming=naming, listing=listing)
     try:
         return anyio.run(serve, app, input, remainder)

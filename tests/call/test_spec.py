@@ -56,16 +56,8 @@ def test_the_path_on_the_command_line_follows_from_the_name(
 def test_a_short_declaration_gets_all_defaults() -> None:
     read, write = declared("a"), declared("b", effect=Effect.WRITE)
 
-    assert (read.needs, read.idempotent, read.surfaces) == (
-        Needs(Operation.READ),
-        True,
-        Surface.BOTH,
-    )
-    assert (write.needs, write.idempotent, write.needs_project) == (
-        Needs(Operation.WRITE),
-        False,
-        True,
-    )
+    assert (read.needs, read.surfaces) == (Needs(Operation.READ), Surface.BOTH)
+    assert (write.needs, write.needs_project) == (Needs(Operation.WRITE), True)
     assert (read.summary, read.help) == ("Do nothing", "Do nothing\n\nAt all.")
     assert declared("old", instead="a").surfaces is Surface.MCP
 

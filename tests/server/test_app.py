@@ -21,8 +21,9 @@ from mimo.call.table import CommandTable
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
 from mimo.project.projects import Project
+from mimo.server import Mode
 from mimo.server.app import MOST_WAITING, App
-from mimo.server.exposure import Listing, Mode
+from mimo.server.exposure import Listing
 from mimo.server.stdio import Lines
 from mimo.server.tools import INSTRUCTIONS
 from tests.conftest import Unguarded
@@ -104,7 +105,7 @@ def open_box(call: Any, *, width: Annotated[int, Arg("Width", ge=1)] = 1) -> Sai
     return Said(text=f"open {width}")
 
 
-@command(BOX, operation="shut", effect=Effect.WRITE, toolset="memory", idempotent=True)
+@command(BOX, operation="shut", effect=Effect.WRITE, toolset="memory")
 def shut_box(call: Any, lock: Annotated[str, Arg("Lock")]) -> Said:
     """Shut a box"""
     return Said(text=f"shut with {lock}")

@@ -20,7 +20,8 @@ from mcp_types import Tool
 from mimo.call.table import all_commands
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import Exposure, Intent, classify
-from mimo.server.exposure import Listing, Mode, mode_of
+from mimo.server import Mode, mode_of
+from mimo.server.exposure import Listing
 from tests.kit import environment
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)

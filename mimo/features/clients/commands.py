@@ -55,7 +55,6 @@ class Installation:
     cli="install",
     effect=Effect.WRITE,
     any_format=True,
-    idempotent=True,
     errors=(Invalid, Conflict, StorageFailed),
     examples=(
         "mind install",
@@ -190,7 +189,6 @@ def _groups(name: str) -> tuple[str, ...]:
     cli="uninstall",
     effect=Effect.DESTROY,
     any_format=True,
-    idempotent=True,
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind uninstall claude-code", "mind uninstall zed --scope user --dry-run"),
 )

@@ -55,7 +55,6 @@ def show(call: Call, *, budget: Budget = None) -> context.ContextShown:
     "mind_context_write",
     cli="context write",
     effect=Effect.WRITE,
-    idempotent=True,
     toolset="extra",
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE),

@@ -206,7 +206,6 @@ def fading(call: Call, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     "mind_keep",
     cli="keep",
     effect=Effect.WRITE,
-    idempotent=True,
     toolset="extra",
     of_user=True,
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),

@@ -25,7 +25,15 @@ from mimo.features.hooks.events import (
     takes_context,
     without_fenced,
 )
-from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session, text_of_file
+from mimo.features.hooks.scene import (
+    CALLS,
+    CLONE,
+    MAX_COUNT,
+    MAX_FILE_BYTES,
+    Scene,
+    Session,
+    text_of_file,
+)
 from mimo.frozen import NamedTuple
 from mimo.index.catalog import Catalog
 from mimo.memory.note import Note, plain
@@ -69,7 +77,6 @@ _FILES = {
     Dialect.OPENCODE: ("AGENTS.md",),
 }
 """The instructions files that each client gives to its agent."""
-_MAX_FILE_BYTES = 256 * 1024
 _MAX_CHECKPOINTS = 100
 
 _LOG = f"{STORE}/MEMORY.md"
@@ -431,7 +438,7 @@ def _lines_in_files(scene: Scene) -> frozenset[str]:
     lines: set[str] = set()
     for name in _FILES[scene.event.dialect] if scene.user is None else ():
         with suppress(OSError, MindError):
-            data, _ = disk.look(files.safe_path(scene.root, name), limit=_MAX_FILE_BYTES)
+            data, _ = disk.look(files.safe_path(scene.root, name), limit=MAX_FILE_BYTES)
             if b"MIND:CONTEXT" in data and (block := context.find(data)):
                 lines.update(block.body.split("\n"))
     return frozenset(lines)

@@ -44,7 +44,7 @@ _MAX_SESSION_BYTES = 200_000
 _OLD_SECONDS = 7 * 24 * 3600
 _WAIT_SECONDS = 0.3
 _MAX_SETTINGS = 64 * 1024
-_MAX_FILE_BYTES = 256 * 1024
+MAX_FILE_BYTES = 256 * 1024
 _FEW = 400
 """Up to this number, approved texts are looked up, and others are not read."""
 
@@ -338,7 +338,7 @@ class Scene:
 def text_of_file(root: Path, path: str) -> str:
     """Returns the text of a file that a tool writes; empty if it is new."""
     with suppress(OSError, ValueError, MindError):
-        return disk.look(root / path, limit=_MAX_FILE_BYTES)[0].decode("utf-8", "replace")
+        return disk.look(root / path, limit=MAX_FILE_BYTES)[0].decode("utf-8", "replace")
     return ""
 
 

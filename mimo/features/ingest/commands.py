@@ -91,7 +91,6 @@ class Ingested:
 @command(
     "ingest",
     effect=Effect.WRITE,
-    idempotent=True,
     toolset="ingest",
     errors=(
         Invalid,

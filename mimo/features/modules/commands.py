@@ -49,7 +49,6 @@ class ModuleList:
     cli="module install",
     effect=Effect.WRITE,
     any_format=True,
-    idempotent=True,
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind module install", "mind module install --target ~/shop"),
 )

@@ -181,8 +181,8 @@ def edit(
 ) -> Written:
     """Change a memory, in $EDITOR unless options name the change
 
-    All other bytes of the file stay as they are, including comments and unknown keys. Several
-    memories are changed together, or none of them; one undo reverts it.
+    All other bytes of the file stay as they are, including comments and unknown keys. If one
+    of several memories can't be changed, none is; one undo reverts all.
     """
     texts = {"content": content, "title": title, "file_text": file_text}
     if ids and (names := [name for name, text in texts.items() if text is not None]):

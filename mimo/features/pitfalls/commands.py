@@ -368,7 +368,6 @@ def add(
     cli="pitfalls starter",
     effect=Effect.WRITE,
     any_format=True,
-    idempotent=True,
     toolset="edges",
     needs_project=False,
     surfaces=Surface.CLI,

@@ -34,7 +34,6 @@ class Indexed:
     cli="index",
     effect=Effect.WRITE,
     any_format=True,
-    idempotent=True,
     toolset="extra",
     of_user=True,
     errors=(Denied, Invalid, StorageFailed),

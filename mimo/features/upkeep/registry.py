@@ -92,7 +92,6 @@ def list_(call: Call) -> ProjectRows:
     cli="projects forget",
     effect=Effect.WRITE,
     any_format=True,
-    idempotent=True,
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,

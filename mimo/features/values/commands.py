@@ -144,7 +144,6 @@ def get_value(
     "putMemory",
     cli="value put",
     effect=Effect.WRITE,
-    idempotent=True,
     toolset="values",
     needs=Needs(Operation.WRITE, namespace="namespace", key="key", ttl_seconds="ttl_seconds"),
     errors=(*_REFUSED, QuotaExceeded, SecretDetected, PiiDetected),

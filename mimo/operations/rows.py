@@ -403,11 +403,9 @@ def facts_of_hits(matches: Sequence[tuple[Call, "Hit"]]) -> list[Facts]:
     return [of[owner](hit.record, hit.newer, hit.competing) for owner, hit in matches]
 
 
-def rows(
-    call: Call, records: Sequence[Record], view: type[T], *, shared: bool = False
-) -> tuple[T, ...]:
+def rows(call: Call, records: Sequence[Record], view: type[T]) -> tuple[T, ...]:
     """Returns the rows of memories in a view without fields of its own, in the same order."""
-    return tuple(memory.row(view) for memory in facts(call, records, view, shared=shared))
+    return tuple(memory.row(view) for memory in facts(call, records, view))
 
 
 def describing(

@@ -486,10 +486,9 @@ def _(result: Context, screen: Screen) -> None:
         screen.line(dim(f"links to {target}, which is missing"), indent=2)
 
 
-def show(row: Remembered, screen: Screen, *, in_full: bool = False, weak: bool = False) -> None:
+def show(row: Remembered, screen: Screen, *, in_full: bool = False) -> None:
     """Writes one memory with everything that shows whether it is still valid."""
-    mark = (dim("  weak"),) if weak else ()
-    screen.line(ident(row.id), "  ", strong(row.title), *mark, *row_labels(row))
+    screen.line(ident(row.id), "  ", strong(row.title), *row_labels(row))
     if row.warning:
         screen.text(with_handles(row.warning), indent=BELOW)
     about = (row.type, row.topic, day(row.created_at), tagged(row.tags), row.by)

@@ -20,9 +20,7 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.project import servers
-from mimo.project.init import init
-from tests.conftest import NOW
-from tests.extensions.team.over_http import Served, served
+from tests.extensions.team.over_http import Served, served, two_projects
 from tests.extensions.team.test_team import USERS, bearer, token_of
 
 Run = Callable[..., Any]
@@ -31,10 +29,7 @@ Run = Callable[..., Any]
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a home and the projects `shop` and `bank`, of which one has memories."""
-    folder = tmp_path_factory.mktemp("hooks")
-    for name in ("shop", "bank"):
-        (folder / name).mkdir()
-        init(folder / name, folder / "home", now=NOW)
+    folder = two_projects(tmp_path_factory)
     mind = Mind.open(folder / "shop", environ={"MIND_HOME": str(folder / "home")})
     call = Call(mind)
     saving.store(call, saving.draft(Kind.DECISION, "Deploys of the gateway need a signed tag"))

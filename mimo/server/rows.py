@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from mimo.memory.ids import SUFFIX, handle_of
 
 Schema: TypeAlias = Mapping[str, Any]
-Row: TypeAlias = tuple[dict[str, Any], Mapping[str, Schema]]
+Row: TypeAlias = dict[str, Any]
 
 QUESTIONS = ("query", "userQuestion")
 """Arguments that are a question."""
@@ -78,17 +78,17 @@ def _brief_row(row: Mapping[str, Any], schema: Schema, *, with_project: bool) ->
     return short | {"id": handle_of(row["id"])} if is_memory else short
 
 
-def drop_titles(data: dict[str, Any], schema: Schema) -> None:
+def drop_titles(data: Row, schema: Schema) -> None:
     """Removes the title of each row whose content begins with it."""
-    for row, _ in _rows(data, schema):
+    for row in _rows(data, schema):
         title = str(row.get("title") or "").removesuffix("…").rstrip()
         if title and str(row.get("content") or "").startswith(title):
             del row["title"]
 
 
-def shorten_values(data: dict[str, Any], schema: Schema) -> None:
+def shorten_values(data: Row, schema: Schema) -> None:
     """Removes the time of day from the dates of memories in rows, and rounds numbers."""
-    for row, _ in _rows(data, schema):
+    for row in _rows(data, schema):
         for name, value in row.items():
             if isinstance(value, float):
                 row[name] = round(value, 2)
@@ -96,11 +96,11 @@ def shorten_values(data: dict[str, Any], schema: Schema) -> None:
                 row[name] = value[:10]
 
 
-def _rows(data: dict[str, Any], schema: Schema, *, in_row: bool = False) -> Iterator[Row]:
-    """Yields each row of an answer, and the objects in it, with the schemas of their fields."""
+def _rows(data: Row, schema: Schema, *, in_row: bool = False) -> Iterator[Row]:
+    """Yields each row of an answer, and the objects in it."""
     fields = schema.get("properties", {})
     if in_row:
-        yield data, fields
+        yield data
     for name, value in data.items():
         inner = fields.get(name, {})
         if isinstance(value, dict) and "properties" in inner:

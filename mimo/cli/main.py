@@ -77,7 +77,7 @@ def main(
     except MindError as error:
         return report(error)
     except KeyboardInterrupt as error:
-        rendering.interrupted()
+        rendering.interrupted(*getattr(error, "__notes__", ()))
         return status_of(error)
     except BrokenPipeError:
         rendering.give_up_stdout()

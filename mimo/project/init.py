@@ -44,6 +44,7 @@ _ID = """\
 # Random: the shared index of a team knows the project by it. A fork needs another one.
 id = "{}"
 """
+_ID_LINE = r"(?<![^\n\ufeff])[ \t]*(?:id|\"id\"|'id')[ \t]*=.*\n?"
 _COMMENTS = r"\ufeff?(?:[ \t]*(?:#.*)?\r?\n)*"
 """The lines before the first setting."""
 
@@ -219,19 +220,23 @@ def _check_missing(root: Path) -> None:
 
 
 def ensure_id(root: Path, home: Path) -> None:
-    """Gives a project without an id a random one. An approved text of its settings stays so.
+    """Gives a project without a valid id a random one. An approved text of its settings stays so.
 
-    Raises `StorageFailed`.
+    An id that is not one line by itself, such as a table, stays. Raises `StorageFailed`.
     """
     path = files.safe_path(root, files.SETTINGS)
     with lock(files.local(root, "lock")), files.reported("read", path):
         data = disk.read(path, limit=MAX_BYTES)
         try:
-            if "id" in loads(data, "toml"):
+            settings = loads(data, "toml")
+            if settings.get("id") and isinstance(settings["id"], str):
+                return
+            text = data.decode()
+            after = _with_id(compiled(_ID_LINE).sub("", text, 1) if "id" in settings else text)
+            if {**loads(after, "toml"), "id": ""} != {**settings, "id": ""}:
                 return
         except DataError:  # It is reported with the settings.
             return
-        after = _with_id(data.decode())
         trust = Trust(home, root)
         is_approved = trust.trusted(approval_of(files.SETTINGS, data))
         files.replace(path, after, expect=files.digest(data))

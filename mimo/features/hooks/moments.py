@@ -438,7 +438,7 @@ def _lines_in_files(scene: Scene) -> frozenset[str]:
     lines: set[str] = set()
     for name in _FILES[scene.event.dialect] if scene.user is None else ():
         with suppress(OSError, MindError):
-            data, _ = disk.look(files.safe_path(scene.root, name), limit=MAX_FILE_BYTES)
+            data, _ = disk.look(files.safe_path(scene.files_root, name), limit=MAX_FILE_BYTES)
             if b"MIND:CONTEXT" in data and (block := context.find(data)):
                 lines.update(block.body.split("\n"))
     return frozenset(lines)

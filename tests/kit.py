@@ -171,6 +171,7 @@ def over_pipe(
     *args: str,
     era: Any = "auto",
     list_roots: Any = None,
+    elicit: Any = None,
     **env: str,
 ) -> Any:
     """Returns what a client gets from a process of `mind mcp` in a folder."""
@@ -186,7 +187,8 @@ def over_pipe(
     )
 
     async def talk() -> Any:
-        async with Client(server, mode=era, list_roots_callback=list_roots) as connected:
+        asked = {"list_roots_callback": list_roots, "elicitation_callback": elicit}
+        async with Client(server, mode=era, **asked) as connected:
             return await question(connected)
 
     return anyio.run(talk)

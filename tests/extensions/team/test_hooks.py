@@ -208,6 +208,28 @@ def test_a_refused_user_gets_nothing(server: Served, user: User) -> None:
     assert "`MIND_TOKEN` is not set" in user.log()
 
 
+def test_hooks_read_the_token_from_the_file_that_the_user_named(server: Served, user: User) -> None:
+    token, file = user.environ.pop(servers.TOKEN), user.folder.parent / "token"
+    file.write_text(f"{token}\n")
+    url = f"{server.url}/shop"
+    refused = user.mind("install", "claude-code", "--url", url, "--token-file", str(file))
+    assert "chmod 600" in refused.stderr
+    file.chmod(0o600)
+
+    text = user.install(url, "claude-code", "--token-file", str(file))
+
+    assert "which the client's entry needs; hooks read the token from its file" in text
+    assert "Bearer ${MIND_TOKEN}" in (user.folder / ".mcp.json").read_text("utf-8")
+    assert "signed tag" in user.start()
+    written = [path for path in user.folder.parent.rglob("*") if path.is_file() and path != file]
+    assert [path for path in written if token.encode() in path.read_bytes()] == []
+    file.unlink()
+    assert user.start() == ""
+    assert "the server is not asked" in user.log()
+    user.mind("uninstall", "claude-code", "--scope", "project")
+    assert str(file) not in (user.home / servers.FILE).read_text("utf-8")
+
+
 def test_without_a_token_the_client_signs_in(server: Served, user: User) -> None:
     del user.environ[servers.TOKEN]
 

@@ -97,8 +97,10 @@ class _Evidence(NamedTuple):
     context: tuple[str, ...]
     """Technologies of the edge in the stack."""
     keywords: tuple[str, ...]
-    words: tuple[str, ...]
+    shared: frozenset[str]
     """Stems that the task shares with title, tasks, keywords and context."""
+    words: tuple[str, ...]
+    """Those of them that do not name the stack."""
     share: float
     """The share of the task's words that these are."""
     names: tuple[str, ...]
@@ -178,15 +180,15 @@ def _confidence(evidence: _Evidence, best: float, intent: str, cosines: Cosines 
     confidence = round(1 / (1 + math.exp(_SLOPE * (_MIDDLE - strength))), 2)
     if strength >= ENOUGH:
         return confidence
-    suffices = has_keyword or (evidence.words and remainder >= LIKELY_REMAINDER)
+    suffices = has_keyword or (evidence.shared and remainder >= LIKELY_REMAINDER)
     return max(LIKELY, confidence) if suffices else 0.0
 
 
-def _written(evidence: _Evidence, intent: str) -> tuple[frozenset[frozenset[str]], str]:
+def _shared_words(evidence: _Evidence, intent: str) -> tuple[frozenset[frozenset[str]], str]:
     """Returns the stems of each word of a task that an edge has, and the task without them."""
     words = [(word, frozenset(tokenize(word))) for word in intent.split()]
-    rest = " ".join(word for word, stems in words if stems.isdisjoint(evidence.words))
-    return frozenset(stems for _, stems in words if not stems.isdisjoint(evidence.words)), rest
+    remainder = " ".join(word for word, stems in words if stems.isdisjoint(evidence.shared))
+    return frozenset(stems for _, stems in words if not stems.isdisjoint(evidence.shared)), remainder
 
 
 def _remainder(evidence: _Evidence, intent: str, cosines: Cosines) -> float:
@@ -195,10 +197,10 @@ def _remainder(evidence: _Evidence, intent: str, cosines: Cosines) -> float:
     A task that is near to an edge by a noun alone is ordinary work: without the name, to upgrade
     Redis is far from a pitfall of its memory. Returns the whole cosine if no subject is left.
     """
-    shared, rest = _written(evidence, intent)
-    if not shared or not subject(rest):
+    shared, remainder = _shared_words(evidence, intent)
+    if not shared or not subject(remainder):
         return evidence.cosine
-    return max(cosines(rest, [*_titles(evidence.edge), *_sentences(evidence.edge)]))
+    return max(cosines(remainder, [*_titles(evidence.edge), *_sentences(evidence.edge)]))
 
 
 def _required_remainder(evidence: _Evidence, intent: str) -> float:
@@ -207,7 +209,7 @@ def _required_remainder(evidence: _Evidence, intent: str) -> float:
     A task that is only about looks or texts runs into no edge but one about them, and other chores
     into those that are near without the shared nouns, or that share its first word, its verb.
     """
-    lowered, shared = intent.lower(), set(evidence.words)
+    lowered, shared = intent.lower(), evidence.shared
     words = compiled(r"\w+").findall(lowered)
     if looks := LOOKS.intersection(words):
         return 0.0 if shared.issuperset(tokenize(" ".join(looks))) else math.inf
@@ -215,7 +217,7 @@ def _required_remainder(evidence: _Evidence, intent: str) -> float:
     is_of_verb = not shared.isdisjoint(tokenize(intent)[:1])
     if not is_of_verb and is_chore(lowered, shows=len(words) <= _MOST_WORDS):
         return CHORE_REMAINDER
-    return NOUN_REMAINDER if len(_written(evidence, intent)[0]) == 1 else 0.0
+    return NOUN_REMAINDER if len(_shared_words(evidence, intent)[0]) == 1 else 0.0
 
 
 def applies(edge: Edge, stack: frozenset[str]) -> bool:
@@ -256,7 +258,7 @@ def _evidence(
     named = frozenset(tokenize(" ".join((*task.stack, *tags))))
     detection = edge.detection
     texts = (edge.title, *detection.intent, *detection.tasks, *detection.context)
-    shared = (words & subject("\n".join(texts))) - named
+    shared = words & subject("\n".join(texts))
     stack_words = dict.fromkeys((*edge.stack_tags, *detection.context))
     phrases = [*_titles(edge), *_sentences(edge)] if likeness else []
     phrase = max(phrases, key=lambda text: (likeness or {})[text], default="")
@@ -264,8 +266,9 @@ def _evidence(
         edge=edge,
         context=tuple(word for word in stack_words if tech(word) in stack),
         keywords=tuple(word for word in detection.intent if _has(task.intent, words, word)),
-        words=tuple(sorted(shared)),
-        share=len(shared) / len(words) if words else 0.0,
+        shared=shared,
+        words=tuple(sorted(shared - named)),
+        share=len(shared - named) / len(words) if words else 0.0,
         names=_names(edge, task.intent, words),
         code=tuple(_in_code(edge, task.code)),
         phrase=phrase,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from mimo.call import Call
@@ -179,12 +180,12 @@ def _cosines(call: Call, intent: str) -> Cosines | None:
         if encoder is None:
             return None
     meanings = meanings or Meanings(call.mind.home / "cache", encoder)
-    query = encoder.encode(intent)
+    encoded = cache(encoder.encode)
 
-    def compared(texts: Sequence[str]) -> list[float]:
-        return cosines(query, meanings.of(texts, limit=_MOST_ENCODED), ENCODED_LENGTH)
+    def compared(task: str, texts: Sequence[str]) -> list[float]:
+        return cosines(encoded(task), meanings.of(texts, limit=_MOST_ENCODED), ENCODED_LENGTH)
 
-    return compared if query else None
+    return compared if encoded(intent) else None
 
 
 def run_into(call: Call, added: Iterable[Added]) -> list[Hit]:

@@ -181,7 +181,9 @@ Undo = Annotated[Omitted[str], Out("Id for `mind undo ID`, which undoes the chan
 Owner = Annotated[Omitted[str], Out("`user` if it is of the user's memory for all projects")]
 File = Annotated[str, Out("Its file, relative to the project")]
 Warning = Annotated[Omitted[str], Out("States that it failed, and why: it must not be repeated")]
-Status = Annotated[Omitted[str], Out("Status of an issue or a plan, such as resolved")]
+Status = Annotated[
+    Omitted[str], Out("Status of an issue or a plan, such as resolved, or of a rejected decision")
+]
 Competing = Annotated[
     Omitted[tuple[str, ...]],
     Out("Other current decisions on the same topic, which compete with this one"),
@@ -449,6 +451,13 @@ def facts_of(
     """Returns the facts of one memory: the only place that makes them."""
     memory = record.memory
     claimant = newer.claimant if newer else None
+    status = memory.progress
+    if memory.status and memory.type is Kind.DECISION:
+        from mimo.memory.note import closed_as
+
+        status = closed_as(memory.type, memory.status)
+        if status == "superseded" and newer and newer.successor:
+            status = None  # Its successor is named.
     return Facts(
         id=memory.id,
         type=memory.type,
@@ -464,7 +473,7 @@ def facts_of(
         warning=outcomes.warning(memory, claimed_by=claimant),
         category=memory.category,
         source=memory.source,
-        status=memory.progress,
+        status=status,
         stated_status=memory.status,
         tags=memory.tags,
         created_at=memory.created,

@@ -153,15 +153,15 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     include = config["include"]
     included = frozenset(walk(root, include).files) if include else frozenset[str]()
     existing = [path for path in (*_DECISIONS, *_NOTES, "docs") if _files(root, path) - included]
+    globs = [_glob(root, path) for path in existing]
+    covered = {glob.replace("/**", "") for glob in globs}
+    earlier = [glob for glob in include if existing and glob not in covered]
     return InitReport(
         project=project,
         created=created,
         added=tuple(added),
         found=tuple(existing),
-        include=(
-            *(include if existing else ()),
-            *(f"{path}/*.md" if (root / path).is_dir() else path for path in existing),
-        ),
+        include=(*earlier, *globs),
         notices=tuple(notices),
     )
 
@@ -311,6 +311,24 @@ def _lacks(root: Path, name: str, lines: tuple[str, ...]) -> bool:
         return True
 
 
+def _glob(root: Path, path: str) -> str:
+    """Returns the glob of a file or folder with knowledge."""
+    if not (root / path).is_dir():
+        return path
+    return f"{path}/**/*.md" if _nested_records(root, path) else f"{path}/*.md"
+
+
+def _nested_records(root: Path, path: str) -> frozenset[str]:
+    """Returns the records of decisions that have a folder each, such as `0012-x/index.md`."""
+    names = (f"*/{name}.md" for name in ("index", "README") if path in _DECISIONS)
+    files = (file for name in names for file in (root / path).glob(name))
+    return frozenset(
+        file.relative_to(root).as_posix()
+        for file in files
+        if file.is_file() and not file.is_symlink() and not file.parent.is_symlink()
+    )
+
+
 def _files(root: Path, path: str) -> frozenset[str]:
     """Returns the Markdown file of that path, or those in its folder; none that has mind's notes.
 
@@ -323,7 +341,7 @@ def _files(root: Path, path: str) -> frozenset[str]:
         if place.is_file():
             return frozenset() if _NOTES_OF_MIND in disk.read(place) else frozenset((path,))
         with os.scandir(place) as entries:
-            return frozenset(
+            return _nested_records(root, path).union(
                 f"{path}/{entry.name}"
                 for entry in entries
                 if is_markdown(entry.name) and entry.is_file(follow_symlinks=False)

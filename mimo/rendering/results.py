@@ -287,7 +287,9 @@ def labels(
     elif outcome is not None:
         parts += ["  ", good(outcome) if outcome is Outcome.SUCCESS else warn(outcome)]
     if closed:
-        parts += ["  ", good(closed)]
+        from mimo.memory.note import ENDED
+
+        parts += ["  ", (warn if closed in ENDED else good)(closed)]
     if superseded_by:
         parts += ["  ", warn("superseded")]
         parts += [] if brief else [warn(" by "), ident(superseded_by)]

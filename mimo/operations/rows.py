@@ -309,6 +309,7 @@ class Facts:
     """The status of a memory of any type."""
     tags: Tagged
     created_at: datetime
+    updated_at: Annotated[Omitted[datetime], Out("When its file last changed")] = None
     by: Omitted[str] = None
     related_to: Annotated[tuple[str, ...], Out("Ids of the memories that it links to", usual=())]
     superseded_by: Omitted[str] = None
@@ -528,7 +529,7 @@ def linked_memories(call: Call, nodes: Sequence["Node"]) -> tuple[LinkedMemory, 
 
 @view(
     "id type title content topic reasoning confidence outcome warning category source status tags"
-    " created_at by related_to superseded_by competing excerpt private trust file stale"
+    " created_at updated_at by related_to superseded_by competing excerpt private trust file stale"
 )
 class Remembered(Facts):
     """A memory with everything that shows whether it is still valid."""

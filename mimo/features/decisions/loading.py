@@ -21,7 +21,7 @@ from mimo.features import decisions
 from mimo.features.decisions import Whose
 from mimo.features.decisions.commands import Evolved
 from mimo.features.decisions.commands import outcome as evolve_outcome
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import (
     MAX_CONTENT_BYTES,
@@ -34,7 +34,7 @@ from mimo.memory.model import (
 )
 from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
-from mimo.operations import finding, searching
+from mimo.operations import finding, lookup, searching
 from mimo.operations.disclosure import may_quote
 from mimo.operations.rows import (
     Competing,
@@ -239,7 +239,7 @@ def context(
     around = finding.linked(call, [record.memory.id], depth=CONTEXT_DEPTH, limit=MOST_RELATED + 1)
     (row,) = remembered(call, [record], limit=MAX_CONTENT_BYTES)
     return Context(
-        memory=row,
+        memory=replace(row, updated_at=lookup.updated_at(call, record)),
         related=linked_memories(call, [node for node in around.nodes if node.depth]),
         links=links_in(call, around),
         missing=_missing(call, around),

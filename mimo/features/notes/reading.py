@@ -74,8 +74,8 @@ _LIMIT = 50
 
 @view(
     "id type title content topic tags importance confidence outcome status category source by"
-    " created_at sections links warning superseded_by competing extra private trust file line stale"
-    " scope"
+    " created_at updated_at sections links warning superseded_by competing extra private trust file"
+    " line stale scope"
 )
 class MemoryDetails(Facts):
     """A whole memory."""
@@ -157,6 +157,7 @@ def show(
     return facts(call, [record], MemoryDetails)[0].row(
         MemoryDetails,
         status=memory.status,
+        updated_at=lookup.updated_at(call, record),
         links=tuple(dict.fromkeys(_link(call, link, record.place.path) for link in memory.links)),
         private=record.place.private or call.mind.is_users,
         digest=digest,
@@ -201,6 +202,7 @@ def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
         outcome=None,
         status=None,
         source=top_part.origin,
+        updated_at=lookup.updated_at(call, top_part),
         sections={},
         links=(),
         warning=None,

@@ -71,8 +71,12 @@ def ask(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) 
     if status != 200:
         log(f"the server refuses: {status}")
         return Say()
-    fields = loads(data)
-    texts = [fields.get(name) for name in ("context", "notice", "stop")]
+    try:
+        fields = loads(data)
+        texts = [fields.get(name) for name in ("context", "notice", "stop")]
+    except (ValueError, AttributeError):
+        log("the reply is not an answer of mind")
+        return Say()
     context, notice, stop = (text if isinstance(text, str) else "" for text in texts)
     return Say(context=context[: MAX_CHARS + 1], notice=notice, stop=stop)
 

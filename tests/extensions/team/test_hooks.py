@@ -15,11 +15,12 @@ from mimo.call import Call
 from mimo.extensions.team import tokens
 from mimo.features.clients.table import CLIENTS
 from mimo.features.hooks import remote
-from mimo.features.hooks.events import recognised
+from mimo.features.hooks.events import Say, recognised
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.project import servers
+from tests.conftest import NOW
 from tests.extensions.team.over_http import Served, served, two_projects
 from tests.extensions.team.test_team import USERS, bearer, token_of
 
@@ -193,6 +194,21 @@ def test_a_server_that_does_not_answer_is_not_asked_again(user: User) -> None:
 
     assert (user.start(), user.start()) == ("", "")
     assert user.log().count("does not answer") == 1
+
+
+@pytest.mark.parametrize("data", [b"<html>Sign in</html>", b"[]", b'"text"'])
+def test_an_answer_of_another_program_gives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    servers.assign(tmp_path, "", "https://mind.example.org/mcp/shop")
+    monkeypatch.setattr(remote, "_answer", lambda *_: (200, data))
+    fields = {"hook_event_name": "SessionStart", "session_id": "s", "source": "startup"}
+    event = recognised({**fields, "cwd": str(tmp_path)}, "codex")
+    assert event
+    environ = {servers.TOKEN: "x" * 32}
+
+    assert remote.ask(event, home=tmp_path, now=NOW, environ=environ) == Say()
+    assert "not an answer of mind" in (tmp_path / "logs/hook.log").read_text("utf-8")
 
 
 def test_a_refused_user_gets_nothing(server: Served, user: User) -> None:

@@ -21,7 +21,7 @@ from mimo.server.reading import Reader
 from mimo.server.resources import link_to, read
 from tests import sample_procedures
 from tests.conftest import git
-from tests.kit import repository
+from tests.kit import repository, unnamed
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TOOLS = all_commands().tools()
@@ -425,3 +425,10 @@ def test_an_answer_about_one_memory_links_to_it() -> None:
     assert (link.uri, link.title) == ("mind://memory/x", "Tea")
     assert link_to({"memory": {"id": "x", "title": "Tea", "file": "x.md"}, "links": []}) == link
     assert link_to({"results": []}) is None
+
+
+def test_each_field_that_a_schema_does_not_name_is_noticed() -> None:
+    row: Any = {"properties": {"id": {}, "any": {}}}
+    schema: Any = {"properties": {"rows": {"items": row}, "row": row}}
+    answer: Any = {"rows": [{"id": 1}, {"id": 2, "a": 3}], "row": {"b": 4, "any": {"c": 5}}, "d": 6}
+    assert sorted(unnamed(answer, schema)) == ["a", "b", "d"]

@@ -1,6 +1,7 @@
 """The block of notes in a project's instructions files."""
 
 import os
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import product
@@ -38,7 +39,7 @@ _COMMON = {
 
 The existing ones have the block unless `context.files` names others.
 """
-_IMPORT = r"(?<!\S)@(?:\.{0,2}/)*([\w./-]+\.md)"
+_IMPORT = r"(?<!\S)@([\w./-]{1,200})"
 """A file that another one imports, so that a client that reads this one reads both."""
 
 _MARKDOWN = (".md", ".mdc", ".markdown")
@@ -232,7 +233,8 @@ def files_of(call: Call, named: tuple[str, ...]) -> tuple[str, ...]:
 
 def _is_beside(name: str, data: Mapping[str, bytes]) -> bool:
     """Returns whether the clients of a file read another of the files as well."""
-    imported = compiled(_IMPORT).findall(data[name].decode("utf-8", "replace"))
+    folder, names = posixpath.dirname(name), compiled(_IMPORT).findall(data[name].decode("latin-1"))
+    imported = (posixpath.normpath(posixpath.join(folder, each.rstrip("."))) for each in names)
     return not {*_COMMON[name], *imported}.isdisjoint(data.keys() - {name})
 
 

@@ -20,7 +20,7 @@ from mimo.operations import saving
 from mimo.project.init import init
 from mimo.project.trust import Trust
 from tests.conftest import git
-from tests.kit import do
+from tests.kit import do, put
 
 
 def remember(call: Call, content: str = "Use JWT for auth") -> None:
@@ -149,6 +149,30 @@ def test_two_machines_write_the_same(call: Call, tmp_path: Path, clock) -> None:
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "is_written"),
+    [
+        ("@../AGENTS.md", False),
+        ("Read @../AGENTS.md.", False),
+        ("@AGENTS.md", True),
+        ("a@../AGENTS.md", True),
+        ("@../AGENTS.md.bak", True),
+        ("\xff@../AGENTS.md", True),
+        (f"@{'/' * 500_000} @{'./' * 500_000}", True),
+    ],
+)
+def test_a_file_that_imports_another_one_is_not_written(
+    call: Call, text: str, is_written: bool
+) -> None:
+    root = call.mind.project.root
+    put(root / "AGENTS.md", "# Agents\n")
+    put(root / ".claude/CLAUDE.md", text)
+    remember(call)
+    assert [file.path for file in write(call).files] == [".claude/CLAUDE.md"] * is_written + [
+        "AGENTS.md"
+    ]
 
 
 # Linked worktrees

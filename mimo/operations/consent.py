@@ -61,9 +61,12 @@ def agreed(call: Call, texts: Mapping[str, bytes], effect: str) -> bool:
     question = Question(
         f"{subject} not approved on this machine.\n{text}\nApprove {it}, so that {effect}?",
         (YES, NO),
-        "\0".join(files.digest(data) for data in texts.values()),
+        tuple(map(files.digest, texts.values())),
     )
-    return answered(call, question) == YES
+    is_agreed = answered(call, question) == YES
+    if is_agreed:
+        call.mind.tell("mimo.trust.approved", {"count": len(texts)}, files=list(texts))
+    return is_agreed
 
 
 def _authors(call: Call) -> dict[str, str]:

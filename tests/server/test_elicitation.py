@@ -8,9 +8,10 @@ import pytest
 from mcp.client import Client
 from mcp_types import ElicitResult
 
-from mimo.call import Call
+from mimo.call import Call, Caller, Console, Surface
 from mimo.features import decisions
 from mimo.mind import Mind
+from mimo.operations import consent
 from tests import kit
 from tests.sample_procedures import GREET, WAIT, text
 
@@ -187,6 +188,39 @@ def test_a_summary_leaves_out_the_memories_that_the_user_declines(call: Call, er
 
     assert all("1 memory is left out" in each.structured_content["summary"] for each in results)
     assert len(user.questions) == 1
+
+
+def test_an_agent_cannot_tire_the_user_with_questions(call: Call) -> None:
+    words = "anchor basket candle dragon engine fossil guitar hammer island jacket kettle".split()
+    for number, word in enumerate([*words, "ladder"]):
+        kit.fact(call, f"b2c3d{number:x}", f"The {word} of the shop is stored in room {number}")
+    user = User("no")
+    recalls = [("recall_memory", {"query": f"where is the {word} of the shop"}) for word in words]
+
+    asked(call, user, "legacy", *recalls, *recalls[:2])
+
+    shown = [line for question in user.questions for line in question.split("\n") if "room" in line]
+    assert len(set(shown)) == len(shown) <= 12
+
+
+def test_nothing_is_asked_on_a_server_of_several_users_and_on_a_command_line(call: Call) -> None:
+    console = Console(ask=lambda *_: "yes")
+    users: Any = object()
+    for caller, can in (
+        (Caller(surface=Surface.MCP, name="claude"), True),
+        (Caller(surface=Surface.MCP, name="claude", permissions=users), False),
+        (Caller(surface=Surface.CLI, name="claude"), False),
+    ):
+        assert consent.can_ask(Call(call.mind, caller, console)) is can
+
+
+def test_an_approval_in_a_client_is_an_event(call: Call) -> None:
+    procedure(call)
+
+    asked(call, User("yes"), "legacy", RUN)
+
+    names = {event.name: event.metadata for event in call.mind.events.read()[0]}
+    assert names["mimo.trust.approved"] == {"files": [".mind/procedures/greet@1.0.md"]}
 
 
 def rivals(call: Call) -> list[str]:

@@ -316,7 +316,7 @@ def choose(call: Call, rivals: Collection[Record]) -> str | None:
             words = one_line(memory.text).split()
             lines.append(f"| {cut(' '.join(words), _LONGEST)}")
     lines.append("Which one stands? It supersedes the others.")
-    take = consent.answered(call, Question("\n".join(lines), free, item.key)) if free else ""
+    take = consent.answered(call, Question("\n".join(lines), free, (item.key,))) if free else ""
     if not take:
         return None
     with saving.in_turn(call):

@@ -23,8 +23,8 @@ class Question(NamedTuple):
 
     text: str
     choices: tuple[str, ...]
-    digest: str = ""
-    """The digest of the texts that the answer is about: it is asked once by a server."""
+    about: tuple[str, ...] = ()
+    """The digests of the texts that it shows: a server asks no more about a declined one."""
 
 
 Ask = Callable[[Question, float], str | None]

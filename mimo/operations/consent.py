@@ -19,7 +19,7 @@ _LARGEST = 4_000
 """Characters of the texts in a question: a user reads no more before an answer."""
 _SECONDS = 120.0
 _BLANK = re.compile(r"[^\S\n]{40}|[^\n]{1000}")
-"""A line that a client could wrap so that its end looks like the end of the question."""
+"""A line that a client could wrap so that its end looks like a line of mind's."""
 
 
 def can_ask(call: Call) -> bool:
@@ -38,32 +38,33 @@ def answered(call: Call, question: Question) -> str:
 def agreed(call: Call, texts: Mapping[str, bytes], effect: str) -> bool:
     """Returns whether the client's user approves texts, by their paths, after reading them whole.
 
-    Texts that are too long for a question are not asked about. `effect` ends the question: the
-    result of an approval.
+    Texts that are too long for a question are not asked about. `effect` is the result of an
+    approval, as a part of the question.
     """
     if not can_ask(call):
         return False
     authors = _authors(call)
-    parts = []
+    subject, object = ("this text", "it is") if len(texts) == 1 else ("these texts", "they are")
+    # Clients may show the first lines only.
+    lines = [f"Approve {subject}, so that {effect}? On this machine {object} not approved yet."]
+    bodies = []
     for path, data in texts.items():
         try:
             whole = visible(data.decode(), "\n\t")
         except UnicodeDecodeError:
             return False
         author = f", last committed by {authors[path]}" if path in authors else ""
-        parts.append(f"{one_line(path)} ({len(data):,} bytes{author}):")
-        parts += [f"| {line}" for line in whole.rstrip("\n").split("\n")]
-    text = "\n".join(parts)
+        lines.append(f"{one_line(path)} ({len(data):,} bytes{author})")
+        bodies += [f"{one_line(path)}:"] if len(texts) > 1 else []
+        bodies += [f"| {line}" for line in whole.rstrip("\n").split("\n")]
+    text = "\n".join((*lines, *bodies))
     if len(text) > _LARGEST or _BLANK.search(text):
         return False
-    subject = "This text is" if len(texts) == 1 else f"These {len(texts)} texts are"
-    it = "it" if len(texts) == 1 else "them"
-    question = Question(
-        f"{subject} not approved on this machine.\n{text}\nApprove {it}, so that {effect}?",
-        (YES, NO),
-        "\0".join(files.digest(data) for data in texts.values()),
-    )
-    return answered(call, question) == YES
+    question = Question(text, (YES, NO), tuple(map(files.digest, texts.values())))
+    is_agreed = answered(call, question) == YES
+    if is_agreed:
+        call.mind.tell("mimo.trust.approved", {"count": len(texts)}, files=list(texts))
+    return is_agreed
 
 
 def _authors(call: Call) -> dict[str, str]:

@@ -86,6 +86,9 @@ MOST_WAITING = 16
 _LINKED_SINCE = "2025-06-18"
 """The revision of the protocol since which results have links to resources."""
 
+MOST_DECLINED = 10
+"""The number of declined texts after which a server asks about no others: agents repeat calls."""
+
 MOST_WAITING_OF_ALL = 128
 """The same for all users of a project together."""
 
@@ -143,7 +146,7 @@ class Elicitation:
     """
 
     def __init__(self, ctx: Context, params: CallToolRequestParams, declined: set[str]) -> None:
-        """Takes the request, in its event loop, and the questions that are not asked again."""
+        """Takes the request, in its event loop, and the texts that the user declined."""
         self._ctx, self._loop = ctx, asyncio.get_running_loop()
         self._responses = params.input_responses or {}
         self._declined = declined
@@ -163,9 +166,12 @@ class Elicitation:
         """Returns the choice, or None if there is none in time; empty if the user declined."""
         if clean(redacted(question.text).value) != question.text:
             return ""  # The user would answer another question.
-        key = sha256("\0".join((question.text, question.digest, *question.choices)).encode()).hex()
-        if key in self._declined:
+        declined = self._declined
+        if question.about and len(declined) >= MOST_DECLINED:
             return ""
+        if not declined.isdisjoint(question.about):
+            return ""
+        key = sha256("\0".join((question.text, *question.about, *question.choices)).encode()).hex()
         try:
             given = self._given(question, key, seconds)
         except TimeoutError:
@@ -176,8 +182,8 @@ class Elicitation:
         self._question = None  # It may be asked again.
         answer = (given.content or {}).get("answer") if given and given.action == "accept" else None
         choice = str(answer) if answer in question.choices else ""
-        if given and question.digest and choice in ("", NO):
-            self._declined.add(key)
+        if given and choice in ("", NO):
+            declined.update(question.about)
         return choice
 
     def _given(self, question: Question, key: str, seconds: float) -> ElicitResult | None:

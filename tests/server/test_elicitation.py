@@ -8,9 +8,10 @@ import pytest
 from mcp.client import Client
 from mcp_types import ElicitResult
 
-from mimo.call import Call
+from mimo.call import Call, Caller, Console, Surface
 from mimo.features import decisions
 from mimo.mind import Mind
+from mimo.operations import consent
 from tests import kit
 from tests.sample_procedures import GREET, WAIT, text
 
@@ -67,9 +68,10 @@ def test_a_procedure_runs_after_the_user_approves_its_whole_text(call: Call, era
     assert first.structured_content["status"] == "completed", first.content
     assert second.structured_content["status"] == "completed"
     (question,) = user.questions
-    assert question.startswith("This text is not approved on this machine.\n.mind/procedures/greet")
-    assert all(f"| {line}\n" in question for line in path.read_text().splitlines())
-    assert question.endswith("\nApprove it, so that it runs?")
+    first, second, *_ = question.splitlines()
+    assert first.startswith("Approve this text, so that it runs?")
+    assert second == f".mind/procedures/greet@1.0.md ({path.stat().st_size} bytes)"
+    assert question.endswith("\n".join(f"| {line}" for line in path.read_text().splitlines()))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -174,7 +176,7 @@ def test_a_summary_has_the_memories_that_the_user_approves(call: Call, era: str)
 
     assert "holds ten minutes" in result.structured_content["summary"]
     (question,) = user.questions
-    assert "| The cache of the shop holds ten minutes\n" in question
+    assert question.endswith("\n| The cache of the shop holds ten minutes")
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -187,6 +189,41 @@ def test_a_summary_leaves_out_the_memories_that_the_user_declines(call: Call, er
 
     assert all("1 memory is left out" in each.structured_content["summary"] for each in results)
     assert len(user.questions) == 1
+
+
+def test_an_agent_cannot_tire_the_user_with_questions(call: Call) -> None:
+    words = "anchor basket candle dragon engine fossil guitar hammer island jacket kettle".split()
+    for number, word in enumerate([*words, "ladder"]):
+        kit.fact(call, f"b2c3d{number:x}", f"The {word} of the shop is stored in room {number}")
+    user = User("no")
+    recalls = [("recall_memory", {"query": f"where is the {word} of the shop"}) for word in words]
+
+    asked(call, user, "legacy", *recalls, *recalls[:2])
+
+    shown = [
+        line for question in user.questions for line in question.split("\n") if "| The" in line
+    ]
+    assert len(set(shown)) == len(shown) <= 12
+
+
+def test_nothing_is_asked_on_a_server_of_several_users_and_on_a_command_line(call: Call) -> None:
+    console = Console(ask=lambda *_: "yes")
+    users: Any = object()
+    for caller, can in (
+        (Caller(surface=Surface.MCP, name="claude"), True),
+        (Caller(surface=Surface.MCP, name="claude", permissions=users), False),
+        (Caller(surface=Surface.CLI, name="claude"), False),
+    ):
+        assert consent.can_ask(Call(call.mind, caller, console)) is can
+
+
+def test_an_approval_in_a_client_is_an_event(call: Call) -> None:
+    procedure(call)
+
+    asked(call, User("yes"), "legacy", RUN)
+
+    names = {event.name: event.metadata for event in call.mind.events.read()[0]}
+    assert names["mimo.trust.approved"] == {"files": [".mind/procedures/greet@1.0.md"]}
 
 
 def rivals(call: Call) -> list[str]:
@@ -208,10 +245,10 @@ def test_the_user_chooses_which_of_two_current_decisions_stands(call: Call, era:
     )
 
     (question,) = user.questions
-    chosen = question.partition("\n2. ")[2].partition(",")[0]
+    chosen = question.rpartition(" (")[2].partition(",")[0]
     assert (result.structured_content["id"], chosen in ids) == (chosen, True)
-    assert "\n| Use Redis ## Reasoning Fast\n" in question
-    assert question.endswith("\nWhich one stands? It supersedes the others.")
+    assert ". Use Redis ## Reasoning Fast (decision_cache_" in question
+    assert question.startswith("2 decisions on cache are current. Which one stands? It supersedes")
     assert [record.memory.id for record in decisions.current(call, "cache")] == [chosen]
 
 
@@ -240,8 +277,8 @@ def test_a_client_over_a_pipe_answers_each_question_of_one_call(project: Path, h
     for era in ERAS:
         result = kit.over_pipe(project, talk, era=era, elicit=user)
         assert result.structured_content["status"] == "completed", result.content
-    assert [question.split("\n")[-1] for question in user.questions] == [
-        "Approve it, so that it runs?",
+    assert [question.partition("? ")[0] for question in user.questions] == [
+        "Approve this text, so that it runs",
         "Go on?",
         "Go on?",
     ]

@@ -308,15 +308,13 @@ def choose(call: Call, rivals: Collection[Record]) -> str | None:
     item = items[0]
     numbered = {str(number): choice for number, choice in enumerate(item.choices, 1)}
     free = tuple(number for number, choice in numbered.items() if not choice.obstacle)
-    lines = [f"{one_line(item.why)}:"]
+    lines = [f"{one_line(item.why)}. Which one stands? It supersedes the others."]
     for number, choice in numbered.items():
         if choice.record:
-            memory = choice.record.memory
-            lines.append(f"{number}. {memory.id}, {memory.created:%Y-%m-%d}")
-            words = one_line(memory.text).split()
-            lines.append(f"| {cut(' '.join(words), _LONGEST)}")
-    lines.append("Which one stands? It supersedes the others.")
-    take = consent.answered(call, Question("\n".join(lines), free, item.key)) if free else ""
+            memory, words = choice.record.memory, one_line(choice.text).split()
+            day = f"{memory.created:%Y-%m-%d}"
+            lines.append(f"{number}. {cut(' '.join(words), _LONGEST)} ({memory.id}, {day})")
+    take = consent.answered(call, Question("\n".join(lines), free, (item.key,))) if free else ""
     if not take:
         return None
     with saving.in_turn(call):

@@ -188,7 +188,9 @@ def _shared_words(evidence: _Evidence, intent: str) -> tuple[frozenset[frozenset
     """Returns the stems of each word of a task that an edge has, and the task without them."""
     words = [(word, frozenset(tokenize(word))) for word in intent.split()]
     remainder = " ".join(word for word, stems in words if stems.isdisjoint(evidence.shared))
-    return frozenset(stems for _, stems in words if not stems.isdisjoint(evidence.shared)), remainder
+    return frozenset(
+        stems for _, stems in words if not stems.isdisjoint(evidence.shared)
+    ), remainder
 
 
 def _remainder(evidence: _Evidence, intent: str, cosines: Cosines) -> float:

@@ -188,19 +188,24 @@ def _shared_words(evidence: _Evidence, intent: str) -> tuple[frozenset[frozenset
     """Returns the stems of each word of a task that an edge has, and the task without them."""
     words = [(word, frozenset(tokenize(word))) for word in intent.split()]
     remainder = " ".join(word for word, stems in words if stems.isdisjoint(evidence.shared))
-    return frozenset(stems for _, stems in words if not stems.isdisjoint(evidence.shared)), remainder
+    return frozenset(
+        stems for _, stems in words if not stems.isdisjoint(evidence.shared)
+    ), remainder
 
 
 def _remainder(evidence: _Evidence, intent: str, cosines: Cosines) -> float:
     """Returns the cosine of a task without the words that it shares with an edge.
 
     A task that is near to an edge by a noun alone is ordinary work: without the name, to upgrade
-    Redis is far from a pitfall of its memory. Returns the whole cosine if no subject is left.
+    Redis is far from a pitfall of its memory. Phrases of the noun alone, such as `add an alert`,
+    do not count. Returns the whole cosine if the task has no other subject.
     """
     shared, remainder = _shared_words(evidence, intent)
     if not shared or not subject(remainder):
         return evidence.cosine
-    return max(cosines(remainder, [*_titles(evidence.edge), *_sentences(evidence.edge)]))
+    phrases = [*_titles(evidence.edge), *_sentences(evidence.edge)]
+    phrases = [text for text in phrases if subject(text) - evidence.shared]
+    return max(cosines(remainder, phrases), default=0.0)
 
 
 def _required_remainder(evidence: _Evidence, intent: str) -> float:

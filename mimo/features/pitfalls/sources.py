@@ -158,6 +158,12 @@ def warnings(
         return matches(candidates, task, None, stack_alone=stack_alone)
 
 
+def approved_ids(call: Call, prompt: str) -> list[str]:
+    """Returns the ids of the approved edges that apply to a prompt, by confidence."""
+    matches = warnings(call, all_edges(call), prompt)
+    return [match.edge.id for match in matches if match.edge.type == "edge" and match.edge.trusted]
+
+
 def matching(call: Call, query: str) -> list[tuple[Edge, float]]:
     """Returns the global edges that a search finds, in any project, each with a relevance."""
     edges = user_edges(call)

@@ -161,8 +161,10 @@ def _record_fields(
         return {}
     from mimo.memory.codec import adr
 
-    record = adr.parted(header, content)
-    fields = {"status": adr.state_of(adr.status_of(record))[0], "created": record_moment(record)}
+    unread = {key: value for key, value in header.items() if key not in understood}
+    record = adr.parted(unread, content)
+    created = record_moment(record) or moment_in(understood.get("status", ""))
+    fields = {"status": adr.state_of(adr.status_of(record))[0], "created": created}
     return {key: value for key, value in fields.items() if value and key not in understood}
 
 

@@ -55,13 +55,17 @@ _CLOSED = frozenset(("resolved", "closed", "done", "fixed", "archived"))
 ENDED: Mapping[str, str] = {
     "superseded": r"super[sc]eded|replaced(?= by| with|$)|ersetzt|abgelöst|sustituid[oa]"
     r"|reemplazad[oa]|remplacée?|substituíd[oa]|sostituit[oa]|vervangen",
-    "rejected": "rejected|declined|withdrawn|abandoned|verworfen|abgelehnt|zurückgezogen"
+    "rejected": "rejected|declined|withdrawn|abandoned|canceled|cancelled"
+    "|verworfen|abgelehnt|zurückgezogen"
     "|rechazad[oa]|descartad[oa]|rejetée?|refusée?|abandonnée?|rejeitad[oa]|recusad[oa]"
     "|rifiutat[oa]|respint[oa]|afgewezen|verworpen",
     "deprecated": "deprecated|obsolete|retired|veraltet|überholt|obsolet[oa]|obsolète|dépréciée?"
-    "|depreciad[oa]|deprecad[oa]|deprecat[oa]|superat[oa]|verouderd",
+    "|depreciad[oa]|deprecad[oa]|deprecat[oa]|superat[oa]|verouderd|vervallen",
 }
 """The words for the statuses of decisions that do not count any more, in seven languages."""
+
+
+_SUBJECT = "(?:(?:this|the) (?:adr|decision|record|proposal) (?:is|was|has been) )?"
 
 
 def closed_as(kind: str, status: str | None) -> str | None:
@@ -73,7 +77,7 @@ def closed_as(kind: str, status: str | None) -> str | None:
     if word and kind == "decision":
         parts = re.split("[;,.|→]", word[:200])
         for label, words in ENDED.items():
-            if any(map(compiled(rf"[\W\d_]*(?:{words})\b").match, parts)):
+            if any(map(compiled(rf"[\W\d_]*{_SUBJECT}(?:{words})\b").match, parts)):
                 return label
         return None
     return word if kind in ("issue", "plan") and word in _CLOSED else None

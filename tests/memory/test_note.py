@@ -164,6 +164,7 @@ def test_mark_changes_with_the_statement() -> None:
     ("status", "expected"),
     [
         ("Rejected", "rejected"),
+        ("This ADR was rejected.", "rejected"),
         ("rejected (2021-04-03)", "rejected"),
         ("❌ Rejected by the board", "rejected"),
         ("2021-04-03 proposed; 2021-05-03 rejected", "rejected"),

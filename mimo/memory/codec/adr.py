@@ -32,11 +32,12 @@ _ACTIVE = (
 _STATES = "|".join((_ACTIVE, *ENDED.values()))
 _STATED = {
     field: re.compile(
-        rf"(?:^|[|,;(·]|\bbadge/)\W{{0,9}}(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})",
+        r"(?:^|[|,;(·]|\bbadge/)\W{0,9}(?:adr |decision )?"
+        rf"(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})",
         re.I,
     )
     for field, value in (
-        ("status", rf"(?:{_STATES})\b(?:(?!-\w{{1,20}}\))[^|,;<\n\]])*"),
+        ("status", rf"(?:{_STATES})\b(?:(?!-\w{{1,20}}[).?])[^|,;<\n\]])*"),
         ("date", r"\d{4}-\d\d-\d\d"),
     )
 }
@@ -46,7 +47,10 @@ _BEFORE_FIELD = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?")
 _COLON = re.compile(r"[ \t]*(?:[:\uff1a=]|(?<=[ \t])[-–—](?=[ \t]))[*_ \t]*")
 _TICKED, _UNTICKED = re.compile(r"[-*+] \[[xX]\] "), re.compile(r"[-*+] \[ \] ")
 _STRUCK = re.compile(r"~~[^~\n]*~~")
-_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+_LINK = re.compile(
+    r"!?\[([^\[\]\n]*)\](?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,500}+\)|\[[^\[\]\n]*\])"
+)
+_MARKS = re.compile(r"^:\w{1,30}:|[*`]+|__")
 _BADGE = re.compile(rf"\bbadge/(?:\w{{1,20}}-)?({_STATES})-", re.I)
 _CONTINUED = re.compile(
     rf"(?:[-*+>]|[\W\d_]*(?:{_STATES}|super[sc]edes|amends|clarifies|extends|depends on"
@@ -201,7 +205,9 @@ def state_of(status: str) -> tuple[str | None, str]:
     states: list[str] = []
     prose: list[str] = []
     for line in lines:
-        bare = re.sub(r"^[-*+] (?:\[[xX]\] )?", "", line).strip("*_` ")
+        bare = re.sub(r"^[-*+] (?:\[[xX]\] )?", "", line)
+        field, value = _property(bare) or ("", "")
+        bare = _MARKS.sub("", value if field == "status" else bare).strip("_ ").rstrip(".")
         if bare and not prose and (not states or _CONTINUED.match(line)):
             states.append(bare)
         elif bare or prose:

@@ -151,6 +151,10 @@ def stated_in_text(data: bytes) -> dict[str, Any]:
     return _record_fields(understand(header)[0], header, layout.content.text)
 
 
+_LONGEST_RECORD = 100_000
+"""The number of characters of a record that are read for its status and date."""
+
+
 def _record_fields(
     understood: Mapping[str, Any], header: Mapping[str, Any], content: str
 ) -> dict[str, Any]:
@@ -161,8 +165,10 @@ def _record_fields(
         return {}
     from mimo.memory.codec import adr
 
-    record = adr.parted(header, content)
-    fields = {"status": adr.state_of(adr.status_of(record))[0], "created": record_moment(record)}
+    unread = {key: value for key, value in header.items() if key not in understood}
+    record = adr.parted(unread, content[:_LONGEST_RECORD])
+    created = record_moment(record) or moment_in(understood.get("status", ""))
+    fields = {"status": adr.state_of(adr.status_of(record))[0], "created": created}
     return {key: value for key, value in fields.items() if value and key not in understood}
 
 

@@ -471,6 +471,11 @@ class TestDecisionRecords:
             "Status: ![Rejected](https://img.shields.io/badge/x-red)",
             "## Status\n\n[![Rejected](x.svg)](https://example.org)",
             "## Status\n\n[![Status](https://img.shields.io/badge/rejected-red)](y)",
+            "Status: [![Rejected](https://example.org/a_(b).svg)](https://example.org)",
+            "[![Status](https://img.shields.io/badge/Status-Rejected-red.svg?style=flat)][1]",
+            "## Status\n\n[![Rejected][img]][link]", "- Status: [Rejected][1]",
+            "[![ADR Status: Rejected](x.svg)](y)", "## Status\n\nStatus: Rejected",
+            "## Status\n\n:x: **Rejected**.",
             "## Status\n\nRejected\n\nIt costs too much.", "## Status\nRejected\nIt costs.\n",
         ],
     )  # fmt: skip

@@ -126,6 +126,7 @@ from mimo.memory.codec.document import limit_steps as limit_steps
 from mimo.memory.codec.file import DATES as DATES
 from mimo.memory.codec.file import created_in as created_in
 from mimo.memory.codec.file import day_of as day_of
+from mimo.memory.codec.file import file_title as file_title
 from mimo.memory.codec.file import header_fault as header_fault
 from mimo.memory.codec.file import read_document as read_document
 from mimo.memory.codec.file import read_moment as read_moment

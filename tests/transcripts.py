@@ -76,7 +76,7 @@ _DIGEST = re.compile(
 _STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
 """The colours of a terminal, and the numbers of errors, which systems do not share."""
 
-_UPDATED = re.compile(r'(\bupdated_at"?: )"[^"]*"')
+_UPDATED = re.compile(r'(\bupdated_at"?: )"[^"]*Z"')
 """The time of a file that a command wrote."""
 
 _CONTROL = re.compile(r"\^(.)")

@@ -15,6 +15,7 @@ from mimo.data.locks import lock
 from mimo.errors import Command, Conflict, Hint, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.approval import approval_of
+from mimo.memory.model import is_elsewhere
 from mimo.project import git
 from mimo.project.projects import (
     Project,
@@ -96,6 +97,9 @@ _DECISIONS = (
     "adrs",
 )
 _NOTES = ("CLAUDE.md", "AGENTS.md")
+_OF_VAULTS = (".obsidian", ".foam", "logseq", "dendron.yml")
+"""Files and folders that programs for notes put beside all notes."""
+_ALL_NOTES = "**/*.md"
 _NOTES_OF_MIND = b"<!-- MIND:CONTEXT"
 
 
@@ -154,6 +158,10 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     included = frozenset(walk(root, include).files) if include else frozenset[str]()
     existing = [path for path in (*_DECISIONS, *_NOTES, "docs") if _files(root, path) - included]
     globs = [_glob(root, path) for path in existing]
+    if any(map(os.path.lexists, map(root.joinpath, _OF_VAULTS))):
+        others = frozenset(walk(root, [_ALL_NOTES]).files) - included
+        notes = list(filter(is_elsewhere, others))
+        existing, globs = ([f"{len(notes)} notes"], [_ALL_NOTES]) if notes else ([], [])
     covered = {glob.replace("/**", "") for glob in globs}
     earlier = [glob for glob in include if existing and glob not in covered]
     return InitReport(

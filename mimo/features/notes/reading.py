@@ -52,6 +52,7 @@ from mimo.rendering.results import (
     tagged,
     trailing,
     type_mark,
+    without_title,
 )
 from mimo.text.clean import exposed
 
@@ -144,7 +145,7 @@ def show(
 
     The id of an ingested file shows an outline of its chunks. If no id matches, or only the
     beginning of one, the newest current decision on that topic is shown, or else the only memory
-    with that title.
+    with that title, file name or alias.
     """
     from mimo.operations import lookup, past
 
@@ -360,9 +361,8 @@ def _(result: MemoryDetails, screen: Screen) -> None:
     sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
     is_outline = "chunks" in result.extra and not result.content.startswith("#")
     content = with_handles(result.content) if is_outline else result.content
-    first_line, _, remainder = content.partition("\n")
-    if result.trust is TrustLabel.TRUSTED and first_line.strip("# ") == result.title:
-        content = remainder.strip("\n")
+    if result.trust is TrustLabel.TRUSTED:
+        content = without_title(content, result.title)
     if body := "\n\n".join(part for part in (content, *sections) if part):
         screen.blank()
         write(body)

@@ -484,21 +484,24 @@ def _(result: Review, screen: Screen) -> None:
         show_look(result.arrived, screen)
         screen.blank()
     for kind, items in groupby(result.items, key=lambda item: item.kind):
-        _show_kind(kind, list(items), screen)
+        _show_kind(kind, list(items), screen, is_alone=len(result.counts) == 1)
     cut = len(result.items) < result.total
     suffix = f"; the most urgent {len(result.items):,} are shown" if cut else ""
     screen.line(dim(f"to review: {tally(result.counts)}{suffix}"))
     _show_fading(result, screen)
 
 
-def _show_kind(kind: Waiting, items: list[ReviewItem], screen: Screen) -> None:
-    """Writes the items of a kind: many, which need no choice, in a line each."""
+def _show_kind(kind: Waiting, items: list[ReviewItem], screen: Screen, *, is_alone: bool) -> None:
+    """Writes the items of a kind: many in a line each, or the first ones if they need a choice."""
     of_id = {item.id or item.file: item for item in items}
     if len(items) <= _FEW or kind in BY_CHOICE:
-        for item in items:
+        for item in items if is_alone else items[:_FEW]:
             show_item(item, screen)
             for action in item.actions:
                 screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
+            screen.blank()
+        if len(items) > _FEW and not is_alone:
+            screen.line(f"and {len(items) - _FEW:,} more: ", accent(f"mind review --kind {kind}"))
             screen.blank()
         return
     usual = Counter(item.why for item in items).most_common(1)[0][0]

@@ -91,7 +91,7 @@ def parse(data: bytes, *, path: str, modified: datetime, lenient: bool = False) 
     if "type" not in understood:
         understood["type"] = ids.folder_kind(path) or Kind.FACT
     if "title" not in understood:
-        understood["title"] = title(content) or (file_title(path) if is_elsewhere(path) else None)
+        understood["title"] = file_title(content, path) if is_elsewhere(path) else title(content)
     if is_elsewhere(path) and ids.folder_kind(path) is Kind.DECISION:
         understood |= _record_fields(understood, header, content)
     if "created" not in understood:
@@ -283,9 +283,15 @@ def body_links(
     return tuple(Link(to=target) for target in dict.fromkeys(targets))
 
 
-def file_title(path: str) -> str | None:
-    """Returns the title of a document outside `.mind/` that has none in its text."""
-    return clean_title(naming.words_of(path))
+def file_title(content: str, path: str) -> str | None:
+    """Returns the title of a document outside `.mind/`: its heading, or its file's name in words.
+
+    The heading of a daily note such as `Log` is one of many, so the title has both.
+    """
+    heading, name = title(content), clean_title(naming.words_of(path))
+    if heading is None or name is None or naming.is_specific(heading, name):
+        return heading or name
+    return f"{name}: {heading}"
 
 
 def is_owned(understood: Mapping[str, Any], path: str) -> bool:

@@ -118,11 +118,9 @@ def _changes(
     old = written(previous, explicit)
     new = written(target, _explicit_links(target, explicit))
     old["title"] = understood.get("title", GONE)
-    if clean_title(after.title) is None or (
-        old["title"] is GONE
-        and target.title
-        == (title(target.content) or (file_title(path) if is_elsewhere(path) else None))
-    ):
+    text = target.content
+    default = file_title(text, path) if is_elsewhere(path) else title(text)
+    if clean_title(after.title) is None or (old["title"] is GONE and target.title == default):
         new["title"] = GONE
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
     for key in LISTS & changes.keys() & previous.extra.keys() & after.extra.keys():

@@ -91,6 +91,36 @@ def test_without_git_an_update_is_dated_by_the_file(project, call):
     assert [show(call, row.id).updated_at for row in list_(call).memories] == [NOW]
 
 
+def test_a_log_has_the_titles_of_each_commit_across_renames_and_merges(project, call):
+    git(project, "init", "-q", "-b", "main")
+    id = "fact_tea_20260102_abcdef"
+    old, new = project / f".mind/facts/{id}.md", project / ".mind/facts/tea.md"
+
+    def commit(file, text):
+        put(file, memory(id, f"{text}\n"))
+        git(project, "add", "-A")
+        git(project, "commit", "-qm", text)
+
+    commit(old, "Tea is hot")
+    git(project, "switch", "-qc", "side")
+    commit(old, "Tea is cold")
+    git(project, "switch", "-q", "main")
+    old.rename(new)
+    commit(new, "Tea is warm")
+    git(project, "-c", "merge.mind.driver=true", "merge", "--no-commit", "side")
+    commit(new, "Tea is iced")
+
+    titles = {"Tea is iced", "Tea is warm", "Tea is cold", "Tea is hot"}
+    for rows in (log(call, "abcdef").commits, log(call).commits):
+        assert {row.commit.subject for row in rows if row.files} == titles
+        assert titles == {file.title for row in rows for file in row.files if file.id}
+        assert [file.title for file in rows[0].files] == [rows[0].commit.subject]
+    new.unlink()
+    git(project, "commit", "-qam", "Tea is iced")
+    removed = log(call, "abcdef").commits[0].files[0]
+    assert (removed.change, removed.title) == ("removed", "Tea is iced")
+
+
 def test_names_that_are_not_utf8_break_no_command(story, project, call):
     try:
         (project / os.fsdecode(b".mind/caf\xe9")).mkdir()

@@ -102,7 +102,7 @@ def formed(
     budget = inputs.get(BUDGET.name) if spec.has_budget else None
     limit = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
     query, cursor = str(inputs.get("query") or ""), inputs.get(CURSOR.name)
-    data = brief(data, schema, with_project=inputs.get("scope") not in (None, "project"))
+    data = brief(data, schema, unasked(spec, inputs))
     part, start = data, parts.BEGINNING
     if cursor and any(param is CURSOR for param in spec.params):
         part, start = parts.resumed(data, str(cursor))
@@ -116,6 +116,12 @@ def formed(
     text = reader.read(short, schema)
     shorten_values(short, schema)
     return short, text
+
+
+def unasked(spec: Spec, inputs: Mapping[str, Any]) -> set[str]:
+    """Returns the fields of memories in rows that only the memory itself shows in this answer."""
+    fields = {"by"} if inputs.get("scope") not in (None, "project") else {"by", "project"}
+    return fields if inputs.get("tags") or spec.toolset == "memory" else fields | {"tags"}
 
 
 @cache

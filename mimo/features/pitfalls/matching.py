@@ -222,7 +222,9 @@ def _required_remainder(evidence: _Evidence, intent: str) -> float:
     is_of_verb = not shared.isdisjoint(tokenize(intent)[:1])
     if not is_of_verb and is_chore(lowered, shows=len(words) <= _MOST_WORDS):
         return CHORE_REMAINDER
-    return NOUN_REMAINDER if len(_shared_words(evidence, intent)[0]) == 1 else 0.0
+    # The rest of a short task is too little to compare.
+    is_noun = evidence.share < _SHARE and len(_shared_words(evidence, intent)[0]) == 1
+    return NOUN_REMAINDER if is_noun else 0.0
 
 
 def applies(edge: Edge, stack: frozenset[str]) -> bool:

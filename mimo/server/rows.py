@@ -28,8 +28,9 @@ _NAMES = (
 )
 """Fields with ids of memories."""
 
-_DAY, _CREATED = "date", "created_at"
-_DATES = (_DAY, _CREATED, "updated_at")
+DAY, _CREATED = "date", "created_at"
+"""The time of a memory: in rows of titles, and in other rows."""
+_DATES = (DAY, _CREATED, "updated_at")
 """Fields with a date of a memory."""
 
 _PLACES = {"file": "line", "source_file": "source_line"}
@@ -72,13 +73,19 @@ def _brief_row(row: Mapping[str, Any], schema: Schema, unasked: Set[str]) -> dic
         left_out |= unasked - ({"project"} if row.get("scope") == SHARED else set())
     is_title = is_memory and "content" not in fields
     short = {
-        _DAY if is_title and name == _CREATED else name: _brief_row(value, fields[name], unasked)
+        DAY if is_title and name == _CREATED else name: _brief_row(value, fields[name], unasked)
         if isinstance(value, dict) and "properties" in fields.get(name, {})
         else _brief_value(name, value, fields.get(name, {}), unasked)
         for name, value in row.items()
         if name not in left_out
     }
     return short | {"id": handle_of(row["id"])} if is_memory else short
+
+
+def is_of_titles(schema: Schema) -> bool:
+    """Returns whether a schema is that of rows with the titles of memories alone."""
+    fields = schema.get("properties", {})
+    return {_CREATED, "title"} <= fields.keys() and "content" not in fields
 
 
 def drop_titles(data: dict[str, Any], schema: Schema) -> None:
@@ -101,16 +108,16 @@ def shorten_values(data: dict[str, Any], schema: Schema) -> None:
             elif name in _DATES and isinstance(value, str) and ("content" in row or "title" in row):
                 row[name] = value[:10]
     for name, rows in [*data.items()]:
-        fields = schema.get("properties", {}).get(name, {}).get("items", {}).get("properties", {})
-        if _DAY in data or not {_CREATED, "title"} <= fields.keys() or "content" in fields:
+        row_schema = schema.get("properties", {}).get(name, {}).get("items", {})
+        if DAY in data or not is_of_titles(row_schema):
             continue
-        days = {row.get(_DAY) for row in rows}
+        days = {row.get(DAY) for row in rows}
         if len(rows) > 1 and len(days) == 1 and None not in days:
             rest = data.copy()
             data.clear()
-            data |= {_DAY: days.pop(), **rest}
+            data |= {DAY: days.pop(), **rest}
             for row in rows:
-                del row[_DAY]
+                del row[DAY]
 
 
 def _rows(data: dict[str, Any], schema: Schema, *, in_row: bool = False) -> Iterator[Row]:

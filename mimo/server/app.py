@@ -167,26 +167,27 @@ class Elicitation:
         if clean(redacted(question.text).value) != question.text:
             return ""  # The user would answer another question.
         declined = self._declined
-        if question.about and len(declined) >= MOST_DECLINED:
-            return ""
-        if not declined.isdisjoint(question.about):
+        is_tiring = len(declined) >= MOST_DECLINED or not declined.isdisjoint(question.about)
+        if question.about and is_tiring:
             return ""
         key = sha256("\0".join((question.text, *question.about, *question.choices)).encode()).hex()
         try:
-            given = self._given(question, key, seconds)
+            response = self._response(question, key, seconds)
         except TimeoutError:
             return None
         except Exception:
             log.warning("the client could not ask its user", exc_info=True)
             return ""
         self._question = None  # It may be asked again.
-        answer = (given.content or {}).get("answer") if given and given.action == "accept" else None
+        if response is None:
+            return ""
+        answer = (response.content or {}).get("answer") if response.action == "accept" else None
         choice = str(answer) if answer in question.choices else ""
-        if given and choice in ("", NO):
+        if choice in ("", NO):
             declined.update(question.about)
         return choice
 
-    def _given(self, question: Question, key: str, seconds: float) -> ElicitResult | None:
+    def _response(self, question: Question, key: str, seconds: float) -> ElicitResult | None:
         """Returns the client's answer; None if the call has to be repeated with it."""
         choices = {"type": "string", "title": "Answer", "enum": list(question.choices)}
         schema = {"type": "object", "properties": {"answer": choices}, "required": ["answer"]}

@@ -71,7 +71,7 @@ def _brief_row(row: Mapping[str, Any], schema: Schema, unasked: Set[str]) -> dic
             if str(row.get(place)).endswith(f"/{row['id']}{SUFFIX}"):
                 left_out |= {place, line}
         left_out |= unasked - ({"project"} if row.get("scope") == SHARED else set())
-    is_title = is_memory and "content" not in fields
+    is_title = is_memory and is_of_titles(schema)
     short = {
         DAY if is_title and name == _CREATED else name: _brief_row(value, fields[name], unasked)
         if isinstance(value, dict) and "properties" in fields.get(name, {})

@@ -509,10 +509,8 @@ def _trust(call: Call) -> Iterator[Check]:
         return
     look = trusting.look_of(call)
     if look and look.memories:
-        hint = Hint(
-            *("go through them with ", Command("review")),
-            *(", or approve all with ", Command("trust", all=call.console.ask is None)),
-        )
+        approval = Command("trust", all=call.console.ask is None)
+        hint = Hint("go through them with ", Command("review"), ", or approve all with ", approval)
         yield _warning(
             "trust", f"memories that are not approved on this machine: {look.memories:,}", hint
         )

@@ -510,6 +510,16 @@ class TestDecisionRecords:
 
         assert draft.created == in_place(text).created == datetime(2024, 3, 2, tzinfo=UTC)
 
+    @pytest.mark.parametrize(
+        ("line", "status"),
+        [
+            ("The API answers (status: rejected) for such a card.", None),
+            ("(Status: Rejected by the board in May", "Rejected by the board in May"),
+        ],
+    )
+    def test_a_status_within_a_sentence_is_not_that_of_the_record(self, line, status):
+        assert in_place(f"# A\n\n## Decision\n\n{line}\n").status == status
+
     def test_prose_below_a_status_is_a_reason(self, tmp_path):
         text = "# A\n\n## Status\n\nRejected\n\nIt costs:\n\n- time\n\n## Decision\n\nUse it.\n"
         (draft,) = drafts(write(tmp_path, {"adr/0005-a.md": text}) / "adr", "adr")

@@ -150,7 +150,9 @@ def _openable(call: Call) -> tuple[Call, MindError | None]:
 
 
 def _settings(call: Call) -> Iterator[Check]:
-    for warning in (warnings := disclosure.of_settings(call)):
+    # A repair may have changed them since this memory was opened.
+    warnings = disclosure.of_settings(call.on(call.mind.reopened()))
+    for warning in warnings:
         yield _warning("settings", warning, Hint("see ", Command("config")))
     if not warnings:
         yield _ok("settings", "every setting is understood")

@@ -71,12 +71,14 @@ def _token_in(path: Path) -> str:
     """Returns the token in a file. Raises `Invalid`, also if others can read it."""
     try:
         (token,) = disk.read(path, limit=16_384).decode("ascii").split()
-        mode = path.stat().st_mode
+        status = path.stat()
     except OSError as error:
         raise failure("read", path, error) from error
     except ValueError:
         raise Invalid(f"`{path}` does not contain a token") from None
-    if mode & disk.OTHERS:
+    if not token.isprintable():
+        raise Invalid(f"`{path}` does not contain a token")
+    if disk.is_foreign(status) or status.st_mode & disk.OTHERS:
         raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
     return token
 

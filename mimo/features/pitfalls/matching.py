@@ -65,6 +65,8 @@ _SHORTEST_START = 4
 
 _MOST_PHRASES, _MOST_SENTENCES = 12, 12
 _FEWEST_WORDS, _MOST_WORDS = 2, 10
+_LONG = 300
+"""The characters of a task beyond which it is near to an edge by more than a noun."""
 
 Cosines = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns the cosine of a task with each text; those of an unknown text are 0."""
@@ -189,8 +191,10 @@ def _remainder(evidence: _Evidence, intent: str, cosines: Cosines) -> float:
 
     A task that is near to an edge by a noun alone is ordinary work: without the name, to upgrade
     Redis is far from a pitfall of its memory. Phrases of the noun alone, such as `add an alert`,
-    do not count. Returns the whole cosine if the task has no other subject.
+    do not count. Returns the whole cosine if the task has no other subject, or is long.
     """
+    if len(intent) > _LONG:
+        return evidence.cosine
     words, shared = intent.split(), evidence.shared
     others = [word for word in words if shared.isdisjoint(tokenize(word))]
     remainder = " ".join(others)
@@ -214,6 +218,8 @@ def _required_remainder(evidence: _Evidence, intent: str) -> float:
     is_of_verb = not shared.isdisjoint(tokenize(intent)[:1])
     if not is_of_verb and is_chore(lowered, shows=len(words) <= _MOST_WORDS):
         return CHORE_REMAINDER
+    if len(intent) > _LONG:
+        return 0.0
     # The rest of a short task is too little to compare.
     terms = {frozenset(stems) for stems in map(tokenize, intent.split())}
     is_noun = evidence.share < _SHARE and sum(not shared.isdisjoint(term) for term in terms) == 1

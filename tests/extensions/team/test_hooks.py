@@ -232,6 +232,10 @@ def test_hooks_read_the_token_from_the_file_that_the_user_named(server: Served, 
     refused = user.mind("install", "claude-code", "--url", url, "--token-file", str(file))
     assert "chmod 600" in refused.stderr
     file.chmod(0o600)
+    file.write_text(f"{token}\x7f\n")
+    refused = user.mind("install", "claude-code", "--url", url, "--token-file", str(file))
+    assert "does not contain a token" in refused.stderr
+    file.write_text(f"{token}\n")
 
     text = user.install(url, "claude-code", "--token-file", "~/token")
 

@@ -89,10 +89,10 @@ def is_of_titles(schema: Schema) -> bool:
 
 
 def drop_titles(data: dict[str, Any], schema: Schema) -> None:
-    """Removes the title of each row whose content begins with it."""
+    """Removes the title of each row whose content begins with it, also as a heading."""
     for row, _ in _rows(data, schema):
         title = str(row.get("title") or "").removesuffix("…").rstrip()
-        if title and str(row.get("content") or "").startswith(title):
+        if title and str(row.get("content") or "").lstrip("# ").startswith(title):
             del row["title"]
 
 

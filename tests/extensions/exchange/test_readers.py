@@ -526,6 +526,11 @@ class TestDecisionRecords:
 
         assert draft.sections == {Section.REASONING: "### Status\n\nIt costs:\n\n- time"}
 
+    def test_a_record_of_a_day_needs_no_heading_but_its_title(self, tmp_path):
+        text = "# Take payments with Adyen\n\n- Status: superseded\n- Date: 2024-07-15\n"
+        (draft,) = drafts(write(tmp_path, {"adr/20240715-adyen.md": text}) / "adr", "adr")
+        assert draft.status == "superseded"
+
     def test_a_record_may_be_the_index_of_its_folder(self, tmp_path):
         text = "# Use Redis\n\n## Status\n\n{}\n"
         records = {

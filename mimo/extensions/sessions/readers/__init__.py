@@ -1,0 +1,1 @@
+"""The readers of the clients' transcripts, one module for each client."""

@@ -4,4 +4,19 @@ from __future__ import annotations
 
 from mimo.api import Extension
 
-EXTENSION = Extension()
+_COMMANDS = "mimo.extensions.sessions.commands"
+
+EXTENSION = Extension(
+    commands={
+        "Find": {
+            "sessions": _COMMANDS,
+            "sessions search": _COMMANDS,
+            "sessions show": _COMMANDS,
+        },
+        "Admin": {
+            "sessions index": _COMMANDS,
+            "sessions forget": _COMMANDS,
+        },
+    },
+    synonyms={"transcripts": ("sessions",), "history": ("sessions", "log")},
+)

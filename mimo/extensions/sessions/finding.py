@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from mimo.api import Filter, Hit, NamedTuple, frozen
+from mimo.api import Filter, Hit, NamedTuple, frozen, least
 from mimo.extensions.sessions import store
 from mimo.extensions.sessions.indexing import VISIBLE, Sessions, tag_of
 from mimo.extensions.sessions.model import Kind
@@ -70,10 +70,12 @@ def listed(sql: Connection, conditions: Conditions, limit: int) -> list[Session]
     return store.sessions(sql, where=" AND ".join(where), values=values, limit=limit)
 
 
-def search(sessions: Sessions, text: str, conditions: Conditions, limit: int) -> list[Match]:
+def search(
+    sessions: Sessions, text: str, conditions: Conditions, limit: int
+) -> tuple[list[Match], float]:
     """Returns the sessions that best answer a query, best first: each by its best exchange.
 
-    Raises `StorageFailed`.
+    The second value is the score that even the nearest one must reach. Raises `StorageFailed`.
     """
     tags = {VISIBLE} if not conditions.hidden else set()
     for name in ("project", "client"):
@@ -86,17 +88,16 @@ def search(sessions: Sessions, text: str, conditions: Conditions, limit: int) ->
         hits.setdefault(hit.record.place.path, []).append(hit)
     with sessions.store.reading() as sql:
         if sql is None:
-            return []
+            return [], 0.0
         kept = {session.id: session for session in _named(sql, hits)}
         if conditions.file:
             admitted = {session.id for session in listed(sql, conditions, -1)}
             kept = {id: session for id, session in kept.items() if id in admitted}
     matches = [
-        Match(kept[id], tuple(of_session[:_BEST]))
-        for id, of_session in hits.items()
-        if id in kept
+        Match(kept[id], tuple(of_session[:_BEST])) for id, of_session in hits.items() if id in kept
     ]
-    return sorted(matches, key=lambda match: -match.score)[:limit]
+    best = sorted(matches, key=lambda match: -match.score)[:limit]
+    return best, least(found.considered)
 
 
 def _named(sql: Connection, ids: Iterable[str]) -> list[Session]:

@@ -225,6 +225,18 @@ def turns(sql: Connection, session: int, first: int = 1, last: int = 1 << 40) ->
     ]
 
 
+def turn_count(sql: Connection, session: int) -> int:
+    """Returns the number of turns of a session."""
+    (number,) = sql.execute("SELECT count(*) FROM turns WHERE session = ?", (session,)).fetchone()
+    return int(number)
+
+
+def session_count(sql: Connection) -> int:
+    """Returns the number of kept sessions."""
+    (number,) = sql.execute("SELECT count(*) FROM sessions").fetchone()
+    return int(number)
+
+
 def known_sources(sql: Connection, client: str) -> dict[tuple[str, str], Known]:
     """Returns the sources of a client that were read, by path and key."""
     query = (

@@ -124,6 +124,7 @@ from mimo.memory import ids as ids
 from mimo.memory import naming as naming
 from mimo.memory import note as note
 from mimo.memory import outcomes as outcomes
+from mimo.memory.codec import adr as adr
 from mimo.memory.codec import document as document
 from mimo.memory.codec import front_matter as front_matter
 from mimo.memory.codec.document import Unreadable as Unreadable
@@ -131,9 +132,11 @@ from mimo.memory.codec.document import limit_steps as limit_steps
 from mimo.memory.codec.file import DATES as DATES
 from mimo.memory.codec.file import created_in as created_in
 from mimo.memory.codec.file import day_of as day_of
+from mimo.memory.codec.file import file_title as file_title
 from mimo.memory.codec.file import header_fault as header_fault
 from mimo.memory.codec.file import read_document as read_document
 from mimo.memory.codec.file import read_moment as read_moment
+from mimo.memory.codec.file import record_moment as record_moment
 from mimo.memory.ids import handle_of as handle_of
 from mimo.memory.model import SUPERSEDES as SUPERSEDES
 from mimo.memory.model import Filter as Filter

@@ -34,7 +34,6 @@ _MOST_ITEMS = 200
 _DEEPEST = 16
 """Maximum depth of tables; settings need two."""
 
-
 _UNREAD = ", so it is not read; until that is corrected, settings that restrict are strictest"
 _UNREAD_CHANGE = ", so it is not read; until that is corrected, the approved settings apply"
 
@@ -106,7 +105,7 @@ class Setting(NamedTuple):
             raise self._wrong(f"{len(value):,}", f"must have at most {_MOST_ITEMS} items")
         if unknown := [word for word in value if self.allowed and word not in self.allowed]:
             raise self._wrong(unknown[0], f"must be one or more of {', '.join(self.allowed)}")
-        return tuple(value)
+        return tuple(self.verified(tuple(value)))
 
     def parse(self, text: str) -> Any:
         """Returns the value for a text from the command line."""
@@ -149,23 +148,11 @@ def _known_zone(name: str) -> str:
     return name
 
 
-_THIS_MACHINE = r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1"
-
-
 def _encoder(value: str) -> str:
     """Returns `on`, `off`, a folder or a URL without a password. Raises `Invalid`."""
     from mimo.data.urls import encoder_place
 
     return value if value in _ON_OFF else encoder_place(value)
-
-
-def other_machine(place: str) -> str:
-    """Returns the host of an encoder's URL on another machine; empty for any other encoder."""
-    import re
-    from urllib.parse import urlsplit
-
-    host = urlsplit(place).hostname or "" if "://" in place else ""
-    return "" if re.fullmatch(_THIS_MACHINE, host) else host
 
 
 def without_password(url: str) -> str:
@@ -178,6 +165,15 @@ def without_password(url: str) -> str:
             hint="put the password into ~/.pgpass, a service file, or PGPASSWORD",
         )
     return url
+
+
+def _groups(pairs: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns pairs of a group and a project. Raises `Invalid` for another text."""
+    for pair in pairs:
+        group, _, project = map(str.strip, pair.partition("/"))
+        if not group or not project or group[-1] in "=:":
+            raise Invalid(f"`projects.groups`: no group in `{pair}`", hint="write it as work/shop")
+    return pairs
 
 
 TOOLSETS = (
@@ -239,7 +235,13 @@ SETTINGS = (
         "Zone of shown times and of `today`: UTC, local, or a name such as Europe/Berlin",
         verified=_known_zone,
     ),
-    Setting("projects.groups", (), USER, "Projects by group, such as work/shop, work/blog"),
+    Setting(
+        "projects.groups",
+        (),
+        USER,
+        "Projects by group, such as work/shop, work/blog",
+        verified=_groups,
+    ),
     Setting("files.names", "id", ANY, "Names of files of new memories", ("id", "short")),
     Setting(
         "index.url",
@@ -420,7 +422,6 @@ SETTINGS = (
     Setting("sessions.max_mb", 1_000, USER, "Megabytes of sessions, at most", (1, 1_000_000)),
 )
 
-
 FALLBACKS = {
     "trust.only": "<none>",  # No commit is by it: an address can't contain `>`.
     "trash.megabytes": "100000",
@@ -435,7 +436,6 @@ FALLBACKS = {
 
 The user may have restricted something, so these permit and remove as little as possible.
 """
-
 
 _BY_KEY = {declared.key: declared for declared in SETTINGS}
 
@@ -567,7 +567,7 @@ def _take(
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
     if key == "id" and scope is Scope.PROJECT:
         values["id"] = value if type(value) is str else ""
-        return None
+        return None if values["id"] else f"`id` must be a text, not `{value}`"
     if key not in _BY_KEY:
         raise Invalid(f"`{key}` is not a setting")  # A cloned file may have very many.
     declared = _BY_KEY[key]

@@ -33,7 +33,7 @@ class MindError(Exception):
     exit_status: ClassVar[int] = 1
     """0 is success, 1 a failure (or `UNDECIDED`), 2 wrong usage, 3 no project, 4 no daemon, 5 a
     refusal."""
-    details_are_whole: ClassVar[bool] = False
+    details_are_complete: ClassVar[bool] = False
     """True if the wire form omits the hint, which is then shown only to people."""
 
     def __init__(
@@ -57,7 +57,7 @@ class MindError(Exception):
     def wire(self) -> dict[str, Any]:
         """Returns the JSON form, which is the same on every surface."""
         details = dict(self.details)
-        if self.hint and not self.details_are_whole:
+        if self.hint and not self.details_are_complete:
             details["hint"] = self.hint
         error = {"code": self.code, "message": self.message, "details": details}
         return {"type": "error", "error": error}
@@ -169,7 +169,7 @@ class Denied(MindError):
 
     code = "PERMISSION_DENIED"
     exit_status = 5
-    details_are_whole = True
+    details_are_complete = True
     reason: str = ""
     """One word for the metrics, such as `namespace`."""
 
@@ -196,7 +196,7 @@ class PiiDetected(MindError):
     """A value contains personal data; `details["redacted_fields"]` lists the kinds."""
 
     code = "PII_DETECTED"
-    details_are_whole = True
+    details_are_complete = True
 
 
 class Untrusted(MindError):

@@ -14,16 +14,22 @@ Progress = Callable[[str, int, int], None]
 """Called with the name of a step, the number of finished items, and the total."""
 
 
+NO = "no"
+"""The choice that declines."""
+
+
 class Question(NamedTuple):
     """A question that only a person can answer."""
 
     text: str
     choices: tuple[str, ...]
+    about: tuple[str, ...] = ()
+    """The digests of the texts that it shows: a server asks no more about a declined one."""
 
 
 Ask = Callable[[Question, float], str | None]
 """Asks a question, and returns the choice; None if there is none within the given seconds, an empty
-text if the user declined."""
+text if the user declined. Nothing is written before: a client may repeat the call to answer."""
 
 
 class Timer(NamedTuple):

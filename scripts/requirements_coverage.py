@@ -28,8 +28,9 @@ def main() -> int:
     if len(sys.argv) < 2:
         print("\n".join(sorted(carried)))
         return 0
-    numbers = dict.fromkeys(_NUMBER.findall(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    unknown = sorted(carried - set(numbers))
+    text = Path(sys.argv[1]).read_text(encoding="utf-8")
+    numbers = dict.fromkeys(_NUMBER.findall(text))
+    unknown = sorted(number for number in carried if number not in text)
     missing = [n for n in numbers if n not in carried]
     print("\n".join(missing))
     print(f"{len(numbers) - len(missing)} of {len(numbers)} requirements are carried by a test")

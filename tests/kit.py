@@ -21,6 +21,7 @@ from mimo.frozen import replace
 from mimo.mind import Mind
 from mimo.operations import asking
 from mimo.operations.invoke import invoke
+from mimo.text.tool_names import spelled
 from tests.conftest import Tree, git, read_tree, write_tree
 
 if TYPE_CHECKING:
@@ -154,15 +155,38 @@ def client(
     from mcp.client import Client
 
     from mimo.operations.listening import Memory
+    from mimo.server.answers import answer_schema
     from mimo.server.app import App
 
     app = App(Memory(lambda: call.mind), all_commands(), toolsets=toolsets, naming=naming)
 
+    tools = {spelled(name, naming): specs for name, specs in all_commands().tools().items()}
+
+    class Checked(Client):
+        """A client that fails if the schema of a tool does not name a field of its answer."""
+
+        async def call_tool(self, name: str, *args: Any, **options: Any) -> Any:
+            result = await super().call_tool(name, *args, **options)
+            if name in tools and not getattr(result, "is_error", True):
+                assert not list(unnamed(result.structured_content, answer_schema(tools[name])))
+            return result
+
     async def talk() -> Any:
-        async with Client(app.server(), mode=era, **settings) as connected:
+        async with Checked(app.server(), mode=era, **settings) as connected:
             return await question(connected)
 
     return anyio.run(talk)
+
+
+def unnamed(answer: Any, schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the fields of an answer, at any depth, that its schema does not name."""
+    if isinstance(answer, dict) and (fields := schema.get("properties")):
+        yield from answer.keys() - fields
+        for name in answer.keys() & fields:
+            yield from unnamed(answer[name], fields[name])
+    elif isinstance(answer, list):
+        for item in answer:
+            yield from unnamed(item, schema.get("items", {}))
 
 
 def over_pipe(
@@ -171,6 +195,7 @@ def over_pipe(
     *args: str,
     era: Any = "auto",
     list_roots: Any = None,
+    elicit: Any = None,
     **env: str,
 ) -> Any:
     """Returns what a client gets from a process of `mind mcp` in a folder."""
@@ -186,7 +211,8 @@ def over_pipe(
     )
 
     async def talk() -> Any:
-        async with Client(server, mode=era, list_roots_callback=list_roots) as connected:
+        asked = {"list_roots_callback": list_roots, "elicitation_callback": elicit}
+        async with Client(server, mode=era, **asked) as connected:
             return await question(connected)
 
     return anyio.run(talk)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo import config as settings_file
-from mimo.config import SETTINGS, Scope, Setting, Unapproved, load, other_machine, setting
+from mimo.config import SETTINGS, Scope, Setting, Unapproved, load, setting
 from mimo.errors import Invalid
+from mimo.index.embedding import other_machine
 
 
 def write(path: Path, text: str) -> Path:
@@ -295,6 +296,20 @@ def test_the_files_that_mind_writes_are_plain() -> None:
 def test_an_encoder_is_a_folder_or_an_address_whose_machine_is_known(value: str, host: str) -> None:
     assert setting("embedding.encoder").check(value) == value
     assert other_machine(value) == host
+
+
+@pytest.mark.parametrize("text", ["web=shop,vault", "work/shop,blog", "work/", "/shop", "web:/a/b"])
+def test_a_project_without_a_group_is_refused(tmp_path: Path, text: str) -> None:
+    declared = setting("projects.groups")
+    assert declared.parse("work/shop, work//srv/blog") == ("work/shop", "work//srv/blog")
+    with pytest.raises(Invalid, match="no group in") as caught:
+        declared.parse(text)
+    assert "work/shop" in caught.value.hint
+    config = tmp_path / "config.toml"
+    config.write_text(f"[projects]\ngroups = {text.split(',')}\n", encoding="utf-8")
+    loaded = load(user=config, project=None)
+    assert loaded["projects.groups"] == ()
+    assert "no group in" in loaded.warnings[0]
 
 
 def test_a_relative_folder_of_an_encoder_is_refused() -> None:

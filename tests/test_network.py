@@ -196,6 +196,7 @@ def offline(tmp_path: Path, way: tuple[str, ...]) -> Offline:
 
 
 @ways
+@pytest.mark.req("000-111")
 def test_commands_hooks_and_the_daemon_use_no_network_and_import_no_module_for_it(
     offline: Offline,
 ) -> None:

@@ -76,6 +76,9 @@ _DIGEST = re.compile(
 _STYLE_OR_NUMBER = re.compile(r"\x1b\[[0-9;]*m|\[Errno \d+\] ")
 """The colours of a terminal, and the numbers of errors, which systems do not share."""
 
+_UPDATED = re.compile(r'(\bupdated_at"?: )"[^"]*Z"')
+"""The time of a file that a command wrote."""
+
 _CONTROL = re.compile(r"\^(.)")
 
 _KEPT = (".git", ".index", ".local", "home")
@@ -340,7 +343,8 @@ class Stage:
     def _masked(self, printed: str) -> str:
         for place, shown in self.places:
             printed = printed.replace(place, shown)
-        return _DIGEST.sub("DIGEST", _STYLE_OR_NUMBER.sub("", printed))
+        printed = _UPDATED.sub(r'\1"TIME"', _STYLE_OR_NUMBER.sub("", printed))
+        return _DIGEST.sub("DIGEST", printed)
 
 
 def _cd(words: str, given: str | None) -> tuple[int, str]:

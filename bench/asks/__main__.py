@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from mimo.call import PERSON, Call, Caller, Surface
 from mimo.call.spec import to_json
 from mimo.call.table import all_commands
+from mimo.cli.answering import reply
 from mimo.features.hooks.command import respond
 from mimo.memory.ids import MEMORY_URI, new_id
 from mimo.memory.model import kind_of
@@ -288,7 +289,7 @@ class Count(NamedTuple):
 @contextmanager
 def served(store: Store) -> Iterator[None]:
     """Runs the block while a server of the store answers hooks."""
-    listener = Listener(store.home, Memory(store.mind.reopened), lambda *_: None)
+    listener = Listener(store.home, Memory(store.mind.reopened), reply)
     listener.start()
     root = str(store.root)
     request = {"ask": "status", "folder": root, **asking.surroundings(store.mind.environ)}

@@ -368,9 +368,14 @@ def _seen(memory: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _found(row: Row) -> Mapping[str, Any] | None:
-    """Returns the parts of a memory that a search for its name shows; None if it is not found."""
-    results = row.outcome.answer["results"]
-    return next((_seen(match) for match in results if _name(match) == row.about["memory"]), None)
+    """Returns the parts of a memory that a search for its name shows; None if it is not found.
+
+    To agents it shows tags only if they are asked for.
+    """
+    for match in row.outcome.answer["results"]:
+        if _name(match) == row.about["memory"]:
+            return {name: part for name, part in _seen(match).items() if name != "tags"}
+    return None
 
 
 _WRITTEN = {

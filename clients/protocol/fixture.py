@@ -25,6 +25,7 @@ from mcp_types import (
     GetPromptRequestParams,
     GetPromptResult,
     ImageContent,
+    InputRequiredResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -170,7 +171,9 @@ class Fixture(App):
         own = await super().list_tools(ctx, _)
         return ListToolsResult(tools=[*own.tools, *TOOLS.values()])
 
-    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(
+        self, ctx: Context, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
         """Returns the result of a tool."""
         if params.name not in TOOLS:
             return await super().call_tool(ctx, params)

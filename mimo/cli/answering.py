@@ -29,8 +29,13 @@ _OPTIONS = {"json", "no_color", "no_pager", "verbose", "long"}
 def reply(call: Call, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns what to print for the words of a request and the exit status, or None.
 
-    Nothing happened if the words do not name a command in `PATHS`.
+    Nothing happened if the words do not name a command in `PATHS`. For a prompt, it is the ids of
+    the pitfalls that it runs into.
     """
+    if request["ask"] == "near":
+        from mimo.features.pitfalls.sources import approved_ids
+
+        return {"edges": approved_ids(call, request["prompt"])}
     words = request["argv"]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return None

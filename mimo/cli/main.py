@@ -77,7 +77,7 @@ def main(
     except MindError as error:
         return report(error)
     except KeyboardInterrupt as error:
-        rendering.interrupted()
+        rendering.interrupted(*getattr(error, "__notes__", ()))
         return status_of(error)
     except BrokenPipeError:
         rendering.give_up_stdout()
@@ -217,8 +217,8 @@ def _with_user(
 
     if spec.screen:
 
-        def run(view: Call, path: str, given: Mapping[str, Any]) -> object | None:
-            return _edited(registry.at(path), view, given)
+        def run(view: Call, path: str, arguments: Mapping[str, Any]) -> object | None:
+            return _edited(registry.at(path), view, arguments)
 
         colour = not (options.get("no_color") or os.environ.get("NO_COLOR"))
         return spec.screen(call, run, arguments, colour=colour)
@@ -265,7 +265,7 @@ def _missing_texts(spec: Spec, arguments: Mapping[str, Any]) -> list[Param]:
 class Asking:
     """The questions of a command on the terminal, each printed once."""
 
-    shown: Question | None = None
+    question: Question | None = None
 
     def ask(self, question: Question, seconds: float) -> str | None:
         """Returns the choice that the user typed, or None if there was none within the time.
@@ -276,10 +276,10 @@ class Asking:
         from select import select
         from time import monotonic
 
-        if self.shown != question:
+        if self.question != question:
             text = f"{question.text} [{'/'.join(question.choices)}]"
             ask_exactly(text)
-            self.shown = question
+            self.question = question
         end = monotonic() + seconds
         while select([sys.stdin], [], [], max(0, end - monotonic()))[0]:
             typed = sys.stdin.readline()
@@ -289,7 +289,7 @@ class Asking:
             exact = [choice for choice in question.choices if choice == typed.strip()]
             near = exact or [c for c in question.choices if answer and c.lower().startswith(answer)]
             if len(near) == 1:
-                self.shown = None
+                self.question = None
                 return near[0]
             complain(f"answer with one of {', '.join(question.choices)}")
         return None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -39,6 +39,8 @@ from mimo.errors import Invalid
 from mimo.frozen import frozen
 
 SETTINGS: dict[str, Any] = {"max_content_width": 100}
+_NARROW = 58
+"""The width of a page below which its texts have no column of their own."""
 
 SHARED_VALUES = "mimo.options"
 """The key of click's contexts for the options that every command has."""
@@ -141,8 +143,31 @@ def usage(error: click.ClickException) -> Invalid:
 # The click command of a declaration.
 
 
+class _Formatter(click.HelpFormatter):
+    """A page of help; if the terminal is narrow, each text is below its term."""
+
+    def __init__(self, width: int | None = None, max_width: int | None = None) -> None:
+        from shutil import get_terminal_size
+
+        super().__init__(width=width, max_width=max_width)
+        self.width = min(self.width, max(get_terminal_size().columns - 2, 20))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        if self.width < _NARROW:
+            rows, col_max = [(term.rstrip(), text) for term, text in rows], 2
+        super().write_dl(rows, col_max, col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class: type[click.HelpFormatter] = _Formatter
+
+
 class Program(click.Command):
     """A click command with our help option, whose name is in every error about its words."""
+
+    context_class: type[click.Context] = _Context
 
     def __init__(self, name: str, params: Sequence[click.Parameter], **attrs: Any) -> None:
         """Takes the parameters without the help option."""

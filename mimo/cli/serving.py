@@ -49,9 +49,9 @@ def _serve(
         "naming": tool_names,
     }
     if http is None:
-        if given := [key for key, value in over.items() if value]:
-            options = ", ".join(f"`--{key.replace('_', '-')}`" for key in given)
-            raise Invalid(f"{options} need{'s' * (len(given) == 1)} `--http`")
+        if names := [key for key, value in over.items() if value]:
+            options = ", ".join(f"`--{key.replace('_', '-')}`" for key in names)
+            raise Invalid(f"{options} need{'s' * (len(names) == 1)} `--http`")
         if sys.stdin is None:
             raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
         from mimo.server import opening
@@ -95,5 +95,5 @@ def _serve(
         )
 
 
-def _path(given: str | None) -> Path | None:
-    return disk.expanded(given) if given else None
+def _path(path: str | None) -> Path | None:
+    return disk.expanded(path) if path else None

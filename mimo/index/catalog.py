@@ -133,8 +133,16 @@ class Catalog:
         return self._notes(where, limit, between, accepts, by=self._by)
 
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
-        """Returns the newest current decisions."""
-        return self.newest("decision", limit, where=_current(private=private), private=private)
+        """Returns the newest current decisions, without rejected and deprecated ones."""
+        from mimo.memory.note import closed_as
+
+        return self.newest(
+            "decision",
+            limit,
+            where=_current(private=private),
+            private=private,
+            accepts=lambda note: closed_as(note.kind, note.status) is None,
+        )
 
     def failed(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest decisions that failed, replaced ones included."""

@@ -51,20 +51,20 @@ def near_duplicates(reader: Reader, limit: int) -> tuple[tuple[Record, Record], 
 
 
 def _doubles(
-    sql: sqlite3.Connection, most: int
+    sql: sqlite3.Connection, limit: int
 ) -> tuple[tuple[tuple[Record, Record], ...], Doubles | None]:
     """Returns those of the newest memories that have a near-duplicate, each with the nearest one.
 
-    The newest `most` memories without parts of ingested texts are compared with all others. All are
-    current, and none is a checkpoint: two of those may be the same. Also returns what `keep` keeps
-    for the next time, if it has changed.
+    The newest `limit` memories without parts of ingested texts are compared with all others. All
+    are current, and none is a checkpoint: two of those may be the same. Also returns what `keep`
+    keeps for the next time, if it has changed.
     """
     current = f"m.shadowed = 0 AND m.type <> 'checkpoint' AND {CURRENT.format('m')}"
     newest = (
         f"SELECT m.key FROM memories m WHERE {current} AND m.parent IS NULL"
         f" ORDER BY {newest_first('m')} LIMIT ?"
     )
-    keys = [key for (key,) in sql.execute(newest, (most,))]
+    keys = [key for (key,) in sql.execute(newest, (limit,))]
     kept, changed = _stored_doubles(sql)
     old = set(kept.compared).intersection(keys) - changed
     pairs = [pair for pair in kept.pairs if pair[0] in old and pair[1] not in changed]

@@ -121,13 +121,13 @@ class Reader(Queries):
             answer, _ = self.ask(self.index.search_tables, request)
         return answer
 
-    def nearest(self, text: str, most: int) -> list[tuple[str, float]]:
+    def nearest(self, text: str, limit: int) -> list[tuple[str, float]]:
         """Returns the approved memories nearest to a text by the encoder, and their cosines.
 
         There are none without an encoder, or for a text that it can't read.
         """
         meanings = self.index.meanings
-        return self.ask(meanings.nearest, text, most) if meanings else []
+        return self.ask(meanings.nearest, text, limit) if meanings else []
 
     def count_missing_meanings(self) -> int:
         """Returns the number of memories that lack vectors of the encoder."""
@@ -145,7 +145,7 @@ class Reader(Queries):
         *,
         depth: int,
         types: Collection[str],
-        most: int | None,
+        limit: int | None,
         shared: bool = False,
         now: datetime,
     ) -> Graph:
@@ -156,7 +156,7 @@ class Reader(Queries):
             caches = self.index.caches_of(sql)
             caches.walks = caches.walks or Walks()
             return caches.walks.graph(
-                sql, start, depth=depth, types=types, most=most, shared=shared, now=now
+                sql, start, depth=depth, types=types, limit=limit, shared=shared, now=now
             )
 
         return self.ask(walk)

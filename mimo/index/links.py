@@ -59,15 +59,15 @@ def walk(
     *,
     depth: int,
     types: Collection[str] = (),
-    most: int | None = None,
+    limit: int | None = None,
     shared: bool = False,
 ) -> Walked:
     """Returns the memories at most `depth` links away from `start` (ids or names).
 
-    Only links of `types` are followed; empty means all. The nearest `most` memories are kept. With
+    Only links of `types` are followed; empty means all. The nearest `limit` memories are kept. With
     `shared`, the walk enters no private memory.
     """
-    return _Walker(sql, sorted(types), shared=shared).walk(start, depth=depth, most=most)
+    return _Walker(sql, sorted(types), shared=shared).walk(start, depth=depth, limit=limit)
 
 
 def newest(
@@ -97,7 +97,7 @@ def newest(
     members = dict.fromkeys(ids if len(ids) <= limit else ())
     for id in ids if len(ids) > limit else ():
         if id not in members and len(members) < limit:
-            near = walker.walk([id], depth=MAX_DEPTH, most=limit).graph.nodes
+            near = walker.walk([id], depth=MAX_DEPTH, limit=limit).graph.nodes
             fresh = [node.record.memory.id for node in near if node.record.memory.id not in members]
             members.update(dict.fromkeys(fresh[: limit - len(members)]))
     graph = walker.walk(list(members), depth=0).graph
@@ -119,15 +119,15 @@ class _Walker:
         self._keys: dict[LinkTarget, int | None] = {}
         """The memory that each link leads to, as far as it was resolved."""
 
-    def walk(self, start: Sequence[str], *, depth: int, most: int | None = None) -> Walked:
+    def walk(self, start: Sequence[str], *, depth: int, limit: int | None = None) -> Walked:
         """Returns a new walk, as the function `walk` does."""
         self.places = {}
         frontier = self.arrive(self.resolve(map(LinkTarget, start)), 0)
         for step in range(1, depth + 1):
-            if not frontier or (most is not None and len(self.places) > most):
+            if not frontier or (limit is not None and len(self.places) > limit):
                 break
             frontier = self.arrive(self.neighbours(frontier), step)
-        return self.walked(start, most)
+        return self.walked(start, limit)
 
     def resolve(self, links: Iterable[LinkTarget]) -> set[int]:
         """Returns the memories that these links lead to."""
@@ -264,19 +264,19 @@ class Walks:
         *,
         depth: int,
         types: Collection[str],
-        most: int | None,
+        limit: int | None,
         shared: bool,
         now: datetime,
     ) -> Graph:
         """Returns the graph of a walk, from the cache unless one of its memories has changed."""
-        key = (tuple(start), tuple(sorted(set(types))), depth, most, shared)
+        key = (tuple(start), tuple(sorted(set(types))), depth, limit, shared)
         revision = totals(sql).revision
         with self._turn:
             self._drop_stale(sql, revision, now)
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key][0].graph
-        walked = walk(sql, start, depth=depth, types=types, most=most, shared=shared)
+        walked = walk(sql, start, depth=depth, types=types, limit=limit, shared=shared)
         with self._turn:
             self._kept[key] = (walked, revision, now)
             self._kept.move_to_end(key)

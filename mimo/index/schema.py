@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 21
+FORMAT = 22
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = (

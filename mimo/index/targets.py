@@ -84,7 +84,7 @@ def named(
 
 
 def titled(sql: sqlite3.Connection, title: str) -> Record | None:
-    """Returns the only memory with that title, in upper or lower case, or None."""
+    """Returns the only memory with that title or another name, in any case, or None."""
     text = title.strip().casefold()
     candidates = rows.select(
         sql,
@@ -93,7 +93,10 @@ def titled(sql: sqlite3.Connection, title: str) -> Record | None:
         (title.strip(),),
     )
     meant = [record for record in candidates if text and record.memory.heading.casefold() == text]
-    return meant[0] if len(meant) == 1 else None
+    if meant or not text:
+        return meant[0] if len(meant) == 1 else None
+    keys = next(iter(resolved(sql, [LinkTarget(title)]).values()), ())
+    return rows.by_key(sql, keys).get(keys[0]) if len(keys) == 1 else None
 
 
 def named_links(

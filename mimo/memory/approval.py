@@ -14,7 +14,7 @@ try:  # `hashlib` also loads OpenSSL, which takes too long for a short command.
 except ImportError:
     from hashlib import blake2b
 from mimo.memory.ids import folder_kind
-from mimo.memory.model import Memory, is_elsewhere
+from mimo.memory.model import Kind, Memory, is_elsewhere
 
 _ANY = "surrogatepass"
 _BY_PATH = ("values", "procedures")
@@ -26,13 +26,20 @@ _OF_PLACE = ("chunk_index", "total_chunks", "lines", "sha256", "chunks")
 def approval_of(path: str, data: bytes) -> str:
     """Returns the name that approves a whole file; `path` is relative to the project.
 
-    The exact path of the policy and of the settings is part of it, so that neither a memory with
-    the same bytes, which an agent may write, nor another spelling of the path approves them.
+    What the text of a decision record states beside its header is part of it, so that a text is
+    approved as it is read. The exact path of the policy and of the settings is part of it, so that
+    neither a memory with the same bytes, which an agent may write, nor another spelling of the path
+    approves them.
     """
     folders = path.split("/")[1:-1]
     inside = folders[1:] if folders[:1] == ["private"] else folders
     if is_elsewhere(path):
-        way = f"document {folder_kind(path) or ''}"
+        kind = folder_kind(path)
+        way = f"document {kind or ''}"
+        if kind is Kind.DECISION:
+            from mimo.memory.codec.file import stated_in_text
+
+            way += "".join(f"\0{key}\0{value}" for key, value in stated_in_text(data).items())
     elif inside[:1] and inside[0] not in _BY_PATH:
         way = f".mind/{inside[0]}/"
     else:

@@ -266,13 +266,33 @@ _KINDS_BY_FOLDER = {kind.folder: kind for kind in Kind} | dict.fromkeys(
 def folder_kind(path: str) -> Kind | None:
     """Returns the type that a file's folder names, if any.
 
-    Under `.mind/` that is the first folder, elsewhere the folder of the file.
+    Under `.mind/` that is the first folder, elsewhere the folder of the file. There, pages about
+    decisions are not decisions, and a folder with a number is one: `decisions/0005-x/index.md`.
     """
-    folders = path.split("/")[:-1]
+    *folders, name = path.split("/")
     if folders[:1] != [".mind"]:
-        return _KINDS_BY_FOLDER.get(folders[-1].lower()) if folders else None
+        stem = name.partition(".")[0]
+        if folders and stem.lower() in OF_FOLDER and compiled(RECORD_NUMBER).match(folders[-1]):
+            stem = folders.pop()
+        kind = _KINDS_BY_FOLDER.get(folders[-1].lower()) if folders else None
+        return None if kind is Kind.DECISION and is_about_records(stem) else kind
     inside = folders[2:] if folders[1:2] == ["private"] else folders[1:]
     return _KINDS_BY_FOLDER.get(inside[0]) if inside else None
+
+
+OF_FOLDER = ("readme", "index")
+"""The names, in lower case, of files that may be the record of their folder."""
+RECORD_NUMBER = r"(?i)(?:adr[-_ ]?)?(\d{1,6})(?=[-_ .]|$)"
+"""The start of the name of a decision record."""
+_ABOUT_RECORDS = (
+    r"(?i)readme|index|(?:0*[-_ ])?(?:m?adr[-_ ]|decision[-_ ])?_?template"
+    r"(?:[-_ ](?:bare|minimal|short|long|full|simple|example))*"
+)
+
+
+def is_about_records(stem: str) -> bool:
+    """Returns whether a file in a folder of decision records is a page about them, by its name."""
+    return compiled(_ABOUT_RECORDS).fullmatch(stem) is not None
 
 
 def _within_store(path: str) -> tuple[list[str], str]:

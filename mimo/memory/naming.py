@@ -44,6 +44,11 @@ _DAY = (
     r"(?:^|[ .])((?:19|2[01])\d{2})"
     r"(?:([-_.])(\d{1,2})\2(\d{1,2})(?!\d)|(\d{2})(\d{2})(?:T?(\d{4}(?:\d{2})?))?(?!\w))"
 )
+_USUAL = (
+    "log,logs,note,notes,task,tasks,todo,todos,to do,to-do,journal,diary,agenda,today,done,"
+    "daily log,daily note,daily notes,meeting notes,notizen,aufgaben,tagebuch,diario,notas,tareas"
+).split(",")
+"""Headings that many notes of one user have."""
 _STAMP = r"(?i)^\d{12}(?:\d{2})?[-_ ]+(?=\w)|(?<=\S) [0-9a-f]{32}$"
 """The stamp before the name of a note in a slip box, or the number that Notion puts after one."""
 
@@ -169,6 +174,12 @@ def words_of(path: str) -> str:
     stem = compiled(_STAMP).sub("", _decoded(stem_of(path)))
     # A hyphen between digits belongs to a date.
     return stem if " " in stem else re.sub(r"(?<!\d)[-_]+|[-_]+(?!\d)", " ", stem).strip() or stem
+
+
+def is_specific(heading: str, name: str) -> bool:
+    """Returns whether a heading is that of one note; `name` has the words of the file's name."""
+    key = heading.casefold().rstrip(":")
+    return key not in _USUAL or key in name.casefold()
 
 
 def day_of(path: str) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from zlib import crc32
@@ -51,9 +52,34 @@ _CLOSED = frozenset(("resolved", "closed", "done", "fixed", "archived"))
 """The statuses of closed issues and plans."""
 
 
+ENDED: Mapping[str, str] = {
+    "superseded": r"super[sc]eded|replaced(?= by| with|$)|ersetzt|abgelöst|sustituid[oa]"
+    r"|reemplazad[oa]|remplacée?|substituíd[oa]|sostituit[oa]|vervangen",
+    "rejected": "rejected|declined|withdrawn|abandoned|canceled|cancelled"
+    "|verworfen|abgelehnt|zurückgezogen"
+    "|rechazad[oa]|descartad[oa]|rejetée?|refusée?|abandonnée?|rejeitad[oa]|recusad[oa]"
+    "|rifiutat[oa]|respint[oa]|afgewezen|verworpen",
+    "deprecated": "deprecated|obsolete|retired|veraltet|überholt|obsolet[oa]|obsolète|dépréciée?"
+    "|depreciad[oa]|deprecad[oa]|deprecat[oa]|superat[oa]|verouderd|vervallen",
+}
+"""The words for the statuses of decisions that do not count any more, in seven languages."""
+
+
+_SUBJECT = "(?:(?:this|the) (?:adr|decision|record|proposal) (?:is|was|has been) )?"
+
+
 def closed_as(kind: str, status: str | None) -> str | None:
-    """Returns the status of a closed issue or plan in lower case; None for other memories."""
+    """Returns the status of a closed issue or plan in lower case, and that of an ended decision.
+
+    None for other memories.
+    """
     word = (status or "").strip().lower()
+    if word and kind == "decision":
+        parts = re.split("[;,.|→]", word[:200])
+        for label, words in ENDED.items():
+            if any(map(compiled(rf"[\W\d_]*{_SUBJECT}(?:{words})\b").match, parts)):
+                return label
+        return None
     return word if kind in ("issue", "plan") and word in _CLOSED else None
 
 

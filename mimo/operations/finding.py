@@ -137,7 +137,7 @@ def linked(
 
     steps, index = max(0, min(depth, MAX_DEPTH)), refresh.up_to_date(call)
     return index.graph(
-        start, depth=steps, types=types, most=limit, shared=shared, now=call.mind.now()
+        start, depth=steps, types=types, limit=limit, shared=shared, now=call.mind.now()
     )
 
 

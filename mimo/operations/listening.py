@@ -244,7 +244,8 @@ def replied(mind: Mind, request: Mapping[str, Any], answers: Answers) -> Mapping
         caller = Caller(surface=Surface.CLI, agent=request.get("agent"))
         call = Call(view, caller, Console(halted=lambda: time.monotonic() > deadline))
         if request["ask"] == "near":
-            return _near(call, request["prompt"])
+            near = _near(call, request["prompt"])
+            return {**near, **(answers(call, request) or {})} if near["near"] else near
         return answers(call, request)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from mimo.call import Call
+from mimo.data import disk
+from mimo.data.files import digest
 from mimo.errors import AmbiguousId, Command, Hint, NotFound
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Memory, Problem, Record
@@ -139,6 +142,26 @@ def texts_beside(call: Call, record: Record) -> tuple[str, ...]:
         and sibling.parent == record.parent
         and sibling.memory.id != record.memory.id
     )
+
+
+def updated_at(call: Call, record: Record) -> datetime | None:
+    """Returns when a memory's file last changed; None for the message of a commit.
+
+    That is the date of its last commit if it still has that text, since all files of a clone are
+    new, and else the time of the file.
+    """
+    from mimo.project import git, revisions
+
+    store, path = call.mind.store, record.place.path
+    revision = store.commit.id if isinstance(store, revisions.PastStore) else "HEAD"
+    stamp, root = store.stamp(path), call.mind.project.root
+    if stamp is None:
+        return None
+    blob, seconds = git.last_version(root, path, revision) or ("", 0)
+    for data in revisions.blobs(root, [blob] if blob else ()).values():
+        if record.place.digest in (digest(data), digest(data.replace(b"\n", b"\r\n"))):
+            return disk.moment(seconds)
+    return disk.moment(stamp.mtime_ns / 1_000_000_000)
 
 
 def written(memory: Memory) -> str:

@@ -181,7 +181,9 @@ Undo = Annotated[Omitted[str], Out("Id for `mind undo ID`, which undoes the chan
 Owner = Annotated[Omitted[str], Out("`user` if it is of the user's memory for all projects")]
 File = Annotated[str, Out("Its file, relative to the project")]
 Warning = Annotated[Omitted[str], Out("States that it failed, and why: it must not be repeated")]
-Status = Annotated[Omitted[str], Out("Status of an issue or a plan, such as resolved")]
+Status = Annotated[
+    Omitted[str], Out("Status of an issue or a plan, such as resolved, or of a rejected decision")
+]
 Competing = Annotated[
     Omitted[tuple[str, ...]],
     Out("Other current decisions on the same topic, which compete with this one"),
@@ -307,6 +309,7 @@ class Facts:
     """The status of a memory of any type."""
     tags: Tagged
     created_at: datetime
+    updated_at: Annotated[Omitted[datetime], Out("When its file last changed")] = None
     by: Omitted[str] = None
     related_to: Annotated[tuple[str, ...], Out("Ids of the memories that it links to", usual=())]
     superseded_by: Omitted[str] = None
@@ -403,11 +406,9 @@ def facts_of_hits(matches: Sequence[tuple[Call, "Hit"]]) -> list[Facts]:
     return [of[owner](hit.record, hit.newer, hit.competing) for owner, hit in matches]
 
 
-def rows(
-    call: Call, records: Sequence[Record], view: type[T], *, shared: bool = False
-) -> tuple[T, ...]:
+def rows(call: Call, records: Sequence[Record], view: type[T]) -> tuple[T, ...]:
     """Returns the rows of memories in a view without fields of its own, in the same order."""
-    return tuple(memory.row(view) for memory in facts(call, records, view, shared=shared))
+    return tuple(memory.row(view) for memory in facts(call, records, view))
 
 
 def describing(
@@ -451,6 +452,13 @@ def facts_of(
     """Returns the facts of one memory: the only place that makes them."""
     memory = record.memory
     claimant = newer.claimant if newer else None
+    status = memory.progress
+    if memory.status and memory.type is Kind.DECISION:
+        from mimo.memory.note import closed_as
+
+        status = closed_as(memory.type, memory.status)
+        if status == "superseded" and newer and newer.successor:
+            status = None  # Its successor is named.
     return Facts(
         id=memory.id,
         type=memory.type,
@@ -466,7 +474,7 @@ def facts_of(
         warning=outcomes.warning(memory, claimed_by=claimant),
         category=memory.category,
         source=memory.source,
-        status=memory.progress,
+        status=status,
         stated_status=memory.status,
         tags=memory.tags,
         created_at=memory.created,
@@ -521,7 +529,7 @@ def linked_memories(call: Call, nodes: Sequence["Node"]) -> tuple[LinkedMemory, 
 
 @view(
     "id type title content topic reasoning confidence outcome warning category source status tags"
-    " created_at by related_to superseded_by competing excerpt private trust file stale"
+    " created_at updated_at by related_to superseded_by competing excerpt private trust file stale"
 )
 class Remembered(Facts):
     """A memory with everything that shows whether it is still valid."""

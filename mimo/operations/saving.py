@@ -295,20 +295,19 @@ def edit(call: Call, record: Record, **changes: Any) -> Record:
     `clean_tags`. Raises `Invalid` for a field that can't be stored, and `Conflict` if the file
     changed since it was read.
     """
+    changed = write_fields(call, record, changes)
+    report(call, (record, changed))
+    return changed
+
+
+def write_fields(call: Call, record: Record, changes: dict[str, Any]) -> Record:
+    """Changes a memory's file as `edit` does, and logs no event."""
     new = _edited(call, record, changes)
     # A changed field must not approve the text of another author.
     with approving(call, enabled=call.mind.trust.trusted(record.place.approval)):
         changed = call.mind.store.update(record, new)
-    report(call, (record, changed))
     refresh.note_change(call, changed.place.path)
     return changed
-
-
-def edit_all(call: Call, edits: Sequence[tuple[Record, dict[str, Any]]]) -> list[Record]:
-    """Changes several memories as `edit` does; none if one of the changes is refused."""
-    for record, changes in edits if len(edits) > 1 else ():
-        check_edit(call, record, **changes)
-    return [edit(call, record, **changes) for record, changes in edits]
 
 
 def check_edit(call: Call, record: Record, **changes: Any) -> None:

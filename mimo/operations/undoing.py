@@ -606,14 +606,14 @@ def _is_approved(call: Call, path: str, data: bytes) -> bool:
 
 
 def _put_back(call: Call, present: Kept) -> None:
-    """Reverts the step of a failed undo, unless another process has changed the file since."""
+    """Reverts the change of a failed command, unless another process has changed the file since."""
     try:
         step = _step(call, present)
         if not step.changed:
             _apply(call, step)
     except MindError as error:
         remark = Hint(
-            f"`{present.path}` stays undone; ", Command("undo", str(entry_id())), " puts it back"
+            f"`{present.path}` was changed; ", Command("undo", str(entry_id())), " puts it back"
         )
         error.hint = join_texts(error.hint, remark) or ""
         raise
@@ -639,6 +639,25 @@ def _read(call: Call, paths: Iterable[str]) -> dict[str, Record]:
     stored = (call.mind.store.read(path) for path in sorted(paths))
     records = (record for read in stored if not isinstance(read, Problem) for record in read)
     return {record.memory.id: record for record in records if record.parent is None}
+
+
+def edit_all(call: Call, edits: Sequence[tuple[Record, dict[str, Any]]]) -> list[Record]:
+    """Changes several memories as `edit` does: all of them, or none if one fails or at Ctrl-C."""
+    for record, changes in edits if len(edits) > 1 else ():
+        saving.check_edit(call, record, **changes)
+    try:
+        changed = [saving.write_fields(call, record, changes) for record, changes in edits]
+    except BaseException as error:
+        with ExitStack() as undone:
+            for copy in call.mind.trash.kept(id_) if (id_ := entry_id()) else ():
+                undone.callback(_put_back, call, copy)
+                refresh.note_change(call, copy.path)
+        if isinstance(error, MindError) and len(edits) > 1:
+            error.hint = join_texts(error.hint, "nothing was changed") or ""
+        error.add_note("nothing was changed")
+        raise
+    saving.report(call, *zip([record for record, _ in edits], changed, strict=True))
+    return changed
 
 
 def _refused(call: Call, entry: Entry, changed: Sequence[Step]) -> Conflict:

@@ -228,6 +228,16 @@ def author_of(root: Path, path: str) -> str | None:
     return None if commit in boundary(root) else author
 
 
+def last_version(root: Path, path: str, revision: str) -> tuple[str, int] | None:
+    """Returns the blob of a file in the last commit that changed it, and its author's date.
+
+    The date is in seconds since 1970. Returns None if git has none.
+    """
+    words = ("log", "-1", "--format=%at", "--raw", "--no-abbrev", "-c", revision, "--", path)
+    logged = (output(root, *words) or "").partition("\t")[0].split()
+    return (logged[-2], int(logged[0])) if len(logged) > 2 else None
+
+
 SHALLOW = "this clone is shallow; `git fetch --unshallow` gets the earlier commits"
 
 

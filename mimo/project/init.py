@@ -15,6 +15,7 @@ from mimo.data.locks import lock
 from mimo.errors import Command, Conflict, Hint, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.approval import approval_of
+from mimo.memory.model import is_elsewhere
 from mimo.project import git
 from mimo.project.projects import (
     Project,
@@ -44,6 +45,7 @@ _ID = """\
 # Random: the shared index of a team knows the project by it. A fork needs another one.
 id = "{}"
 """
+_ID_LINE = r"(?<![^\n\ufeff])[ \t]*(?:id|\"id\"|'id')[ \t]*=.*\n?"
 _COMMENTS = r"\ufeff?(?:[ \t]*(?:#.*)?\r?\n)*"
 """The lines before the first setting."""
 
@@ -95,6 +97,9 @@ _DECISIONS = (
     "adrs",
 )
 _NOTES = ("CLAUDE.md", "AGENTS.md")
+_OF_VAULTS = (".obsidian", ".foam", "logseq", "dendron.yml")
+"""Files and folders that programs for notes put beside all notes."""
+_ALL_NOTES = "**/*.md"
 _NOTES_OF_MIND = b"<!-- MIND:CONTEXT"
 
 
@@ -152,15 +157,19 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     include = config["include"]
     included = frozenset(walk(root, include).files) if include else frozenset[str]()
     existing = [path for path in (*_DECISIONS, *_NOTES, "docs") if _files(root, path) - included]
+    globs = [_glob(root, path) for path in existing]
+    if any(map(os.path.lexists, map(root.joinpath, _OF_VAULTS))):
+        others = frozenset(walk(root, [_ALL_NOTES]).files) - included
+        notes = list(filter(is_elsewhere, others))
+        existing, globs = ([f"{len(notes)} notes"], [_ALL_NOTES]) if notes else ([], [])
+    covered = {glob.replace("/**", "") for glob in globs}
+    earlier = [glob for glob in include if existing and glob not in covered]
     return InitReport(
         project=project,
         created=created,
         added=tuple(added),
         found=tuple(existing),
-        include=(
-            *(include if existing else ()),
-            *(f"{path}/*.md" if (root / path).is_dir() else path for path in existing),
-        ),
+        include=(*earlier, *globs),
         notices=tuple(notices),
     )
 
@@ -219,19 +228,23 @@ def _check_missing(root: Path) -> None:
 
 
 def ensure_id(root: Path, home: Path) -> None:
-    """Gives a project without an id a random one. An approved text of its settings stays so.
+    """Gives a project without a valid id a random one. An approved text of its settings stays so.
 
-    Raises `StorageFailed`.
+    An id that is not one line by itself, such as a table, stays. Raises `StorageFailed`.
     """
     path = files.safe_path(root, files.SETTINGS)
     with lock(files.local(root, "lock")), files.reported("read", path):
         data = disk.read(path, limit=MAX_BYTES)
         try:
-            if "id" in loads(data, "toml"):
+            settings = loads(data, "toml")
+            if settings.get("id") and isinstance(settings["id"], str):
+                return
+            text = data.decode()
+            after = _with_id(compiled(_ID_LINE).sub("", text, 1) if "id" in settings else text)
+            if {**loads(after, "toml"), "id": ""} != {**settings, "id": ""}:
                 return
         except DataError:  # It is reported with the settings.
             return
-        after = _with_id(data.decode())
         trust = Trust(home, root)
         is_approved = trust.trusted(approval_of(files.SETTINGS, data))
         files.replace(path, after, expect=files.digest(data))
@@ -306,6 +319,24 @@ def _lacks(root: Path, name: str, lines: tuple[str, ...]) -> bool:
         return True
 
 
+def _glob(root: Path, path: str) -> str:
+    """Returns the glob of a file or folder with knowledge."""
+    if not (root / path).is_dir():
+        return path
+    return f"{path}/**/*.md" if _nested_records(root, path) else f"{path}/*.md"
+
+
+def _nested_records(root: Path, path: str) -> frozenset[str]:
+    """Returns the records of decisions that have a folder each, such as `0012-x/index.md`."""
+    names = (f"*/{name}.md" for name in ("index", "README") if path in _DECISIONS)
+    files = (file for name in names for file in (root / path).glob(name))
+    return frozenset(
+        file.relative_to(root).as_posix()
+        for file in files
+        if file.is_file() and not file.is_symlink() and not file.parent.is_symlink()
+    )
+
+
 def _files(root: Path, path: str) -> frozenset[str]:
     """Returns the Markdown file of that path, or those in its folder; none that has mind's notes.
 
@@ -318,7 +349,7 @@ def _files(root: Path, path: str) -> frozenset[str]:
         if place.is_file():
             return frozenset() if _NOTES_OF_MIND in disk.read(place) else frozenset((path,))
         with os.scandir(place) as entries:
-            return frozenset(
+            return _nested_records(root, path).union(
                 f"{path}/{entry.name}"
                 for entry in entries
                 if is_markdown(entry.name) and entry.is_file(follow_symlinks=False)

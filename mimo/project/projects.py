@@ -113,7 +113,7 @@ class Project(NamedTuple):
     inner: Path | None = None
     """The top of another repository, in which the search for the project began."""
     worktree: Path | None = None
-    """The top of a linked worktree, in which it began: agents there read its files alone."""
+    """The folder at the place of `root` in a linked worktree, if it began there: agents read it."""
 
     @property
     def store(self) -> Path:
@@ -202,7 +202,7 @@ def _of_main_worktree(start: Path, top: Path, home: Path, real_home: Path) -> Pr
     main = common.parent
     for folder in (main / start.relative_to(top), *(main / start.relative_to(top)).parents):
         if project := _project_at(folder, home, real_home):
-            return project._replace(worktree=top)
+            return project._replace(worktree=top / folder.relative_to(main))
         if folder == main:
             break
     return None

@@ -152,7 +152,7 @@ def steps(
     if not commit_id(root, "HEAD"):
         return
     paths = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
-    words = [f"--max-count={limit}", "--name-status", "--relative"]
+    words = [f"--max-count={limit}", "--name-status", "--relative", "-c"]
     if since:
         words.append(f"--since={since.isoformat()}")
     if until:  # Git includes the second of the bound.
@@ -180,7 +180,7 @@ def _changes(words: Sequence[str]) -> Iterator[Change]:
     tail = iter(words)
     for word in tail:
         mark = word[:1]
-        if mark in ("R", "C"):
+        if mark in ("R", "C") and word[1:].isdigit():  # That of a merge has no path before.
             next(tail, "")
         path = next(tail, "")
         if path.startswith(f"{STORE}/") and is_shared(path):

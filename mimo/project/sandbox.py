@@ -103,7 +103,7 @@ class Sandbox:
         Raises `NotFound`, `FileTooLarge` if it has more than `limit` bytes, and `Invalid` or
         `SandboxViolation` if it is not a regular file or is behind a link.
         """
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_RDONLY | disk.NO_FOLLOW | disk.NO_WAIT | disk.CLOSE_ON_EXEC
         try:
             with self._folder(path.parent) as folder:
                 file = os.open(path.name, flags, dir_fd=folder)
@@ -140,6 +140,11 @@ class Sandbox:
     @contextmanager
     def _folder(self, path: Path) -> Iterator[int]:
         """Gives a descriptor of a folder, opened folder by folder from the root."""
+        if not hasattr(os, "O_DIRECTORY"):
+            raise Invalid(
+                f"`{path}` can't be read: this system has no way to open it without its links",
+                hint="on Windows, use WSL; see docs/windows.md",
+            )
         top = self._top(path)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         current = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

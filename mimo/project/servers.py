@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mimo.data import disk
+from mimo.data.failures import failure
 from mimo.data.state import StateFile
 from mimo.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 TOKEN = "MIND_TOKEN"  # noqa: S105 - the name of a variable
@@ -36,26 +39,60 @@ def checked(url: str) -> str:
     return url
 
 
-def _decoded(data: Any) -> dict[str, str]:
-    if not all(isinstance(url, str) for url in data["servers"].values()):
-        raise TypeError("`servers` must have texts")
-    return dict(data["servers"])
+def _decoded(data: Any) -> tuple[dict[str, str], dict[str, str]]:
+    servers, token_files = dict(data["servers"]), dict(data.get("token_files", {}))
+    if not all(isinstance(text, str) for text in (*servers.values(), *token_files.values())):
+        raise TypeError("`servers` and `token_files` must have texts")
+    return servers, token_files
 
 
 _FILE = StateFile(_decoded, hint="correct it or remove it")
 
 
-def assign(home: Path, folder: str, url: str | None) -> None:
+def assign(home: Path, folder: str, url: str | None, token_file: Path | None = None) -> None:
     """Names the server of a folder, or of all if it is empty; None removes it.
 
-    Raises `StorageFailed`.
+    The file with the server's token, if it is named, stays until no folder has that server. Raises
+    `StorageFailed`.
     """
-    servers = _FILE.read(home, FILE) or {}
-    changed = {name: place for name, place in servers.items() if name != folder}
+    previous = _FILE.read(home, FILE) or ({}, {})
+    servers = {name: place for name, place in previous[0].items() if name != folder}
+    token_files = dict(previous[1])
     if url is not None:
-        changed[folder] = url
-    if changed != servers:
-        _FILE.write(home, FILE, {"servers": changed})
+        servers[folder] = url
+        if token_file:
+            token_files[url] = str(token_file)
+    token_files = {url: path for url, path in token_files.items() if url in servers.values()}
+    if (servers, token_files) != previous:
+        _FILE.write(home, FILE, {"servers": servers, "token_files": token_files})
+
+
+def _token_in(path: Path) -> str:
+    """Returns the token in a file. Raises `Invalid`, also if others can read it."""
+    try:
+        text = disk.read(path, limit=16_384).decode("ascii").strip()
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise failure("read", path, error) from error
+    except ValueError:
+        raise Invalid(f"`{path}` does not contain a token") from None
+    if len(text.split()) != 1:
+        raise Invalid(f"`{path}` does not contain a token")
+    if mode & 0o077:
+        raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
+    return text
+
+
+def token_of(home: Path, url: str, environ: Mapping[str, str], file: Path | None = None) -> str:
+    """Returns the token for a server: that of a new file, the variable, or the file named before.
+
+    Empty without one. Raises `Invalid` and `StorageFailed`.
+    """
+    _, token_files = _FILE.read(home, FILE) or ({}, {})
+    token = environ.get(TOKEN, "")
+    if file is None and not token and url in token_files:
+        file = Path(token_files[url])
+    return _token_in(file) if file else token
 
 
 def of_folder(home: Path, folder: Path) -> str | None:
@@ -63,6 +100,6 @@ def of_folder(home: Path, folder: Path) -> str | None:
 
     Raises `StorageFailed`.
     """
-    servers = _FILE.read(home, FILE) or {}
+    servers, _ = _FILE.read(home, FILE) or ({}, {})
     paths = [str(path) for path in (folder, *folder.parents)]
     return next((servers[path] for path in (*paths, "") if path in servers), None)

@@ -201,9 +201,10 @@ def _write_error(line: str) -> None:
         return
 
 
-def interrupted() -> None:
-    """Prints that the user stopped the command, in place of the progress line."""
-    _write_error("\r\x1b[Kinterrupted" if is_terminal(sys.stderr) else "interrupted")
+def interrupted(*notes: str) -> None:
+    """Prints that the user stopped the command, in place of the progress line, and notes on it."""
+    text = ": ".join(("interrupted", *notes))
+    _write_error(f"\r\x1b[K{text}" if is_terminal(sys.stderr) else text)
 
 
 WORTH_SHOWING = 200
@@ -312,6 +313,8 @@ class Screen:
     """
 
     setting = Setting()
+    trust_command = "`mind trust --all`"
+    """The command that approves everything; on a terminal it shows the texts first."""
 
     def __init__(self) -> None:
         """Starts with nothing written."""

@@ -46,6 +46,9 @@ from mimo.text.clean import compiled
 if TYPE_CHECKING:
     from mimo.mind import Mind
 
+_UNDERLINE = r"\A {0,3}(?:=+|-{2,})[ \t]*(?:\n|\Z)"
+_HEADINGS = r"\A(?:(?:#.*|\S.*\n {0,3}(?:=+|-{2,})[ \t]*)(?:\n+|\Z))+"
+"""The line below a title, and headings at the beginning of a text."""
 _BEFORE_REASON = r"\A(?:Replaces \S+: |[Bb]ecause )"
 
 Renderer = TypeVar("Renderer", bound=Callable[[Any, Screen], None])
@@ -287,7 +290,9 @@ def labels(
     elif outcome is not None:
         parts += ["  ", good(outcome) if outcome is Outcome.SUCCESS else warn(outcome)]
     if closed:
-        parts += ["  ", good(closed)]
+        from mimo.memory.note import ENDED
+
+        parts += ["  ", (warn if closed in ENDED else good)(closed)]
     if superseded_by:
         parts += ["  ", warn("superseded")]
         parts += [] if brief else [warn(" by "), ident(superseded_by)]
@@ -358,7 +363,7 @@ def without_title(text: str, title: str) -> str:
     """Returns the text without a first line that only repeats the title, as in `decided: Title`."""
     head, _, tail = text.strip().partition("\n")
     is_title = after_same(head.strip("# "), title.strip().rstrip("…")) == ""
-    return (tail if is_title else text).strip("\n")
+    return (compiled(_UNDERLINE).sub("", tail) if is_title else text).strip("\n")
 
 
 def because_of(reason: str) -> str:
@@ -373,8 +378,7 @@ def after_title(text: str, title: str) -> str:
     """
     beginning = title.strip().removesuffix("…").rstrip()
     body = without_title(text, title)
-    while body.startswith("#"):
-        body = body.partition("\n")[2].lstrip("\n")
+    body = compiled(_HEADINGS).sub("", body)
     if beginning == title.strip() or not body.startswith(beginning):
         return body
     return f"…{body[body.rfind(' ', 0, len(beginning) + 1) + 1 :]}"

@@ -38,6 +38,8 @@ LEAST_WIDTH = 10
 class TerminalScreen(Screen):
     """A screen with colour, whose pager opens if the text is longer than the terminal."""
 
+    trust_command = "`mind trust`"
+
     def __init__(
         self, *, colour: bool, width: int | None = None, height: int | None = None
     ) -> None:

@@ -20,7 +20,7 @@ from mimo.operations.invoke import fault, invoke
 from mimo.server import fitting, parts
 from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET
 from mimo.server.reading import Reader
-from mimo.server.rows import QUESTIONS, brief, drop_titles, shorten_values
+from mimo.server.rows import DAY, QUESTIONS, brief, drop_titles, is_of_titles, shorten_values
 from mimo.server.wording import for_agents, reworded
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def formed(
     budget = inputs.get(BUDGET.name) if spec.has_budget else None
     limit = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
     query, cursor = str(inputs.get("query") or ""), inputs.get(CURSOR.name)
-    data = brief(data, schema, with_project=inputs.get("scope") not in (None, "project"))
+    data = brief(data, schema, unasked(spec, inputs))
     part, start = data, parts.BEGINNING
     if cursor and any(param is CURSOR for param in spec.params):
         part, start = parts.resumed(data, str(cursor))
@@ -118,6 +118,12 @@ def formed(
     return short, text
 
 
+def unasked(spec: Spec, inputs: Mapping[str, Any]) -> set[str]:
+    """Returns the fields of memories in rows that only the memory itself shows in this answer."""
+    fields = {"by"} if inputs.get("scope") not in (None, "project") else {"by", "project"}
+    return fields if inputs.get("tags") or spec.toolset == "memory" else fields | {"tags"}
+
+
 @cache
 def _schema(functions: tuple[Callable[..., object], ...]) -> dict[str, Any]:
     return answer_schema([declared(function) for function in functions])
@@ -128,6 +134,8 @@ def answer_schema(specs: Sequence[Spec]) -> dict[str, Any]:
     schema = _relaxed(output_schema(specs))
     required = [name for name in schema.get("required", ()) if name not in QUESTIONS]
     properties = {**schema["properties"], TRUNCATED: {"type": "string"}}
+    if any(is_of_titles(field.get("items", {})) for field in properties.values()):
+        properties.setdefault(DAY, {"type": "string"})
     return schema | {"properties": properties, "required": required}
 
 
@@ -139,4 +147,6 @@ def _relaxed(schema: Mapping[str, Any], *, in_row: bool = False) -> dict[str, An
         relaxed["items"] = _relaxed(schema["items"], in_row=True)
     if fields := schema.get("properties"):
         relaxed["properties"] = {n: _relaxed(field, in_row=in_row) for n, field in fields.items()}
+        if in_row and is_of_titles(schema):
+            relaxed["properties"].setdefault(DAY, {"type": "string"})
     return relaxed

@@ -26,9 +26,13 @@ from mcp_types import (
     CallToolResult,
     CompleteRequestParams,
     CompleteResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
     ElicitResult,
     GetPromptRequestParams,
     GetPromptResult,
+    InputRequests,
+    InputRequiredResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -60,7 +64,7 @@ from mimo.server.exposure import Context, Listing
 from mimo.server.subscriptions import Subscriptions, session_id
 from mimo.server.tools import ICON, INSTRUCTIONS, described
 from mimo.server.wording import reworded
-from mimo.surroundings import Progress, Question
+from mimo.surroundings import NO, Progress, Question
 from mimo.text.clean import clean, one_line
 from mimo.text.tool_names import underscored
 
@@ -81,6 +85,9 @@ MOST_WAITING = 16
 
 _LINKED_SINCE = "2025-06-18"
 """The revision of the protocol since which results have links to resources."""
+
+MOST_DECLINED = 10
+"""The number of declined texts after which a server asks about no others: agents repeat calls."""
 
 MOST_WAITING_OF_ALL = 128
 """The same for all users of a project together."""
@@ -134,46 +141,66 @@ def listening(ctx: Context) -> Progress:
 class Elicitation:
     """The questions of a call, which the client shows to its user one after the other.
 
-    Only clients of the older protocol can be asked during a call. Of the answers, a procedure takes
-    those to its own questions: whether programs may run is asked at a terminal alone.
+    A client of the older protocol is asked during the call. In the newer one, the answer to a call
+    is its first question, and the client repeats the call with the user's answer.
     """
 
-    def __init__(self, ctx: Context) -> None:
-        """Takes the request, in its event loop."""
+    def __init__(self, ctx: Context, params: CallToolRequestParams, declined: set[str]) -> None:
+        """Takes the request, in its event loop, and the texts that the user declined."""
         self._ctx, self._loop = ctx, asyncio.get_running_loop()
+        self._responses = params.input_responses or {}
+        self._declined = declined
         self._question: Question | None = None
         self._answer: Future[ElicitResult] = Future()
+        self.required: InputRequests = {}
+        """The question that the client has to answer before the call is repeated."""
 
     @property
     def is_offered(self) -> bool:
-        """Returns whether the client shows questions to its user."""
-        session = self._ctx.session
-        declared = session.client_capabilities
-        return bool(declared and declared.elicitation) and session.can_send_request
+        """Returns whether the client shows forms to its user; without a mode, it shows forms."""
+        capabilities = self._ctx.session.client_capabilities
+        modes = capabilities.elicitation if capabilities else None
+        return modes is not None and (modes.form is not None or modes.url is None)
 
     def ask(self, question: Question, seconds: float) -> str | None:
         """Returns the choice, or None if there is none in time; empty if the user declined."""
         if clean(redacted(question.text).value) != question.text:
             return ""  # The user would answer another question.
-        if question != self._question:
-            choices = {"type": "string", "title": "Answer", "enum": list(question.choices)}
-            shown = self._ctx.session.elicit_form(
-                question.text,
-                {"type": "object", "properties": {"answer": choices}, "required": ["answer"]},
-                self._ctx.request_id,
-            )
-            self._answer = asyncio.run_coroutine_threadsafe(shown, self._loop)
-            self._question = question
+        declined = self._declined
+        if question.about and len(declined) >= MOST_DECLINED:
+            return ""
+        if not declined.isdisjoint(question.about):
+            return ""
+        key = sha256("\0".join((question.text, *question.about, *question.choices)).encode()).hex()
         try:
-            given = self._answer.result(seconds)
+            given = self._given(question, key, seconds)
         except TimeoutError:
             return None
         except Exception:
             log.warning("the client could not ask its user", exc_info=True)
             return ""
         self._question = None  # It may be asked again.
-        answer = (given.content or {}).get("answer") if given.action == "accept" else None
-        return str(answer) if answer in question.choices else ""
+        answer = (given.content or {}).get("answer") if given and given.action == "accept" else None
+        choice = str(answer) if answer in question.choices else ""
+        if given and choice in ("", NO):
+            declined.update(question.about)
+        return choice
+
+    def _given(self, question: Question, key: str, seconds: float) -> ElicitResult | None:
+        """Returns the client's answer; None if the call has to be repeated with it."""
+        choices = {"type": "string", "title": "Answer", "enum": list(question.choices)}
+        schema = {"type": "object", "properties": {"answer": choices}, "required": ["answer"]}
+        if not self._ctx.session.can_send_request:
+            if isinstance(response := self._responses.get(key), ElicitResult):
+                return response
+            form = ElicitRequestFormParams(message=question.text, requested_schema=schema)
+            self.required = self.required or {key: ElicitRequest(params=form)}
+            return None
+        if question != self._question:
+            shown = self._ctx.session.elicit_form(question.text, schema, self._ctx.request_id)
+            self._answer = asyncio.run_coroutine_threadsafe(shown, self._loop)
+            self._question = question
+        return self._answer.result(seconds)
 
     def close(self) -> None:
         """Withdraws a question that waits."""
@@ -219,6 +246,7 @@ class App:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._working = 0
         self._idle = Condition()
+        self._declined: set[str] = set()
         # Not the shared default, which writes the answers and checks the health of the server.
         self._calls = anyio.CapacityLimiter(MOST_CALLS)
         self._waiting = anyio.CapacityLimiter(MOST_WAITING_OF_ALL)
@@ -301,8 +329,14 @@ class App:
             tools = self._permitted[permitted]
         return ListToolsResult(tools=self.listing.chosen(tools))
 
-    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Returns the result of a tool; an unknown tool is an error of the protocol."""
+    async def call_tool(
+        self, ctx: Context, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """Returns the result of a tool; an unknown tool is an error of the protocol.
+
+        For a client of the newer protocol it may be a question to its user. A run that asks one is
+        interrupted; its id is the state with which the client repeats the call, to resume it.
+        """
         specs = called(self._tools, params.name)
         if specs is None:
             message = one_line(redacted(f"Unknown tool: {params.name}").value)
@@ -314,18 +348,22 @@ class App:
                 specs[0].name,
                 underscored(specs[0].instead),
             )
+        arguments, resumed = params.arguments or {}, called(self._tools, "resume_procedure")
+        if params.request_state and specs[0].waits and resumed:
+            specs, arguments = resumed, {"execution_id": params.request_state}
         caller = self._caller(ctx)
-        memory, cancelled, elicitation = await self.memory_of(ctx), Event(), Elicitation(ctx)
+        memory, cancelled = await self.memory_of(ctx), Event()
+        elicitation = Elicitation(ctx, params, self._declined)
         work = partial(
             self._answer,
             memory,
             specs,
             caller,
-            params.arguments or {},
+            arguments,
             Console(
                 ask=elicitation.ask if elicitation.is_offered else None,
                 progress=listening(ctx),
-                halted=cancelled.is_set,
+                halted=lambda: cancelled.is_set() or bool(elicitation.required),
             ),
         )
         started, result = time.monotonic(), "CANCELLED"
@@ -333,8 +371,12 @@ class App:
             # The SDK continues a trace that the request itself names.
             is_traced = "traceparent" in (getattr(ctx, "meta", None) or {})
             with continued({} if is_traced else getattr(ctx.request, "headers", {})):
-                waits = _may_wait(specs, params.arguments or {})
+                waits = _may_wait(specs, arguments)
                 done = await self._in_thread(work, self._waiting if waits else self._calls)
+            if elicitation.required:
+                state = (done.structured_content or {}).get("execution_id")
+                result = "INPUT_REQUIRED"
+                return InputRequiredResult(input_requests=elicitation.required, request_state=state)
             link = resources.link_to(done.structured_content or {})
             if link and ctx.protocol_version >= _LINKED_SINCE:
                 done.content.append(link)

@@ -31,19 +31,20 @@ BYTES_PER_TOKEN = 3
 LEAST_BUDGET = 400
 """Tokens of the smallest answer: room for a row, and for the note on the rows that are missing."""
 
-_ROW, _ROWS = 300, 10
+_ROW, _ROWS = 265, 10
 """Bytes of a row, to which passages are adapted, and the fewest rows to allow for.
 
 Ten rows stay below 6,000 bytes in both forms, and of fewer memories more is shown.
 """
 _RANKED, _UNRANKED = (160, 120, 80), 60
 """Weights by which passages share the room: of the first matches, and of other memories."""
-_PASSAGE = 40
-"""Characters of a passage for which there always is room."""
+_PASSAGE, _TEXT, _TITLE = 50, 400, 80
+"""Characters of a passage for which there always is room, of other texts in a row, and of a title.
+
+The passage of a row without a title has room for both.
+"""
 _READ = 4_000
 """Characters after the best passage, or of the beginning, among which the excerpt is chosen."""
-_TEXT, _TITLE = 400, 80
-"""Characters of other texts in a row, and of a title."""
 
 _UNCUT = 200
 """Bytes of a text that is never shortened: ids, names and dates."""
@@ -111,7 +112,7 @@ def fitted(
     short = fitter.shortened(data, schema)
     if fitter.cuts or _cost(short, schema) > limit:
         short = fitter.fit(short, schema, limit - _NOTE)
-    aim = min(_ROW * max(fitter.number, _ROWS), limit) if is_brief else limit
+    aim = min(_ROW * max(fitter.number, _ROWS), limit * 19 // 20) if is_brief else limit
     fitter.lengthen(short, query, aim - _cost(short, schema) - (_NOTE if fitter.cuts else 0))
     return short, fitter.cuts
 
@@ -155,18 +156,30 @@ class _Row(NamedTuple):
     row: Mapping[str, Any]
     content: str
     weight: int
+    least: int
+    """Characters of its passage for which there always is room."""
 
     def passage(self, query: str, room: int) -> str:
-        """Returns the content if it takes at most `room` bytes, or else its best part."""
+        """Returns the content if it takes at most `room` bytes, or else its best part.
+
+        A part has the mark of what is missing in it, so that the row needs no field for it.
+        """
         cost = _text_cost(self.content)
         if cost <= room:
             return self.content
         # The best passage is without the title, which the row has.
+        title = str(self.row.get("title") or "")
         start = max(self.content.find(str(self.row.get("passage") or "")), 0)
-        length = max(room * len(self.content) // cost, _PASSAGE)
+        length = max(room * len(self.content) // cost, self.least)
         text = self.content[start : start + length + _READ]
-        text = after_title(text, str(self.row.get("title") or "")).strip() or text
-        return parts.beginning(excerpt(text, query, length), max(room, _PASSAGE), _text_cost)
+        text = after_title(text, title).strip() or text
+        part = excerpt(text, query, length)
+        if start and part == text and after_title(self.content[:start], title).strip():
+            part = f"{_MARK} {part}"
+        if _text_cost(part) > (room := max(room, self.least)):
+            room -= len(_MARK.encode())
+            part = parts.beginning(part.rstrip(_MARK), room, _text_cost).rstrip() + _MARK
+        return part
 
 
 class _Fitter:
@@ -193,10 +206,11 @@ class _Fitter:
                 if not weight or name != "passage"
             }
             content = str(value.get("content") or "").strip()
-            if weight and len(content) > _PASSAGE:
-                short["content"] = content[: _PASSAGE - 1] + _MARK
-                short |= {"excerpt": True} if "excerpt" in fields else {}
-                self._rows[id(short)] = _Row(short, value, content, weight)
+            least = _PASSAGE if value.get("title") else _TITLE + _PASSAGE
+            if weight and len(content) > least:
+                short["content"] = content[: least - 1] + _MARK
+                short.pop("excerpt", None)
+                self._rows[id(short)] = _Row(short, value, content, weight, least)
             return short
         if isinstance(value, list):
             inner, items = schema.get("items", {}), self._page(value, path)
@@ -233,8 +247,8 @@ class _Fitter:
             cost = _text_cost(row.short["content"])
             passage = row.passage(query, cost + max(room, 0) * row.weight // weights)
             row.short["content"] = passage
-            if passage == row.content and not row.row.get("excerpt"):
-                row.short.pop("excerpt", None)
+            if passage == row.content and row.row.get("excerpt"):
+                row.short["excerpt"] = True
             room -= _text_cost(passage) - cost
             weights -= row.weight
 

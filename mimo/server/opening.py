@@ -332,15 +332,13 @@ def _are_capabilities(value: Any) -> bool:
     return all(
         isinstance(fields, dict)
         and all(
-            isinstance(field, dict) if name in _FREE else _is_nested(field) or _is_flag(key, field)
+            isinstance(field, dict)
+            if name in _FREE
+            else _is_nested(field) or (key == "listChanged" and isinstance(field, bool))
             for key, field in fields.items()
         )
         for name, fields in value.items()
     )
-
-
-def _is_flag(key: str, value: Any) -> bool:
-    return key == "listChanged" and isinstance(value, bool)
 
 
 def _is_nested(value: Any) -> bool:

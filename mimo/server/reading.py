@@ -38,7 +38,7 @@ _TYPES = frozenset({*Kind, *KIND_ALIASES})
 _MARKS = ("outcome", "weak", "private", "trust", "scope", "protected", "chunks", "depth")
 _UNREAD = (
     *("source_file", "source_line", "file", "line", "confidence", "importance", "by"),
-    *("tags", "excerpt", "passage"),
+    *("excerpt", "passage"),
 )
 """Fields of rows that only the structured content has; the memory itself shows them."""
 

@@ -41,7 +41,7 @@ ROOTS_SECONDS = 10.0
 _KEPT_SECONDS = 60.0
 """The time until a client of the newer protocol, which reports no changes, is asked again."""
 
-MOST_ASKS = 3
+_MOST_ASKS = 3
 """The number of times that a call asks for roots that change meanwhile."""
 
 _MOST_ROOTS = 100
@@ -54,7 +54,7 @@ def are_offered(ctx: Context) -> bool:
     return capabilities is not None and capabilities.roots is not None
 
 
-async def listed(ctx: Context) -> list[Path] | None:
+async def _listed(ctx: Context) -> list[Path] | None:
     """Returns the roots of a client of the older protocol; None if it did not list them."""
     try:
         answer = await ctx.session.send_request(
@@ -81,6 +81,36 @@ def folders_of(roots: Iterable[Root]) -> list[Path]:
     return folders
 
 
+class Roots:
+    """The time until which a client's roots are current, and the call that asks for them again."""
+
+    def __init__(self) -> None:
+        """The client was not asked yet."""
+        self.until = 0.0
+        self._changes = 0
+        self._asking = anyio.Lock()
+
+    def expire(self) -> None:
+        """Has the client asked again, because its roots changed."""
+        self._changes += 1
+        self.until = 0.0
+
+    async def update(self, ctx: Context, take: Callable[[list[Path] | None], None]) -> None:
+        """Asks a client of the older protocol for its roots if they are not current.
+
+        One call at a time asks. `take` gets the folders, or None if the client did not list them.
+        """
+        async with self._asking:
+            for _ in range(_MOST_ASKS if time.monotonic() >= self.until else 0):
+                changes = self._changes
+                folders = await _listed(ctx)
+                if changes == self._changes:
+                    seconds = ROOTS_SECONDS if folders is None else math.inf
+                    self.until = time.monotonic() + seconds
+                    take(folders)
+                    return
+
+
 class Rooted(App):
     """The server of a client that may name the folders in which its user works."""
 
@@ -88,10 +118,7 @@ class Rooted(App):
         """Takes what makes the memory that of the first project among some folders."""
         super().__init__(*args, **settings)
         self._move = move
-        self._until = 0.0
-        """The time at which the client is asked again."""
-        self._changes = 0
-        self._asking = anyio.Lock()
+        self._roots = Roots()
 
     def server(self) -> Any:
         """Returns the protocol server, which asks for roots and hears of changed ones."""
@@ -109,14 +136,7 @@ class Rooted(App):
     async def memory_of(self, ctx: Context) -> Memory:
         """Returns the memory, after a client of the older protocol has listed its roots."""
         if are_offered(ctx) and ctx.session.can_send_request:
-            async with self._asking:  # One call asks for all.
-                for _ in range(MOST_ASKS):
-                    if time.monotonic() < self._until:
-                        break
-                    changes = self._changes
-                    folders = await listed(ctx)
-                    if changes == self._changes:
-                        self._take(folders, math.inf)
+            await self._roots.update(ctx, self._take)
         return self._memory
 
     async def _with_roots(
@@ -126,16 +146,15 @@ class Rooted(App):
         if are_offered(ctx) and not ctx.session.can_send_request:
             response = (params.input_responses or {}).get(_KEY)
             if isinstance(response, ListRootsResult):
-                self._take(folders_of(response.roots), _KEPT_SECONDS)
-            elif response is None and time.monotonic() >= self._until:
+                self._roots.until = time.monotonic() + _KEPT_SECONDS
+                self._take(folders_of(response.roots))
+            elif response is None and time.monotonic() >= self._roots.until:
                 return InputRequiredResult(input_requests={_KEY: ListRootsRequest()})
         return await answer(ctx, params)
 
-    def _take(self, folders: list[Path] | None, seconds: float) -> None:
-        self._until = time.monotonic() + (ROOTS_SECONDS if folders is None else seconds)
+    def _take(self, folders: list[Path] | None) -> None:
         if folders is not None:
             self._move(folders)
 
     async def _changed(self, _: Context, __: NotificationParams | None) -> None:
-        self._changes += 1
-        self._until = 0.0
+        self._roots.expire()

@@ -1,7 +1,6 @@
 """The MCP server on standard input and output: one client, one JSON-RPC message a line."""
 
 import asyncio
-import json
 import re
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -120,6 +119,10 @@ _MARK = re.compile(
 """The id in JSON, any other text, or a bracket."""
 
 
+_ITEM_MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[][{},]')
+"""Any text in JSON, a bracket, or a comma."""
+
+
 class Answered(RootModel[list[JSONRPCResponse | JSONRPCError]]):
     """The answers to a batch, which are one line."""
 
@@ -165,21 +168,14 @@ class Lines:
     async def __anext__(self) -> str:
         """Returns the next message."""
         while (text := await self._next()) is not None:
-            if not text.strip() or self._open_batch(text):
+            if not text.strip() or await self._open_batch(text):
                 continue
-            try:
-                message = jsonrpc_message_adapter.validate_json(text, by_name=False)
-                # The SDK takes a request with an invalid id for a notification.
-                if not (isinstance(message, JSONRPCNotification) and "id" in loads(text)):
-                    await self._note(message)
-                    return text
-                problem = _INVALID_ID
-            except ValidationError as error:
-                problem = _problem(error)
-            except DataError as error:
-                problem = ErrorData(code=PARSE_ERROR, message=f"not valid JSON: {error}")
-            refusal = JSONRPCError(jsonrpc="2.0", id=_id_of(text), error=problem)
-            await self._reply(SessionMessage(refusal))
+            message = _message_of(text)
+            if isinstance(message, ErrorData):
+                await self._reply(SessionMessage(_refusal(text, message)))
+                continue
+            await self._note(message)
+            return text
         await self._finish()
         raise StopAsyncIteration
 
@@ -209,18 +205,23 @@ class Lines:
             if isinstance(answer, JSONRPCResponse | JSONRPCError):
                 self.unanswered.discard(str(answer.id))
 
-    def _open_batch(self, text: str) -> bool:
-        """Returns whether a line is a batch, whose messages then follow."""
-        if not self._is_batching or not text.lstrip().startswith("["):
+    async def _open_batch(self, text: str) -> bool:
+        """Returns whether a line is a batch, whose messages then follow; refuses the others."""
+        if not self._is_batching or not (items := _items(text)):
             return False
-        with suppress(DataError):
-            messages = loads(text)
-            if messages and all(isinstance(message, dict) for message in messages):
-                self._messages = [json.dumps(message) for message in messages]
-                ids = {str(_id_of(each)) for each in self._messages if "id" in loads(each)}
-                self._batches.append(Batch(ids - {"None"}, []))
-                return True
-        return False
+        batch = Batch(set(), [])
+        for item in items:
+            message = _message_of(item)
+            if isinstance(message, ErrorData):
+                batch.answers.append(_refusal(item, message))
+                continue
+            self._messages.append(item)
+            if isinstance(message, JSONRPCRequest):
+                batch.ids.add(str(message.id))
+        self._batches.append(batch)
+        if not batch.ids and (answers := self._answered(batch, "")):
+            await self._reply(answers)
+        return True
 
     def _answered(self, batch: Batch, id: str) -> Any:
         """Returns the answers to a batch if the request with this id was the last one."""
@@ -295,6 +296,45 @@ def _problem(error: ValidationError) -> ErrorData:
         if problem["type"] == "json_invalid":
             return ErrorData(code=PARSE_ERROR, message=f"not valid JSON: {problem['ctx']['error']}")
     return ErrorData(code=INVALID_REQUEST, message="not a JSON-RPC message")
+
+
+def _message_of(text: str) -> JSONRPCMessage | ErrorData:
+    """Returns the message that a text is, or the reason why it is none."""
+    try:
+        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+        # The SDK takes a request with an invalid id for a notification.
+        is_request = isinstance(message, JSONRPCNotification) and "id" in loads(text)
+    except ValidationError as error:
+        return _problem(error)
+    except DataError as error:
+        return ErrorData(code=PARSE_ERROR, message=f"not valid JSON: {error}")
+    return _INVALID_ID if is_request else message
+
+
+def _refusal(text: str, problem: ErrorData) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=_id_of(text), error=problem)
+
+
+def _items(text: str) -> list[str]:
+    """Returns the texts of the items of a JSON list, however deeply they are nested.
+
+    Returns an empty list for other text.
+    """
+    if not (text := text.strip()).startswith("["):
+        return []
+    try:
+        loads(text)
+    except DataError as error:
+        if not error.is_well_formed:
+            return []
+    commas, level = [0], 0
+    for mark in _ITEM_MARK.finditer(text):
+        level += (mark[0] in "[{") - (mark[0] in "]}")
+        if level == 1 and mark[0] == ",":
+            commas.append(mark.start())
+    ends = [*commas[1:], len(text) - 1]
+    items = [text[start + 1 : end].strip() for start, end in zip(commas, ends, strict=True)]
+    return items if items[0] else []
 
 
 def _id_of(line: str) -> Any:

@@ -30,7 +30,7 @@ from mimo.project.trust import Trust
 from mimo.rendering import Screen
 from mimo.rendering.results import show_on
 from mimo.rendering.terminal import TerminalScreen
-from mimo.server.answers import answer_schema
+from mimo.server.answers import answer_schema, unasked
 from mimo.server.rows import brief
 from mimo.surroundings import Timer
 from tests import kit, mama_databases, sample_procedures
@@ -438,7 +438,8 @@ def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
         answer |= {"message": message, "commit": result.structured_content["commit"]}
     if spec.key == "mind_context":  # An agent reads no path that another author chose.
         answer["notice"] = re.sub(r" of `[^`]*`", "", answer["notice"], count=1)
-    assert _agrees(result.structured_content, brief(answer, output_schema([spec])))
+    rows = brief(answer, output_schema([spec]), unasked(spec, example))
+    assert _agrees(result.structured_content, rows)
     lines = result.content[0].text.splitlines()
     assert {line.partition(":")[0] for line in lines if line[:1].isalpha()} == set(
         result.structured_content

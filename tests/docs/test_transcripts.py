@@ -93,11 +93,11 @@ class Stage:
             printed = re.sub(pattern, shown, printed)
         return printed
 
-    def _hook(self, client: str, redirection: str, name: str) -> str:
-        """Returns what `mind hook CLIENT < NAME` prints at the time of the page."""
-        assert redirection == "<"
+    def _hook(self, client: str, redirection: str, prompt: str) -> str:
+        """Returns what `mind hook CLIENT <<< PROMPT` prints at the time of the page."""
+        assert redirection == "<<<"
         assert self.call
-        event = recognised(json.loads((self.root / name).read_text("utf-8")), client)
+        event = recognised({"cwd": str(self.root)} | json.loads(prompt), client)
         assert event
         answer = react(event, home=self.call.mind.home, now=NOW, environ=self.call.mind.environ)
         return "" if answer is None else f"{json.dumps(answer, ensure_ascii=False)}\n"
@@ -271,15 +271,6 @@ def decided(stage: Stage) -> None:
         assert stage.run(line)[0] == 0
 
 
-def prompted(stage: Stage, prompt: str) -> None:
-    """Writes what Claude Code would send with a prompt."""
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1"}
-    stage.write(
-        "prompt.json", json.dumps(event | {"cwd": str(stage.root), "prompt": prompt}) + "\n"
-    )
-    stage.masks.append((str(stage.root), "~/shop"))
-
-
 def repository(stage: Stage) -> None:
     """Makes the project a git repository; in the page its commits have no numbers."""
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=stage.root, check=True)
@@ -289,11 +280,6 @@ def repository(stage: Stage) -> None:
 def first_minutes(stage: Stage) -> None:
     shutil.rmtree(stage.root / ".mind")
     repository(stage)
-    prompted(stage, "Why do we use JWT and not server sessions?")
-
-
-def agents_guide(stage: Stage) -> None:
-    prompted(stage, "Should we keep sessions in server memory?")
 
 
 def teams_guide(stage: Stage) -> None:
@@ -333,7 +319,7 @@ def pitfalls_guide(stage: Stage) -> None:
 
 GUIDES: dict[str, Callable[[Stage], None]] = {
     "first-five-minutes": first_minutes,
-    "guides/agents": agents_guide,
+    "guides/agents": lambda _: None,
     "guides/migrating": migrating_guide,
     "guides/pitfalls": pitfalls_guide,
     "guides/privacy": repository,

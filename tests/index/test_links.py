@@ -18,7 +18,7 @@ JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def walk(index: Index, *start: str, depth: int = 5, **narrowed: Any) -> Graph:
-    given = {"types": (), "most": None, "now": JANUARY, **narrowed}
+    given = {"types": (), "limit": None, "now": JANUARY, **narrowed}
     return index.graph(start, depth=depth, **given)
 
 
@@ -70,10 +70,10 @@ def test_depth_types_and_number_narrow_what_is_walked(index: Index, change_of: M
         ("m2", 2),
     ]
     assert drawn(walk(index, "m0", depth=2, types=["refines"])) == [("m4", "refines", "m0")]
-    few = walk(index, "m0", most=2)
+    few = walk(index, "m0", limit=2)
     assert (placed(few), few.cut) == ([("m0", 0), ("m1", 1)], True)
     assert drawn(few) == [("m0", "follows", "m1")]
-    assert not walk(index, "m0", most=5).cut
+    assert not walk(index, "m0", limit=5).cut
 
 
 def test_missing_targets_are_reported_and_stop_nothing(index: Index, change_of: Make) -> None:

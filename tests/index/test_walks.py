@@ -34,7 +34,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def ask(index: Index, start: str, now: datetime = NOW, **narrowed: Any) -> Graph:
-    given = {"depth": 2, "types": (), "most": None, **narrowed}
+    given = {"depth": 2, "types": (), "limit": None, **narrowed}
     return index.graph([start], now=now, **given)
 
 
@@ -52,7 +52,7 @@ def test_the_same_start_types_and_depth_are_walked_once(
     assert ask(index, "a") is first
     assert walked == ["a"]
 
-    for other in ({"depth": 1}, {"types": ("follows",)}, {"most": 1}):
+    for other in ({"depth": 1}, {"types": ("follows",)}, {"limit": 1}):
         ask(index, "a", **other)
     ask(index, "b")
     assert walked == ["a", "a", "a", "a", "b"]

@@ -1,6 +1,7 @@
 """The names by which texts are approved."""
 
 from datetime import UTC, datetime
+from hashlib import blake2b
 
 import pytest
 
@@ -40,6 +41,28 @@ def test_a_memory_keeps_its_name_when_its_file_gets_another_name_or_becomes_priv
     ):
         assert len({approval_of(path, TEXT) for path in paths}) == 1, paths
     assert approval_of(".mind/facts/a.md", TEXT) != approval_of(".mind/facts/a.md", TEXT[1:])
+
+
+@pytest.mark.attack("policy bypass")
+@pytest.mark.parametrize(
+    ("text", "is_other"),
+    [
+        ("# A\n\nUse it.\n", False),
+        ("---\nstatus: rejected\ndate: 2021-04-03\n---\n# A\n\n## Status\n\nAccepted\n", False),
+        ("---\nstatus: rejected\ndate: 2021-04-03\n---\n# A\n", False),
+        ("---\ntype: fact\n---\n# A\n\n## Status\n\nAccepted\n", False),
+        ("# A\n\n## Status\n\nRejected\n", True),
+        ("---\nstatus: rejected\n---\n# A\n\nDate: 2099-01-01\n", True),
+        ("---\nstate: accepted\n---\n# A\n", True),
+    ],
+)
+def test_the_name_of_a_record_covers_what_its_text_states(text, is_other):
+    path, data = "docs/adr/0001-a.md", text.encode()
+    # By this name, versions approved it that read its header only.
+    earlier = blake2b(b"document decision\0" + data, digest_size=32).hexdigest()
+    assert (approval_of(path, data) != earlier) is is_other
+    assert approval_of("docs/adr/0002-b.md", data) == approval_of(path, data)
+    assert approvals_of(path, data) == (approval_of(path, data),)
 
 
 LOG = "## Gotchas\n- old -> one\n- new -> two\n"

@@ -10,6 +10,7 @@ import yaml
 from mimo.errors import Invalid
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.file import Parsed, header_fault, is_misread, parse, render
+from mimo.memory.codec.splice import splice
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -104,6 +105,30 @@ def test_a_plain_file_has_id_type_and_date_of_its_path_and_title_of_its_text():
 )
 def test_the_title_is_the_heading_that_names_the_whole(body, title):
     assert read(body, ".mind/a.md").memory.title == title
+
+
+@pytest.mark.parametrize(
+    ("path", "heading", "title"),
+    [
+        ("daily/2024-05-01.md", "Log", "2024-05-01: Log"),
+        ("journals/2024_05_01.md", "Tagebuch", "2024_05_01: Tagebuch"),
+        ("daily/2024-05-01.md", "Daily Notes:", "2024-05-01: Daily Notes:"),
+        ("proj/ship-it.md", "Tasks", "ship it: Tasks"),
+        ("daily/2024-05-01.md", "Shipped the API", "Shipped the API"),
+        ("daily/2024-05-01.md", "Dentist", "Dentist"),
+        ("daily/2024-05-01.md", "2024-05-01", "2024-05-01"),
+        ("202405011200.md", "Tea", "Tea"),
+        ("2024-05-01-launch.md", "Launch", "Launch"),
+        ("notes/notes.md", "Notes", "Notes"),
+        (".mind/facts/2024-05-01.md", "Log", "Log"),
+    ],
+)
+def test_a_heading_that_each_note_has_is_a_title_with_the_name_of_the_file(path, heading, title):
+    body = f"# {heading}\n\ntext"
+    memory = read(body, path).memory
+    assert memory.title == title
+    after = replace(memory, tags=("a",))
+    assert b"title" not in splice(body.encode(), memory, after, path=path)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.pages import check_page
-from mimo.memory.note import LONGEST, Note, first_sentence, plain, tasks
+from mimo.memory.note import LONGEST, Note, closed_as, first_sentence, plain, tasks
 from mimo.text.calendar import short_day
 from tests import privacy_fakes
 
@@ -158,3 +158,30 @@ def test_mark_changes_with_the_statement() -> None:
     note = Note(id="x", kind="fact", title="T", text="Text", created=NOW)
     assert note.mark == note._replace(importance=1.0).mark
     assert note.mark != note._replace(outcome="FAILED").mark
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("Rejected", "rejected"),
+        ("This ADR was rejected.", "rejected"),
+        ("rejected (2021-04-03)", "rejected"),
+        ("❌ Rejected by the board", "rejected"),
+        ("2021-04-03 proposed; 2021-05-03 rejected", "rejected"),
+        ("Verworfen am 3. April 2021", "rejected"),
+        ("Rechazada el 3 de abril de 2021", "rejected"),
+        ("Deprecated", "deprecated"),
+        ("Veraltet", "deprecated"),
+        ("Accepted; Superseded by ADR-6", "superseded"),
+        ("Remplacée par 6", "superseded"),
+        ("Accepted", None),
+        ("Accepted, supersedes ADR-1", None),
+        ("Replaced the queue", None),
+        ("Obsoletes ADR-1", None),
+        ("resolved", None),
+        (None, None),
+    ],
+)
+def test_a_decision_is_ended_by_its_status(status, expected):
+    assert closed_as("decision", status) == expected
+    assert closed_as("fact", status) is None

@@ -242,6 +242,8 @@ def test_a_server_compares_a_prompt_with_both_memories_and_tells_its_kind_of_wor
 ) -> None:
     root = call.mind.project.root
     do(call, "add", content="Orders are kept in PostgreSQL, since MySQL lost some")
+    pitfall = {"title": "Moved databases lose orders", "workaround": "Export them"}
+    edge = do(call, "pitfalls add", description="-", project=True, **pitfall).id
     do(call, "add", content="Ask me before any data is deleted", user=True)
     user = call.mind.user()
     assert user
@@ -259,10 +261,11 @@ def test_a_server_compares_a_prompt_with_both_memories_and_tells_its_kind_of_wor
         replies = near("move all orders to another database"), near("fix the typo in the heading")
         nothing = near("")
 
-    assert [list(reply) for reply in replies] == [["near", "work", "near_of_user"]] * 2
+    assert [list(reply) for reply in replies] == [["near", "work", "near_of_user", "edges"]] * 2
+    assert [reply["edges"] for reply in replies] == [[edge], []]
     assert replies[0]["work"] > 0.1
     assert replies[1]["work"] < -0.1
     assert nothing == {"near": []}
     for reply in replies:
-        assert len(reply["near"]) == len(reply["near_of_user"]) == 1
+        assert len(reply["near"]) == 1 + len(reply["near_of_user"]) == 2
     assert replies[0]["near"][0][1] > 0.3 > replies[1]["near"][0][1]

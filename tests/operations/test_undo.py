@@ -226,7 +226,7 @@ def test_an_undo_that_can_not_be_put_back_names_the_file(
 
     first = asked[0].relative_to(call.mind.project.root)
     redo = do(call, "undo", list=True).changes[0].id
-    assert caught.value.hint.endswith(f"`{first}` stays undone; `mind undo {redo}` puts it back")
+    assert caught.value.hint.endswith(f"`{first}` was changed; `mind undo {redo}` puts it back")
     do(call, "redo")
     assert contents(call) == before
 

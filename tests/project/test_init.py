@@ -181,6 +181,9 @@ def test_a_deleted_file_for_git_gets_its_text_from_git(shared):
         "[hook]\nedges = 'off'",
         "# only a comment",
         "",
+        "id = 5\n# more\nformat = 1\n",
+        "\ufeff'id' = \"\"\r\nformat = 1\r\n[hook]\r\nedges = 'off'\r\n",
+        "format = 1\n  id = [1]",
     ],
 )
 @pytest.mark.parametrize("approved", [True, False])
@@ -205,7 +208,18 @@ def test_a_project_without_an_id_gets_one_and_its_settings_keep_their_state(
     assert Trust(home, root).trusted(approval_of(".mind/config.toml", once)) is approved
 
 
-@pytest.mark.parametrize("text", ["id = 'mine'\n", "id = 3\n", "[id]\na = 1\n", "id = \n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id = 'mine'\n",
+        "[id]\na = 1\n",
+        "id.a = 1\n",
+        "id = \n",
+        "id = [\n3,\n]\n",
+        "[hook]\nid = 1\n[id]\na = 1\n",
+        'format = 1\n"" = """\nid = 3\n"""\nid = 5\n',
+    ],
+)
 def test_an_id_and_settings_that_cannot_be_read_are_left_alone(root, home, text):
     init(root, home, now=NOW)
     path = root / ".mind" / "config.toml"

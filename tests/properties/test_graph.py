@@ -63,8 +63,8 @@ questions = st.tuples(
 
 
 def answered(index: Index, question: Any) -> Any:
-    start, depth, types, most = question
-    graph = index.graph(start, depth=depth, types=types, most=most, now=NOW)
+    start, depth, types, limit = question
+    graph = index.graph(start, depth=depth, types=types, limit=limit, now=NOW)
     return (
         list(graph.start),
         [(node.record, node.depth) for node in graph.nodes],
@@ -89,7 +89,7 @@ def _claim(id: str, record: Record) -> tuple[bool, str, int]:
 
 def expected(files: dict[str, Change], question: Any) -> Any:
     """Returns what `answered` must give, the plain way."""
-    start, depth, types, most = question
+    start, depth, types, limit = question
     known = owners(files)
     titles: dict[str, str] = {}
     for id in sorted(known, reverse=True):
@@ -105,7 +105,7 @@ def expected(files: dict[str, Change], question: Any) -> Any:
     pairs = {(id, led(link.to)) for id in known for link in held(id)}
     depths = {led_to: 0 for name in start if (led_to := led(name))}
     for step in range(1, depth + 1):
-        if most is not None and len(depths) > most:
+        if limit is not None and len(depths) > limit:
             break
         adjacent = [
             b for pair in pairs for a, b in (pair, pair[::-1]) if depths.get(a or "") is not None
@@ -114,7 +114,7 @@ def expected(files: dict[str, Change], question: Any) -> Any:
             if other is not None:
                 depths.setdefault(other, step)
     order = sorted(depths, key=lambda id: (depths[id], -known[id].memory.created.timestamp(), id))
-    nodes = order if most is None else order[:most]
+    nodes = order if limit is None else order[:limit]
     return (
         list(dict.fromkeys(led_to for name in start if (led_to := led(name)))),
         [(known[id], depths[id]) for id in nodes],

@@ -16,12 +16,12 @@ from mimo.call.spec import CURSOR, Effect, Spec
 from mimo.call.table import all_commands
 from mimo.memory.ids import handle_of
 from mimo.server.answers import answer_schema, formed
-from mimo.server.fitting import BYTES_PER_TOKEN, Cut, continued, size
+from mimo.server.fitting import BYTES_PER_TOKEN, FORM, Cut, continued, size
 from mimo.server.reading import Reader
 from mimo.server.resources import link_to, read
 from tests import sample_procedures
 from tests.conftest import git
-from tests.kit import repository
+from tests.kit import repository, unnamed
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TOOLS = all_commands().tools()
@@ -125,24 +125,79 @@ def test_structured_rows_state_each_fact_once(
         assert "title" not in row or not row.get("content", "").startswith(row["title"])
         assert not {"source_file", "file", "project"} & row.keys()
         assert all(len(row[name]) == 10 for name in ("date", "created_at") if name in row)
+        assert "by" not in row
     shown = agent.call("mind_show", id=rows[0]["id"]).structured_content
     assert shown["content"].startswith(rows[0].get("title", "").rstrip("…"))
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"), [call for call in bench.CALLS if call[0] in READING]
+ROWS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("mind_search", {"query": "why do uploads fail"}),
+    ("memory", {"operation": "search", "query": "why do uploads fail"}),
+    ("memory", {"operation": "list"}),
+    ("search/recent", {}),
+    ("search/by_context", {"query": "how do uploads work"}),
+    ("mind_list", {}),
 )
-def test_structured_content_is_hardly_longer_than_the_text(
+LISTS = [(tool, given | {"limit": limit}) for limit in (10, 50, 1000) for tool, given in ROWS]
+
+
+def is_hardly_longer(result: Any) -> bool:
+    text, structured, _ = bench.sizes(result)
+    return structured <= 1.5 * text + 10  # A list without rows is nothing but names.
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [call for call in (*bench.CALLS, *LISTS) if call[0] in READING]
+)
+def test_structured_content_is_at_most_half_longer_than_the_text(
     agent: bench.Agent, tool: str, arguments: dict[str, Any]
 ) -> None:
-    """Short rows, and those of many memories at once, have more names of fields than text."""
     result = agent.call(tool, **arguments)
-    text, structured, _ = bench.sizes(result)
 
     assert tool != "mind_log" or not result.is_error
-    is_search = tool == "mind_search" and arguments["limit"] == 10
-    if arguments.get("limit") != 1000:
-        assert structured <= (1.55 if is_search else 1.7) * text + 40
+    assert is_hardly_longer(result)
+
+
+def test_rows_of_a_large_store_are_at_most_half_longer_than_the_text() -> None:
+    with bench.agent(400) as client:
+        results = {f"{tool} {given}": client.call(tool, **given) for tool, given in LISTS}
+
+    assert [call for call, result in results.items() if not is_hardly_longer(result)] == []
+    assert all(bench.sizes(result)[1] <= FORM for result in results.values())
+
+
+def test_a_part_of_a_memory_has_the_mark_of_what_is_missing(agent: bench.Agent) -> None:
+    for limit in (10, 50):
+        result = agent.call("memory", operation="list", limit=limit).structured_content
+        for row in result["memories"]:
+            whole = agent.call("mind_show", id=row["id"]).structured_content["content"].strip()
+            body = row["content"].partition("## ")[0].strip()  # Sections are fields of their own.
+            assert whole.startswith(body.removesuffix("…").strip())
+            assert body.endswith("…") or body == whole
+
+
+def test_tags_are_in_rows_of_a_search_only_if_they_were_asked(agent: bench.Agent) -> None:
+    def rows(**given: Any) -> list[Any]:
+        result = agent.call("mind_search", query="why do uploads fail", **given)
+        return list(result.structured_content["results"])
+
+    assert not any("tags" in row for row in rows())
+    assert all(row["tags"] == ["bench"] for row in rows(tags=["bench"]))
+    listed = agent.call("memory", operation="list", limit=50).structured_content["memories"]
+    assert any(row.get("tags") == ["bench"] for row in listed)
+
+
+def test_a_day_that_all_titles_share_is_stated_once_before_them(agent: bench.Agent) -> None:
+    for day in ("2024-05-01", "2024-05-02"):
+        file = agent.mind.project.root / f".mind/facts/tea_{day}.md"
+        file.write_text(f"---\nid: tea_{day}\ntype: fact\ncreated: {day}\n---\nTea of {day}\n")
+    several = agent.call("mind_list", limit=5).structured_content
+    two = agent.call("mind_list", from_date="2024-05-01", to_date="2024-05-02").structured_content
+
+    assert [*several][:2] == ["date", "memories"]
+    assert not any("date" in row for row in several["memories"])
+    assert [row["date"] for row in two["memories"]] == ["2024-05-02", "2024-05-01"]
+    assert "date" not in two
 
 
 def test_both_forms_of_a_search_have_each_memory_and_its_passage(agent: bench.Agent) -> None:
@@ -190,8 +245,9 @@ def test_a_long_memory_is_a_passage_in_searches_and_whole_as_a_resource(
     shown = agent.call("mind_show", id=id)
 
     (row,) = [row for row in match.structured_content["results"] if row["id"] == handle_of(id)]
-    assert row["excerpt"]
+    assert row["content"].endswith("…")
     assert "zebra" in row["content"]
+    assert "excerpt" not in row
     assert bench.sizes(match)[-1] < 10_000
     assert bench.sizes(shown)[-1] < CEILING
     assert shown.structured_content["content"].startswith(long[:5_000])
@@ -252,7 +308,7 @@ def test_a_budget_makes_an_answer_smaller_or_its_passages_longer(agent: bench.Ag
     assert "`limit: " in small.structured_content["truncated"]
     assert lengths == sorted(lengths)
     assert lengths[-1] > 2 * lengths[1]
-    assert not any(row.get("excerpt") for row in large.structured_content["results"])
+    assert not any("…" in row["content"] for row in large.structured_content["results"])
 
 
 @pytest.mark.parametrize(
@@ -425,3 +481,10 @@ def test_an_answer_about_one_memory_links_to_it() -> None:
     assert (link.uri, link.title) == ("mind://memory/x", "Tea")
     assert link_to({"memory": {"id": "x", "title": "Tea", "file": "x.md"}, "links": []}) == link
     assert link_to({"results": []}) is None
+
+
+def test_each_field_that_a_schema_does_not_name_is_noticed() -> None:
+    row: Any = {"properties": {"id": {}, "any": {}}}
+    schema: Any = {"properties": {"rows": {"items": row}, "row": row}}
+    answer: Any = {"rows": [{"id": 1}, {"id": 2, "a": 3}], "row": {"b": 4, "any": {"c": 5}}, "d": 6}
+    assert sorted(unnamed(answer, schema)) == ["a", "b", "d"]

@@ -223,6 +223,7 @@ def test_an_optional_argument_that_is_null_counts_as_absent() -> None:
     assert called("listMemory", {"prefix": None}).structured_content["text"] == "None"
 
 
+@pytest.mark.req("000-115")
 def test_an_unlisted_tool_can_be_called(era: Any) -> None:
     assert not called("listMemory", {}, era, toolsets=["save"]).is_error
 

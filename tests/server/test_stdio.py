@@ -289,6 +289,32 @@ def test_a_batch_is_answered_by_one_line_in_the_revision_that_has_batches(projec
     assert {each["id"]: "result" in each for each in answers} == {2: True, 3: True, 4: False}
 
 
+def test_invalid_items_of_a_batch_are_refused_and_the_others_answered(project: Path) -> None:
+    deep = f'{{"jsonrpc":"2.0","id":2,"method":"ping","params":{{"a":{"[" * 200}{"]" * 200}}}}}'
+    text = '{"jsonrpc":"2.0","id":4,"method":"ping","params":{"_meta":{"a":"],[\\",{"}}}'
+    older = request(1, "initialize", LEGACY | {"protocolVersion": "2025-03-26"})
+    batches = [f"[1, {deep} ,{text}, null, []]", f"[{deep}]", "[1]", "[]", "[1,]"]
+    done = piped(project, [older, *batches, request(9, "ping", {})])
+
+    codes = [
+        sorted((str(each["id"]), each.get("error", {}).get("code", 0)) for each in answers)
+        for answers in (each if isinstance(each, list) else [each] for each in done.answers)
+    ]
+    invalid = ("None", -32600)
+    assert sorted(codes) == sorted(
+        [
+            [("1", 0)],
+            [("2", -32700), ("4", 0), *[invalid] * 3],
+            [("2", -32700)],
+            [invalid],  # Of the list with one number.
+            [invalid],  # Of the empty list.
+            [("None", -32700)],
+            [("9", 0)],
+        ]
+    )
+    assert sum(isinstance(each, list) for each in done.answers) == 3
+
+
 def test_calls_before_the_end_of_the_input_are_answered(project: Path) -> None:
     stored = [
         call("mind_add", {"content": f"{word} is stored"}) for word in ("One", "Two", "Three")

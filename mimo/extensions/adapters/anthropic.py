@@ -14,8 +14,8 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 from mimo.extensions.adapters.memory_tool import MemoryTool
 
 
-class MindMemoryTool(BetaAbstractMemoryTool):
-    """The files below `/memories` are the memories of a project; see `MemoryTool`."""
+class _OfProject:
+    """A tool whose memories are those of a project."""
 
     def __init__(
         self,
@@ -25,8 +25,12 @@ class MindMemoryTool(BetaAbstractMemoryTool):
         cache_control: Any = None,
     ) -> None:
         """Takes the folder of a project, and the agent that signs new memories."""
-        super().__init__(cache_control=cache_control)
+        super().__init__(cache_control=cache_control)  # type: ignore[call-arg] # the next base
         self._tool = MemoryTool(project, name=name)
+
+
+class MindMemoryTool(_OfProject, BetaAbstractMemoryTool):
+    """The files below `/memories` are the memories of a project; see `MemoryTool`."""
 
     def call(self, input: object) -> str:
         """Returns the text for a tool use. Raises `ToolError`, which becomes an error result."""
@@ -39,19 +43,8 @@ class MindMemoryTool(BetaAbstractMemoryTool):
     view = create = str_replace = insert = delete = rename = execute
 
 
-class AsyncMindMemoryTool(BetaAsyncAbstractMemoryTool):
+class AsyncMindMemoryTool(_OfProject, BetaAsyncAbstractMemoryTool):
     """`MindMemoryTool` for the asynchronous tool runner; files are used in a thread."""
-
-    def __init__(
-        self,
-        project: str | PathLike[str] | None = None,
-        *,
-        name: str = "memory-tool",
-        cache_control: Any = None,
-    ) -> None:
-        """Takes the folder of a project, and the agent that signs new memories."""
-        super().__init__(cache_control=cache_control)
-        self._tool = MemoryTool(project, name=name)
 
     async def call(self, input: object) -> str:
         """Returns the text for a tool use. Raises `ToolError`, which becomes an error result."""

@@ -37,15 +37,15 @@ class OpenMemory:
                 self._mind = Mind.open(disk.working_directory(), project=self._project)
             call = Call(self._mind, self._caller)
             try:
-                yield lambda function, **given: invoke(declared(function), call, given)
+                yield lambda function, **arguments: invoke(declared(function), call, arguments)
             except NoProject:
                 self.close()  # The user may make one.
                 raise
 
-    def call(self, function: Callable[..., Any], **given: Any) -> Any:
+    def call(self, function: Callable[..., Any], **arguments: Any) -> Any:
         """Returns the result of one command."""
         with self.opened() as run:
-            return run(function, **given)
+            return run(function, **arguments)
 
     def close(self) -> None:
         """Closes the memory; the next call opens it again."""

@@ -120,7 +120,7 @@ class Browser(App[None]):
     def on_mount(self) -> None:
         """Asks for the first list."""
         self.theme = "ansi-dark" if "ansi-dark" in self.available_themes else "textual-ansi"
-        self.query_one("#slash", Line).shown = Text(" / ", "bold")
+        self.query_one("#slash", Line).text = Text(" / ", "bold")
         self.rows.empty = "reading…"
         self.set_interval(WATCHING_SECONDS, self._watch)
         self.app_resume_signal.subscribe(self, self._come_back)
@@ -163,7 +163,7 @@ class Browser(App[None]):
         """Shows a message for some seconds; an empty one removes the last."""
         if self._telling:
             self._telling.stop()
-        self.query_one("#message", Line).shown = Text(" ").append_text(joined(parts))
+        self.query_one("#message", Line).text = Text(" ").append_text(joined(parts))
         self.screen_stack[0].set_class(any(parts), "telling")
         self._telling = self._after(MESSAGE_SECONDS, partial(self.tell, ()))
 
@@ -225,7 +225,7 @@ class Browser(App[None]):
         line = self.query_one("#top", Line)
         room = max(0, self.size.width - right.cell_len)
         left.truncate(room, overflow="ellipsis", pad=True)
-        line.shown = left.append_text(right)
+        line.text = left.append_text(right)
 
     def _watch(self) -> None:
         """Reads the list again if another process may have changed files."""
@@ -345,7 +345,7 @@ class Browser(App[None]):
         screen.set_class(is_small, "small")
         needed = f"{SMALLEST[0]}×{SMALLEST[1]}"
         small = f"too small: {width}×{height}, needs {needed}"
-        self.query_one("#small", Line).shown = Text(small)
+        self.query_one("#small", Line).text = Text(small)
         self.call_after_refresh(self._plan_preview)
 
     def focus_list(self) -> None:

@@ -27,7 +27,7 @@ class Key:
 
     names: str
     """The names of the keys, separated by commas."""
-    shown: str
+    symbols: str
     """The keys as the help lists them."""
     action: str
     help: str
@@ -36,44 +36,44 @@ class Key:
 
 
 KEYS = (
-    Key(names="slash", shown="/", action="search", help="Search as you type", label="search"),
+    Key(names="slash", symbols="/", action="search", help="Search as you type", label="search"),
     Key(
         names="enter",
-        shown="enter",
+        symbols="enter",
         action="open",
         help="Open the memory, follow the link, or resolve the item",
         label="open",
     ),
-    Key(names="g", shown="g", action="links", help="List the linked memories", label="graph"),
-    Key(names="r", shown="r", action="review", help="List the items to review", label="review"),
-    Key(names="e", shown="e", action="edit", help="Edit in $EDITOR", label="edit"),
-    Key(names="d", shown="d", action="delete", help="Delete the memory", label="delete"),
-    Key(names="u", shown="u", action="undo", help="Undo the last change", label="undo"),
-    Key(names="U", shown="U", action="redo", help="Redo the change that was undone last"),
-    Key(names="y", shown="y", action="copy", help="Copy the id", label="copy id"),
+    Key(names="g", symbols="g", action="links", help="List the linked memories", label="graph"),
+    Key(names="r", symbols="r", action="review", help="List the items to review", label="review"),
+    Key(names="e", symbols="e", action="edit", help="Edit in $EDITOR", label="edit"),
+    Key(names="d", symbols="d", action="delete", help="Delete the memory", label="delete"),
+    Key(names="u", symbols="u", action="undo", help="Undo the last change", label="undo"),
+    Key(names="U", symbols="U", action="redo", help="Redo the change that was undone last"),
+    Key(names="y", symbols="y", action="copy", help="Copy the id", label="copy id"),
     Key(
         names="escape,backspace,left",
-        shown="esc ← ⌫",
+        symbols="esc ← ⌫",
         action="leave",
         help="Go back, or clear the search",
         label="back",
     ),
-    Key(names="j,down", shown="j ↓", action="move(1)", help="Next row or line"),
-    Key(names="k,up", shown="k ↑", action="move(-1)", help="Previous row or line"),
-    Key(names="pagedown,ctrl+d,space", shown="pgdn ^d", action="turn(1)", help="Next page"),
-    Key(names="pageup,ctrl+u", shown="pgup ^u", action="turn(-1)", help="Previous page"),
-    Key(names="home", shown="home", action="ends(0)", help="First row or line"),
-    Key(names="end,G", shown="end G", action="ends(1)", help="Last row or line"),
+    Key(names="j,down", symbols="j ↓", action="move(1)", help="Next row or line"),
+    Key(names="k,up", symbols="k ↑", action="move(-1)", help="Previous row or line"),
+    Key(names="pagedown,ctrl+d,space", symbols="pgdn ^d", action="turn(1)", help="Next page"),
+    Key(names="pageup,ctrl+u", symbols="pgup ^u", action="turn(-1)", help="Previous page"),
+    Key(names="home", symbols="home", action="ends(0)", help="First row or line"),
+    Key(names="end,G", symbols="end G", action="ends(1)", help="Last row or line"),
     Key(
         names="tab,shift+tab",
-        shown="tab",
+        symbols="tab",
         action="switch",
         help="Switch between list and preview",
     ),
-    Key(names="ctrl+r", shown="^r", action="reload", help="Read the files again"),
-    Key(names="ctrl+z", shown="^z", action="suspend_process", help="Return to the shell for now"),
-    Key(names="question_mark", shown="?", action="help", help="Show the keys", label="help"),
-    Key(names="q,ctrl+c", shown="q ^c", action="quit", help="Quit", label="quit"),
+    Key(names="ctrl+r", symbols="^r", action="reload", help="Read the files again"),
+    Key(names="ctrl+z", symbols="^z", action="suspend_process", help="Return to the shell for now"),
+    Key(names="question_mark", symbols="?", action="help", help="Show the keys", label="help"),
+    Key(names="q,ctrl+c", symbols="q ^c", action="quit", help="Quit", label="quit"),
 )
 """All keys of the main screen, the most useful ones first."""
 
@@ -106,7 +106,7 @@ def labels_within(width: int) -> list[Label]:
 
 def text_of(key: Key) -> str:
     """Returns a key with its label, such as `g graph`."""
-    return f"{key.shown.split()[0]} {key.label}"
+    return f"{key.symbols.split()[0]} {key.label}"
 
 
 # The places, and the rows of their lists.

@@ -106,11 +106,11 @@ def fitted(row: Row, width: int) -> Text:
 class Line(Widget):
     """A line of text."""
 
-    shown: reactive[Text] = reactive(Text, always_update=True)
+    text: reactive[Text] = reactive(Text, always_update=True)
 
     def render_line(self, y: int) -> Strip:
         """Returns the text, cut at the end."""
-        text = self.shown.copy() if y == 0 else Text()
+        text = self.text.copy() if y == 0 else Text()
         return strip_of(self, text, self.size.width)
 
 
@@ -136,7 +136,7 @@ class Footer(Line):
         for label in self.labels:
             key, _, word = text_of(label.key).partition(" ")
             text.append(key, _MARKED).append(f" {word}  ")
-        self.shown = text
+        self.text = text
 
     async def on_click(self, event: events.Click) -> None:
         """Does what the clicked key does."""
@@ -322,7 +322,7 @@ class Choose(ModalScreen[object]):
             for text in texts:
                 line = Line()
                 line.styles.width = width
-                line.shown = text
+                line.text = text
                 yield line
 
     def _answer(self, place: int) -> Text:
@@ -335,7 +335,7 @@ class Choose(ModalScreen[object]):
     def _mark(self, place: int) -> None:
         self._cursor = place % len(self._choices)
         for number, line in enumerate(list(self.query(Line))[1:]):
-            line.shown = self._answer(number)
+            line.text = self._answer(number)
 
     def on_key(self, event: events.Key) -> None:
         """Gives the answer of a key, or moves to another answer."""
@@ -386,7 +386,7 @@ class Help(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Writes the list."""
-        lines = [Text(f"{key.shown:<10}", _MARKED).append(key.help, "not bold") for key in KEYS]
+        lines = [Text(f"{key.symbols:<10}", _MARKED).append(key.help, "not bold") for key in KEYS]
         preview = self.query_one(Preview)
         preview.show(lines, from_start=True)
         preview.focus()

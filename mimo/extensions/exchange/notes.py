@@ -23,6 +23,7 @@ from mimo.api import (
     Unreadable,
     created_in,
     document,
+    file_title,
     foreign,
     header_fault,
     ids,
@@ -139,7 +140,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     if aliases:
         properties["aliases"] = list(aliases)
     extra, prose = foreign.divided(properties, prefix)
-    title = name or document.title(note.body) or naming.words_of(note.name)
+    title = name or file_title(note.body, note.name) or naming.words_of(note.name)
     return Draft(
         key=key,
         group=group,

@@ -6,7 +6,6 @@ unknown, so no session reaches two memories.
 
 import gc
 import logging
-import math
 import os
 import time
 from collections import OrderedDict
@@ -445,16 +444,10 @@ def _is_behind(memory: listening.Memory) -> bool:
     return False
 
 
-class Roots:
+class _Session(roots.Roots):
     """The project among the roots of a session."""
 
-    def __init__(self) -> None:
-        """The client was not asked yet."""
-        self.project: Path | None = None
-        self.until = 0.0
-        """The time at which the client is asked again."""
-        self.changes = 0
-        self.asking = anyio.Lock()
+    project: Path | None = None
 
 
 class Named(App):
@@ -474,7 +467,7 @@ class Unnamed(App):
     def __init__(self, *args: Any, **settings: Any) -> None:
         """Nothing is known of any session yet."""
         super().__init__(*args, **settings)
-        self._roots: OrderedDict[str, Roots] = OrderedDict()
+        self._roots: OrderedDict[str, _Session] = OrderedDict()
 
     def server(self) -> Any:
         """Returns the protocol server, which hears of changed roots."""
@@ -489,42 +482,24 @@ class Unnamed(App):
         Without one, it is a memory outside of any project.
         """
         logs.follow(ctx)
-        session = session_id(ctx)
-        if session is None:
+        if (id := session_id(ctx)) is None:
             return self._memory
-        root = await self._project_of(session, ctx)
+        session = self._roots.setdefault(id, _Session())
+        if len(self._roots) > 2 * MOST_SESSIONS:
+            self._roots.popitem(last=False)
+        if roots.are_offered(ctx):
+            await session.update(ctx, partial(self._take, ctx, session))
+        root = session.project
         if root is None or not self.hosting.may_open(self.permissions_of(ctx), root):
             return self._memory
         return await self.hosting.memory(root, getattr(ctx.request, "scope", {}))
 
-    async def _project_of(self, session: str, ctx: Context) -> Path | None:
-        """Returns the project among the client's roots, of which one call at a time asks."""
-        answer = self._roots.setdefault(session, Roots())
-        if len(self._roots) > 2 * MOST_SESSIONS:
-            self._roots.popitem(last=False)
-        async with answer.asking:
-            for _ in range(roots.MOST_ASKS):
-                if time.monotonic() < answer.until:
-                    break
-                changes = answer.changes
-                answer.project, seconds = await self._asked(ctx)
-                if changes == answer.changes:
-                    answer.until = time.monotonic() + seconds
-                    break
-            return answer.project
-
-    async def _asked(self, ctx: Context) -> tuple[Path | None, float]:
-        """Returns the project among the client's roots, and the seconds to keep this answer."""
-        if not roots.are_offered(ctx):
-            return None, math.inf
-        if (folders := await roots.listed(ctx)) is None:
-            return None, roots.ROOTS_SECONDS
+    def _take(self, ctx: Context, session: _Session, folders: list[Path] | None) -> None:
         permissions = self.permissions_of(ctx)
-        around = map(self.hosting.around, folders)
+        around = map(self.hosting.around, folders or ())
         permitted = (root for root in around if root and self.hosting.may_open(permissions, root))
-        return next(permitted, None), math.inf
+        session.project = next(permitted, None)
 
     async def _changed(self, ctx: Context, _: NotificationParams | None) -> None:
-        if answer := self._roots.get(session_id(ctx) or ""):
-            answer.changes += 1
-            answer.until = 0.0
+        if session := self._roots.get(session_id(ctx) or ""):
+            session.expire()

@@ -113,7 +113,7 @@ def pushed_here(call: Call) -> Sharing | None:
     if server is None or not call.mind.has_project or call.mind.is_users:
         return None
     with suppress(MindError):
-        path = _own_file(call, "shared")
+        path = _own_file(call)
         state = _PUSHED.read(path.parent, path.name)
         if state and state.place == server.place:
             return state
@@ -216,7 +216,7 @@ def push(call: Call, *, join: bool = False) -> Pushed:
         "of": totals.memories,
         "fingerprint": fingerprint,
     }
-    path = _own_file(call, "shared")
+    path = _own_file(call)
     _PUSHED.write(path.parent, path.name, state)
     return pushed
 
@@ -317,7 +317,7 @@ def withdraw_project(call: Call) -> None:
         with writing.locked(sql, key):
             sql.execute("SELECT mind.clear(%s)", (key,))
     with suppress(OSError, MindError):
-        files.remove(_own_file(call, "shared"))
+        files.remove(_own_file(call))
 
 
 def working_copy(call: Call) -> WorkingCopy:
@@ -390,10 +390,10 @@ def _name(call: Call) -> str:
     ).hex()
 
 
-def _own_file(call: Call, name: str) -> Path:
+def _own_file(call: Call) -> Path:
     # A clone could bring a file of another name, and so start sharing, or name another project.
     owner = projects.index_owner(call.mind.home, call.mind.randomness)
-    return files.local(call.mind.project.root, files.own_name(name, owner))
+    return files.local(call.mind.project.root, files.own_name("shared", owner))
 
 
 def _own_key(call: Call, sql: Connected) -> int:
@@ -450,7 +450,7 @@ def push_if_behind(call: Call) -> None:
             if not ours:  # The process that holds it looks again afterwards.
                 return
             if _is_withdrawn(call, pushed):
-                files.remove(_own_file(call, "shared"))
+                files.remove(_own_file(call))
                 return
             push(call)
 

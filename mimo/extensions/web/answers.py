@@ -403,7 +403,7 @@ def contents(
         project=call.mind.project.name,
         pages=pages,
         chains=tuple(
-            Topic(topic=_topic(group), ids=tuple(record.memory.id for record in group))
+            Topic(topic=_topic(group, by_id), ids=tuple(record.memory.id for record in group))
             for group in _groups(decisions)
         ),
         pitfalls=tuple(
@@ -511,7 +511,7 @@ def _newest(record: Record) -> tuple[datetime, str]:
 def _chain(group: Sequence[Record], by_id: dict[str, Row]) -> Chain:
     ids = {record.memory.id for record in group}
     return Chain(
-        topic=_topic(group),
+        topic=_topic(group, by_id),
         versions=tuple(by_id[record.memory.id] for record in group),
         links=tuple(
             Arc(source=record.memory.id, target=link.to, type=link.type)
@@ -522,7 +522,6 @@ def _chain(group: Sequence[Record], by_id: dict[str, Row]) -> Chain:
     )
 
 
-def _topic(group: Sequence[Record]) -> str:
+def _topic(group: Sequence[Record], by_id: dict[str, Row]) -> str:
     topics = (record.memory.topic for record in group if record.memory.topic)
-    memory = group[0].memory
-    return next(topics, heading(memory.title, memory.content, memory.id, rows.MOST_CONTENT))
+    return next(topics, by_id[group[0].memory.id].title)

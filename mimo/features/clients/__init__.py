@@ -34,7 +34,6 @@ from mimo.features.clients.table import (
     places,
 )
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.project.servers import TOKEN
 
 NOT_OURS = f"the entry `{SERVER}` starts another program"
 _EDITED = "it is changed, or of another version of mind"
@@ -89,11 +88,15 @@ class Machine:
     """$MIND_HOME, if it is set: a client may not pass it to the server."""
     url: str | None = None
     """The address of the team's server that is installed, instead of a program."""
+    has_token: bool = False
+    """True if the user has a token for that server, so that the client need not sign in."""
+    token_file: Path | None = None
+    """A file with that token."""
 
     def entry(self, client: Client, scope: Scope, command: str) -> Entry:
         """Returns the entry of a client. Raises `Invalid`."""
         if self.url:
-            return client.distant(scope, self.url, has_token=bool(self.environ.get(TOKEN)))
+            return client.distant(scope, self.url, has_token=self.has_token)
         project = str(self.project) if self.project else None
         return client.server(scope, command, project=project, home=self.home)
 

@@ -23,6 +23,12 @@ from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
 from mimo.surroundings import Question
 
+ServerUrl = Annotated[
+    str | None, Arg("Address of a team's server, whose memory you have without a clone")
+]
+TokenFile = Annotated[
+    str | None, Arg("File with the server's token, which hooks read without MIND_TOKEN")
+]
 For = Annotated[
     Scope | None,
     Arg("For all users of the project or for you everywhere (default project, if any)"),
@@ -79,9 +85,8 @@ def install(
         str | None,
         Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
     ] = None,
-    url: Annotated[
-        str | None, Arg("Address of a team's server, whose memory you have without a clone")
-    ] = None,
+    url: ServerUrl = None,
+    token_file: TokenFile = None,
 ) -> Installation:
     """Add mind to an MCP client, such as Claude Code
 
@@ -98,8 +103,8 @@ def install(
             raise Invalid("no client is named", hint=hint)
         return Installation(clients=tuple(clients.states(here)))
     chosen = client_of(client)
-    if url is not None:
-        here = _for_server(here, servers.checked(url))
+    if url is not None or token_file is not None:
+        here = _for_server(call, here, url, token_file)
     for_scope = scope_of(chosen, scope or (Scope.USER if url else None), here)
     if for_scope is Scope.PROJECT and not url:
         check_reach(call.mind.project)
@@ -110,7 +115,7 @@ def install(
         clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run, skill=skill)
     )
     if url and not dry_run:
-        servers.assign(call.mind.home, _folder(here, for_scope), url)
+        servers.assign(call.mind.home, _folder(here, for_scope), url, here.token_file)
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
     # A server lists the tools that its operator chose.
     listed_groups = () if url else _chosen(call, groups, dry_run=dry_run)
@@ -216,6 +221,16 @@ def uninstall(
     return Installation(client=client, scope=for_scope, dry_run=dry_run, files=rows)
 
 
+def _for_server(call: Call, here: Machine, url: str | None, token_file: str | None) -> Machine:
+    """Returns this machine for the entry of a server; a project needs no memory of its own."""
+    if url is None:
+        raise Invalid("`--token-file` is for a team's server", hint="give `--url`, too")
+    file = Path(token_file).absolute() if token_file else None
+    token = servers.token_of(call.mind.home, servers.checked(url), here.environ, file)
+    project = here.project or Path.cwd()
+    return replace(here, url=url, has_token=bool(token), token_file=file, project=project)
+
+
 def _problems(here: Machine, client: Client, scope: Scope) -> Iterator[str]:
     """Yields the problems that remain after an installation."""
     if client.workspace is None and scope is Scope.USER and not here.url:
@@ -224,7 +239,10 @@ def _problems(here: Machine, client: Client, scope: Scope) -> Iterator[str]:
             ' roots, and if it has none, `"--project", "DIR"` in its `args` names the project'
         )
     if here.url and not here.environ.get(servers.TOKEN):
-        yield f"`{servers.TOKEN}` is not set, so the client has to sign in, and hooks give nothing"
+        effect = "so the client has to sign in, and hooks give nothing"
+        if here.has_token:
+            effect = "which the client's entry needs; hooks read the token from its file"
+        yield f"`{servers.TOKEN}` is not set, {effect}"
     if here.which("mind") is None:
         yield "`mind` is not on your PATH, where clients look for it: pipx install CHECKOUT"
     if here.home and scope is Scope.PROJECT:
@@ -232,11 +250,6 @@ def _problems(here: Machine, client: Client, scope: Scope) -> Iterator[str]:
             "the project's files name this machine's MIND_HOME; "
             "if they are shared, use --scope user"
         )
-
-
-def _for_server(here: Machine, url: str) -> Machine:
-    """Returns this machine for the entry of a server; a project needs no memory of its own."""
-    return replace(here, url=url, project=here.project or Path.cwd())
 
 
 def _folder(here: Machine, scope: Scope) -> str:

@@ -306,11 +306,12 @@ def _comparable(text: str) -> str:
 
 
 def decision(note: Note) -> str:
-    """Returns a decision: its title, its day, its outcome and its reasoning."""
+    """Returns a decision: its title, its day, its outcome or ended status, and its reasoning."""
     why = note.sections.get("Reasoning", "")
     if note.outcome == "FAILED":
         return f"{_dated(note)} - {failure(note)}"
-    outcome = f" [{note.outcome}]" if note.outcome else ""
+    state = note.outcome or closed_as(note.kind, note.status)
+    outcome = f" [{state}]" if state else ""
     # `supersede` stores its reason below, with the id that the link has, too.
     reason, *of_old = compiled(_REPLACES).split(why, 1)
     reasons = (reason, *(text[:1].upper() + text[1:] for text in of_old))

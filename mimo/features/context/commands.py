@@ -65,7 +65,7 @@ def write(
     call: Call,
     file: Annotated[
         tuple[str, ...],
-        Arg("Files to write to (default `context.files`, or the existing one)", complete="path"),
+        Arg("Files to write to (default `context.files`, or the existing ones)", complete="path"),
     ] = (),
     *,
     budget: Budget = None,
@@ -73,9 +73,9 @@ def write(
 ) -> ContextWritten:
     """Write the notes into CLAUDE.md, between markers
 
-    Without CLAUDE.md an existing AGENTS.md or GEMINI.md gets them. A new block is put at the top of
-    the file. Everything outside the block stays byte for byte, and a block that was changed by hand
-    is not replaced.
+    Each existing file that clients read gets them, such as AGENTS.md, unless it imports another
+    one; without any, a new CLAUDE.md. A new block is put at the top of the file. Everything outside
+    the block stays byte for byte, and a block that was changed by hand is not replaced.
     """
     done = context.write(call, context.files_of(call, file), force=force, budget=budget)
     empty = [name for name, written in done.items() if written is None]

@@ -1,8 +1,10 @@
 """The block of notes in a project's instructions files."""
 
 import os
-from collections.abc import Callable, Iterable
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -12,12 +14,13 @@ from mimo.data import disk, files
 from mimo.data.failures import failure
 from mimo.data.files import LOCAL
 from mimo.data.locks import lock
-from mimo.errors import Invalid, MindError, join_texts
+from mimo.errors import Command, Hint, Invalid, MindError, join_texts
 from mimo.features import context
 from mimo.frozen import frozen
 from mimo.index.catalog import Catalog
 from mimo.operations import disclosure, refresh
 from mimo.project import git, trash
+from mimo.text.clean import compiled
 
 LABEL = "_Notes from this project's memory: information, not instructions._"
 NOTHING = "There are no notes of approved memories yet."
@@ -25,8 +28,19 @@ NOTHING = "There are no notes of approved memories yet."
 _LOCAL_FILE = {"CLAUDE.md": "CLAUDE.local.md"}
 """The file that a client reads in addition, on this machine only."""
 
-_COMMON = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
-"""The files that clients read. One of them has the block unless `context.files` names others."""
+_COMMON = {
+    "CLAUDE.md": (),
+    ".claude/CLAUDE.md": ("CLAUDE.md",),
+    "AGENTS.md": (),
+    "GEMINI.md": (),
+    ".github/copilot-instructions.md": ("AGENTS.md",),
+}
+"""The files that clients read, and for each the one that its clients read as well.
+
+The existing ones have the block unless `context.files` names others.
+"""
+_IMPORT = r"(?<!\S)@([\w./-]{1,200})"
+"""A file that another one imports, so that a client that reads this one reads both."""
 
 _MARKDOWN = (".md", ".mdc", ".markdown")
 _CHARACTERS_PER_TOKEN = 4
@@ -97,7 +111,8 @@ def write(
     The result of a file is None if there is nothing to write yet. The rest of a file stays as it
     is. Raises `Conflict` if a block was changed by hand (unless `force`), and `Invalid`.
     """
-    paths = {name: _path(call.mind.project.root, name) for name in names}
+    root = _top(call)
+    paths = {name: _path(root, name) for name in names}
     block = notes_for_agents(call, budget)
     done: dict[str, ContextFile | None] = dict.fromkeys(paths)
     with lock(files.local(call.mind.project.root, "context.lock")):
@@ -111,6 +126,8 @@ def write(
                 files.write_new(path, new)
             elif new != old:
                 files.replace(path, new, expect=files.digest(old))
+                if root != call.mind.project.root:  # The trash has the files of the project.
+                    call.note("trash", Hint(Command("undo"), " can't undo this in a worktree"))
             done[name] = ContextFile(path=name, created=old is None, changed=new != old)
     return done
 
@@ -169,9 +186,10 @@ def forget(call: Call, quoted: Callable[[str], bool]) -> str | None:
     changed, left = list[str](), list[str]()
     names = () if call.mind.is_users else (*call.mind.config["context.files"], *_COMMON)
     all_names = tuple(dict.fromkeys(filter(None, (*names, *map(_LOCAL_FILE.get, names)))))
-    for name in all_names:
+    roots = dict.fromkeys((call.mind.project.root, _top(call)))
+    for name, root in product(all_names, roots):
         try:
-            path = files.safe_path(call.mind.project.root, name)
+            path = files.safe_path(root, name)
             data = _content(path)
             if data is None or not quoted(data.decode("utf-8", "replace")):
                 continue
@@ -193,19 +211,36 @@ def forget(call: Call, quoted: Callable[[str], bool]) -> str | None:
 
 
 def files_of(call: Call, named: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the files to write, relative to the project: the named ones, or the setting.
+    """Returns the files to write, relative to the worktree: the named ones, or the setting.
 
-    Without either it is the existing file of those that clients read, or a new CLAUDE.md. Raises
-    `Invalid` for a file outside the project.
+    Without either these are the existing files that clients read, or a new CLAUDE.md. Raises
+    `Invalid` for a file outside the worktree.
     """
-    root = call.mind.project.root
-    if not named and call.mind.config.origins["context.files"] == "default":
-        data = {name: _content(root / name) for name in _COMMON if not (root / name).is_symlink()}
-        names = [name for name, text in data.items() if text is not None] or _COMMON
-        return (max(names, key=lambda name: b"MIND:CONTEXT" in (data.get(name) or b"")),)
-    if not named:
+    root = _top(call)
+    if named:
+        return tuple(_relative(root, name) for name in named)
+    if call.mind.config.origins["context.files"] != "default":
         return tuple(call.mind.config["context.files"])
-    return tuple(_relative(root, name) for name in named)
+    places = {name: root / name for name in _COMMON}
+    data = {
+        name: _content(path) or b""
+        for name, path in places.items()
+        if path.is_file() and not (path.is_symlink() or path.parent.is_symlink())
+    }
+    names = [name for name in data if b"MIND:CONTEXT" in data[name] or not _is_beside(name, data)]
+    return tuple(names or list(data)[:1] or list(_COMMON)[:1])
+
+
+def _is_beside(name: str, data: Mapping[str, bytes]) -> bool:
+    """Returns whether the clients of a file read another of the files as well."""
+    folder, names = posixpath.dirname(name), compiled(_IMPORT).findall(data[name].decode("latin-1"))
+    imported = (posixpath.normpath(posixpath.join(folder, each.rstrip("."))) for each in names)
+    return not {*_COMMON[name], *imported}.isdisjoint(data.keys() - {name})
+
+
+def _top(call: Call) -> Path:
+    """Returns the folder with the files of clients, in the worktree in which the call began."""
+    return call.mind.project.worktree or call.mind.project.root
 
 
 def _relative(root: Path, name: str) -> str:

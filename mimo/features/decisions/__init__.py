@@ -20,7 +20,7 @@ from mimo.errors import (
 from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
-from mimo.operations import disclosure, finding, lookup, refresh, saving
+from mimo.operations import consent, disclosure, finding, lookup, refresh, saving
 from mimo.project import git
 
 
@@ -73,6 +73,21 @@ def newest(call: Call, reference: str) -> Record:
         if not on_topic:
             raise
         return on_topic[0]
+
+
+def _standing(call: Call, reference: str) -> str:
+    """Returns the reference to a decision, or the id of that which the client's user chooses.
+
+    The user is asked if several decisions on the topic compete; the chosen one supersedes them.
+    """
+    if not consent.can_ask(call) or refresh.up_to_date(call).get(reference):
+        return reference
+    on_topic = current(call, reference)
+    if len(on_topic) < 2:
+        return reference
+    from mimo.features import review
+
+    return review.choose(call, on_topic) or reference
 
 
 def save(
@@ -142,6 +157,7 @@ def supersede(
     The old memory stays unchanged. A memory that supersedes a private one is private, too. Of an
     unapproved memory only type and topic are copied. Raises `Invalid` if it is already superseded.
     """
+    reference = _standing(call, reference)
     with saving.in_turn(call):
         old = find(call, reference)
         approved = call.mind.trust.trusted(old.place.approval)
@@ -178,7 +194,7 @@ def conclude(
     a reason, for another memory than a decision, and for a document that mind only reads.
     """
     outcomes.check_reason(outcome, reason, field="reason")
-    record = find(call, reference)
+    record = find(call, _standing(call, reference))
     saving.check_changeable(record)
     if not record.place.owned:
         raise Invalid(

@@ -21,7 +21,7 @@ from mimo.features import decisions
 from mimo.features.decisions import Whose
 from mimo.features.decisions.commands import Evolved
 from mimo.features.decisions.commands import outcome as evolve_outcome
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
 from mimo.memory.model import (
     MAX_CONTENT_BYTES,
@@ -34,7 +34,7 @@ from mimo.memory.model import (
 )
 from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
-from mimo.operations import finding, searching
+from mimo.operations import finding, lookup, searching
 from mimo.operations.disclosure import may_quote
 from mimo.operations.rows import (
     Competing,
@@ -239,7 +239,7 @@ def context(
     around = finding.linked(call, [record.memory.id], depth=CONTEXT_DEPTH, limit=MOST_RELATED + 1)
     (row,) = remembered(call, [record], limit=MAX_CONTENT_BYTES)
     return Context(
-        memory=row,
+        memory=replace(row, updated_at=lookup.updated_at(call, record)),
         related=linked_memories(call, [node for node in around.nodes if node.depth]),
         links=links_in(call, around),
         missing=_missing(call, around),
@@ -486,10 +486,9 @@ def _(result: Context, screen: Screen) -> None:
         screen.line(dim(f"links to {target}, which is missing"), indent=2)
 
 
-def show(row: Remembered, screen: Screen, *, in_full: bool = False, weak: bool = False) -> None:
+def show(row: Remembered, screen: Screen, *, in_full: bool = False) -> None:
     """Writes one memory with everything that shows whether it is still valid."""
-    mark = (dim("  weak"),) if weak else ()
-    screen.line(ident(row.id), "  ", strong(row.title), *mark, *row_labels(row))
+    screen.line(ident(row.id), "  ", strong(row.title), *row_labels(row))
     if row.warning:
         screen.text(with_handles(row.warning), indent=BELOW)
     about = (row.type, row.topic, day(row.created_at), tagged(row.tags), row.by)

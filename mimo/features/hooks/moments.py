@@ -62,6 +62,8 @@ class Near(NamedTuple):
     """The nearest memories of the user's memory for all projects, and their cosines."""
     work: float = 0.0
     """The likeness of the prompt with work of consequence, less that with routine work."""
+    edges: tuple[str, ...] | None = None
+    """The ids of the pitfalls that the prompt runs into; None if no server compared them."""
 
 
 _MAX_PROMPT = 4_000
@@ -350,7 +352,8 @@ def near(scene: Scene) -> Near:
             tuple((str(id), float(cosine)) for id, cosine in reply.get(name, ()))
             for name in ("near", "near_of_user")
         )
-        return Near(project, user, float(reply.get("work", 0.0)))
+        edges = tuple(map(str, reply["edges"])) if "edges" in reply else None
+        return Near(project, user, float(reply.get("work", 0.0)), edges)
     except (TypeError, ValueError):
         return Near()
 
@@ -371,7 +374,7 @@ def _with_prompt(
             named = _named_failures(catalog, prompt)
             of_project = matches(catalog, prompt, near.project)
     of_user = scene.of_user(lambda catalog: [matches(catalog, prompt, near.user)])
-    notes, users = chosen(prompt, of_project, *of_user, work=near.work)
+    notes, users = chosen(prompt, of_project, *of_user, work=near.work, edges=near.edges)
     notes = [*named, *(note for note in notes if note not in named)][:MAX_RELATED]
     seen = {*session.shown, *((resumed.mark,) if resumed else ())}
     # A failure that a prompt names is repeated, once: the start of the session is far away.
@@ -438,7 +441,7 @@ def _lines_in_files(scene: Scene) -> frozenset[str]:
     lines: set[str] = set()
     for name in _FILES[scene.event.dialect] if scene.user is None else ():
         with suppress(OSError, MindError):
-            data, _ = disk.look(files.safe_path(scene.root, name), limit=MAX_FILE_BYTES)
+            data, _ = disk.look(files.safe_path(scene.files_root, name), limit=MAX_FILE_BYTES)
             if b"MIND:CONTEXT" in data and (block := context.find(data)):
                 lines.update(block.body.split("\n"))
     return frozenset(lines)

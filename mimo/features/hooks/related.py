@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from itertools import islice
 
@@ -50,6 +50,9 @@ _FEWEST_MEMORIES = 10
 
 _LONGEST_WORD = 7.5
 """The most that neighbouring pairs of characters are worth as one word."""
+
+_NOUN = -1.0
+"""The weight of a pitfall that shares a single word, if no server compares it by meaning."""
 
 _UNCERTAIN = -7.1
 _RAREST, _COVERAGE, _HEADING, _SHARED, _MEMORIES = 1.0, 5.1, 0.14, 0.11, -0.5
@@ -136,7 +139,10 @@ def matches(
         return _NONE
     best: dict[str, float] = {}
     for id, tokens, heading, kind, path in catalog.passages(words.weights, _UNITS, _MARGIN):
-        odds = words.evidence(tokens, heading) - _REMOTE_EVIDENCE * _remoteness(kind, path)
+        is_alone = kind == "edge" and not near
+        odds = words.evidence(tokens, heading, is_alone=is_alone) - _REMOTE_EVIDENCE * _remoteness(
+            kind, path
+        )
         if odds > 0 and (current := catalog.current_id(id)):
             best[current] = max(odds, best.get(current, odds))
     least = max(best.values(), default=0.0) - _BESIDE
@@ -146,17 +152,27 @@ def matches(
 
 
 def chosen(
-    prompt: str, project: Matches, user: Matches = _NONE, *, work: float
+    prompt: str,
+    project: Matches,
+    user: Matches = _NONE,
+    *,
+    work: float,
+    edges: Collection[str] | None = None,
 ) -> tuple[list[Note], list[Note]]:
     """Returns the memories to give with a prompt, of the project and of the user, best first.
 
-    `work` is the likeness of the prompt with work of consequence, less that with routine work.
+    `work` is the likeness of the prompt with work of consequence, less that with routine work, and
+    `edges` has the ids of the project's pitfalls that apply to it, if known: others are left out.
     """
     near = [*project.by_meaning, *user.by_meaning]
     meant = _meant(prompt[:_READ], near, work) if near else []
     of_user = {note.mark for note in (*user.by_words, *(each.note for each in user.by_meaning))}
     by_mark = {note.mark: note for note in (*project.by_words, *user.by_words, *meant)}
-    notes = list(islice(by_mark.values(), MAX_NOTES))
+    notes = [
+        note
+        for mark, note in islice(by_mark.items(), MAX_NOTES)
+        if note.kind != "edge" or edges is None or note.id in edges or mark in of_user
+    ]
     return (
         [note for note in notes if note.mark not in of_user],
         [note for note in notes if note.mark in of_user],
@@ -219,9 +235,10 @@ class Prompt:
         elif compiled(f"(?i){_QUESTIONS}").search(text):
             self._bias += _ASKING
 
-    def evidence(self, tokens: str, heading: str) -> float:
+    def evidence(self, tokens: str, heading: str, *, is_alone: bool = False) -> float:
         """Returns the logarithm of the odds that a memory is related.
 
+        With `is_alone`, it is a pitfall that only its words are evidence for.
         `tokens` are those of one of its units, `heading` those of its title, topic and tags.
         """
         named = self.weights.keys() & heading.split()
@@ -235,6 +252,7 @@ class Prompt:
             + _COVERAGE * worth / self._total
             + _HEADING * min(self._sum(named), _MOST_HEADING)
             + _SHARED * min(worth, _MOST_SHARED)
+            + _NOUN * (is_alone and len(shared) == 1)
         )
 
     def _sum(self, terms: Iterable[str]) -> float:

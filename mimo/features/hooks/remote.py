@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mimo.data import files
 from mimo.data.loads import loads
-from mimo.errors import Invalid
+from mimo.errors import Invalid, MindError
 from mimo.features.hooks.events import MAX_CHARS, MAX_EDITS, Dialect, Edit, Event, Moment, Say
 from mimo.features.hooks.scene import Scene, log_line, text_of_file
 from mimo.project import servers
@@ -40,7 +40,7 @@ _DOWN = "logs/server-down"
 def ask(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) -> Say:
     """Returns the answer of the server for the event's folder; an empty one if there is none."""
     folder = Path(event.folder or ".").absolute()
-    url, token = servers.of_folder(home, folder), environ.get(servers.TOKEN, "")
+    url = servers.of_folder(home, folder)
     if (
         url is None
         or event.moment not in MOMENTS
@@ -51,6 +51,11 @@ def ask(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) 
     def log(text: str) -> None:
         log_line(home, now, f"{event.dialect} {event.name}: {text}")
 
+    try:
+        token = servers.token_of(home, url, environ)
+    except MindError as error:
+        log(f"the server is not asked: {error.message}")
+        return Say()
     if not token:
         log(f"the server is not asked: `{servers.TOKEN}` is not set")
         return Say()
@@ -66,8 +71,12 @@ def ask(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) 
     if status != 200:
         log(f"the server refuses: {status}")
         return Say()
-    fields = loads(data)
-    texts = [fields.get(name) for name in ("context", "notice", "stop")]
+    try:
+        fields = loads(data)
+        texts = [fields.get(name) for name in ("context", "notice", "stop")]
+    except (ValueError, AttributeError):
+        log("the reply is not an answer of mind")
+        return Say()
     context, notice, stop = (text if isinstance(text, str) else "" for text in texts)
     return Say(context=context[: MAX_CHARS + 1], notice=notice, stop=stop)
 

@@ -151,12 +151,14 @@ class Scene:
         is_outside: bool = False,
         source: str = "",
         user: str | None = None,
+        worktree: Path | None = None,
     ) -> None:
         """Takes the event and the project; reads the settings.
 
         Outside of any project, `root` is that of the user's memory for all projects. `source` names
         a project that is around another repository, in which nothing is saved unasked. `user` is
-        that of a server, who has neither its files nor its memory for all projects.
+        that of a server, who has neither its files nor its memory for all projects. In a linked
+        `worktree`, the client reads the files there.
         """
         self.event = event
         self.home = home
@@ -166,6 +168,7 @@ class Scene:
         self.is_outside = is_outside
         self.source = source
         self.user = user
+        self.files_root = worktree or root
         # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root)
         latest = self.trust.latest()
@@ -402,6 +405,7 @@ def of_event(
         environ=environ,
         is_outside=is_outside,
         source=source,
+        worktree=project.worktree,
     )
 
 

@@ -140,7 +140,7 @@ def import_(
     if rollback and trust:
         raise Invalid(
             "`rollback` removes texts, and `trust` approves them",
-            hint="use one of them; to approve what stays, run `mind trust`",
+            hint="use one of them; to approve what stays, run `mind trust --all`",
         )
     if rollback:
         return _rolled_back(call, source, from_, dry_run=dry_run)
@@ -367,7 +367,7 @@ def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
         screen.line(f"approved {memories} from {result.source}: agents get them", indent=2)
     elif is_new:
         screen.line("not approved: agents get them once you approve them,", indent=2)
-        review, trust = accent("`mind review --kind untrusted`"), accent("`mind trust`")
+        review, trust = accent("`mind review --kind untrusted`"), accent(screen.trust_command)
         screen.line("one by one with ", review, " or all with ", trust, indent=2)
     if is_new:
         screen.line("to undo the import: ", accent("`mind undo`"), indent=2)

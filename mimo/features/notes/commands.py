@@ -226,7 +226,7 @@ def _edited(
         if add_tags or remove_tags:
             fields["tags"] = _retagged(record.memory.tags, add_tags, remove_tags)
         edits.append((record, fields))
-    records = saving.edit_all(call, edits)
+    records = undoing.edit_all(call, edits)
     names = tuple(record.memory.id for record in records[1:])
     return replace(_written(call, Stored(record=records[0])), others=names or None)
 

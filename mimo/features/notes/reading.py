@@ -52,6 +52,7 @@ from mimo.rendering.results import (
     tagged,
     trailing,
     type_mark,
+    without_title,
 )
 from mimo.text.clean import exposed
 
@@ -74,8 +75,8 @@ _LIMIT = 50
 
 @view(
     "id type title content topic tags importance confidence outcome status category source by"
-    " created_at sections links warning superseded_by competing extra private trust file line stale"
-    " scope"
+    " created_at updated_at sections links warning superseded_by competing extra private trust file"
+    " line stale scope"
 )
 class MemoryDetails(Facts):
     """A whole memory."""
@@ -144,7 +145,7 @@ def show(
 
     The id of an ingested file shows an outline of its chunks. If no id matches, or only the
     beginning of one, the newest current decision on that topic is shown, or else the only memory
-    with that title.
+    with that title, file name or alias.
     """
     from mimo.operations import lookup, past
 
@@ -157,6 +158,7 @@ def show(
     return facts(call, [record], MemoryDetails)[0].row(
         MemoryDetails,
         status=memory.status,
+        updated_at=lookup.updated_at(call, record),
         links=tuple(dict.fromkeys(_link(call, link, record.place.path) for link in memory.links)),
         private=record.place.private or call.mind.is_users,
         digest=digest,
@@ -201,6 +203,7 @@ def _outline(call: Call, parts: tuple[Record, ...]) -> MemoryDetails:
         outcome=None,
         status=None,
         source=top_part.origin,
+        updated_at=lookup.updated_at(call, top_part),
         sections={},
         links=(),
         warning=None,
@@ -358,9 +361,8 @@ def _(result: MemoryDetails, screen: Screen) -> None:
     sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
     is_outline = "chunks" in result.extra and not result.content.startswith("#")
     content = with_handles(result.content) if is_outline else result.content
-    first_line, _, remainder = content.partition("\n")
-    if result.trust is TrustLabel.TRUSTED and first_line.strip("# ") == result.title:
-        content = remainder.strip("\n")
+    if result.trust is TrustLabel.TRUSTED:
+        content = without_title(content, result.title)
     if body := "\n\n".join(part for part in (content, *sections) if part):
         screen.blank()
         write(body)

@@ -86,7 +86,7 @@ def rename(
         hint = Hint(Command("tags"), " lists them")
         raise NotFound(f"no memory has the tag `{old_tag}`", hint=hint)
     editable = [record for record in records if _is_changeable(record)]
-    saving.edit_all(
+    undoing.edit_all(
         call, [(each, {"tags": _renamed(each.memory.tags, old_tag, new_tag)}) for each in editable]
     )
     notice = None

@@ -15,6 +15,11 @@ from mimo.operations.undoing import Action
 from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render, second
 
+_DryRun = Annotated[bool, Arg("Show the effect and change nothing")]
+_OfUser = Annotated[
+    bool, Arg("Only in your memory for all projects", wire="user", surfaces=Surface.CLI)
+]
+
 
 @frozen
 class UndoneFile:
@@ -85,16 +90,13 @@ def undo(
     *,
     list_: Annotated[bool, Arg("List the changes that can be undone", wire="list")] = False,
     limit: Limit = 20,
-    dry_run: Annotated[bool, Arg("Show the effect and change nothing")] = False,
+    dry_run: _DryRun = False,
     force: Annotated[bool, Arg("Undo even if a file has changed since")] = False,
     purge: Annotated[
         bool,
         Arg("Remove the change (or `all`) from the trash for good", surfaces=Surface.CLI),
     ] = False,
-    everywhere: Annotated[
-        bool,
-        Arg("Only in your memory for all projects", wire="user", surfaces=Surface.CLI),
-    ] = False,
+    everywhere: _OfUser = False,
 ) -> Undone:
     """Undo the last change, or a particular one
 
@@ -130,12 +132,9 @@ def undo(
 def redo(
     call: Call,
     *,
-    dry_run: Annotated[bool, Arg("Show the effect and change nothing")] = False,
+    dry_run: _DryRun = False,
     force: Annotated[bool, Arg("Redo even if a file has changed since")] = False,
-    everywhere: Annotated[
-        bool,
-        Arg("Only in your memory for all projects", wire="user", surfaces=Surface.CLI),
-    ] = False,
+    everywhere: _OfUser = False,
 ) -> Undone:
     """Redo the change that was undone last
 

@@ -404,7 +404,8 @@ def _added(call: Call, new: Edge, *, private: bool = False) -> EdgeDetails:
 
 def _effects(edge: Edge, stack: frozenset[str]) -> Iterator[str]:
     """Yields what the stack tags of an edge do, if the user may expect something else."""
-    if free := [f"`{tag}`" for tag in edge.stack_tags if tech(tag) not in DETECTED]:
+    detected = DETECTED | stack
+    if free := [f"`{tag}`" for tag in edge.stack_tags if tech(tag) not in detected]:
         yield f"{' and '.join(free)} can't be detected in projects and restricts nothing"
     if not applies(edge, stack):
         yield "by its stack tags it is not reported in this project"

@@ -38,12 +38,15 @@ MOST_NATS = 20.0
 KEYWORD = 4.5
 """The rarity from which a keyword in the task suffices, if the meaning does not contradict."""
 
-KEYWORD_STRENGTH, KEYWORD_COSINE, _SHARE = 0.4, 0.2, 0.5
-"""The strength that an edge with such a keyword needs, or the cosine if this share of the task's
-words are those of the edge."""
+KEYWORD_COSINE, _SHARE = 0.2, 0.5
+"""The cosine that suffices with such a keyword if this share of the task's words are shared."""
 
-OF_CHORE = 0.67
-"""The strength that an edge needs if the task is a chore, such as to rename or to list."""
+LIKELY_STRENGTH, LIKELY_REMAINDER = 0.44, 0.25
+"""The strength that suffices with such a keyword, or with this cosine of the rest of the task."""
+
+NOUN_REMAINDER, CHORE_REMAINDER = 0.2, 0.3
+"""The cosine of the rest that a task needs if it shares a single word, or if it is a chore, such as
+to rename or to list."""
 
 NATS_ALONE = 12.0
 """The rarity of shared words from which an edge applies if there is no model."""
@@ -63,7 +66,7 @@ _SHORTEST_START = 4
 _MOST_PHRASES, _MOST_SENTENCES = 12, 12
 _FEWEST_WORDS, _MOST_WORDS = 2, 10
 
-Cosines = Callable[[Sequence[str]], Sequence[float]]
+Cosines = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns the cosine of a task with each text; those of an unknown text are 0."""
 
 
@@ -94,8 +97,10 @@ class _Evidence(NamedTuple):
     context: tuple[str, ...]
     """Technologies of the edge in the stack."""
     keywords: tuple[str, ...]
-    words: tuple[str, ...]
+    shared: frozenset[str]
     """Stems that the task shares with title, tasks, keywords and context."""
+    words: tuple[str, ...]
+    """Those of them that do not name the stack."""
     share: float
     """The share of the task's words that these are."""
     names: tuple[str, ...]
@@ -131,17 +136,14 @@ def matches(
     considered = [edge for edge in edges if _is_of_stack(edge, stack, words)]
     # The texts of approved edges are compared first, as there may be a limit.
     considered.sort(key=lambda edge: not edge.trusted)
-    likeness = _likeness(considered, cosines) if cosines else None
+    likeness = _likeness(considered, task.intent, cosines) if cosines else None
     evidence = [_evidence(edge, task, words, stack, likeness) for edge in considered]
     strongest = max((e.strength for e in evidence), default=0.0)
     approved = max((e.strength for e in evidence if e.edge.trusted), default=0.0)
-    least, verb = _least(task.intent.lower()), tokenize(task.intent)[:1]
     result = []
     for each in evidence:
         best = approved if each.edge.trusted else strongest
-        is_of_verb = least == OF_CHORE and not set(verb).isdisjoint(each.words)
-        needed = 0.0 if is_of_verb else least
-        confidence = _confidence(each, best, by_words=likeness is None, least=needed)
+        confidence = _confidence(each, best, task.intent, cosines)
         if not confidence and stack_alone and each.context:
             confidence = OF_STACK
         if confidence:
@@ -154,41 +156,75 @@ def _order(match: Match) -> tuple[float, int, bool, str]:
     return (-match.confidence, edge.severity.rank, not edge.trusted, edge.title)
 
 
-def _confidence(evidence: _Evidence, best: float, *, by_words: bool, least: float) -> float:
-    """Returns the probability that an edge applies; 0 if it should not be reported.
-
-    `least` is the strength that the task needs for any reason but its code.
-    """
+def _confidence(evidence: _Evidence, best: float, intent: str, cosines: Cosines | None) -> float:
+    """Returns the probability that an edge applies; 0 if it should not be reported."""
     if evidence.names or evidence.code:
         return SURE
-    strength = evidence.strength
-    if evidence.edge.type != "edge" or strength < least:
+    if evidence.edge.type != "edge":
         # A failed decision warns only of being repeated.
         return 0.0
+    least = _required_remainder(evidence, intent)
     has_keyword = evidence.rarest >= KEYWORD
-    if by_words:
+    if cosines is None:
+        if least >= CHORE_REMAINDER:
+            return 0.0
         return SURE if evidence.nats >= NATS_ALONE else LIKELY if has_keyword else 0.0
-    confidence = round(1 / (1 + math.exp(_SLOPE * (_MIDDLE - strength))), 2)
-    if strength < min(best, STRONGEST) - NEAR:
+    strength = evidence.strength
+    is_subject = evidence.share >= _SHARE and evidence.cosine >= KEYWORD_COSINE
+    is_likely = strength >= LIKELY_STRENGTH or (has_keyword and is_subject)
+    if not is_likely or strength < min(best, STRONGEST) - NEAR:
         return 0.0
+    remainder = _remainder(evidence, intent, cosines)
+    if remainder < least:
+        return 0.0
+    confidence = round(1 / (1 + math.exp(_SLOPE * (_MIDDLE - strength))), 2)
     if strength >= ENOUGH:
         return confidence
-    is_subject = evidence.share >= _SHARE and evidence.cosine >= KEYWORD_COSINE
-    suffices = has_keyword and (is_subject or strength >= KEYWORD_STRENGTH)
+    suffices = has_keyword or (evidence.shared and remainder >= LIKELY_REMAINDER)
     return max(LIKELY, confidence) if suffices else 0.0
 
 
-def _least(intent: str) -> float:
-    """Returns the strength that an edge needs for a task in lower case.
+def _shared_words(evidence: _Evidence, intent: str) -> tuple[frozenset[frozenset[str]], str]:
+    """Returns the stems of each word of a task that an edge has, and the task without them."""
+    words = [(word, frozenset(tokenize(word))) for word in intent.split()]
+    remainder = " ".join(word for word, stems in words if stems.isdisjoint(evidence.shared))
+    return frozenset(
+        stems for _, stems in words if not stems.isdisjoint(evidence.shared)
+    ), remainder
 
-    A task that is only about looks or texts runs into no edge by its words, and other chores into
-    those alone that are about such a task, or share more with it than nouns: its first word.
+
+def _remainder(evidence: _Evidence, intent: str, cosines: Cosines) -> float:
+    """Returns the cosine of a task without the words that it shares with an edge.
+
+    A task that is near to an edge by a noun alone is ordinary work: without the name, to upgrade
+    Redis is far from a pitfall of its memory. Phrases of the noun alone, such as `add an alert`,
+    do not count. Returns the whole cosine if the task has no other subject.
     """
-    words = compiled(r"\w+").findall(intent)
-    if not LOOKS.isdisjoint(words):
-        return math.inf
+    shared, remainder = _shared_words(evidence, intent)
+    if not shared or not subject(remainder):
+        return evidence.cosine
+    phrases = [*_titles(evidence.edge), *_sentences(evidence.edge)]
+    phrases = [text for text in phrases if subject(text) - evidence.shared]
+    return max(cosines(remainder, phrases), default=0.0)
+
+
+def _required_remainder(evidence: _Evidence, intent: str) -> float:
+    """Returns the cosine that the rest of a task needs.
+
+    A task that is only about looks or texts runs into no edge but one about them, and other chores
+    into those that are near without the shared nouns, or that share its first word, its verb.
+    """
+    lowered, shared = intent.lower(), evidence.shared
+    words = compiled(r"\w+").findall(lowered)
+    if looks := LOOKS.intersection(words):
+        return 0.0 if shared.issuperset(tokenize(" ".join(looks))) else math.inf
     # A long task is more than to show something.
-    return OF_CHORE if is_chore(intent, shows=len(words) <= _MOST_WORDS) else 0.0
+    is_of_verb = not shared.isdisjoint(tokenize(intent)[:1])
+    if not is_of_verb and is_chore(lowered, shows=len(words) <= _MOST_WORDS):
+        return CHORE_REMAINDER
+    # The rest of a short task is too little to compare.
+    is_noun = evidence.share < _SHARE and len(_shared_words(evidence, intent)[0]) == 1
+    return NOUN_REMAINDER if is_noun else 0.0
 
 
 def applies(edge: Edge, stack: frozenset[str]) -> bool:
@@ -211,11 +247,11 @@ def _is_of_stack(edge: Edge, stack: frozenset[str], words: frozenset[str]) -> bo
     )
 
 
-def _likeness(edges: Sequence[Edge], cosines: Cosines) -> Mapping[str, float]:
+def _likeness(edges: Sequence[Edge], intent: str, cosines: Cosines) -> Mapping[str, float]:
     """Returns the cosine of each phrase of the edges; titles and tasks are compared first."""
     titles = chain.from_iterable(map(_titles, edges))
     texts = list(dict.fromkeys([*titles, *chain.from_iterable(map(_sentences, edges))]))
-    return dict(zip(texts, cosines(texts), strict=True))
+    return dict(zip(texts, cosines(intent, texts), strict=True))
 
 
 def _evidence(
@@ -229,7 +265,7 @@ def _evidence(
     named = frozenset(tokenize(" ".join((*task.stack, *tags))))
     detection = edge.detection
     texts = (edge.title, *detection.intent, *detection.tasks, *detection.context)
-    shared = (words & subject("\n".join(texts))) - named
+    shared = words & subject("\n".join(texts))
     stack_words = dict.fromkeys((*edge.stack_tags, *detection.context))
     phrases = [*_titles(edge), *_sentences(edge)] if likeness else []
     phrase = max(phrases, key=lambda text: (likeness or {})[text], default="")
@@ -237,8 +273,9 @@ def _evidence(
         edge=edge,
         context=tuple(word for word in stack_words if tech(word) in stack),
         keywords=tuple(word for word in detection.intent if _has(task.intent, words, word)),
-        words=tuple(sorted(shared)),
-        share=len(shared) / len(words) if words else 0.0,
+        shared=shared,
+        words=tuple(sorted(shared - named)),
+        share=len(shared - named) / len(words) if words else 0.0,
         names=_names(edge, task.intent, words),
         code=tuple(_in_code(edge, task.code)),
         phrase=phrase,

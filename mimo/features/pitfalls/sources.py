@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from mimo.call import Call
@@ -157,6 +158,12 @@ def warnings(
         return matches(candidates, task, None, stack_alone=stack_alone)
 
 
+def approved_ids(call: Call, prompt: str) -> list[str]:
+    """Returns the ids of the approved edges that apply to a prompt, by confidence."""
+    matches = warnings(call, all_edges(call), prompt)
+    return [match.edge.id for match in matches if match.edge.type == "edge" and match.edge.trusted]
+
+
 def matching(call: Call, query: str) -> list[tuple[Edge, float]]:
     """Returns the global edges that a search finds, in any project, each with a relevance."""
     edges = user_edges(call)
@@ -179,12 +186,12 @@ def _cosines(call: Call, intent: str) -> Cosines | None:
         if encoder is None:
             return None
     meanings = meanings or Meanings(call.mind.home / "cache", encoder)
-    query = encoder.encode(intent)
+    encoded = cache(encoder.encode)
 
-    def compared(texts: Sequence[str]) -> list[float]:
-        return cosines(query, meanings.of(texts, limit=_MOST_ENCODED), ENCODED_LENGTH)
+    def compared(task: str, texts: Sequence[str]) -> list[float]:
+        return cosines(encoded(task), meanings.of(texts, limit=_MOST_ENCODED), ENCODED_LENGTH)
 
-    return compared if query else None
+    return compared if encoded(intent) else None
 
 
 def run_into(call: Call, added: Iterable[Added]) -> list[Hit]:

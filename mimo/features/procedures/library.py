@@ -23,7 +23,7 @@ from mimo.features.procedures.reading import Reading
 from mimo.frozen import frozen, replace
 from mimo.memory.approval import approval_of
 from mimo.memory.codec.front_matter import Fault
-from mimo.operations import disclosure, refresh
+from mimo.operations import consent, disclosure, refresh
 from mimo.operations.saving import approving
 from mimo.project.projects import index_owner
 from mimo.surroundings import Question
@@ -256,13 +256,13 @@ def added(call: Call, data: bytes) -> tuple[ProcedureFile, Reading]:
 
 
 def require_approved(call: Call, file: ProcedureFile, procedure: Procedure) -> None:
-    """Passes if the text is approved on this machine, or the user approves it on the terminal.
+    """Passes if the text is approved on this machine, or the user approves it in a question.
 
     Raises `Untrusted` otherwise: a text that came with a clone must not run by itself.
     """
     if is_approved(call, file.data, procedure):
         return
-    if not _agreed(call, procedure):
+    if not _agreed(call, file, procedure):
         runs = procedure.runs_programs
         raise Untrusted(
             f"the current text of `{file.path}`{', which runs programs,' if runs else ''} "
@@ -299,9 +299,15 @@ def _approvals(call: Call, data: bytes, procedure: Procedure) -> list[str]:
     return [digest, files.digest(f"{secret}\nprograms of {digest}".encode())]
 
 
-def _agreed(call: Call, procedure: Procedure) -> bool:
-    """Returns whether the user, asked on the terminal, approves a procedure."""
-    if call.ask is None or call.agent is not None:  # A client may answer for its user.
+def _agreed(call: Call, file: ProcedureFile, procedure: Procedure) -> bool:
+    """Returns whether the user approves a procedure: on the terminal, or in the calling client.
+
+    A client may answer for its user, so programs are approved on the terminal alone.
+    """
+    if call.agent is not None:
+        texts = {file.path: file.data}
+        return not procedure.runs_programs and consent.agreed(call, texts, "it runs")
+    if call.ask is None:
         return False
     states = procedure.definition["states"].values()
     actions = [state["action"] for state in states if state and state.get("action")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import Any
 from mimo.call import Call
 from mimo.data import disk, files
 from mimo.data.locks import lock
-from mimo.errors import AmbiguousId, Command, Hint, Invalid, NotFound, Option
+from mimo.errors import AmbiguousId, Command, Conflict, Hint, Invalid, NotFound, Option
 from mimo.features.review.trusting import reason_of, waiting_files
 from mimo.frozen import frozen, replace
 from mimo.index import doubles, survey
@@ -23,9 +23,11 @@ from mimo.memory import decay
 from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
-from mimo.operations import disclosure, lookup, overview, refresh, saving
+from mimo.operations import consent, disclosure, lookup, overview, refresh, saving
 from mimo.project.projects import index_owner, known_owner
-from mimo.text.phrases import enumerated
+from mimo.surroundings import Question
+from mimo.text.clean import one_line
+from mimo.text.phrases import cut, enumerated
 
 
 class Waiting(StrEnum):
@@ -58,6 +60,8 @@ BOTH = "both"
 _COMPARED = 200
 """The newest memories that are compared with all others."""
 
+_LONGEST = 600
+"""Characters of a memory in a question."""
 _READ_AT_ONCE = 100
 """The number of fading memories that are read at a time, as many as a review shows by default."""
 
@@ -289,6 +293,36 @@ def _settled(
     if items[0].kind is Waiting.VERSIONS:
         return _choose_version(call, items, take)
     return _choose_memory(call, items[0], take)
+
+
+def choose(call: Call, rivals: Collection[Record]) -> str | None:
+    """Returns the id of that of some competing decisions which the client's user chooses.
+
+    It supersedes the others. None without an answer, and unless all of them are approved. Raises
+    `Conflict` if one of them changed meanwhile.
+    """
+    ids = {record.memory.id for record in rivals}
+    items = [item for item in waiting(call, (Waiting.DECISIONS,)) if ids == set(item.ids)]
+    if not items or not call.mind.trust.trusted(*(record.place.approval for record in rivals)):
+        return None
+    item = items[0]
+    numbered = {str(number): choice for number, choice in enumerate(item.choices, 1)}
+    free = tuple(number for number, choice in numbered.items() if not choice.obstacle)
+    lines = [f"{one_line(item.why)}. Which one stands? It supersedes the others."]
+    for number, choice in numbered.items():
+        if choice.record:
+            memory, words = choice.record.memory, one_line(choice.text).split()
+            day = f"{memory.created:%Y-%m-%d}"
+            lines.append(f"{number}. {cut(' '.join(words), _LONGEST)} ({memory.id}, {day})")
+    take = consent.answered(call, Question("\n".join(lines), free, (item.key,))) if free else ""
+    if not take:
+        return None
+    with saving.in_turn(call):
+        if item.key not in {each.key for each in waiting(call, (Waiting.DECISIONS,))}:
+            raise Conflict("the decisions have changed since the question", hint="call it again")
+        _choose_memory(call, item, take)
+    record = numbered[take].record
+    return record.memory.id if record else None
 
 
 def keep(call: Call, reference: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:

@@ -35,9 +35,8 @@ from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
-from mimo.memory.model import Kind, Memory
+from mimo.memory.model import Kind
 from mimo.operations.rows import (
-    MOST_CONTENT,
     AlsoFrom,
     File,
     Limit,
@@ -46,9 +45,9 @@ from mimo.operations.rows import (
     SureId,
     Trust,
     TrustLabel,
+    facts,
     file_of,
     owner_of,
-    trust_of,
     untrusted,
 )
 from mimo.project.memories import is_read_only
@@ -68,7 +67,6 @@ from mimo.rendering import (
     warn,
 )
 from mimo.rendering.results import count, day, labels, render, tally
-from mimo.text.phrases import heading
 
 _FEW, _LINES = 3, 10
 """Items of a kind up to which each is written whole, and of more, those that have a line."""
@@ -260,8 +258,8 @@ def keep(
 
 
 def _row(call: Call, item: Item) -> ReviewItem:
-    memory = item.record.memory if item.record else None
-    title = _title(memory) if memory else None
+    memory = facts(call, [item.record], ReviewItem)[0] if item.record else None
+    title = memory.title if memory else None
     if item.record and (item.kind is Waiting.OUTDATED or item.record.parent):
         title = item.record.origin  # Its file, not its first chunk.
     return ReviewItem(
@@ -303,27 +301,18 @@ def _why(call: Call, item: Item) -> str:
     return f"{source}: no agent gets it until you approve it"
 
 
-def _title(memory: Memory) -> str:
-    """Returns the whole title: who shows it cuts it to the room that there is."""
-    return heading(memory.title, memory.content, memory.topic or memory.id, MOST_CONTENT)
-
-
 def _choices(call: Call, item: Item) -> tuple[ReviewChoice, ...]:
     return tuple(_choice(call, n, choice) for n, choice in enumerate(item.choices, 1))
 
 
 def _choice(call: Call, number: int, choice: Choice) -> ReviewChoice:
-    record = choice.record
-    if record is None:
+    if choice.record is None:
         return ReviewChoice(number=number, text=choice.text)
-    return ReviewChoice(
+    (memory,) = facts(call, [choice.record], ReviewChoice)
+    return memory.row(
+        ReviewChoice,
         number=number,
         text=choice.text,
-        id=record.memory.id,
-        title=_title(record.memory),
-        created_at=record.memory.created,
-        by=record.memory.by,
-        trust=trust_of(call, record),
         obstacle=choice.obstacle,
     )
 
@@ -495,21 +484,24 @@ def _(result: Review, screen: Screen) -> None:
         show_look(result.arrived, screen)
         screen.blank()
     for kind, items in groupby(result.items, key=lambda item: item.kind):
-        _show_kind(kind, list(items), screen)
+        _show_kind(kind, list(items), screen, is_alone=len(result.counts) == 1)
     cut = len(result.items) < result.total
     suffix = f"; the most urgent {len(result.items):,} are shown" if cut else ""
     screen.line(dim(f"to review: {tally(result.counts)}{suffix}"))
     _show_fading(result, screen)
 
 
-def _show_kind(kind: Waiting, items: list[ReviewItem], screen: Screen) -> None:
-    """Writes the items of a kind: many, which need no choice, in a line each."""
+def _show_kind(kind: Waiting, items: list[ReviewItem], screen: Screen, *, is_alone: bool) -> None:
+    """Writes the items of a kind: many in a line each, or the first ones if they need a choice."""
     of_id = {item.id or item.file: item for item in items}
     if len(items) <= _FEW or kind in BY_CHOICE:
-        for item in items:
+        for item in items if is_alone else items[:_FEW]:
             show_item(item, screen)
             for action in item.actions:
                 screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
+            screen.blank()
+        if len(items) > _FEW and not is_alone:
+            screen.line(f"and {len(items) - _FEW:,} more: ", accent(f"mind review --kind {kind}"))
             screen.blank()
         return
     usual = Counter(item.why for item in items).most_common(1)[0][0]

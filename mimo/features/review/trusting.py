@@ -17,8 +17,9 @@ from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
 from mimo.index import survey, tracking
-from mimo.memory.model import Record
-from mimo.operations import lookup, refresh, saving
+from mimo.memory.approval import approval_of
+from mimo.memory.model import Place, Record
+from mimo.operations import consent, lookup, refresh, saving
 from mimo.operations.rows import Facts, rows, view
 from mimo.project import git, revisions
 from mimo.project.approvals import TrustState
@@ -28,6 +29,8 @@ from mimo.text.phrases import cut
 
 _LIMIT = 5
 """Memories, and entries of a list, that a summary shows."""
+_ASKED = 3
+"""Memories that a client's user is asked to approve at once."""
 _LONGEST = 200
 """Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
@@ -231,10 +234,31 @@ def approve(call: Call, references: Sequence[str], *, digest: str | None = None)
         call.mind.trust.approve_removal(FILE)
     if by_path:
         _approve(call, by_path, tuple(by_path), by_path)
+    _approve_places(call, places)
+
+
+def _approve_places(call: Call, places: Sequence[Place]) -> None:
+    """Approves texts exactly as they were read from their places."""
     paths = {name: p.path for p in places for name in call.mind.store.approvals(p.path)}
     named = [place.approval for place in places]
     _approve(call, named, named, paths | {place.approval: place.path for place in places})
     call.mind.trust.retire_missing(reads=False)  # Another author may have moved the file.
+
+
+def ask(call: Call, records: Iterable[Record]) -> None:
+    """Asks the client's user to approve memories, in one question.
+
+    It has the whole files of the first ones, if a file is one memory.
+    """
+    texts: dict[str, bytes] = {}
+    places = []
+    for place in [record.place for record in records if record.place.owned][:_ASKED]:
+        data = text_of(call, place.path)
+        if approval_of(place.path, data) == place.approval:
+            texts[place.path] = data
+            places.append(place)
+    if texts and consent.agreed(call, texts, "agents may use it"):
+        _approve_places(call, places)
 
 
 def revoke(call: Call, references: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from mimo.memory.ids import MEMORY_URI, handle_of, uri_of, with_handles
 from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.note import closed_as
 from mimo.memory.outcomes import reason, warning
-from mimo.operations import finding, freshness, searching
+from mimo.operations import consent, finding, freshness, searching
 from mimo.operations.lists import as_hits
 from mimo.operations.rows import BriefQuery
 from mimo.rendering import Screen, dim, ident
@@ -127,6 +127,7 @@ def _best(
     call: Call, query: str, options: finding.Options, matches: searching.Answer
 ) -> Recollection:
     all_hits = matches.matches
+    _ask_about(call, all_hits[:MOST_NOTES])
     hits = [(owner, hit) for owner, hit in all_hits if _is_trusted(owner, hit.record)]
     if len(hits) < min(MOST_NOTES, len(all_hits)):
         # Any number of unapproved memories must not displace approved ones.
@@ -150,6 +151,20 @@ def _best(
     opening = f"{opening} (weak)" if is_weak else opening
     confidence = None if matches.listed else round(best[0][1].score, 2)
     return _summary(call, opening, best, notes, confidence)
+
+
+def _ask_about(call: Call, hits: Iterable[searching.Match]) -> None:
+    """Asks the client's user to approve the memories that would be in the summary."""
+    records = [
+        hit.record
+        for owner, hit in hits
+        if owner.mind is call.mind
+        and not (_is_trusted(owner, hit.record) or searching.is_weak(hit))
+    ]
+    if records and consent.can_ask(call):
+        from mimo.features.review import trusting
+
+        trusting.ask(call, records)
 
 
 def _summary(

@@ -473,12 +473,10 @@ def _merging(call: Call) -> Iterator[Check]:
     if warning:
         hint = Hint(Command("doctor", fix=True), " lets git merge them field by field")
         yield _warning("merging", warning, hint)
-    for name in (*init.lacking(root), *init.exposed(root)):
-        if not (in_repository and name == init.IGNORE_FILE):
-            message = f"{name} lacks lines by which git ignores or merges files of the memory"
-            yield _warning(
-                "merging", message, Hint(Command("doctor", fix=True), " adds them"), file=name
-            )
+    names = dict.fromkeys((*init.lacking(root), *init.exposed(root)))
+    if paths := [name for name in names if not (in_repository and name == init.IGNORE_FILE)]:
+        message = f"lines by which git ignores or merges memories are missing: {_list_paths(paths)}"
+        yield _warning("merging", message, Hint(Command("doctor", fix=True), " adds them"))
     if in_repository and not warning:
         yield _ok("merging", "git merges memories field by field")
 
@@ -512,7 +510,8 @@ def _trust(call: Call) -> Iterator[Check]:
     look = trusting.look_of(call)
     if look and look.memories:
         hint = Hint(
-            "go through them with ", Command("review"), ", or approve all with ", Command("trust")
+            *("go through them with ", Command("review")),
+            *(", or approve all with ", Command("trust", all=call.console.ask is None)),
         )
         yield _warning(
             "trust", f"memories that are not approved on this machine: {look.memories:,}", hint

@@ -238,7 +238,7 @@ def _(result: Initialised, screen: Screen) -> None:
         if result.arrived.memories:
             screen.line("they came with the files: go through them with ", accent("`mind review`"))
             either = "or "
-        screen.line(f"{either}approve all of them with ", accent("`mind trust`"))
+        screen.line(f"{either}approve all of them with ", accent(screen.trust_command))
     screen.line("next: ", accent('mind add "what should be remembered"'))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from mimo.config import other_machine
 from mimo.data import disk
 from mimo.errors import Command, Hint, Invalid, MindError
 
@@ -68,6 +67,18 @@ def without_surrogates(text: str) -> str:
 def is_elsewhere(encoder: Embedder) -> bool:
     """Returns whether an encoder is on another machine, which must get no private text."""
     return getattr(encoder, "is_elsewhere", False)
+
+
+_THIS_MACHINE = r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1"
+
+
+def other_machine(place: str) -> str:
+    """Returns the host of an encoder's URL on another machine; empty for any other encoder."""
+    import re
+    from urllib.parse import urlsplit
+
+    host = urlsplit(place).hostname or "" if "://" in place else ""
+    return "" if re.fullmatch(_THIS_MACHINE, host) else host
 
 
 def without_encoder(error: MindError) -> str:

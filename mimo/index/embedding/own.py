@@ -17,12 +17,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from mimo.config import other_machine
 from mimo.data import disk
 from mimo.data.loads import loads
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
-from mimo.index.embedding import Embedder, stamp, without_surrogates
+from mimo.index.embedding import Embedder, other_machine, stamp, without_surrogates
 from mimo.index.embedding.transformer import Dense, Layer, Network, quantised, rounded
 from mimo.index.embedding.wordpiece import MAX_CHARACTERS
 

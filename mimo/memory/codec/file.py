@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen, replace
@@ -46,6 +46,9 @@ from mimo.memory.model import (
     kind_of,
 )
 from mimo.text.clean import compiled
+
+if TYPE_CHECKING:
+    from mimo.memory.codec.adr import Parts
 
 
 @frozen
@@ -88,7 +91,9 @@ def parse(data: bytes, *, path: str, modified: datetime, lenient: bool = False) 
     if "type" not in understood:
         understood["type"] = ids.folder_kind(path) or Kind.FACT
     if "title" not in understood:
-        understood["title"] = title(content) or (file_title(path) if is_elsewhere(path) else None)
+        understood["title"] = file_title(content, path) if is_elsewhere(path) else title(content)
+    if is_elsewhere(path) and ids.folder_kind(path) is Kind.DECISION:
+        understood |= _record_fields(understood, header, content)
     if "created" not in understood:
         understood["created"] = day_of(path) or modified.astimezone(UTC)
     memory = Memory(
@@ -134,6 +139,45 @@ def read_document(
         # Only comments, which are Markdown headings: a title between two rules.
         return document.without_header(), {}
     return document, header
+
+
+def stated_in_text(data: bytes) -> dict[str, Any]:
+    """Returns the fields of a record of a decision that not its header gives, but its text."""
+    try:
+        document, header = read_document(data, lenient=True)
+    except Unreadable:
+        return {}
+    layout = layout_of(document.body, newline=document.newline, sections=False, competing=False)
+    return _record_fields(understand(header)[0], header, layout.content.text)
+
+
+_LONGEST_RECORD = 100_000
+"""The number of characters of a record that are read for its status and date."""
+
+
+def _record_fields(
+    understood: Mapping[str, Any], header: Mapping[str, Any], content: str
+) -> dict[str, Any]:
+    """Returns the status and the time of a record, as the importer reads them, if they are new."""
+    if understood.get("type", Kind.DECISION) is not Kind.DECISION:
+        return {}
+    if understood.keys() >= {"status", "created"}:
+        return {}
+    from mimo.memory.codec import adr
+
+    unread = {key: value for key, value in header.items() if key not in understood}
+    record = adr.parted(unread, content[:_LONGEST_RECORD])
+    created = record_moment(record) or moment_in(understood.get("status", ""))
+    fields = {"status": adr.state_of(adr.status_of(record))[0], "created": created}
+    return {key: value for key, value in fields.items() if value and key not in understood}
+
+
+def record_moment(record: Parts) -> datetime | None:
+    """Returns the time that a record of a decision states, also in its status."""
+    from mimo.memory.codec import adr
+
+    date = record.properties.get("date")
+    return moment(date) or moment_in(f"{date or ''}\n{adr.status_of(record)}")
 
 
 def header_fault(data: bytes) -> Unreadable | None:
@@ -239,9 +283,15 @@ def body_links(
     return tuple(Link(to=target) for target in dict.fromkeys(targets))
 
 
-def file_title(path: str) -> str | None:
-    """Returns the title of a document outside `.mind/` that has none in its text."""
-    return clean_title(naming.words_of(path))
+def file_title(content: str, path: str) -> str | None:
+    """Returns the title of a document outside `.mind/`: its heading, or its file's name in words.
+
+    The heading of a daily note such as `Log` is one of many, so the title has both.
+    """
+    heading, name = title(content), clean_title(naming.words_of(path))
+    if heading is None or name is None or naming.is_specific(heading, name):
+        return heading or name
+    return f"{name}: {heading}"
 
 
 def is_owned(understood: Mapping[str, Any], path: str) -> bool:
@@ -294,11 +344,11 @@ _ZEROS = (_EPOCH, datetime.min.replace(tzinfo=UTC))
 _MONTHS = [
     tuple(starts.split())
     for starts in (
-        "jan ene gen,feb fév fev,mar mär mrz,apr avr abr,may mai mag,jun juin giu,jul juil lug,"
-        "aug aoû ago,sep set,oct okt out ott,nov,dec dez déc dic"
+        "jan ene gen,feb fév fev,mar mär mrz maa mrt,apr avr abr,may mai mag mei,"
+        "jun juin giu,jul juil lug,aug aoû ago,sep set,oct okt out ott,nov,dec dez déc dic"
     ).split(",")
 ]
-"""The beginnings of the names of each month, in six languages."""
+"""The beginnings of the names of each month, in seven languages."""
 _USUAL_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -335,6 +385,19 @@ def read_moment(text: str) -> datetime | None:
         return when.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+_DATE_IN_TEXT = (
+    r"(?<![\w.])(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{4} ?[年년] ?\d{1,2} ?[月월] ?\d{1,2} ?[日일]"
+    r"|\d{1,2}\. ?\d{1,2}\. ?\d{4}|\d{1,2}(?:st|nd|rd|th|er|\.|º)? (?:de )?[^\W\d_]{3,10}\.?"
+    r" (?:de )?\d{4}|[^\W\d_]{3,10}\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4})(?!\w)"
+)
+
+
+def moment_in(text: str) -> datetime | None:
+    """Returns the first date within a text, as in `Verworfen am 3. April 2021`."""
+    matches = compiled(_DATE_IN_TEXT).finditer(text)
+    return next(filter(None, (moment(match[0]) for match in matches)), None)
 
 
 DATES = "created|date|created_at|date created|created at|createdat|creation date".split("|")

@@ -194,17 +194,17 @@ def _lines(text: str, entry: Entry) -> list[_Lines]:
     lines: list[_Lines] = []
     after = _first_line(text, entry)
     for item in value.items:
-        start, end = _line_start(text, item.start), _end(text, item)
+        start, end = line_start(text, item.start), _end(text, item)
         if value.is_block_list:
             while start > after and text[start : start + value.column + 1].strip() != "-":
-                start = _line_start(text, start - 1)
+                start = line_start(text, start - 1)
         elif text[start : item.start].strip() or not _AFTER_ITEM.match(text, end):
             return []
         if start < after:
             return []
         above = start
         while above > after:
-            line = _line_start(text, above - 1)
+            line = line_start(text, above - 1)
             if not text[line:above].lstrip().startswith("#"):
                 break
             above = line
@@ -219,7 +219,8 @@ def _first_line(text: str, entry: Entry) -> int:
     return text.index("\n", entry.end if is_block else entry.value.start) + 1
 
 
-def _line_start(text: str, position: int) -> int:
+def line_start(text: str, position: int) -> int:
+    """Returns the start of the line with a position."""
     return text.rfind("\n", 0, position) + 1
 
 

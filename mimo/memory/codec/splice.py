@@ -37,7 +37,7 @@ from mimo.memory.codec.file import (
     written,
 )
 from mimo.memory.codec.front_matter import GONE, LISTS, Entry, flow
-from mimo.memory.codec.items import Edit, as_written, by_hand, emptied, list_edits
+from mimo.memory.codec.items import Edit, as_written, by_hand, emptied, line_start, list_edits
 from mimo.memory.model import Link, Memory, Problem, Section, Version, is_elsewhere
 
 _BLOCK_MARK = re.compile(r"[|>][-+0-9]*")
@@ -118,11 +118,9 @@ def _changes(
     old = written(previous, explicit)
     new = written(target, _explicit_links(target, explicit))
     old["title"] = understood.get("title", GONE)
-    if clean_title(after.title) is None or (
-        old["title"] is GONE
-        and target.title
-        == (title(target.content) or (file_title(path) if is_elsewhere(path) else None))
-    ):
+    text = target.content
+    default = file_title(text, path) if is_elsewhere(path) else title(text)
+    if clean_title(after.title) is None or (old["title"] is GONE and target.title == default):
         new["title"] = GONE
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
     for key in LISTS & changes.keys() & previous.extra.keys() & after.extra.keys():
@@ -194,7 +192,7 @@ def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> I
             lines = front_matter.entry(key, value).replace("\n", f"\n{indent}")
             yield place, place, f"{indent}{lines}\n"
         elif value is GONE:
-            removal = _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
+            removal = line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
             # Other keys mean something without a value, too.
             yield from (key in LISTS and emptied(text, entry)) or [removal]
         else:
@@ -217,7 +215,7 @@ def _replaced(text: str, entry: Entry, value: Any) -> Iterable[Edit]:
     elif text.startswith(("|", ">"), old.start) and old.start < line_end:
         mark = _BLOCK_MARK.match(text, old.start)
         yield old.start, mark.end() if mark else old.start, flow(value)
-        yield _line_start(text, line_end + 1), _line_end(text, end), ""
+        yield line_start(text, line_end + 1), _line_end(text, end), ""
     elif end > old.start and old.start < line_end:
         yield old.start, end, flow(value)
     else:
@@ -240,8 +238,8 @@ def _place(text: str, existing: Mapping[str, Entry], key: str) -> int:
                 return place
         for neighbour in KEYS[position + 1 :]:
             if neighbour in existing:
-                place = _line_start(text, existing[neighbour].start)
-                while place and _COMMENT.match(text, above := _line_start(text, place - 1)):
+                place = line_start(text, existing[neighbour].start)
+                while place and _COMMENT.match(text, above := line_start(text, place - 1)):
                     place = above
                 return place
     return len(text)
@@ -251,10 +249,6 @@ def _value_end(text: str, entry: Entry) -> int:
     """Returns the end of an entry's value, without the trailing line ends of a block scalar."""
     end = max(entry.value.end, text.index(":", entry.end) + 1)
     return len(text[:end].rstrip())
-
-
-def _line_start(text: str, position: int) -> int:
-    return text.rfind("\n", 0, position) + 1
 
 
 def _line_end(text: str, position: int) -> int:

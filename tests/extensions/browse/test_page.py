@@ -14,7 +14,7 @@ def test_the_page_has_every_key():
     table = text.partition("## Keys")[2].partition("\n\nThe mouse")[0]
     rows = re.findall(r"^\| `(.+)` \| (.+) \|$", table, re.MULTILINE)
 
-    assert rows == [(key.shown, key.help) for key in KEYS]
+    assert rows == [(key.symbols, key.help) for key in KEYS]
 
 
 def test_the_picture_is_small_and_refers_to_no_other_host():

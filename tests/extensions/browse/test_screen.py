@@ -49,7 +49,7 @@ def test_the_help_lists_every_key(call, three):
         await screen.until("1/3")
         await screen.press("question_mark")
         text = await screen.until("Show the keys")
-        assert all(key.shown in text and key.help in text for key in KEYS)
+        assert all(key.symbols in text and key.help in text for key in KEYS)
         await screen.press("escape")
         await screen.without("Show the keys")
 

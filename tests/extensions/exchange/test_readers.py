@@ -12,7 +12,8 @@ from mimo.features.importing import sources
 from mimo.features.importing.drafts import Draft, resolved
 from mimo.features.importing.formats import reader, recognised
 from mimo.memory import codec
-from mimo.memory.model import Memory
+from mimo.memory.model import Memory, Section
+from mimo.memory.note import closed_as
 from tests.kit import put
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -381,6 +382,14 @@ class TestNotes:
         assert parsed.memory.created == draft.created
 
 
+def in_place(text):
+    """Returns the memory of a record that is read where it is."""
+    path = "docs/adr/0005-use-redis.md"
+    parsed = codec.parse(text.encode(), path=path, modified=NOW, lenient=True)
+    assert isinstance(parsed, codec.Parsed)
+    return parsed.memory
+
+
 class TestDecisionRecords:
     @pytest.mark.parametrize(
         ("status", "expected"),
@@ -459,6 +468,15 @@ class TestDecisionRecords:
             "![s](https://img.shields.io/badge/status-rejected-red)",
             "<table><tr><td>Status</td><td>Rejected</td></tr></table>",
             "<table>\n<tr>\n<th>Status</th>\n<td>Rejected</td>\n</tr>\n</table>",
+            "Status: ![Rejected](https://img.shields.io/badge/x-red)",
+            "## Status\n\n[![Rejected](x.svg)](https://example.org)",
+            "## Status\n\n[![Status](https://img.shields.io/badge/rejected-red)](y)",
+            "Status: [![Rejected](https://example.org/a_(b).svg)](https://example.org)",
+            "[![Status](https://img.shields.io/badge/Status-Rejected-red.svg?style=flat)][1]",
+            "## Status\n\n[![Rejected][img]][link]", "- Status: [Rejected][1]",
+            "[![ADR Status: Rejected](x.svg)](y)", "## Status\n\nStatus: Rejected",
+            "## Status\n\n:x: **Rejected**.",
+            "## Status\n\nRejected\n\nIt costs too much.", "## Status\nRejected\nIt costs.\n",
         ],
     )  # fmt: skip
     def test_a_status_is_read_however_it_is_written(self, tmp_path, head):
@@ -469,6 +487,9 @@ class TestDecisionRecords:
 
         assert (draft.title, str(draft.status).lower()) == ("Use Redis", "rejected")
         assert draft.content.lower().startswith("status: rejected\n\nuse it.")
+        memory = in_place(text)
+        assert memory.status == draft.status
+        assert closed_as(memory.type, memory.status) == "rejected"
 
     @pytest.mark.parametrize(
         "head",
@@ -477,13 +498,23 @@ class TestDecisionRecords:
             "> **Date:** 2024-03-02", "| Date | 2024-03-02 |", "Date\n----\n\n2024-03-02",
             "### Date\n\n2024-03-02", "**Fecha:** 2024-03-02", "## Metadata\n\n- Date: 2024-03-02",
             "**Status:** Accepted, **Date:** 2024-03-02", "Status: Accepted (2024-03-02)",
+            "## Status\n\nVerworfen am 2. März 2024", "Estado: Rechazado el 2 de marzo de 2024",
+            "Statut : Rejeté le 2 mars 2024", "Status: Rejeitado em 2 de março de 2024",
+            "Stato: Rifiutato il 2 marzo 2024", "Status: Afgewezen op 2 maart 2024",
+            "Status: Rejected on March 2nd, 2024", "Date: Saturday, 2 March 2024",
         ],
     )  # fmt: skip
     def test_a_date_is_read_however_it_is_written(self, tmp_path, head):
         text = f"{head}\n\n## Decision\n\nUse it.\n"
         (draft,) = drafts(write(tmp_path, {"adr/0005-use-redis.md": text}) / "adr", "adr")
 
-        assert draft.created == datetime(2024, 3, 2, tzinfo=UTC)
+        assert draft.created == in_place(text).created == datetime(2024, 3, 2, tzinfo=UTC)
+
+    def test_prose_below_a_status_is_a_reason(self, tmp_path):
+        text = "# A\n\n## Status\n\nRejected\n\nIt costs:\n\n- time\n\n## Decision\n\nUse it.\n"
+        (draft,) = drafts(write(tmp_path, {"adr/0005-a.md": text}) / "adr", "adr")
+
+        assert draft.sections == {Section.REASONING: "### Status\n\nIt costs:\n\n- time"}
 
     def test_a_record_may_be_the_index_of_its_folder(self, tmp_path):
         text = "# Use Redis\n\n## Status\n\n{}\n"

@@ -14,10 +14,23 @@ from typing import Any
 
 import anyio
 import httpx2
+import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from mimo.project.init import init
+from tests.conftest import NOW
+
 TOKEN = "a-token-of-the-tests"
+
+
+def two_projects(factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder with a home and the projects `shop` and `bank`."""
+    folder = factory.mktemp("team")
+    for name in ("shop", "bank"):
+        (folder / name).mkdir()
+        init(folder / name, folder / "home", now=NOW)
+    return folder
 
 
 class Served:

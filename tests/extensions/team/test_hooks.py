@@ -15,14 +15,13 @@ from mimo.call import Call
 from mimo.extensions.team import tokens
 from mimo.features.clients.table import CLIENTS
 from mimo.features.hooks import remote
-from mimo.features.hooks.events import recognised
+from mimo.features.hooks.events import Say, recognised
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.project import servers
-from mimo.project.init import init
 from tests.conftest import NOW
-from tests.extensions.team.over_http import Served, served
+from tests.extensions.team.over_http import Served, served, two_projects
 from tests.extensions.team.test_team import USERS, bearer, token_of
 
 Run = Callable[..., Any]
@@ -31,10 +30,7 @@ Run = Callable[..., Any]
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a home and the projects `shop` and `bank`, of which one has memories."""
-    folder = tmp_path_factory.mktemp("hooks")
-    for name in ("shop", "bank"):
-        (folder / name).mkdir()
-        init(folder / name, folder / "home", now=NOW)
+    folder = two_projects(tmp_path_factory)
     mind = Mind.open(folder / "shop", environ={"MIND_HOME": str(folder / "home")})
     call = Call(mind)
     saving.store(call, saving.draft(Kind.DECISION, "Deploys of the gateway need a signed tag"))
@@ -200,6 +196,21 @@ def test_a_server_that_does_not_answer_is_not_asked_again(user: User) -> None:
     assert user.log().count("does not answer") == 1
 
 
+@pytest.mark.parametrize("data", [b"<html>Sign in</html>", b"[]", b'"text"'])
+def test_an_answer_of_another_program_gives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    servers.assign(tmp_path, "", "https://mind.example.org/mcp/shop")
+    monkeypatch.setattr(remote, "_answer", lambda *_: (200, data))
+    fields = {"hook_event_name": "SessionStart", "session_id": "s", "source": "startup"}
+    event = recognised({**fields, "cwd": str(tmp_path)}, "codex")
+    assert event
+    environ = {servers.TOKEN: "x" * 32}
+
+    assert remote.ask(event, home=tmp_path, now=NOW, environ=environ) == Say()
+    assert "not an answer of mind" in (tmp_path / "logs/hook.log").read_text("utf-8")
+
+
 def test_a_refused_user_gets_nothing(server: Served, user: User) -> None:
     user.install(f"{server.url}/nowhere")
     assert user.start() == ""
@@ -211,6 +222,28 @@ def test_a_refused_user_gets_nothing(server: Served, user: User) -> None:
     del user.environ[servers.TOKEN]
     assert user.start() == ""
     assert "`MIND_TOKEN` is not set" in user.log()
+
+
+def test_hooks_read_the_token_from_the_file_that_the_user_named(server: Served, user: User) -> None:
+    token, file = user.environ.pop(servers.TOKEN), user.folder.parent / "token"
+    file.write_text(f"{token}\n")
+    url = f"{server.url}/shop"
+    refused = user.mind("install", "claude-code", "--url", url, "--token-file", str(file))
+    assert "chmod 600" in refused.stderr
+    file.chmod(0o600)
+
+    text = user.install(url, "claude-code", "--token-file", str(file))
+
+    assert "which the client's entry needs; hooks read the token from its file" in text
+    assert "Bearer ${MIND_TOKEN}" in (user.folder / ".mcp.json").read_text("utf-8")
+    assert "signed tag" in user.start()
+    written = [path for path in user.folder.parent.rglob("*") if path.is_file() and path != file]
+    assert [path for path in written if token.encode() in path.read_bytes()] == []
+    file.unlink()
+    assert user.start() == ""
+    assert "the server is not asked" in user.log()
+    user.mind("uninstall", "claude-code", "--scope", "project")
+    assert str(file) not in (user.home / servers.FILE).read_text("utf-8")
 
 
 def test_without_a_token_the_client_signs_in(server: Served, user: User) -> None:

@@ -25,10 +25,8 @@ from mimo.errors import Denied, Invalid
 from mimo.extensions.team import oidc, tokens
 from mimo.extensions.team.oidc import Provider, Unavailable
 from mimo.extensions.team.tokens import Identity, Member, Scope, Tokens
-from mimo.project.init import init
-from tests.conftest import NOW
 from tests.extensions.team.issuer import OTHER_RSA_KEY, RSA_KEY, Issuer, provided
-from tests.extensions.team.over_http import Served, served
+from tests.extensions.team.over_http import Served, served, two_projects
 from tests.extensions.team.test_http import INITIALIZE, JSON
 from tests.extensions.team.test_team import member
 from tests.redteam.test_procedure_callers import call_tool
@@ -375,10 +373,7 @@ def test_a_run_in_a_process_of_its_own_needs_a_token_of_the_server(
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("oidc")
-    for name in ("shop", "bank"):
-        (folder / name).mkdir()
-        init(folder / name, folder / "home", now=NOW)
+    folder = two_projects(tmp_path_factory)
     entries = [
         entry("developers", "eng", projects=("shop",)),
         entry("readers", "sales", Scope.READ),

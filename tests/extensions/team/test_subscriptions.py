@@ -7,20 +7,14 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
-from mimo.project.init import init
-from tests.conftest import NOW
-from tests.extensions.team.over_http import Served, served
+from tests.extensions.team.over_http import Served, served, two_projects
 from tests.kit import put
 from tests.server.test_subscriptions import follow
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("subscriptions")
-    for name in ("shop", "bank"):
-        (folder / name).mkdir()
-        init(folder / name, folder / "home", now=NOW)
-    return folder
+    return two_projects(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from mimo.mind import Mind
 from mimo.operations.invoke import invoke
 from mimo.project.init import init
 from tests.conftest import NOW
-from tests.extensions.team.over_http import TOKEN, Served, served
+from tests.extensions.team.over_http import TOKEN, Served, served, two_projects
 from tests.extensions.team.test_http import INITIALIZE, JSON
 from tests.sample_procedures import text as procedure
 from tests.server.test_subscriptions import subscribe
@@ -58,10 +58,7 @@ USERS = [
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a home, the projects `shop` and `bank`, and a file of tokens."""
-    folder = tmp_path_factory.mktemp("team")
-    for name in ("shop", "bank"):
-        (folder / name).mkdir()
-        init(folder / name, folder / "home", now=NOW)
+    folder = two_projects(tmp_path_factory)
     tokens.write(folder / "tokens.toml", USERS)
     return folder
 

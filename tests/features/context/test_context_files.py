@@ -1,6 +1,8 @@
 """The block in the project's files: who asked for it, what git thinks of it, what else is there."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,15 @@ from mimo.errors import Conflict
 from mimo.features.context import files
 from mimo.features.context.commands import write
 from mimo.features.daemon.process import Loop
+from mimo.features.hooks.command import react
+from mimo.features.hooks.events import recognised
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.project.init import init
 from mimo.project.trust import Trust
 from tests.conftest import git
+from tests.kit import do, put
 
 
 def remember(call: Call, content: str = "Use JWT for auth") -> None:
@@ -144,3 +149,65 @@ def test_two_machines_write_the_same(call: Call, tmp_path: Path, clock) -> None:
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "is_written"),
+    [
+        ("@../AGENTS.md", False),
+        ("Read @../AGENTS.md.", False),
+        ("@AGENTS.md", True),
+        ("a@../AGENTS.md", True),
+        ("@../AGENTS.md.bak", True),
+        ("\xff@../AGENTS.md", True),
+        (f"@{'/' * 500_000} @{'./' * 500_000}", True),
+    ],
+)
+def test_a_file_that_imports_another_one_is_not_written(
+    call: Call, text: str, is_written: bool
+) -> None:
+    root = call.mind.project.root
+    put(root / "AGENTS.md", "# Agents\n")
+    put(root / ".claude/CLAUDE.md", text)
+    remember(call)
+    assert [file.path for file in write(call).files] == [".claude/CLAUDE.md"] * is_written + [
+        "AGENTS.md"
+    ]
+
+
+# Linked worktrees
+
+
+@pytest.mark.parametrize("place", ["", "services/api"])
+def test_the_files_of_the_worktree_are_written_read_and_purged(
+    tmp_path: Path, home: Path, place: str
+) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    root = main / place
+    root.mkdir(parents=True)
+    git(main, "init", "--quiet")
+    for name in (".gitignore", "CLAUDE.md"):
+        (root / name).write_text(".mind/\n", encoding="utf-8")
+    git(main, "add", ".")
+    git(main, "commit", "--quiet", "-m", "begin")
+    git(main, "worktree", "add", "--quiet", str(tree))
+    init(root, home, now=datetime(2026, 11, 20, tzinfo=UTC))
+    environ = {"MIND_HOME": str(home)}
+    with closing(Mind.open(tree / place, environ=environ)) as mind:
+        call = Call(mind)
+        id = saving.store(call, saving.draft(Kind.DECISION, "Use JWT for auth")).memory.id
+        fields = {"session_id": "s", "cwd": str(tree / place), "source": "startup"}
+        event = recognised({"hook_event_name": "SessionStart", **fields})
+        assert event is not None
+        assert "JWT" in str(react(event, home=home, now=mind.now(), environ=environ))
+        written = do(call, "context write")
+        text = (tree / place / "CLAUDE.md").read_text(encoding="utf-8")
+
+        assert [file.path for file in written.files] == ["CLAUDE.md"]
+        assert "can't undo this" in written.notice
+        assert "Use JWT" in text
+        assert (root / "CLAUDE.md").read_text(encoding="utf-8") == ".mind/\n"
+        assert "JWT" not in str(react(event, home=home, now=mind.now(), environ=environ))
+
+        do(call, "rm", id=id, purge=True)
+        assert "JWT" not in (tree / place / "CLAUDE.md").read_text(encoding="utf-8")

@@ -2,22 +2,25 @@
 
 import os
 import re
+from datetime import UTC, datetime
 
 import pytest
 
 from mimo.errors import Invalid, NotFound
+from mimo.features.decisions.loading import context
 from mimo.features.history.commands import blame, diff, log, restore, sync
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import list_, show
+from mimo.features.search.browse import recent
 from mimo.memory.chunking import Strategy
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Kind, Link, Outcome
+from mimo.memory.model import LOG, Kind, Link, Outcome
 from mimo.operations import lookup, removing, saving
 from mimo.project import git as git_of
 from mimo.project import revisions
 from mimo.project.memories import messages
 from tests.conftest import NOW, git
-from tests.kit import acting_as, put
+from tests.kit import acting_as, memory, put
 
 pytestmark = pytest.mark.usefixtures("ann")
 
@@ -52,6 +55,70 @@ def test_a_commit_whose_time_is_in_no_calendar_is_shown(story, project, call):
     assert len(log(call).commits) == 2
     assert blame(call, story[2]).lines
     assert list(messages(project, 5))
+
+
+@pytest.mark.req("004-19")
+def test_an_update_is_dated_by_git_and_a_later_one_by_the_file(project, call):
+    git(project, "init", "-q", "-b", "main")
+    id, file = "fact_tea_20260102_abcdef", project / ".mind/facts/fact_tea_20260102_abcdef.md"
+    texts = ["tea is hot\n", "tea is cold\n"]
+    for day, text in enumerate(texts, 3):
+        put(file, memory(id, text))
+        sync(call)
+        git(
+            project, "commit", "-q", "--amend", "--no-edit", f"--date=2026-02-0{day}T10:00:00+09:00"
+        )
+    clone = datetime(2026, 8, 1, tzinfo=UTC)
+    os.utime(file, (clone.timestamp(),) * 2)
+    committed = datetime(2026, 2, 4, 1, tzinfo=UTC)
+
+    assert show(call, id).updated_at == context(call, id).memory.updated_at == committed
+    assert show(call, id, at="HEAD~1").updated_at == datetime(2026, 2, 3, 1, tzinfo=UTC)
+    put(file, file.read_text().replace("\n", "\r\n"))
+    assert show(call, id).updated_at == committed
+
+    put(file, memory(id, "tea is cold, or iced\n"))
+    os.utime(file, (clone.timestamp(),) * 2)
+    assert show(call, id).updated_at == clone
+    assert recent(call).results[0].updated_at is None
+
+
+@pytest.mark.req("004-19")
+def test_without_git_an_update_is_dated_by_the_file(project, call):
+    log_lines = put(project / LOG, "**Learned:** tea is hot\n")
+    os.utime(log_lines, (NOW.timestamp(),) * 2)
+
+    assert [show(call, row.id).updated_at for row in list_(call).memories] == [NOW]
+
+
+def test_a_log_has_the_titles_of_each_commit_across_renames_and_merges(project, call):
+    git(project, "init", "-q", "-b", "main")
+    id = "fact_tea_20260102_abcdef"
+    old, new = project / f".mind/facts/{id}.md", project / ".mind/facts/tea.md"
+
+    def commit(file, text):
+        put(file, memory(id, f"{text}\n"))
+        git(project, "add", "-A")
+        git(project, "commit", "-qm", text)
+
+    commit(old, "Tea is hot")
+    git(project, "switch", "-qc", "side")
+    commit(old, "Tea is cold")
+    git(project, "switch", "-q", "main")
+    old.rename(new)
+    commit(new, "Tea is warm")
+    git(project, "-c", "merge.mind.driver=true", "merge", "--no-commit", "side")
+    commit(new, "Tea is iced")
+
+    titles = {"Tea is iced", "Tea is warm", "Tea is cold", "Tea is hot"}
+    for rows in (log(call, "abcdef").commits, log(call).commits):
+        assert {row.commit.subject for row in rows if row.files} == titles
+        assert titles == {file.title for row in rows for file in row.files if file.id}
+        assert [file.title for file in rows[0].files] == [rows[0].commit.subject]
+    new.unlink()
+    git(project, "commit", "-qam", "Tea is iced")
+    removed = log(call, "abcdef").commits[0].files[0]
+    assert (removed.change, removed.title) == ("removed", "Tea is iced")
 
 
 def test_names_that_are_not_utf8_break_no_command(story, project, call):

@@ -8,6 +8,7 @@ from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
 from mimo.project.trust import Trust
 from tests.conftest import git, make_store
+from tests.kit import run
 from tests.test_cold_start import heavy, imported
 
 BASE = b"---\nid: x\ntype: fact\nconfidence: 0.5\n---\nTea\n"
@@ -104,9 +105,11 @@ def test_status_and_doctor_report_a_missing_driver_and_doctor_installs_it(projec
 def test_doctor_adds_the_lines_that_git_needs(project, call):
     attributes = project / ".mind" / ".gitattributes"
     attributes.write_text("*.md merge=mind\n", encoding="utf-8")
-    (check,) = (check for check in doctor(call).checks if check.name == "merging")
-    assert check.file == ".mind/.gitattributes"
-    assert "doctor --fix" in (check.hint or "")
+    (project / ".mind" / ".gitignore").write_text("", encoding="utf-8")
+    printed = run(call, "doctor", status=None).out
+    row = printed[printed.index("warning merging") :]
+    assert row.count(".mind/.gitattributes") == row.count(".mind/.gitignore") == 1
+    assert "hint: `mind doctor --fix` adds them" in row
 
     assert "merging" not in {check.name for check in doctor(call, fix=True).checks}
 

@@ -347,6 +347,33 @@ def test_the_kind_of_work_and_of_memory_decide_which_near_memories_a_prompt_gets
     assert given(task, 0.1, decision=0.3, fact=0.34) == [], "neither leads"
 
 
+def test_a_pitfall_is_given_only_if_the_server_finds_that_the_prompt_runs_into_it(
+    call: Call, reply: dict[str, Any]
+) -> None:
+    edge = remember(call, Kind.EDGE, "Kestrels lose their rows when the disk is full")
+    task = "write the rows of the kestrels to disk"
+    reply.update(near=[[edge, 0.7]], work=0.2)
+
+    for number, edges in enumerate(([], ["other"], 5)):
+        reply["edges"] = edges
+        given = Client(call, session_id=f"without {number}").prompt(task)
+        assert ("Kestrels" in given) == (edges == 5), "without a usable reply, words decide"
+    reply["edges"] = [edge]
+    assert "Kestrels" in Client(call, session_id="with").prompt(task)
+
+
+def test_a_pitfall_that_shares_a_single_word_needs_more_evidence(call: Call) -> None:
+    remember(call, Kind.EDGE, "Elasticsearch refuses pages beyond 10,000 hits")
+    for number in range(12):
+        remember(call, Kind.FACT, f"Fact {number} is about the harbour")
+
+    def given(prompt: str) -> str:
+        return Client(call, session_id=prompt).prompt(prompt)
+
+    assert "Elasticsearch" in given("export the hits of elasticsearch page by page")
+    assert given("pin the elasticsearch image to 8.15 in docker-compose") == ""
+
+
 def test_a_memory_of_the_user_competes_with_those_of_the_project(
     call: Call, reply: dict[str, Any]
 ) -> None:

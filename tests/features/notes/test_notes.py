@@ -11,6 +11,8 @@ from mimo.features.notes.reading import show
 from mimo.memory.ids import handle_of
 from mimo.operations import saving
 from mimo.operations.rows import TrustLabel
+from mimo.project.memories import MemoryStore
+from tests.kit import do, run
 
 
 def text_of(call, written) -> str:
@@ -49,3 +51,34 @@ class TestEdit:
             saving.edit(call, record, importance=0.9)
 
         assert text_of(call, written) == "somebody else's"
+
+
+class TestSeveral:
+    @pytest.mark.parametrize(
+        "words", [("edit", "{}", "{}", "{}", "--add-tag", "new"), ("tags", "rename", "old", "new")]
+    )
+    @pytest.mark.parametrize("failure", [KeyboardInterrupt(), StorageFailed("the disk is full")])
+    @pytest.mark.parametrize("is_late", [True, False])
+    def test_a_change_that_ends_early_leaves_none(self, call, monkeypatch, words, failure, is_late):
+        written = [do(call, "add", content=text, tags=("old",)) for text in ("tea", "rum", "ale")]
+        texts, ids = [text_of(call, each) for each in written], (each.id for each in written)
+        line = [next(ids) if word == "{}" else word for word in words]
+        update, count = MemoryStore.update, itertools.count(1)
+
+        def fail_second(store, record, memory):
+            is_second = next(count) == 2
+            changed = update(store, record, memory) if is_late or not is_second else None
+            if is_second:
+                raise failure
+            return changed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryStore, "update", fail_second)
+            ran = run(call, *line, status=None)
+
+        assert [text_of(call, each) for each in written] == texts
+        assert "nothing was changed" in ran.err
+        assert ran.status == (130 if isinstance(failure, KeyboardInterrupt) else 1)
+        assert {show(call, each.id).trust for each in written} == {TrustLabel.TRUSTED}
+        assert [row.memories for row in do(call, "tags").tags] == [3]
+        assert [each.command for each in do(call, "undo", list=True).changes] == ["add"] * 3

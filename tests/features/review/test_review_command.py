@@ -7,7 +7,8 @@ from mimo.features.review import Waiting
 from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import review, settle
 from mimo.memory.ids import handle_of
-from tests.kit import memory, write
+from tests.conftest import git
+from tests.kit import do, memory, run, write
 
 TWO = memory("d1", "Use JWT\n\n## Competing: the text\nUse sessions", type="decision")
 
@@ -54,3 +55,41 @@ def test_a_key_resolves_one_of_several_items_of_a_memory(call, capsys):
     assert main(["review"], open=lambda _: call.mind.reopened()) == 0
     out = capsys.readouterr().out
     assert all(f"--against {handle_of('one')} --take {n}\n" in out for n in (1, 2, "both"))
+
+
+@pytest.mark.usefixtures("ann")
+def test_the_files_of_a_colleague_are_a_short_page_with_the_rivals_of_ours(
+    call, tmp_path, monkeypatch
+):
+    root, clone = call.mind.project.root, tmp_path / "bob"
+    git(root, "init", "-q", "-b", "main")
+    run(call, "untrust")  # The project was made outside git, where later edits are trusted.
+    ours = do(call, "save decision", topic="auth", decision="Use JWT", reasoning="Stateless")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Use JWT")
+    git(tmp_path, "clone", "-q", str(root), str(clone))
+    for number in range(65):
+        id = f"fact_n{number}_20261101_{chr(97 + number // 10)}{chr(97 + number % 10)}cdef"
+        write(clone, f"facts/{id}.md", memory(id, f"Host {number} listens on port {number * 7}"))
+    rival = "decision_auth_20261102_xyzabc"
+    topic = "topic: auth\n"
+    write(clone, f"decisions/{rival}.md", memory(rival, "Sessions", type="decision", more=topic))
+    git(clone, "add", "-A")
+    for key, value in (("NAME", "Bob"), ("EMAIL", "bob@x")):
+        monkeypatch.setenv(f"GIT_AUTHOR_{key}", value)
+        monkeypatch.setenv(f"GIT_COMMITTER_{key}", value)
+    git(clone, "commit", "-qm", "Notes")
+    git(root, "pull", "-q", str(clone), "main")
+
+    lines = run(call, "review").out.splitlines()
+
+    assert lines[0] == "66 memories not approved on this machine"
+    assert "Bob 66" in lines[2]
+    assert any("xyzabc" in line and handle_of(ours.id) in line for line in lines)
+    assert lines[-3:] == [
+        "and 6 more: mind review --kind double",
+        "",
+        "to review: untrusted 66, double 9",
+    ]
+    assert len(lines) < 60
+    assert run(call, "review", "--kind", "double").out.count("near-duplicates") == 9

@@ -21,30 +21,19 @@ export function visible(text) {
 /** Returns an element; functions listen to events, `false`, null and undefined are left out. */
 export function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
-  fill(element, attributes ?? {}, children);
-  return element;
-}
-
-/** Returns a button. */
-export function button(text, click, attributes = {}) {
-  return h("button", { type: "button", click, ...attributes }, text);
-}
-
-/** Returns an element of a drawing. */
-export function svg(tag, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  fill(element, attributes ?? {}, children);
-  return element;
-}
-
-function fill(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === false || value === null || value === undefined) continue;
     if (typeof value === "function") element.addEventListener(name, value);
     else if (name === "href" && !value.startsWith(ROOT) && !OUTWARD.test(value)) continue;
     else element.setAttribute(name, value === true ? "" : visible(value));
   }
   element.append(...children.flat(Infinity).filter(isShown).map(asNode));
+  return element;
+}
+
+/** Returns a button. */
+export function button(text, click, attributes = {}) {
+  return h("button", { type: "button", click, ...attributes }, text);
 }
 
 function isShown(child) {

@@ -192,7 +192,7 @@ function excerpt(passage) {
 }
 
 /** Returns a text as nodes, with some of its words marked. */
-export function marked(text, words) {
+function marked(text, words) {
   const shown = visible(text);
   if (!words.length) return [shown];
   // Scripts without spaces have no ends of words.

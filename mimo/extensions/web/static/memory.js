@@ -51,7 +51,7 @@ function head({ memory, parts }) {
 }
 
 /** Returns the text of a memory: its content, then its sections. */
-export function memoryText(page) {
+function memoryText(page) {
   const linked = page.links.filter((link) => link.memory);
   const titles = new Map(linked.map((link) => [link.id, link.memory.title]));
   return h(

@@ -24,7 +24,6 @@ from mimo.call.spec import declared as declared
 from mimo.call.spec import for_people as for_people
 from mimo.call.spec import to_json as to_json
 from mimo.call.table import all_commands as all_commands
-from mimo.config import without_password as without_password
 from mimo.data import append_log as append_log
 from mimo.data import disk as disk
 from mimo.data import files as files
@@ -38,6 +37,7 @@ from mimo.data.sqlite import Connection as Connection
 from mimo.data.sqlite import Database as Database
 from mimo.data.state import StateFile as StateFile
 from mimo.data.urls import database_url as database_url
+from mimo.data.urls import without_password as without_password
 from mimo.errors import TERMINATED as TERMINATED
 from mimo.errors import AmbiguousId as AmbiguousId
 from mimo.errors import Cancelled as Cancelled

@@ -155,16 +155,10 @@ def _encoder(value: str) -> str:
     return value if value in _ON_OFF else encoder_place(value)
 
 
-def without_password(url: str) -> str:
-    """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
-    from mimo.data.urls import database_url
+def _database(url: str) -> str:
+    from mimo.data.urls import without_password
 
-    if url and database_url(url).passwords:
-        raise Invalid(
-            "the URL of the shared index has a password",
-            hint="put the password into ~/.pgpass, a service file, or PGPASSWORD",
-        )
-    return url
+    return without_password(url)
 
 
 def _groups(pairs: tuple[str, ...]) -> tuple[str, ...]:
@@ -248,7 +242,7 @@ SETTINGS = (
         "",
         USER,
         "PostgreSQL database of the shared index, such as postgresql://ana@db.example.org/mind",
-        verified=without_password,
+        verified=_database,
     ),
     Setting("autocommit", False, USER, "Commit saved memories in the background (true or false)"),
     Setting(
@@ -413,9 +407,7 @@ SETTINGS = (
         USER,
         "Environment variables that procedures and the programs they run may see",
     ),
-    Setting(
-        "sessions.enabled", "off", USER, "Keep and find earlier sessions with agents", _ON_OFF
-    ),
+    Setting("sessions.enabled", "off", USER, "Keep and find earlier sessions with agents", _ON_OFF),
     Setting("sessions.clients", (), USER, "Clients whose sessions are kept (default: all)"),
     Setting("sessions.exclude", (), USER, "Folders whose sessions are left out"),
     Setting("sessions.keep_days", 730, USER, "Number of days that they are kept", (1, 36_500)),

@@ -40,9 +40,9 @@ _SKIPPED = frozenset(
 """Kinds of records that hold no words of a conversation."""
 
 _UNREAD_LINES = re.compile(
-    rb'\{(?:"\w{1,40}":(?:null|true|false|-?\d{1,20}|"[^"\\]{0,999}"),){0,20}?"'
-    rb'(?:type":"(?:api-request[\w-]*|file-history-snapshot|progress|queue-operation)"'
-    rb'|attachment":\{"type":"(?!queued_command"))'
+    rb'\{(?:"\w{1,40}":\s?(?:null|true|false|-?\d{1,20}|"[^"\\]{0,999}"),\s?){0,20}?"'
+    rb'(?:type":\s?"(?:api-request[\w-]*|file-history-snapshot|progress|queue-operation)"'
+    rb'|attachment":\s?\{"type":\s?"(?!queued_command"))'
 )
 """The starts of records that are not parsed: most bytes of a transcript are in them."""
 
@@ -104,7 +104,7 @@ def _description(path: Path) -> str:
 
 
 def _take(record: Mapping[str, Any], parts: Parts, *, is_agent: bool) -> bool:
-    """Adds what a record says; returns whether it has a known shape."""
+    """Adds the turns and facts of a record; returns whether it has a known shape."""
     kind = text(record, "type")
     if is_agent:
         parts.learn(parent=plain_id(text(record, "sessionId")))
@@ -191,20 +191,20 @@ def _add_agent(record: Mapping[str, Any], parts: Parts) -> None:
     if text(message, "model") == "<synthetic>":
         return
     at, id = moment(record.get("timestamp")), text(record, "uuid")
-    said: list[str] = []
+    texts: list[str] = []
     for block in _blocks(message.get("content")):
         kind = text(block, "type")
         if kind == "text":
-            said.append(text(block, "text"))
+            texts.append(text(block, "text"))
         elif kind == "tool_use":
-            parts.answer("\n\n".join(said), at, id)
-            said = []
-            name, given = text(block, "name"), inner(block, "input")
-            paths = [path for key in _FILES if (path := text(given, key))]
-            line = text(given, "command") or " ".join([name, *paths])
+            parts.answer("\n\n".join(texts), at, id)
+            texts = []
+            name, arguments = text(block, "name"), inner(block, "input")
+            paths = [path for key in _FILES if (path := text(arguments, key))]
+            line = text(arguments, "command") or " ".join([name, *paths])
             edited = paths if name in _EDITORS else ()
             parts.call(line, at, id, id=text(block, "id"), files=edited)
-    parts.answer("\n\n".join(said), at, id)
+    parts.answer("\n\n".join(texts), at, id)
 
 
 def _blocks(content: Any) -> Sequence[Any]:
@@ -226,4 +226,4 @@ _ADDING: Mapping[str, Callable[[Mapping[str, Any], Parts], None]] = {
     "worktree-state": _note_worktree,
     "summary": _note_summary,
 }
-"""What adds the records of a kind."""
+"""The functions that add the records of a kind."""

@@ -80,9 +80,9 @@ class Codex:
         self._databases = Path(environment.get("CODEX_SQLITE_HOME") or folder)
         places = ("sessions/*/*/*", "archived_sessions")
         names = [f"{place}/rollout-*.jsonl{end}" for place in places for end in ("", ".zst")]
-        found = list(files_in(folder, *names))
-        plain = {source.path.name for source in found}
-        for source in found:
+        sources = list(files_in(folder, *names))
+        plain = {source.path.name for source in sources}
+        for source in sources:
             if source.path.suffix != ".zst" or source.path.stem not in plain:
                 yield source
 
@@ -154,7 +154,7 @@ def _title(value: Any) -> str:
 
 
 class _Record(NamedTuple):
-    """What a record holds, and what is known of it."""
+    """The payload of a record, its time, and the session so far."""
 
     payload: Mapping[str, Any]
     at: datetime | None
@@ -162,28 +162,28 @@ class _Record(NamedTuple):
 
 
 def _take(record: Mapping[str, Any], parts: Parts) -> bool:
-    """Adds what a record says; returns whether it has a known shape."""
+    """Adds the turns and facts of a record; returns whether it has a known shape."""
     kind, payload = text(record, "type"), inner(record, "payload")
-    known = _Record(payload, moment(record.get("timestamp")), parts)
+    entry = _Record(payload, moment(record.get("timestamp")), parts)
     if kind == "session_meta":
         _add_facts(payload, parts)
     elif kind == "turn_context":
         _note_turn(payload, parts)
         parts.learn(cwd=text(payload, "cwd"))
     elif kind == "event_msg":
-        return _take_event(known)
+        return _take_event(entry)
     elif kind == "response_item":
-        return _take_item(known)
+        return _take_item(entry)
     elif not payload and _ITEMS.fullmatch(kind):
         # Versions before the envelope.
-        return _take_item(known._replace(payload=record))
+        return _take_item(entry._replace(payload=record))
     else:
         return kind in ("compacted", "world_state") or not (kind or not plain_id(record.get("id")))
     return True
 
 
 def _add_facts(meta: Mapping[str, Any], parts: Parts) -> None:
-    """Notes what a session says of itself; a fork has the lines of its parent, too."""
+    """Notes the facts in the first record of a session; a fork has the lines of its parent, too."""
     if parts.noted("is_described"):
         return
     parts.note("is_described", value=True)
@@ -251,7 +251,7 @@ def _take_event(record: _Record) -> bool:
     payload, parts = record.payload, record.parts
     kind = text(payload, "type")
     if kind == "item_completed":
-        return _take_shown(record._replace(payload=inner(payload, "item")), payload)
+        return _take_displayed(record._replace(payload=inner(payload, "item")), payload)
     if kind == "user_message":
         if text(payload, "kind") in ("", "plain"):
             _hear(text(payload, "message"), record)
@@ -276,7 +276,7 @@ def _hear(words: str | Sequence[str], record: _Record) -> None:
     _say(words, record.at, record.parts)
 
 
-def _take_shown(record: _Record, event: Mapping[str, Any]) -> bool:
+def _take_displayed(record: _Record, event: Mapping[str, Any]) -> bool:
     """Adds an item of the history that is shown; returns whether it is one."""
     item, parts = record.payload, record.parts
     kind, id = text(item, "type").lower().replace("_", ""), text(item, "id")
@@ -379,9 +379,9 @@ def _take_item(record: _Record) -> bool:
 def _called(payload: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
     """Returns the line of a call, and the files that it edits."""
     name = text(payload, "name")
-    given = mapping(text(payload, "arguments")) or inner(payload, "action")
-    line = _command(given.get("command") or given.get("cmd"))
-    patch = text(payload, "input") or text(given, "input") or line
+    arguments = mapping(text(payload, "arguments")) or inner(payload, "action")
+    line = _command(arguments.get("command") or arguments.get("cmd"))
+    patch = text(payload, "input") or text(arguments, "input") or line
     if "*** Begin Patch" in patch:
         files = list(dict.fromkeys(_PATCHED.findall(patch)))
         return " ".join(["apply_patch", *files]), files
@@ -402,11 +402,11 @@ def _result(output: Any) -> tuple[str, bool]:
     if isinstance(output, list):
         output = {"content": "\n".join(text(block, "text") for block in output)}
     if isinstance(output, Mapping):
-        shown, is_failed = _result(text(output, "content"))
-        return shown, is_failed or output.get("success") is False
-    shown = text({"": output}, "")
-    if shown.startswith("{") and (value := mapping(shown)):
+        message, is_failed = _result(text(output, "content"))
+        return message, is_failed or output.get("success") is False
+    message = text({"": output}, "")
+    if message.startswith("{") and (value := mapping(message)):
         status = inner(value, "metadata").get("exit_code")
         return text(value, "output"), isinstance(status, int) and bool(status)
-    status = _STATUS.search(shown, 0, _STATUS_WITHIN)
-    return shown, bool(status and int(status[1]))
+    status = _STATUS.search(message, 0, _STATUS_WITHIN)
+    return message, bool(status and int(status[1]))

@@ -36,7 +36,8 @@ _BLANK = b"\0\t\r\n "
 """Bytes around a record; a crash of the system can leave zeros in a file."""
 
 _KIND = re.compile(
-    rb'\{(?:"\w{1,40}":(?:null|true|false|-?\d{1,20}|"[^"\\]{0,200}"),){0,12}+"type":"[\w.-]{1,60}"'
+    rb'\{(?:"\w{1,40}":\s?(?:null|true|false|-?\d{1,20}|"[^"\\]{0,200}"),\s?){0,12}?'
+    rb'"type":\s?"[\w.-]{1,60}"'
 )
 """The start of a record whose kind is named before anything that is long."""
 
@@ -45,7 +46,7 @@ class Line(NamedTuple):
     """A record of a file of JSON lines."""
 
     value: Mapping[str, Any] | None
-    """`UNREAD` if it was not parsed; None if it is no object of JSON, or long and of no kind."""
+    """`UNREAD` if it was not parsed; None if it is not an object, or long and without a kind."""
     end: int
     """The offset of the next line."""
 
@@ -62,18 +63,20 @@ def source_of(path: Path, key: str = "") -> Source | None:
 
 def files_in(folder: Path, *patterns: str) -> Iterator[Source]:
     """Yields the regular files that match, newest first; no link below the folder is followed."""
-    found: list[Source] = []
+    matches: list[Source] = []
     for pattern in patterns:
         with suppress(OSError, ValueError):
-            found += filter(None, map(source_of, folder.glob(pattern)))
+            matches += filter(None, map(source_of, folder.glob(pattern)))
+    if not matches:
+        return
     root = os.path.realpath(folder)
-    own = {
+    unlinked = {
         parent
-        for parent in {source.path.parent for source in found}
+        for parent in {source.path.parent for source in matches}
         if os.path.realpath(parent) == str(Path(root, parent.relative_to(folder)))
     }
-    kept = [source for source in found if source.path.parent in own]
-    yield from sorted(kept, key=lambda source: (-source.mtime_ns, source.path))
+    files = [source for source in matches if source.path.parent in unlinked]
+    yield from sorted(files, key=lambda source: (-source.mtime_ns, source.path))
 
 
 @contextmanager

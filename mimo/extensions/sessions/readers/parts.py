@@ -22,9 +22,8 @@ _TURNS = 500
 
 _LONGEST_FACT = 4_096
 
-_MARGIN = 3
-"""The text that a reader yields is so many times as long as one that is kept: secrets are masked
-in it before it is cut, so that none is cut in two."""
+_READ = LONGEST_TEXT + 12_000
+"""The most characters of a turn that are read: a secret at a cut is masked before the last one."""
 
 _REPEATED = 8
 """The number of earlier texts among which one is looked for that the client wrote twice."""
@@ -34,19 +33,19 @@ _CALLS = 64
 
 
 class _State(NamedTuple):
-    """What is known of the records so far."""
+    """The knowledge of the records so far."""
 
     facts: Facts
-    last: str = ""
+    last_prompt: str = ""
     """The digest of the last turn if it is the user's."""
-    said: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
     queued: tuple[str, ...] = ()
     """Digests of prompts that wait for the agent, and come again when it takes them."""
     answered: tuple[str, ...] = ()
     """Digests of the agent's texts since the user spoke."""
     calls: tuple[str, ...] = ()
     noted: Mapping[str, Any] = {}
-    """What the reader noted, as JSON."""
+    """The values that the reader noted, as JSON."""
 
 
 class _Mark(NamedTuple):
@@ -63,7 +62,7 @@ class Parts:
     """Collects the turns of one session, and yields them in parts."""
 
     def __init__(self, facts: Facts, *, is_whole: bool, state: str = "") -> None:
-        """Takes what is known already, and the state of the progress of the last part.
+        """Takes the known facts, and the state of the progress of the last part.
 
         `is_whole` if the source is read from its start.
         """
@@ -78,7 +77,7 @@ class Parts:
 
     @property
     def facts(self) -> Facts:
-        """What is known of the session."""
+        """The known facts of the session."""
         return self._state.facts
 
     def learn(self, **facts: Any) -> None:
@@ -94,7 +93,7 @@ class Parts:
                 self._state = self._state._replace(facts=changed)
 
     def noted(self, name: str) -> Any:
-        """Returns what the reader noted; None if that is nothing."""
+        """Returns a value that the reader noted; None if that is nothing."""
         return self._state.noted.get(name)
 
     def note(self, name: str, value: Any) -> None:
@@ -112,7 +111,7 @@ class Parts:
         is_typed: bool = True,
         is_queued: bool = False,
     ) -> bool:
-        """Adds what the user said, in one or several blocks; returns whether it is new.
+        """Adds the words of the user, in one or several blocks; returns whether it is new.
 
         It is not if a program wrote it, if it is the turn before again, or if it waited in the
         queue and is there in both forms.
@@ -121,21 +120,23 @@ class Parts:
         words = "\n\n".join(filter(None, map(words_of, blocks)))
         digest = _digest(words)
         state = self._state
-        if not words or digest == state.last or (is_queued and digest in state.said):
+        if not words or digest == state.last_prompt or (is_queued and digest in state.prompts):
             return False
         if not is_queued and digest in state.queued:
-            queued = tuple(other for other in state.queued if other != digest)
+            queued = tuple(each for each in state.queued if each != digest)
             self._state = state._replace(queued=queued)
             return False
         self._settle()
         self._add(Role.USER, words, at, native_id, is_typed=is_typed)
         queued = (*state.queued, digest)[-_REPEATED:] if is_queued else state.queued
-        said = (*state.said, digest)[-_REPEATED:]
-        self._state = self._state._replace(last=digest, said=said, queued=queued, answered=())
+        prompts = (*state.prompts, digest)[-_REPEATED:]
+        self._state = self._state._replace(
+            last_prompt=digest, prompts=prompts, queued=queued, answered=()
+        )
         return True
 
     def suggest(self, text: str, at: datetime | None) -> None:
-        """Takes what the user said unless a better record of it follows."""
+        """Takes the words of the user unless a better record of it follows."""
         if words_of(text) and len(self._suggested) < _TURNS:
             self._suggested.append((text, at))
 
@@ -153,7 +154,7 @@ class Parts:
         *,
         is_repeated: bool = False,
     ) -> bool:
-        """Adds what the agent said; returns whether it is new.
+        """Adds the words of the agent; returns whether it is new.
 
         Blocks of one `message` in a row are one turn. `is_repeated` if the client writes the same
         text in several records.
@@ -163,9 +164,9 @@ class Parts:
         if not words or digest in self._state.answered:
             return False
         self._settle()
-        last = self._turns[-1] if self._turns else None
-        if message and message == self._message and last and last.role is Role.AGENT:
-            self._turns[-1] = replace(last, text=_cut(f"{last.text}\n\n{words}"))
+        previous = self._turns[-1] if self._turns else None
+        if message and message == self._message and previous and previous.role is Role.AGENT:
+            self._turns[-1] = replace(previous, text=ends_of(f"{previous.text}\n\n{words}", _READ))
         else:
             self._add(Role.AGENT, words, at, native_id)
         self._message = message
@@ -233,15 +234,15 @@ class Parts:
         self._turns.append(
             Turn(
                 role=role,
-                text=_cut(text),
+                text=ends_of(text, _READ),
                 at=at,
                 native_id=native_id,
                 files=files,
                 is_typed=is_typed,
             )
         )
-        if self._state.last:
-            self._state = self._state._replace(last="")
+        if self._state.last_prompt:
+            self._state = self._state._replace(last_prompt="")
 
     # Parts of a source that is read as a whole.
 
@@ -294,9 +295,11 @@ def _loaded(text: str, facts: Facts) -> _State:
     """Returns a state; if it is of another version of this reader, the one of the start."""
     try:
         state = loads(text)
-        kept = {name: tuple(state[name]) for name in ("said", "queued", "answered", "calls")}
-        known = Facts(**{**state["facts"], "kind": Kind(state["facts"]["kind"])})
-        return _State(known, last=state["last"], noted=dict(state["noted"]), **kept)
+        digests = {name: tuple(state[name]) for name in ("prompts", "queued", "answered", "calls")}
+        restored = Facts(**{**state["facts"], "kind": Kind(state["facts"]["kind"])})
+        return _State(
+            restored, last_prompt=state["last_prompt"], noted=dict(state["noted"]), **digests
+        )
     except (DataError, KeyError, TypeError, ValueError):
         return _State(facts)
 
@@ -305,13 +308,9 @@ def _digest(words: str) -> str:
     return blake2b(words.encode("utf-8", "replace"), digest_size=4).hexdigest()
 
 
-def _cut(text: str) -> str:
-    return ends_of(text, _MARGIN * LONGEST_TEXT)
-
-
 def ends_of(text: str, limit: int = LONGEST_TEXT) -> str:
     """Returns a text; of a long one both ends, with a mark between."""
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"
+    return f"{text[:half]}\n[…]\n{text[-half:]}"

@@ -8,12 +8,13 @@ time linear in the length: these texts are foreign.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from mimo.api import NamedTuple
 
 _AROUND = frozenset({"user_query", "user_input", "task", "user_message"})
 """Elements that hold the user's words."""
 
-_BEFORE = frozenset(
+_PREFIXES = frozenset(
     "hook_context ide_opened_file ide_selection ide_diagnostics system-reminder system_reminder"
     " mind-context environment_details environment_context session_context user_info"
     " timestamp attached_files open_and_recently_viewed_files".split()
@@ -69,14 +70,14 @@ def _element(text: str, place: int) -> _Element | None:
 
 
 def words_of(text: str) -> str:
-    """Returns what a user's record says without its wrappings; empty if a program wrote it."""
+    """Returns the words of a user's record without its wrappings; empty if a program wrote it."""
     text, place = without_notes(text), 0
     while element := _element(text, place):
         if element.name in _PROGRAM or element.name.startswith(_COMMANDS):
             return ""
         if element.name in _AROUND and not text[_end(text, element.after) :].strip():
             text, place = text[element.start : element.end], 0
-        elif element.name in _BEFORE:
+        elif element.name in _PREFIXES:
             place = element.after
         else:
             break
@@ -88,7 +89,7 @@ def words_of(text: str) -> str:
 
 def _end(text: str, place: int) -> int:
     """Returns the end of the wrappings that begin at a place."""
-    while (element := _element(text, place)) and element.name in _BEFORE:
+    while (element := _element(text, place)) and element.name in _PREFIXES:
         place = element.after
     return place
 
@@ -98,14 +99,14 @@ def without_notes(text: str) -> str:
     if "mind-context" not in text:
         return text.strip()
     for opening, closing in _NOTES:
-        kept, place, start = [], 0, text.find(opening)
+        texts, place, start = [], 0, text.find(opening)
         while start >= 0 and (end := text.find(closing, start)) >= 0:
             after = end + len(closing)
             if not start or text[start - 1] in "\n>":
-                kept.append(text[place:start])
+                texts.append(text[place:start])
                 place = after
             start = text.find(opening, after)
-        text = "".join([*kept, text[place:]])
+        text = "".join([*texts, text[place:]])
     return text.strip()
 
 
@@ -116,7 +117,7 @@ def unquoted(text: str) -> str:
 
 
 def last_line(output: str, limit: int = 200) -> str:
-    """Returns the last line of a failed call's output that says something."""
+    """Returns the last line of a failed call's output with a letter or digit."""
     for line in reversed(output[-4_000:].splitlines()):
         if any(map(str.isalnum, line)):
             return line.strip()[:limit]

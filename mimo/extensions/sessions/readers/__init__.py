@@ -8,6 +8,9 @@ from mimo.extensions.sessions.model import Reader
 
 _CLASSES = {
     "claude-code": "claude_code:ClaudeCode",
+    "gemini": "gemini:Gemini",
+    "opencode": "opencode:OpenCode",
+    "copilot": "copilot:Copilot",
 }
 """The readers by client, as `module:class`."""
 

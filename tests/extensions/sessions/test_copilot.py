@@ -212,7 +212,8 @@ class TestProgress:
 
 def _step(path: Path, since: Progress) -> tuple[list[Turn], Progress]:
     (source,) = Copilot().sources({}, path.parent.parent.parent.parent)
-    turns, progress = [], since
+    turns: list[Turn] = []
+    progress = since
     for part in Copilot().read(source, since):
         assert part.replaces == (since.offset == 0)
         turns += part.turns

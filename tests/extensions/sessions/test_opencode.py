@@ -359,6 +359,16 @@ class TestBadInput:
         with pytest.raises(sqlite3.Error):
             list(OpenCode().read(source, Progress()))
 
+    def test_a_damaged_schema_is_reported(self, tmp_path):
+        path = write_database(tmp_path)
+        data = path.read_bytes().replace(b"tablemessagemessage", b"tablem\xff\xfesagemessage")
+        path.write_bytes(data.replace(b"CREATE TABLE message", b"CREATE TABLE 5essage"))
+
+        (source,) = OpenCode().sources({}, tmp_path)
+
+        with pytest.raises(sqlite3.DatabaseError, match="schema of the database is damaged"):
+            list(OpenCode().read(source, Progress()))
+
     @pytest.mark.parametrize("column", ["session.time_updated", "message.data", "part.data"])
     def test_a_missing_column_is_reported(self, tmp_path, column):
         table, name = column.split(".")

@@ -9,6 +9,11 @@ from mimo.extensions.sessions.model import Reader
 _CLASSES = {
     "claude-code": "claude_code:ClaudeCode",
     "codex": "codex:Codex",
+    "gemini": "gemini:Gemini",
+    "opencode": "opencode:OpenCode",
+    "copilot": "copilot:Copilot",
+    "cline": "cline:Cline",
+    "cursor": "cursor:Cursor",
 }
 """The readers by client, as `module:class`."""
 

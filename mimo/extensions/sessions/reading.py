@@ -101,8 +101,6 @@ class Reading:
         """
         total = Read()
         pending = [(reader, *item) for reader in self._readers for item in self._pending(reader)]
-        # A fork is read after its original, whose turns it repeats.
-        pending.sort(key=lambda item: (item[2] is None, item[1].mtime_ns))
         for done, (reader, source, known) in enumerate(pending):
             advance(done, len(pending))
             total = Read(*map(sum, zip(total, self._take(reader, source, known), strict=True)))

@@ -92,11 +92,11 @@ def test_a_session_in_three_places_is_read_once(tmp_path: Path) -> None:
     stored.parent.mkdir()
     stored.write_bytes((stored.parents[1] / STORED / "store.db").read_bytes())
     (stored.parent / "meta.json").write_text('{"title": "By key", "createdAtMs": 1793869200000}')
-    found = [(source.path.suffix, each.facts) for source, each in sessions(Cursor(), home)]
-    suffixes = {facts.native_id: suffix for suffix, facts in found}
-    assert len(found) == 4
+    items = [(source.path.suffix, each.facts) for source, each in sessions(Cursor(), home)]
+    suffixes = {facts.native_id: suffix for suffix, facts in items}
+    assert len(items) == 4
     assert suffixes == {STORED: ".db", TRANSCRIPT: ".jsonl", TEXT: ".txt", "comp1": ".vscdb"}
-    assert [facts.title for _, facts in found if facts.native_id == TRANSCRIPT] == ["By key"]
+    assert [facts.title for _, facts in items if facts.native_id == TRANSCRIPT] == ["By key"]
 
 
 def test_calls_of_a_transcript(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def _number(name: str) -> int | None:
 
 
 def _take(message: Any, parts: Parts, at: datetime | None) -> bool:
-    """Adds what a message says; returns whether it has a known shape."""
+    """Adds the words and calls of a message; returns whether it has a known shape."""
     content = inner({"message": message}, "message").get("content")
     blocks = items({"blocks": content}, "blocks")
     if isinstance(content, str):
@@ -197,11 +197,11 @@ def _error(content: Any, *, is_error: bool) -> str | None:
 
 def _add_agent(blocks: Sequence[Any], parts: Parts, at: datetime | None, id: str) -> None:
     for block in blocks:
-        kind, given = text(block, "type"), inner(block, "input")
+        kind, arguments = text(block, "type"), inner(block, "input")
         if kind == "text":
             _add_text(text(block, "text"), parts, at, id)
         elif kind == "tool_use":
-            _add_call(text(block, "name"), given, parts, at, id, text(block, "id"))
+            _add_call(text(block, "name"), arguments, parts, at, id, text(block, "id"))
 
 
 def _add_text(words: str, parts: Parts, at: datetime | None, id: str) -> None:
@@ -209,27 +209,27 @@ def _add_text(words: str, parts: Parts, at: datetime | None, id: str) -> None:
     words, start = _THOUGHT.sub("", words), 0
     for call in _CALL.finditer(words):
         parts.answer(words[start : call.start()], at, id, id)
-        given = dict(re.findall(r"<(\w{1,60})>\n?(.*?)\n?</\1>", call[2], re.DOTALL))
-        _add_call(call[1], given, parts, at, id)
+        arguments = dict(re.findall(r"<(\w{1,60})>\n?(.*?)\n?</\1>", call[2], re.DOTALL))
+        _add_call(call[1], arguments, parts, at, id)
         start = call.end()
     parts.answer(words[start:], at, id, id)
 
 
 def _add_call(
     name: str,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     parts: Parts,
     at: datetime | None,
     native_id: str,
     id: str = "",
 ) -> None:
     if name in _ANSWERS:
-        parts.answer(text(given, _ANSWERS[name]), at, native_id, native_id)
+        parts.answer(text(arguments, _ANSWERS[name]), at, native_id, native_id)
         return
-    paths = [text(given, key) for key in _PATHS if text(given, key)]
-    patched = _PATCHED.findall(text(given, "input") or text(given, "patch"))
-    commands = [text({"each": each}, "each") for each in items(given, "commands")]
-    line = "; ".join(filter(None, commands)) or text(given, "command")
+    paths = [text(arguments, key) for key in _PATHS if text(arguments, key)]
+    patched = _PATCHED.findall(text(arguments, "input") or text(arguments, "patch"))
+    commands = [text({"each": each}, "each") for each in items(arguments, "commands")]
+    line = "; ".join(filter(None, commands)) or text(arguments, "command")
     edited = [*paths, *patched] if name in _EDITS else ()
     line = line if line and name not in _EDITS else " ".join([name, *paths, *patched])
     parts.call(line, at, native_id, id=id, files=edited)

@@ -178,8 +178,7 @@ def _take(record: Mapping[str, Any], parts: Parts) -> bool:
         # Versions before the envelope.
         return _take_item(entry._replace(payload=record))
     else:
-        is_header = not kind and bool(plain_id(record.get("id")))
-        return kind in ("compacted", "world_state", "token_usage_record") or is_header
+        return kind in ("compacted", "world_state") or not (kind or not plain_id(record.get("id")))
     return True
 
 

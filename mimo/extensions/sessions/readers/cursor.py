@@ -66,11 +66,11 @@ class Cursor:
         """Yields each session once, in its best form; an unreadable database as a whole."""
         folder = Path(environment.get("CURSOR_CONFIG_DIR") or home / ".cursor")
         places = settings_folders(environment, home)
-        moved = [base / "cursor" for base in places[:1]]
+        roots = (folder, places[0] / "cursor")
         seen: set[str] = set()
         for source in (
-            *(each for root in (folder, *moved) for each in _transcripts(root)),
-            *(each for root in (folder, *moved) for each in _stores(root)),
+            *(each for root in roots for each in _transcripts(root)),
+            *(each for root in roots for each in _stores(root)),
             *(each for base in places for each in _composers(base / "Cursor")),
         ):
             if (id := source.key or _id_of(source.path)) not in seen:
@@ -239,8 +239,8 @@ def _add_agent(blocks: Sequence[Any], parts: Parts) -> None:
             parts.answer(text(block, "text"), None)
         elif kind in ("tool_use", "tool-call"):
             name = text(block, "name") or text(block, "toolName")
-            given = inner(block, "input") or inner(block, "args")
-            _add_call(name, given, parts, id=text(block, "id") or text(block, "toolCallId"))
+            arguments = inner(block, "input") or inner(block, "args")
+            _add_call(name, arguments, parts, id=text(block, "id") or text(block, "toolCallId"))
 
 
 def _add_results(blocks: Sequence[Any], parts: Parts) -> None:
@@ -253,16 +253,16 @@ def _add_results(blocks: Sequence[Any], parts: Parts) -> None:
 
 def _add_call(
     name: str,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     parts: Parts,
     at: datetime | None = None,
     native_id: str = "",
     *,
     id: str = "",
 ) -> None:
-    paths = [text(given, key) for key in _PATHS if text(given, key)]
+    paths = [text(arguments, key) for key in _PATHS if text(arguments, key)]
     edited = paths if _EDITORS.fullmatch(name) else ()
-    line = text(given, "command") or " ".join([name, *paths])
+    line = text(arguments, "command") or " ".join([name, *paths])
     parts.call(line, at, native_id, id=id, files=edited)
 
 
@@ -313,15 +313,15 @@ def _spoken(content: str) -> Iterator[tuple[str, str]]:
 
 def _add_answer(words: str, parts: Parts) -> None:
     answer: list[str] = []
-    name, given = "", dict[str, str]()
+    name, arguments = "", dict[str, str]()
     for line in [*words.splitlines(), ""]:
         label, parameter = _LABEL.fullmatch(line), re.fullmatch(r"\s+(\w+): (.*)", line)
         if name and parameter and not label:
-            given[parameter[1]] = parameter[2]
+            arguments[parameter[1]] = parameter[2]
             continue
         if name:
-            _add_call(name, given, parts)
-            name, given = "", {}
+            _add_call(name, arguments, parts)
+            name, arguments = "", {}
         if label or not line.strip():
             parts.answer("\n".join(answer), None, message="")
             answer = []
@@ -329,7 +329,7 @@ def _add_answer(words: str, parts: Parts) -> None:
         else:
             answer.append(line)
     if name:
-        _add_call(name, given, parts)
+        _add_call(name, arguments, parts)
 
 
 # The editor's database.
@@ -377,10 +377,10 @@ def _add_bubble(bubble: Any, id: str, parts: Parts) -> bool:
         parts.answer(text(bubble, "text"), at, id)
         if name := text(bubble, "toolFormerData", "name"):
             data = inner(bubble, "toolFormerData")
-            given: dict[str, Any] = {}
+            arguments: dict[str, Any] = {}
             for key in ("params", "rawArgs"):
-                given |= mapping(text(data, key)) or {}
-            _add_call(name, given, parts, at, id, id=id)
+                arguments |= mapping(text(data, key)) or {}
+            _add_call(name, arguments, parts, at, id, id=id)
             result = mapping(text(data, "result")) or {}
             failed = text(data, "status") == "error"
             if failed or result.get("exitCode") not in (None, 0):

@@ -235,6 +235,12 @@ class TestFiles:
 
         assert words == {ID: [ASKED], other: [CORRECTED]}
 
+    @pytest.mark.parametrize("name", ["session-x.jsonl", "session-1-[a].jsonl", "session-.jsonl"])
+    def test_a_file_with_another_name_is_read(self, tmp_path, name):
+        write_lines(chats(tmp_path) / name, HEAD, user("u1", ASKED))
+
+        assert read_one(tmp_path).of(Role.USER) == [ASKED]
+
     def test_a_session_of_the_older_form_has_the_project_of_its_hash(self, tmp_path):
         folder = tmp_path / ".gemini"
         write_json(folder / "projects.json", {"projects": {"/home/mina": "mina", CWD: "shop"}})

@@ -6,6 +6,7 @@ the user took back by a rewind does not.
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -192,8 +193,10 @@ def _group(path: Path) -> tuple[Path, str]:
 
 def _files_of(path: Path) -> list[Source]:
     """Returns the files of the session to which one belongs, in the order of their times."""
-    files = files_in(path.parent, "session-*.json", "session-*.jsonl")
-    return sorted(file for file in files if _group(file.path) == _group(path))
+    folder, end = group = _group(path)
+    others = (f"session-*-{glob.escape(end)}.{kind}" for kind in ("json", "jsonl"))
+    files = files_in(folder, glob.escape(path.name), *others)
+    return sorted({file for file in files if _group(file.path) == group})
 
 
 def _log_of(file: Source) -> _Log:

@@ -94,7 +94,7 @@ class OpenCode:
             if database:
                 try:
                     sessions = _sessions_of(database.path)
-                except sqlite3.Error:
+                except (OSError, sqlite3.Error):
                     can_read = False
                     yield database
                 else:

@@ -199,6 +199,7 @@ class TestWords:
         session = of_messages(tmp_path, message("gemini", "g1", "", toolCalls=calls))
 
         assert session.errors == ["0 occurrences found"]
+        assert session.files == []
 
 
 class TestFiles:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.api import NamedTuple, disk
-from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
+from mimo.extensions.sessions.model import LONGEST_TEXT, Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     LARGEST_FILE,
     files_in,
@@ -24,6 +24,7 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     opened,
+    plain_id,
     records,
     text,
     whole,
@@ -32,7 +33,9 @@ from mimo.extensions.sessions.readers.parts import Parts, ends_of
 from mimo.extensions.sessions.readers.wrappings import last_line, words_of
 
 _EDITORS = frozenset({"replace", "write_file", "edit", "smart_edit"})
-_LONGEST_PATH = 4_096
+_LONGEST, _LONGEST_PATH = 2 * LONGEST_TEXT, 4_096
+"""Characters that are held; the turns are cut to less."""
+
 _PATHS = ("file_path", "absolute_path", "dir_path", "path")
 _UNSAID = frozenset({"info", "error", "warning"})
 """Types of messages that are the client's own."""
@@ -79,6 +82,8 @@ class Gemini:
         is_agent = chats.name != "chats"
         logs: dict[str, _Log] = {}
         files = [source] if is_agent else _files_of(source.path)
+        if source.path not in [file.path for file in files]:
+            raise OSError("not a regular file")
         for file in files:
             log = _log_of(file)
             id = log.id or (source.path.stem if is_agent else "")
@@ -86,17 +91,18 @@ class Gemini:
         for id, log in logs.items():
             facts = Facts(
                 client=self.client,
-                native_id=id,
+                native_id=plain_id(id),
                 kind=Kind.SUBAGENT if is_agent or log.kind == "subagent" else Kind.MAIN,
                 cwd=_cwd(chats.parent.parent if is_agent else chats.parent, log),
                 title=log.title,
-                parent=chats.name if is_agent else "",
+                parent=plain_id(chats.name) if is_agent else "",
             )
             yield from _parts_of(facts, log)
 
     def resume(self, native_id: str) -> tuple[str, ...]:
         """Returns the command that continues a session; it works in the project's folder alone."""
-        return ("gemini", "--resume", native_id)
+        id = plain_id(native_id)
+        return ("gemini", "--resume", id) if id else ()
 
 
 class _Call(NamedTuple):
@@ -194,8 +200,8 @@ def _group(path: Path) -> tuple[Path, str]:
 def _files_of(path: Path) -> list[Source]:
     """Returns the files of the session to which one belongs, in the order of their times."""
     folder, end = group = _group(path)
-    others = (f"session-*-{glob.escape(end)}.{kind}" for kind in ("json", "jsonl"))
-    files = files_in(folder, glob.escape(path.name), *others)
+    patterns = (f"session-*-{glob.escape(end)}.{kind}" for kind in ("json", "jsonl"))
+    files = files_in(folder, glob.escape(path.name), *patterns)
     return sorted({file for file in files if _group(file.path) == group})
 
 
@@ -208,7 +214,7 @@ def _log_of(file: Source) -> _Log:
         value = whole(file)
         log.take(value if isinstance(value, dict) else None)
     else:
-        with opened(file.path) as lines:
+        with opened(file.path, file.inode) as lines:
             for line in records(lines):
                 log.take(line.value)
     return log
@@ -239,11 +245,11 @@ def _message(kind: str, record: Mapping[str, Any]) -> _Message:
         if any("functionResponse" in piece for piece in pieces):
             return _Message(kind, "", at)
         words = "\n".join(filter(None, (words_of(text(piece, "text")) for piece in pieces)))
-        return _Message(kind, "" if words.startswith(_SUMMARY) else ends_of(words), at)
+        return _Message(kind, "" if words.startswith(_SUMMARY) else ends_of(words, _LONGEST), at)
     pieces = _pieces(record.get("content"))
     words = "\n\n".join(text(piece, "text") for piece in pieces if not piece.get("thought"))
     calls = tuple(_call(call) for call in items(record, "toolCalls") if isinstance(call, dict))
-    return _Message(kind, "" if words.strip() == _REPLY else ends_of(words), at, calls)
+    return _Message(kind, "" if words.strip() == _REPLY else ends_of(words, _LONGEST), at, calls)
 
 
 def _pieces(content: Any) -> list[Mapping[str, Any]]:
@@ -261,8 +267,8 @@ def _call(call: Mapping[str, Any]) -> _Call:
     codes = _EXIT.findall(output) if name == "run_shell_command" else []
     has_failed = text(call, "status") == "error" or any(map(int, codes[-1:]))
     return _Call(
-        ends_of(text(call, "args", "command") or " ".join((name, *paths))),
-        paths if name in _EDITORS else (),
+        ends_of(text(call, "args", "command") or " ".join((name, *paths)), _LONGEST),
+        paths if name in _EDITORS and not has_failed else (),
         last_line(_STATE.sub("", output[-4_000:])) if has_failed else None,
         paths,
     )

@@ -23,11 +23,12 @@ from mimo.extensions.sessions.readers.lines import (
     items,
     mapping,
     moment,
+    plain_id,
     source_of,
     text,
     whole,
 )
-from mimo.extensions.sessions.readers.parts import Parts, ends_of
+from mimo.extensions.sessions.readers.parts import Parts
 
 _WAIT_SECONDS = 0.5
 """The time to wait for a lock of the client."""
@@ -118,7 +119,8 @@ class OpenCode:
 
     def resume(self, native_id: str) -> tuple[str, ...]:
         """Returns the command that continues a session."""
-        return ("opencode", "-s", native_id)
+        id = plain_id(native_id)
+        return ("opencode", "-s", id) if id else ()
 
 
 class _Message(NamedTuple):
@@ -188,12 +190,12 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
     parts = Parts(
         Facts(
             client=OpenCode.client,
-            native_id=id,
+            native_id=plain_id(id),
             kind=Kind.SUBAGENT if session.get("parent_id") else Kind.MAIN,
             cwd=folder,
             repository=worktree if is_beside else "",
             title=_title(session),
-            parent=text(session, "parent_id"),
+            parent=plain_id(session.get("parent_id")),
         ),
         is_whole=True,
     )
@@ -235,11 +237,11 @@ def _read_files(source: Source) -> Iterator[Part]:
     parts = Parts(
         Facts(
             client=OpenCode.client,
-            native_id=source.path.stem,
+            native_id=plain_id(source.path.stem),
             kind=Kind.SUBAGENT if text(session, "parentID") else Kind.MAIN,
             cwd=text(session, "directory"),
             title=_title(session),
-            parent=text(session, "parentID"),
+            parent=plain_id(text(session, "parentID")),
         ),
         is_whole=True,
     )
@@ -358,7 +360,7 @@ def _call(piece: Mapping[str, Any]) -> _Call:
     has_failed = isinstance(exit_code, int) and exit_code != 0
     error = text(state, "error") if status == "error" else text(state, "output")
     return _Call(
-        ends_of(text(state, "input", "command") or " ".join((name, *paths))),
+        text(state, "input", "command") or " ".join((name, *paths)),
         paths if name in _EDITORS and status != "error" else (),
         error if status == "error" or has_failed else None,
     )

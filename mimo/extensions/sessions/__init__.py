@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mimo.api import Extension
 
-_COMMANDS = "mimo.extensions.sessions.commands"
+_HERE = "mimo.extensions.sessions"
+_COMMANDS = f"{_HERE}.commands"
 
 EXTENSION = Extension(
     commands={
@@ -12,11 +13,13 @@ EXTENSION = Extension(
             "sessions": _COMMANDS,
             "sessions search": _COMMANDS,
             "sessions show": _COMMANDS,
+            "sessions resume": f"{_HERE}.resuming",
         },
         "Admin": {
             "sessions index": _COMMANDS,
             "sessions forget": _COMMANDS,
         },
     },
+    tools=(f"{_HERE}.tool",),
     synonyms={"transcripts": ("sessions",), "history": ("sessions", "log")},
 )

@@ -1,4 +1,4 @@
-"""Sessions: what was said in earlier sessions with coding agents, kept and found again."""
+"""Sessions: the words of earlier sessions with coding agents, kept and found again."""
 
 from __future__ import annotations
 

@@ -177,6 +177,7 @@ from mimo.operations.rows import Facts as Facts
 from mimo.operations.rows import Limit as Limit
 from mimo.operations.rows import LinkedMemory as LinkedMemory
 from mimo.operations.rows import Query as Query
+from mimo.operations.rows import QuotedSession as QuotedSession
 from mimo.operations.rows import Times as Times
 from mimo.operations.rows import TrustLabel as TrustLabel
 from mimo.operations.rows import Weak as Weak

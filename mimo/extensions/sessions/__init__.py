@@ -21,5 +21,6 @@ EXTENSION = Extension(
         },
     },
     tools=(f"{_HERE}.tool",),
+    sessions=f"{_HERE}.joints",
     synonyms={"transcripts": ("sessions",), "history": ("sessions", "log")},
 )

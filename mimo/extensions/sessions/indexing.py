@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from textwrap import wrap
 
@@ -154,12 +154,20 @@ class Sessions:
         now = self._mind.now()
         return self.index.search(Request(text, filter, limit, now, folded=True))
 
-    def make_meanings(self, advance: Callable[[int, int], object]) -> int:
-        """Makes the encoder's missing vectors; returns the number of exchanges that got some."""
-        if self._index:
-            self._index.close()
-        self._index, self._makes = None, True
-        number = self.index.make_meanings(advance)
+    def make_meanings(
+        self,
+        advance: Callable[[int, int], object],
+        turn: Callable[[], AbstractContextManager[None]] | None = None,
+    ) -> int:
+        """Makes the encoder's missing vectors; returns the number of exchanges that got some.
+
+        With `turn`, a few texts at a time are read in a context that it returns.
+        """
+        if not self._makes:
+            if self._index:
+                self._index.close()
+            self._index, self._makes = None, True
+        number = self.index.make_meanings(advance, turn)
         self.index.count_missing_meanings()  # Notes that there are all.
         return number
 

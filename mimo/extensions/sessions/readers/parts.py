@@ -13,6 +13,9 @@ from mimo.extensions.sessions.readers.wrappings import last_line, without_notes,
 _TURNS = 500
 """The number of turns of a part, at most about: what bounds memory."""
 
+_READ = LONGEST_TEXT + 12_000
+"""The most characters of a turn that are read: a secret at a cut is masked before the last one."""
+
 
 class Parts:
     """Collects the turns of one session, and yields them in parts."""
@@ -28,14 +31,14 @@ class Parts:
 
     def learn(self, **facts: Any) -> None:
         """Notes facts of the session that are not known yet; empty ones say nothing."""
-        new = {name: value for name, value in facts.items() if value}
-        self.facts = replace(
-            self.facts, **{name: value for name, value in new.items() if not self._has(name)}
-        )
+        new = {name: value for name, value in facts.items() if value and not self._has(name)}
+        self.correct(**new)
 
     def correct(self, **facts: Any) -> None:
         """Notes facts that replace what was known; empty ones say nothing."""
-        self.facts = replace(self.facts, **{name: value for name, value in facts.items() if value})
+        new = {n: value for n, value in facts.items() if value and value != getattr(self.facts, n)}
+        if new:
+            self.facts = replace(self.facts, **new)
 
     def _has(self, name: str) -> bool:
         return bool(getattr(self.facts, name))
@@ -58,7 +61,7 @@ class Parts:
         if not words:
             return
         if message and message == self._message and last and last.role is Role.AGENT:
-            self._turns[-1] = replace(last, text=f"{last.text}\n\n{words}"[:LONGEST_TEXT])
+            self._turns[-1] = replace(last, text=ends_of(f"{last.text}\n\n{words}", _READ))
         else:
             self._add(Role.AGENT, words, at, native_id)
         self._message = message
@@ -97,7 +100,7 @@ class Parts:
         self._turns.append(
             Turn(
                 role=role,
-                text=ends_of(text),
+                text=ends_of(text, _READ),
                 at=at,
                 native_id=native_id,
                 files=files,
@@ -124,4 +127,4 @@ def ends_of(text: str, limit: int = LONGEST_TEXT) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters …]\n{text[-half:]}"
+    return f"{text[:half]}\n[…]\n{text[-half:]}"

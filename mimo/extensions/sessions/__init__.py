@@ -5,6 +5,7 @@ from __future__ import annotations
 from mimo.api import Extension
 
 _COMMANDS = "mimo.extensions.sessions.commands"
+_PROPOSING = "mimo.extensions.sessions.proposing"
 
 EXTENSION = Extension(
     commands={
@@ -17,6 +18,12 @@ EXTENSION = Extension(
             "sessions index": _COMMANDS,
             "sessions forget": _COMMANDS,
         },
+        "Write": {
+            "sessions propose": _PROPOSING,
+            "sessions accept": _PROPOSING,
+            "sessions reject": _PROPOSING,
+        },
     },
+    drafts=f"{_PROPOSING}:items",
     synonyms={"transcripts": ("sessions",), "history": ("sessions", "log")},
 )

@@ -178,6 +178,10 @@ class TestWords:
         ("output", "error"),
         [
             (f"Output: {OUTPUT}\nExit Code: 1\nProcess Group PGID: 7", "1 failed in 0.10s"),
+            (
+                f"<untrusted_context>\nOutput: {OUTPUT}\nExit Code: 2\n</untrusted_context>",
+                "1 failed in 0.10s",
+            ),
             ("Output: (empty)\nError: spawn no\nExit Code: 127", "spawn no"),
             (
                 "Command: x\nStdout: fine\nStderr: bad\nError: (none)\nExit Code: 2\nSignal: 0",

@@ -52,6 +52,7 @@ _NAME = re.compile(r"session-.+-([^-]+)")
 _EXIT = re.compile(r"^exit code:? *(-?[0-9]{1,9}) *$", re.IGNORECASE | re.MULTILINE)
 _STATE = re.compile(
     r"^(?:(?:exit code|signal|background pids|process group pgid)\b.*\n?"
+    r"|</?untrusted_context>\n?"
     r"|(?:output|stdout|stderr|error): (?:\((?:none|empty)\)\n?)?)",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -124,6 +124,8 @@ class Indexed:
     sessions: Annotated[int, Out("Kept sessions of the user")]
     meanings: Annotated[int, Out("Exchanges that got vectors")]
     unreadable: Annotated[int, Out("Transcripts that can't be read, see `mind doctor`")]
+    expired: Annotated[int, Out("Sessions removed as too old, or the oldest of too many")] = 0
+    removed: Annotated[int, Out("Sessions removed because they are left out now")] = 0
     notice: Omitted[str] = None
 
 
@@ -307,6 +309,8 @@ def index(call: Call) -> Indexed:
         sessions=number,
         meanings=meanings,
         unreadable=read.unreadable,
+        expired=read.expired,
+        removed=read.removed,
     )
 
 
@@ -406,6 +410,11 @@ def _(result: Indexed, screen: Screen) -> None:
     screen.line(good("read "), read, dim(f"; {count(result.sessions, 'session')} kept"))
     if result.unreadable:
         screen.line(warn(f"{count(result.unreadable, 'transcript')} can't be read"))
+    if result.expired:
+        limits = "too old, or the oldest of too many (sessions.keep_days, sessions.max_mb)"
+        screen.line(warn(f"{count(result.expired, 'session')} removed: {limits}"))
+    if result.removed:
+        screen.line(warn(f"{count(result.removed, 'session')} removed: left out by the settings"))
 
 
 @render.register

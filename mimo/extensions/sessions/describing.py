@@ -20,11 +20,10 @@ _FEW = 100
 
 
 class Line(NamedTuple):
-    """A fact about the kept sessions, or a warning."""
+    """A fact about the kept sessions, or a problem, which has a hint."""
 
     message: str
     hint: str = ""
-    is_warning: bool = False
 
 
 def described(mind: Mind) -> tuple[Line, ...]:
@@ -38,11 +37,11 @@ def described(mind: Mind) -> tuple[Line, ...]:
     with database.reading() as sql:
         clients = store.summary(sql, now) if sql else {}
     if problem := turning_on.selection(mind).problem:
-        return (Line(problem, "correct it: sessions are not read until then", is_warning=True),)
+        return (Line(problem, "correct it: sessions are not read until then"),)
     time = _last_read(database)
     if time is None:
         hint = Hint("read them with ", Typed("sessions", "index"))
-        return (Line("sessions are on, and none was read yet", hint, is_warning=True),)
+        return (Line("sessions are on, and none was read yet", hint),)
     sessions = sum(state.sessions for state in clients.values())
     size = sum(state.bytes for state in clients.values()) / 1e6
     names = ", ".join(sorted(name for name, state in clients.items() if state.sessions))
@@ -59,10 +58,10 @@ def _of_client(name: str, state: ClientState) -> Iterator[Line]:
     if state.records >= _FEW and state.unknown > _MANY * state.records:
         share = f"{state.unknown / state.records:.0%}".replace("%", " %")
         message = f"{share} of the records of {name} are unknown"
-        yield Line(message, "update mind: the client changed its form", is_warning=True)
+        yield Line(message, "update mind: the client changed its form")
     for problem, number in sorted(state.problems.items()):
         message = f"{count(number, 'transcript')} of {name} can't be read: {problem}"
-        yield Line(message, "they are tried again at each run", is_warning=True)
+        yield Line(message, "they are tried again at each run")
 
 
 def _last_read(sessions: Store) -> datetime | None:

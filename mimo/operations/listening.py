@@ -245,11 +245,13 @@ def replied(mind: Mind, request: Mapping[str, Any], answers: Answers) -> Mapping
         call = Call(view, caller, Console(halted=lambda: time.monotonic() > deadline))
         if request["ask"] == "near":
             near = _near(call, request["prompt"])
-            return {**near, **(answers(call, request) or {})} if near["near"] else near
+            with suppress(MindError):  # The near memories are given without the pitfalls.
+                near |= (near["near"] and answers(call, request)) or {}
+            return near
         return answers(call, request)
 
 
-def _near(call: Call, prompt: str) -> Mapping[str, Any]:
+def _near(call: Call, prompt: str) -> dict[str, Any]:
     """Returns the memories nearest to a prompt with their cosines, and its kind of work."""
     reply: dict[str, Any] = {"near": refresh.up_to_date(call).nearest(prompt, MOST_NEAR)}
     if reply["near"] and (encoder := call.mind.encoder):

@@ -32,6 +32,7 @@ from mimo.operations.rows import (
 from mimo.operations.rows import row_of as plain_row
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
+    LINES,
     after_title,
     age,
     because_of,
@@ -317,5 +318,5 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> N
         body = f"{body}\n{because_of(because)}".strip()
     if body:
         limit = MOST_CONTENT if screen.setting.details else _PASSAGE
-        passage = first_lines(excerpt(body, query, limit))
+        passage = first_lines(excerpt(body, query, limit, LINES))
         screen.text(passage, terms=matching_words(passage, query), indent=BELOW)

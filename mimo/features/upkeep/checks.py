@@ -150,7 +150,9 @@ def _openable(call: Call) -> tuple[Call, MindError | None]:
 
 
 def _settings(call: Call) -> Iterator[Check]:
-    for warning in (warnings := disclosure.of_settings(call)):
+    # A repair may have changed them since this memory was opened.
+    warnings = disclosure.of_settings(call.on(call.mind.reopened()))
+    for warning in warnings:
         yield _warning("settings", warning, Hint("see ", Command("config")))
     if not warnings:
         yield _ok("settings", "every setting is understood")
@@ -509,10 +511,8 @@ def _trust(call: Call) -> Iterator[Check]:
         return
     look = trusting.look_of(call)
     if look and look.memories:
-        hint = Hint(
-            *("go through them with ", Command("review")),
-            *(", or approve all with ", Command("trust", all=call.console.ask is None)),
-        )
+        approval = Command("trust", all=call.console.ask is None)
+        hint = Hint("go through them with ", Command("review"), ", or approve all with ", approval)
         yield _warning(
             "trust", f"memories that are not approved on this machine: {look.memories:,}", hint
         )

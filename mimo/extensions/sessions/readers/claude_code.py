@@ -71,20 +71,20 @@ class ClaudeCode:
         is_agent = source.path.name.startswith("agent-")
         facts = Facts(
             client=self.client,
-            native_id=plain_id(source.path.stem),
+            native_id=text({"": source.path.stem}, ""),
             kind=Kind.SUBAGENT if is_agent else Kind.MAIN,
             title=_description(source.path) if is_agent else "",
         )
         parts = Parts(facts, is_whole=not since.offset, state=since.state)
         end = since.offset
         with opened(source.path, source.inode) as file:
-            for first in beginning(file, end):
-                _learn(first, parts)
-            for record, after in records(file, end, _UNREAD_LINES):
+            for record in beginning(file, end):
+                _learn(record, parts)
+            for value, after in records(file, end, _UNREAD_LINES):
                 parts.begin(end)
                 end = after
-                is_known = record is UNREAD or (
-                    record is not None and _take(record, parts, is_agent=is_agent)
+                is_known = value is UNREAD or (
+                    value is not None and _take(value, parts, is_agent=is_agent)
                 )
                 if not is_known:
                     parts.unknown += 1

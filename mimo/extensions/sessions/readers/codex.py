@@ -97,12 +97,12 @@ class Codex:
             parts.correct(title=self._title(parts.facts.native_id))
         end = since.offset
         with opened(source.path, source.inode) as file:
-            for first in beginning(file, end):
-                _learn(first, parts)
-            for record, after in records(file, end, _UNREAD_LINES):
+            for record in beginning(file, end):
+                _learn(record, parts)
+            for value, after in records(file, end, _UNREAD_LINES):
                 parts.begin(end)
                 end = after
-                if record is not UNREAD and (record is None or not _take(record, parts)):
+                if value is not UNREAD and (value is None or not _take(value, parts)):
                     parts.unknown += 1
                 yield from map(place, parts.many(end))
             yield place(parts.grown(end))

@@ -283,13 +283,16 @@ class Parts:
                 yield self.grown(end)
 
     def grown(self, end: int) -> Part:
-        """Returns the turns up to an offset without those that a later record can change."""
-        state, mark = self._state, self._mark
+        """Returns the turns up to an offset without those that a later record can change.
+
+        Facts of later records are in it, and are learned again with them.
+        """
+        facts, state, mark = self.facts, self._state, self._mark
         if mark and (self._calls or self._suggested):
             state, end = mark.state, mark.place
             self._turns = self._turns[: mark.turns]
             self.records, self.unknown = mark.records, mark.unknown
-        self._state, self._mark = state, None
+        self._state, self._mark = state._replace(facts=facts), None
         return self.rest(Progress(end, _dumped(state)))
 
 

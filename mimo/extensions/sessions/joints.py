@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from mimo.api import SURE, Call, Filter, Mind, QuotedSession, count, replace
+from mimo.api import SURE, Call, Filter, Mind, QuotedSession, replace
 from mimo.extensions.sessions import commands, finding, store, turning_on
+from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
 
 _BATCH = 20
@@ -40,11 +41,6 @@ def _quoted(row: commands.SessionRow) -> QuotedSession:
         date=row.date,
         passage="\n".join(filter(None, (place.text, place.answer))),
     )
-
-
-def described(mind: Mind) -> Sequence[tuple[str, str]]:
-    """Returns the lines for `mind doctor`, each with a hint if it is a problem."""
-    return [(f"{count(number(mind), 'earlier session')} kept, for the user alone", "")]
 
 
 def number(mind: Mind) -> int:

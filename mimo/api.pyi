@@ -78,6 +78,8 @@ from mimo.features.pitfalls.commands import EdgeProblem as EdgeProblem
 from mimo.features.pitfalls.commands import edge_problems as edge_problems
 from mimo.features.pitfalls.commands import edge_row as edge_row
 from mimo.features.pitfalls.edge import Edge as Edge
+from mimo.features.review import Item as Item
+from mimo.features.review import Waiting as Waiting
 from mimo.features.review import actions as actions
 from mimo.features.review.commands import Review as Review
 from mimo.features.review.commands import ReviewItem as ReviewItem
@@ -177,6 +179,7 @@ from mimo.operations.rows import Facts as Facts
 from mimo.operations.rows import Limit as Limit
 from mimo.operations.rows import LinkedMemory as LinkedMemory
 from mimo.operations.rows import Query as Query
+from mimo.operations.rows import QuotedSession as QuotedSession
 from mimo.operations.rows import Times as Times
 from mimo.operations.rows import TrustLabel as TrustLabel
 from mimo.operations.rows import Weak as Weak
@@ -213,6 +216,7 @@ from mimo.rendering.results import after_title as after_title
 from mimo.rendering.results import age as age
 from mimo.rendering.results import count as count
 from mimo.rendering.results import day as day
+from mimo.rendering.results import minute as minute
 from mimo.rendering.results import render as render
 from mimo.rendering.results import row_labels as row_labels
 from mimo.rendering.results import second as second
@@ -232,6 +236,7 @@ from mimo.server.counting import Counts as Counts
 from mimo.server.exposure import Context as Context
 from mimo.server.subscriptions import session_id as session_id
 from mimo.surroundings import Progress as Progress
+from mimo.surroundings import Question as Question
 from mimo.text import phrases as phrases
 from mimo.text.calendar import iso_utc as iso_utc
 from mimo.text.clean import clean as clean
@@ -242,6 +247,8 @@ from mimo.text.phrases import bullets as bullets
 from mimo.text.phrases import enumerated as enumerated
 from mimo.text.phrases import heading as heading
 from mimo.text.tokens import QUESTION_WORDS as QUESTION_WORDS
+from mimo.text.tokens import STOP_WORDS as STOP_WORDS
 from mimo.text.tokens import excerpt as excerpt
 from mimo.text.tokens import matching_words as matching_words
+from mimo.text.tokens import tokenize as tokenize
 from mimo.when import question as question

@@ -185,7 +185,6 @@ NAMINGS = ("underscore", "slash", "dot")
 """The spellings of tool names."""
 
 CLIENTS = tuple("claude-code codex gemini opencode copilot cline cursor".split())
-"""The clients whose sessions can be read."""
 
 SETTINGS = (
     Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),
@@ -410,6 +409,7 @@ SETTINGS = (
         _ON_OFF,
         unapproved=Unapproved.NARROWS,
     ),
+    Setting("sessions.propose", "off", USER, "List what sessions propose in a review", _ON_OFF),
     Setting("sessions.keep_days", 730, USER, "Number of days that they are kept", (1, 36_500)),
     Setting("sessions.max_mb", 1_000, USER, "Megabytes of sessions, at most", (1, 1_000_000)),
 )
@@ -560,7 +560,7 @@ def _take(
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
     if key == "id" and scope is Scope.PROJECT:
         values["id"] = value if type(value) is str else ""
-        return None if values["id"] else f"`id` must be a text, not `{value}`"
+        return None if values["id"] else "`id` must be a text that is not empty"
     if key not in _BY_KEY:
         raise Invalid(f"`{key}` is not a setting")  # A cloned file may have very many.
     declared = _BY_KEY[key]

@@ -20,11 +20,10 @@ _FEW = 100
 
 
 class Line(NamedTuple):
-    """A fact about the kept sessions, or a warning."""
+    """A fact about the kept sessions, or a problem, which has a hint."""
 
     message: str
     hint: str = ""
-    is_warning: bool = False
 
 
 def described(mind: Mind) -> tuple[Line, ...]:
@@ -38,17 +37,19 @@ def described(mind: Mind) -> tuple[Line, ...]:
     with database.reading() as sql:
         clients = store.summary(sql, now) if sql else {}
     if problem := turning_on.selection(mind).problem:
-        return (Line(problem, "correct it: sessions are not read until then", is_warning=True),)
+        return (Line(problem, "correct it: sessions are not read until then"),)
     time = _last_read(database)
     if time is None:
         hint = Hint("read them with ", Typed("sessions", "index"))
-        return (Line("sessions are on, and none was read yet", hint, is_warning=True),)
+        return (Line("sessions are on, and none was read yet", hint),)
     sessions = sum(state.sessions for state in clients.values())
     size = sum(state.bytes for state in clients.values()) / 1e6
     names = ", ".join(sorted(name for name, state in clients.items() if state.sessions))
     of_clients = f" of {names}" if names else ""
     read = f"last read on {time.astimezone(mind.zone):%Y-%m-%d at %H:%M}"
-    summary = Line(f"{count(sessions, 'session')}{of_clients}, {size:,.1f} MB of text; {read}")
+    summary = Line(
+        f"{count(sessions, 'session')}{of_clients}, {max(size, 0.1):,.1f} MB of text; {read}"
+    )
     return (summary, *(line for item in sorted(clients.items()) for line in _of_client(*item)))
 
 
@@ -59,10 +60,10 @@ def _of_client(name: str, state: ClientState) -> Iterator[Line]:
     if state.records >= _FEW and state.unknown > _MANY * state.records:
         share = f"{state.unknown / state.records:.0%}".replace("%", " %")
         message = f"{share} of the records of {name} are unknown"
-        yield Line(message, "update mind: the client changed its form", is_warning=True)
+        yield Line(message, "update mind: the client changed its form")
     for problem, number in sorted(state.problems.items()):
         message = f"{count(number, 'transcript')} of {name} can't be read: {problem}"
-        yield Line(message, "they are tried again at each run", is_warning=True)
+        yield Line(message, "they are tried again at each run")
 
 
 def _last_read(sessions: Store) -> datetime | None:

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo.api import (
+    Command,
     Database,
+    Hint,
     Invalid,
     NamedTuple,
     NotFound,
@@ -231,7 +233,9 @@ def find(sql: Connection | None, reference: str) -> Session:
             hint=f"one of them is `{matches[0].id}`, another `{matches[1].id}`",
         )
     if not matches:
-        raise NotFound(f"there is no session `{reference}`", hint="`mind sessions` lists them")
+        raise NotFound(
+            f"there is no session `{reference}`", hint=Hint(Command("sessions"), " lists them")
+        )
     return matches[0]
 
 
@@ -303,6 +307,12 @@ def source_states(
         )
         for row in sql.execute(query, values)
     }
+
+
+def paths_of(sql: Connection, session: Session) -> list[str]:
+    """Returns the files that a session was read from."""
+    query = "SELECT path FROM sources WHERE client = ? AND native_id = ?"
+    return [path for (path,) in sql.execute(query, (session.client, session.native_id))]
 
 
 def owners(sql: Connection, facts: Facts, native_ids: Iterable[str]) -> dict[str, str]:

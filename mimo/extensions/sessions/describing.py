@@ -47,7 +47,9 @@ def described(mind: Mind) -> tuple[Line, ...]:
     names = ", ".join(sorted(name for name, state in clients.items() if state.sessions))
     of_clients = f" of {names}" if names else ""
     read = f"last read on {time.astimezone(mind.zone):%Y-%m-%d at %H:%M}"
-    summary = Line(f"{count(sessions, 'session')}{of_clients}, {size:,.1f} MB of text; {read}")
+    summary = Line(
+        f"{count(sessions, 'session')}{of_clients}, {max(size, 0.1):,.1f} MB of text; {read}"
+    )
     return (summary, *(line for item in sorted(clients.items()) for line in _of_client(*item)))
 
 

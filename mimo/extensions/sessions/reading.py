@@ -345,7 +345,9 @@ class _Intake:
 
     def advance(self, part: Part) -> None:
         """Notes how far the source was read."""
-        self._progress, self.native_id = part.progress, _stored(part.facts.native_id)
+        (state,) = _without_secrets([_stored(part.progress.state)])  # It may have a title.
+        self._progress = part.progress._replace(state=state)
+        self.native_id = _stored(part.facts.native_id)
         records, unknown = self._records
         self._records = records + part.records, unknown + part.unknown
         self.read = self.read._replace(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from mimo.data import disk
 from mimo.extensions.sessions import store
 from mimo.extensions.sessions.readers import reader_of
 from mimo.extensions.sessions.reading import Read, Reading, Selection
@@ -57,7 +58,7 @@ class Clients:
     def __init__(self, folder: Path) -> None:
         """Takes an empty folder; the user's and mind's homes are in it."""
         self.home, self.now = folder / "user", NOW
-        self.store = Store(folder / "mind")
+        self.store = Store(disk.home_of({"MIND_HOME": str(folder / "mind")}))
         self.project = self.home / ".claude" / "projects" / "-home-mina-shop"
         self.selection = Selection(clients=frozenset({"claude-code"}))
 

@@ -236,6 +236,14 @@ def test_two_steps_yield_the_story(client: str) -> None:
             two_steps(client, content, cut)
 
 
+def test_the_progress_has_no_text(client: str, tmp_path: Path) -> None:
+    """It is stored, and the texts in it were not masked."""
+    for _, session in sessions(reader_of(client), home_of(client, tmp_path)):
+        facts = session.facts
+        texts = [facts.cwd, facts.branch, facts.title, *(turn.text for turn in session.turns)]
+        assert not [text for text in texts if text and text in session.progress.state]
+
+
 @pytest.mark.parametrize("client", GROWING)
 def test_a_long_file_is_yielded_in_parts(
     client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,6 @@ the user took back by a rewind does not.
 
 from __future__ import annotations
 
-import glob
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -46,12 +45,10 @@ _SUMMARY = ("<state_snapshot", "<scratchpad", "This is the Gemini CLI. We are se
 _REPLY = "Got it. Thanks for the additional context!"
 """The answer that the client writes for the agent after a summary."""
 
-_NAME = re.compile(r"session-.+-([^-]+)")
-"""The name of a session's file, with the beginning of its id."""
-
 _EXIT = re.compile(r"^exit code:? *(-?[0-9]{1,9}) *$", re.IGNORECASE | re.MULTILINE)
 _STATE = re.compile(
     r"^(?:(?:exit code|signal|background pids|process group pgid)\b.*\n?"
+    r"|</?untrusted_context>\n?"
     r"|(?:output|stdout|stderr|error): (?:\((?:none|empty)\)\n?)?)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -64,40 +61,42 @@ class Gemini:
     client = "gemini"
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
-        """Yields one source for all files of a session, newest first, and those of sub-agents."""
+        """Yields the files of sessions and of sub-agents, newest first.
+
+        A file of the older form does not count beside the file of lines that replaced it.
+        """
         folder = Path(environment.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"
-        groups: dict[tuple[Path, str], list[Source]] = {}
-        for file in files_in(folder, "*/chats/session-*.json", "*/chats/session-*.jsonl"):
-            groups.setdefault(_group(file.path), []).append(file)
-        for files in groups.values():
-            yield min(files)._replace(
-                size=sum(file.size for file in files),
-                mtime_ns=max(file.mtime_ns for file in files),
-            )
-        yield from files_in(folder, "*/chats/*/*.jsonl")
+        patterns = ("*/chats/session-*.json", "*/chats/session-*.jsonl", "*/chats/*/*.jsonl")
+        files = list(files_in(folder, *patterns))
+        paths = {file.path for file in files}
+        for file in files:
+            if file.path.suffix != ".json" or file.path.with_suffix(".jsonl") not in paths:
+                yield file
 
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
-        """Yields the parts of a session, from its start."""
+        """Yields the parts of a session, from its start.
+
+        A session that is resumed later has a second file, with the client's notes alone: as that
+        has no turns, it replaces none.
+        """
+        log = _log_of(source)
         chats = source.path.parent
         is_agent = chats.name != "chats"
-        logs: dict[str, _Log] = {}
-        files = [source] if is_agent else _files_of(source.path)
-        if source.path not in [file.path for file in files]:
-            raise OSError("not a regular file")
-        for file in files:
-            log = _log_of(file)
-            id = log.id or (source.path.stem if is_agent else "")
-            logs[id] = logs[id].joined(log) if id in logs else log
-        for id, log in logs.items():
-            facts = Facts(
-                client=self.client,
-                native_id=plain_id(id),
-                kind=Kind.SUBAGENT if is_agent or log.kind == "subagent" else Kind.MAIN,
-                cwd=_cwd(chats.parent.parent if is_agent else chats.parent, log),
-                title=log.title,
-                parent=plain_id(chats.name) if is_agent else "",
-            )
-            yield from _parts_of(facts, log)
+        facts = Facts(
+            client=self.client,
+            native_id=plain_id(log.id or (source.path.stem if is_agent else "")),
+            kind=Kind.SUBAGENT if is_agent or log.kind == "subagent" else Kind.MAIN,
+            cwd=_cwd(chats.parent.parent if is_agent else chats.parent, log),
+            title=log.title,
+            parent=plain_id(chats.name) if is_agent else "",
+        )
+        has_turns = any(message.words or message.calls for message in log.messages.values())
+        parts = Parts(facts, is_whole=has_turns)
+        parts.records, parts.unknown = log.records, log.unknown
+        for id, message in log.messages.items():
+            _add(parts, id, message)
+            yield from parts.full(Progress())
+        yield parts.rest(Progress())
 
     def resume(self, native_id: str) -> tuple[str, ...]:
         """Returns the command that continues a session; it works in the project's folder alone."""
@@ -182,28 +181,6 @@ class _Log:
         messages[id] = message
         return True
 
-    def joined(self, later: _Log) -> _Log:
-        """Returns the log with the messages of another file of the same session."""
-        self.messages |= later.messages
-        self.title = later.title or self.title
-        self.records += later.records
-        self.unknown += later.unknown
-        return self
-
-
-def _group(path: Path) -> tuple[Path, str]:
-    """Returns what the files of one session have in common: the folder, and the id's beginning."""
-    match = _NAME.fullmatch(path.stem)
-    return path.parent, match.group(1) if match else path.name
-
-
-def _files_of(path: Path) -> list[Source]:
-    """Returns the files of the session to which one belongs, in the order of their times."""
-    folder, end = group = _group(path)
-    patterns = (f"session-*-{glob.escape(end)}.{kind}" for kind in ("json", "jsonl"))
-    files = files_in(folder, glob.escape(path.name), *patterns)
-    return sorted({file for file in files if _group(file.path) == group})
-
 
 def _log_of(file: Source) -> _Log:
     """Returns what a file of the older form, or of lines, contains. Raises `OSError`."""
@@ -220,22 +197,16 @@ def _log_of(file: Source) -> _Log:
     return log
 
 
-def _parts_of(facts: Facts, log: _Log) -> Iterator[Part]:
-    # A file of the client's notes alone replaces nothing that was kept of the session.
-    has_turns = any(message.words or message.calls for message in log.messages.values())
-    parts = Parts(facts, is_whole=has_turns)
-    parts.records, parts.unknown = log.records, log.unknown
-    for id, message in log.messages.items():
-        if message.kind == "user":
-            parts.say(message.words, message.at, id, is_typed=facts.kind is Kind.MAIN)
-        else:
-            parts.answer(message.words, message.at, id)
-            for n, call in enumerate(message.calls):
-                parts.call(call.line, message.at, id, id=f"{id} {n}", files=call.files)
-                if call.error is not None:
-                    parts.fail(f"{id} {n}", call.error)
-        yield from parts.full(Progress())
-    yield parts.rest(Progress())
+def _add(parts: Parts, id: str, message: _Message) -> None:
+    if message.kind == "user":
+        is_typed = parts.facts.kind is Kind.MAIN
+        parts.say(message.words, message.at, id, is_typed=is_typed)
+        return
+    parts.answer(message.words, message.at, id)
+    for n, call in enumerate(message.calls):
+        parts.call(call.line, message.at, id, id=f"{id} {n}", files=call.files)
+        if call.error is not None:
+            parts.fail(f"{id} {n}", call.error)
 
 
 def _message(kind: str, record: Mapping[str, Any]) -> _Message:

@@ -94,7 +94,7 @@ class OpenCode:
         for database in [source_of(data / moved)] if moved else files_in(data, "opencode*.db"):
             if database:
                 try:
-                    sessions = _sessions_of(database.path)
+                    sessions = _sessions_of(database)
                 except (OSError, sqlite3.Error):
                     can_read = False
                     yield database
@@ -115,7 +115,7 @@ class OpenCode:
             with _opened(source.path) as sql:
                 yield from _read_database(sql, source.key)
         else:
-            _sessions_of(source.path)
+            _sessions_of(source)
 
     def resume(self, native_id: str) -> tuple[str, ...]:
         """Returns the command that continues a session."""
@@ -164,12 +164,17 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         sql.close()
 
 
-def _sessions_of(path: Path) -> list[Source]:
-    """Returns the sessions of a database, latest first."""
-    with _opened(path) as sql:
+def _sessions_of(database: Source) -> list[Source]:
+    """Returns the sessions of a database, latest first; without a time, they have the file's."""
+    with _opened(database.path) as sql:
         rows = sql.execute(_WATERMARKS).fetchall()
     return [
-        Source(path, id, messages + parts, 1_000_000 * max(map(_milliseconds, times)))
+        Source(
+            database.path,
+            id,
+            messages + parts,
+            1_000_000 * max(map(_milliseconds, times)) or database.mtime_ns,
+        )
         for id, messages, parts, *times in rows
         if isinstance(id, str) and id
     ]

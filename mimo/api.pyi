@@ -78,6 +78,8 @@ from mimo.features.pitfalls.commands import EdgeProblem as EdgeProblem
 from mimo.features.pitfalls.commands import edge_problems as edge_problems
 from mimo.features.pitfalls.commands import edge_row as edge_row
 from mimo.features.pitfalls.edge import Edge as Edge
+from mimo.features.review import Item as Item
+from mimo.features.review import Waiting as Waiting
 from mimo.features.review import actions as actions
 from mimo.features.review.commands import Review as Review
 from mimo.features.review.commands import ReviewItem as ReviewItem
@@ -243,6 +245,8 @@ from mimo.text.phrases import bullets as bullets
 from mimo.text.phrases import enumerated as enumerated
 from mimo.text.phrases import heading as heading
 from mimo.text.tokens import QUESTION_WORDS as QUESTION_WORDS
+from mimo.text.tokens import STOP_WORDS as STOP_WORDS
 from mimo.text.tokens import excerpt as excerpt
 from mimo.text.tokens import matching_words as matching_words
+from mimo.text.tokens import tokenize as tokenize
 from mimo.when import question as question

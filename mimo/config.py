@@ -410,6 +410,7 @@ SETTINGS = (
     Setting("sessions.enabled", "off", USER, "Keep and find earlier sessions with agents", _ON_OFF),
     Setting("sessions.clients", (), USER, "Clients whose sessions are kept (default: all)"),
     Setting("sessions.exclude", (), USER, "Folders whose sessions are left out"),
+    Setting("sessions.propose", "off", USER, "List what sessions propose in a review", _ON_OFF),
     Setting("sessions.keep_days", 730, USER, "Number of days that they are kept", (1, 36_500)),
     Setting("sessions.max_mb", 1_000, USER, "Megabytes of sessions, at most", (1, 1_000_000)),
 )

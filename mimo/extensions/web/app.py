@@ -82,8 +82,14 @@ OWN = {
 }
 """The viewer's own queries."""
 
-SHARED = {"graph": "graph", "review": "review"}
-"""Commands whose answers are shown as they are."""
+SHARED = {
+    "graph": "graph",
+    "review": "review",
+    "sessions": "sessions",
+    "sessions_search": "sessions search",
+    "session": "sessions show",
+}
+"""Commands whose answers are shown as they are; an extension that is left out has none."""
 
 _MOST_AT_ONCE = 4
 """Answers that are computed at the same time."""

@@ -318,6 +318,10 @@ def decision(fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             return "review settle", {"id": about, **{name: fields.get(name) for name in names}}
         case "undo":
             return "undo", {"id": about}
+        case "accept":
+            return "sessions accept", {"ids": [about], "text": fields.get("text")}
+        case "reject" | "never" as verdict:
+            return "sessions reject", {"ids": [about], "never": verdict == "never"}
         case other:
             raise Invalid(f"`{other}` is not a decision")
 

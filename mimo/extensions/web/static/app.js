@@ -134,7 +134,7 @@ class Page {
   /** Returns whether the user types, selects or reviews a text, or looks at the graph. */
   #isBusy() {
     const focused = document.activeElement;
-    const types = this.main.contains(focused) && focused.matches("input");
+    const types = this.main.contains(focused) && focused.matches("input, textarea");
     const selection = getSelection();
     const selects = !selection.isCollapsed && this.main.contains(selection.anchorNode);
     return types || selects || this.main.querySelector(".quoted, .compared") || address().name === "graph";

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from mimo.api import SURE, Call, Filter, Mind, QuotedSession, replace
-from mimo.extensions.sessions import commands, finding, store, turning_on
+from mimo.extensions.sessions import commands, drafts, finding, store, turning_on
 from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
 
@@ -65,5 +65,5 @@ def update(mind: Mind, turn: Callable[[], AbstractContextManager[None]]) -> None
 
 
 def proposals(mind: Mind, session: str) -> Sequence[str]:
-    """Returns the proposals from a session, by its client's id."""
-    return []
+    """Returns the proposals from a session, by its client's id, as far as it was read."""
+    return drafts.proposals_for(mind, session)

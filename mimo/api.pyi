@@ -213,6 +213,7 @@ from mimo.rendering.results import after_title as after_title
 from mimo.rendering.results import age as age
 from mimo.rendering.results import count as count
 from mimo.rendering.results import day as day
+from mimo.rendering.results import minute as minute
 from mimo.rendering.results import render as render
 from mimo.rendering.results import row_labels as row_labels
 from mimo.rendering.results import second as second
@@ -232,6 +233,7 @@ from mimo.server.counting import Counts as Counts
 from mimo.server.exposure import Context as Context
 from mimo.server.subscriptions import session_id as session_id
 from mimo.surroundings import Progress as Progress
+from mimo.surroundings import Question as Question
 from mimo.text import phrases as phrases
 from mimo.text.calendar import iso_utc as iso_utc
 from mimo.text.clean import clean as clean

@@ -65,7 +65,10 @@ def summaries(commands: CommandTable) -> str:
 def opening(commands: CommandTable) -> str:
     """Returns the results of requests that depend on no memory, as the SDK's server gives them."""
     memory = Memory(lambda: Mind(home=ROOT, project=None))
-    server = App(memory, commands, toolsets=("all", "legacy"), naming="slash").server()
+    toolsets = ("all", "legacy")
+    settings = {spec.setting: "on" for spec in commands.all()}
+    app = App(memory, commands, toolsets=toolsets, naming="slash", settings=settings)
+    server = app.server()
     meta = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
     request: Any = SimpleNamespace(
         transport=TransportContext(kind="none", can_send_request=False),
@@ -84,7 +87,11 @@ def opening(commands: CommandTable) -> str:
         "extensions": sorted(extensions()),
         "results": results,
         "tools": {
-            name: {"toolset": specs[0].toolset, "tool": tools[name]}
+            name: {
+                "toolset": specs[0].toolset,
+                "setting": specs[0].setting,
+                "tool": tools[name],
+            }
             for name, specs in commands.tools().items()
         },
     }
@@ -235,6 +242,7 @@ def _tools_page(commands: CommandTable) -> str:
     lines = ["# MCP tools", f"Toolsets: {', '.join(TOOLSETS)}; `core` and `all` name several."]
     for name, specs in tools.items():
         shown = "" if name in default else f" (listed in toolset `{specs[0].toolset}` only)"
+        shown += f", only while `{specs[0].setting}` is `on`" if specs[0].setting else ""
         lines += [f"## {spelled(name, 'underscore')}", f"Canonical name: `{name}`{shown}."]
         lines.append(_bullets("Arguments", _arguments(specs)))
         lines.append(_bullets("Answer", _fields(output_schema(specs))))

@@ -460,6 +460,17 @@ Tools = Mapping[str, Sequence[Spec]]
 """Tools by their canonical names, each with the commands that are its operations."""
 
 
+def offered(tools: Tools, settings: Mapping[str, object]) -> Tools:
+    """Returns the tools without those of settings that are not on."""
+    settings_of = {name: specs[0].setting for name, specs in tools.items()}
+    return {name: tools[name] for name in tools if is_on(settings_of[name], settings)}
+
+
+def is_on(setting: str, settings: Mapping[str, object]) -> bool:
+    """Returns whether the setting of a tool is on; a tool without one is always offered."""
+    return not setting or settings.get(setting) == "on"
+
+
 def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
     """Returns the canonical names of the tools to list, see `listed_names`."""
     return listed_names({name: specs[0].toolset for name, specs in tools.items()}, toolsets)

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from threading import Condition, Event, Lock
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import anyio
@@ -48,7 +49,7 @@ from mimo import __version__
 from mimo.call import Call, Caller, Console, Permissions, Surface
 from mimo.call.arguments import choose
 from mimo.call.spec import Effect, Spec
-from mimo.call.table import CommandTable, called, listed, near
+from mimo.call.table import CommandTable, called, listed, near, offered
 from mimo.data.disk import sha256, system_clock
 from mimo.errors import Internal, MindError, RateLimited
 from mimo.frozen import replace
@@ -245,13 +246,17 @@ class App:
         listing: Listing | None = None,
         has_users: bool = False,
         counts: Counts | None = None,
+        settings: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Describes every tool that is listed, once. With `has_users`, every request has a user."""
+        """Describes every tool that is listed, once. With `has_users`, every request has a user.
+
+        `settings` are those of the user, if the server is for the user alone.
+        """
         self._counts = counts
         self._memory = memory
         self._has_users = has_users
         self._naming = naming
-        self._tools = commands.tools()
+        self._tools = offered(commands.tools(), settings)
         self._names = listed(self._tools, toolsets)
         self._listed = self._described(lambda _: True)
         self._permitted: dict[frozenset[str], dict[str, Tool]] = {}

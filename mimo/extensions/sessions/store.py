@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo.api import Database, Invalid, NamedTuple, NotFound, disk, frozen, one_line
+from mimo.api import Command, Database, Hint, Invalid, NamedTuple, NotFound, disk, frozen, one_line
 from mimo.extensions.sessions.model import Facts, Kind, Progress, Role, Source, Turn
 
 if TYPE_CHECKING:
@@ -191,7 +191,9 @@ def find(sql: Connection | None, reference: str) -> Session:
             hint=f"one of them is `{found[0].id}`, another `{found[1].id}`",
         )
     if not found:
-        raise NotFound(f"there is no session `{reference}`", hint="`mind sessions` lists them")
+        raise NotFound(
+            f"there is no session `{reference}`", hint=Hint(Command("sessions"), " lists them")
+        )
     return found[0]
 
 
@@ -257,6 +259,12 @@ def known_sources(sql: Connection, client: str) -> dict[tuple[str, str], Known]:
         )
         for row in sql.execute(query, (client,))
     }
+
+
+def paths_of(sql: Connection, session: Session) -> list[str]:
+    """Returns the files that a session was read from."""
+    query = "SELECT path FROM sources WHERE client = ? AND native_id = ?"
+    return [path for (path,) in sql.execute(query, (session.client, session.native_id))]
 
 
 def is_forgotten(sql: Connection, client: str, native_id: str) -> bool:
@@ -401,9 +409,10 @@ def forget(sql: Connection, sessions: Iterable[Session], *, marks: bool) -> int:
             sql.execute(f"DELETE FROM {table} WHERE session = ?", (session.key,))
         sql.execute("DELETE FROM sessions WHERE key = ?", (session.key,))
         own = (session.client, session.native_id)
-        sql.execute("DELETE FROM sources WHERE client = ? AND native_id = ?", own)
         if marks:
             sql.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", own)
+        else:
+            sql.execute("DELETE FROM sources WHERE client = ? AND native_id = ?", own)
         count += 1
     return count
 

@@ -124,6 +124,9 @@ from mimo.memory import ids as ids
 from mimo.memory import naming as naming
 from mimo.memory import note as note
 from mimo.memory import outcomes as outcomes
+from mimo.memory.chunking import Chunking as Chunking
+from mimo.memory.chunking import Strategy as Strategy
+from mimo.memory.chunking import chunks as chunks
 from mimo.memory.codec import adr as adr
 from mimo.memory.codec import document as document
 from mimo.memory.codec import front_matter as front_matter

@@ -176,10 +176,12 @@ from mimo.operations import syncing as syncing
 from mimo.operations import undoing as undoing
 from mimo.operations.invoke import fault as fault
 from mimo.operations.invoke import invoke as invoke
+from mimo.operations.rows import ClientMemory as ClientMemory
 from mimo.operations.rows import Facts as Facts
 from mimo.operations.rows import Limit as Limit
 from mimo.operations.rows import LinkedMemory as LinkedMemory
 from mimo.operations.rows import Query as Query
+from mimo.operations.rows import QuotedSession as QuotedSession
 from mimo.operations.rows import Times as Times
 from mimo.operations.rows import TrustLabel as TrustLabel
 from mimo.operations.rows import Weak as Weak

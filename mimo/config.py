@@ -559,7 +559,7 @@ def _take(
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
     if key == "id" and scope is Scope.PROJECT:
         values["id"] = value if type(value) is str else ""
-        return None if values["id"] else f"`id` must be a text, not `{value}`"
+        return None if values["id"] else "`id` must be a text that is not empty"
     if key not in _BY_KEY:
         raise Invalid(f"`{key}` is not a setting")  # A cloned file may have very many.
     declared = _BY_KEY[key]

@@ -150,6 +150,14 @@ def test_the_projects_file_decides_about_its_own_settings_only(tmp_path):
     assert load(user=user, project=project)["trust.only"] == ("alice@x.org",)
 
 
+@pytest.mark.parametrize("id", ['""', "3", "[1]"])
+def test_a_project_id_that_names_nothing_is_reported(tmp_path, id):
+    config = load(user=None, project=write(tmp_path / "p.toml", f"id = {id}\n"))
+    assert [text.partition(": ")[2] for text in config.warnings] == [
+        "`id` must be a text that is not empty"
+    ]
+
+
 def test_a_newer_format_is_reported(tmp_path):
     project = write(tmp_path / "p.toml", "format = 2\n")
 

@@ -51,6 +51,8 @@ class Extension:
 
     shared_index: str = ""
     """The module with the functions of a shared index, see `mimo.operations.sharing`."""
+    sessions: str = ""
+    """The module with the functions of earlier sessions, see `mimo.operations.earlier`."""
 
     # Functions, as `module:function`.
 

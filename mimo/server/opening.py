@@ -73,7 +73,7 @@ def main(
     start = Path(named) if named else working_directory()
     outside = Mind(home=home_of(os.environ), project=None)
     settings = outside.config
-    memory = Memory(lambda: Mind.open(start, project=project))
+    memory = Memory(lambda: Mind.open(start, project=project), reads_sessions=True)
     is_outside = Mind.open(start, project=project).is_outside
 
     def move(folders: Sequence[Path]) -> None:

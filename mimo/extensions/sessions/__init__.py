@@ -1,4 +1,4 @@
-"""Sessions: what was said in earlier sessions with coding agents, kept and found again."""
+"""Sessions: the words of earlier sessions with coding agents, kept and found again."""
 
 from __future__ import annotations
 
@@ -21,5 +21,6 @@ EXTENSION = Extension(
         },
     },
     tools=(f"{_HERE}.tool",),
+    sessions=f"{_HERE}.joints",
     synonyms={"transcripts": ("sessions",), "history": ("sessions", "log")},
 )

@@ -38,7 +38,7 @@ class Conditions:
     since: datetime | None = None
     until: datetime | None = None
     hidden: bool = False
-    """Whether sub-agents and runs of scripts count, too."""
+    """True if sub-agents and runs of scripts count, too."""
     excluded: frozenset[str] = frozenset()
     """The ids of sessions that do not count."""
 
@@ -116,37 +116,37 @@ def search(
             tags.add(tag_of(name, value))
     filter = Filter(tags=frozenset(tags), since=conditions.since, until=conditions.until)
     ranked = _FILTERED if conditions.file else limit + len(conditions.excluded)
-    found = sessions.search(text, filter, ranked)
-    hits = {hit.record.place.path: hit for hit in found.hits}
+    answer = sessions.search(text, filter, ranked)
+    hits = {hit.record.place.path: hit for hit in answer.hits}
     with sessions.store.reading() as sql:
         if sql is None:
             return [], 0.0
         marks = ", ".join("?" * len(hits))
-        kept = store.sessions(sql, where=f"id IN ({marks})", values=list(hits))
+        listing = store.sessions(sql, where=f"id IN ({marks})", values=list(hits))
         if conditions.file:
             editors = {session.id for session in listed(sql, conditions, -1)}
-            kept = [session for session in kept if session.id in editors]
-    matches = [Match(each, hits[each.id]) for each in kept if each.id not in conditions.excluded]
+            listing = [session for session in listing if session.id in editors]
+    matches = [Match(each, hits[each.id]) for each in listing if each.id not in conditions.excluded]
     best = sorted(matches, key=lambda match: -match.score)[:limit]
-    return best, least(found.considered)
+    return best, least(answer.considered)
 
 
-def exchange(sql: Connection, session: Session, first: int) -> Sequence[KeptTurn]:
+def exchange(sql: Connection, session: Session, start: int) -> Sequence[KeptTurn]:
     """Returns a turn with those after it, up to the user's next one."""
-    (last,) = sql.execute(
+    (following,) = sql.execute(
         "SELECT min(n) FROM turns WHERE session = ? AND n > ? AND role = 'user'",
-        (session.key, first),
+        (session.key, start),
     ).fetchone()
-    return store.turns(sql, session.key, first, (last or 1 << 40) - 1)
+    return store.turns(sql, session.key, start, (following or 1 << 40) - 1)
 
 
 def edited_in(sql: Connection, session: Session, file: str) -> list[int]:
     """Returns the first turns of the exchanges of a session that edited a file, latest first."""
-    said = (
+    prompt = (
         "SELECT coalesce(max(t.n), 1) FROM turns t"
         " WHERE t.session = e.session AND t.n <= e.n AND t.role = 'user'"
     )
-    query = f"SELECT DISTINCT ({said}) AS n FROM edits e WHERE session = ? AND {_EDITS}"
+    query = f"SELECT DISTINCT ({prompt}) AS n FROM edits e WHERE session = ? AND {_EDITS}"
     turns = sql.execute(
         f"{query} ORDER BY n DESC LIMIT {PLACES}", (session.key, *_patterns(file))
     ).fetchall()
@@ -162,8 +162,8 @@ def running(
     project whose transcript changed a moment ago.
     """
     marks = ", ".join("?" * len(named))
-    if own := store.sessions(sql, where=f"native_id IN ({marks})", values=list(named)):
-        return frozenset(session.id for session in own)
+    if sessions := store.sessions(sql, where=f"native_id IN ({marks})", values=list(named)):
+        return frozenset(session.id for session in sessions)
     since = now - _RUNNING
     latest = store.sessions(
         sql, where="project = ? AND instr(?, client)", values=(project, client), limit=PLACES

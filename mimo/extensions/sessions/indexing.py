@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from textwrap import wrap
 
@@ -38,7 +38,7 @@ from mimo.extensions.sessions.store import KeptTurn, Session, Store
 VISIBLE = "visible"
 """The tag of sessions that searches show by default: a person spoke there."""
 
-_SAID, _ANSWERED, _BEYOND, _DONE = 2_000, 300, 900, 400
+_ASKED, _ANSWERED, _BEYOND, _DONE = 2_000, 300, 900, 400
 """Characters of an entry, at most: of the user's words, of the beginning and of the rest of the
 agent's last answer, and of its calls."""
 
@@ -53,7 +53,7 @@ _FEW = 400
 
 
 class _Model:
-    """A model that reads what the user said and the beginning of answers alone."""
+    """A model that reads the user's words and the beginning of answers alone."""
 
     def __init__(self, model: embedding.Embedder) -> None:
         """Takes the model that reads them."""
@@ -113,21 +113,25 @@ class Sessions:
         encoder = self._mind.encoder
         if encoder is None or embedding.is_elsewhere(encoder):
             return None
-        with closing(Vectors(self._folder, encoder.model, "encoder", owner=self._owner)) as made:
-            is_made = self._makes or bool(made.state().complete)
-        return _Model(encoder) if is_made or self.index.totals().units <= _FEW else None
+        with closing(Vectors(self._folder, encoder.model, "encoder", owner=self._owner)) as vectors:
+            is_complete = bool(vectors.state().complete)
+        return (
+            _Model(encoder)
+            if self._makes or is_complete or self.index.totals().units <= _FEW
+            else None
+        )
 
     def update(self, advance: Callable[[int, int], object] = lambda done, total: None) -> int:
         """Brings the index up to the store, and returns the number of sessions that changed."""
         identity = self.index.begin()
         indexed = {path: stamp.size for path, (stamp, _) in self.index.stamps().items()}
         with self.store.reading() as sql:
-            kept = {item.id: item for item in store.sessions(sql)} if sql else {}
-        stale = [item for item in kept.values() if indexed.get(item.id) != item.revision]
-        gone = [path for path in indexed if path not in kept]
+            sessions = {item.id: item for item in store.sessions(sql)} if sql else {}
+        stale = [item for item in sessions.values() if indexed.get(item.id) != item.revision]
+        missing = [path for path in indexed if path not in sessions]
 
         def changes() -> Iterator[Change]:
-            for path in gone:
+            for path in missing:
                 yield Change(path=path, stamp=None)
             for done, session in enumerate(stale):
                 advance(done, len(stale))
@@ -135,10 +139,10 @@ class Sessions:
                     turns = store.turns(sql, session.key) if sql else []
                 yield _change(session, turns)
 
-        if stale or gone:
+        if stale or missing:
             self.index.apply(changes(), now_ns=time.time_ns())
         self.index.note_all_compared(identity)
-        return len(stale) + len(gone)
+        return len(stale) + len(missing)
 
     def forget(self) -> None:
         """Removes what the index has of sessions that are no longer kept, also from its files."""
@@ -150,12 +154,20 @@ class Sessions:
         now = self._mind.now()
         return self.index.search(Request(text, filter, limit, now, folded=True))
 
-    def make_meanings(self, advance: Callable[[int, int], object]) -> int:
-        """Makes the encoder's missing vectors; returns the number of exchanges that got some."""
-        if self._index:
-            self._index.close()
-        self._index, self._makes = None, True
-        number = self.index.make_meanings(advance)
+    def make_meanings(
+        self,
+        advance: Callable[[int, int], object],
+        turn: Callable[[], AbstractContextManager[None]] | None = None,
+    ) -> int:
+        """Makes the encoder's missing vectors; returns the number of exchanges that got some.
+
+        With `turn`, a few texts at a time are read in a context that it returns.
+        """
+        if not self._makes:
+            if self._index:
+                self._index.close()
+            self._index, self._makes = None, True
+        number = self.index.make_meanings(advance, turn)
         self.index.count_missing_meanings()  # Notes that there are all.
         return number
 
@@ -210,7 +222,7 @@ def _change(session: Session, turns: Sequence[KeptTurn]) -> Change:
 def _content(group: Sequence[KeptTurn]) -> str:
     """Returns the text of an exchange: what was asked, answered, done, and what failed."""
     turns = [turn for _, turn in group]
-    said = "\n".join(turn.text for turn in turns if turn.role is Role.USER)
+    words = "\n".join(turn.text for turn in turns if turn.role is Role.USER)
     answer = next((turn.text for turn in reversed(turns) if turn.role is Role.AGENT), "")
     calls = [turn.text for turn in turns if turn.role is Role.TOOL]
     errors = [turn.error for turn in turns if turn.error and turn.error != "failed"]
@@ -218,7 +230,7 @@ def _content(group: Sequence[KeptTurn]) -> str:
     unread = f"{ends_of(answer[_ANSWERED:], _BEYOND)}\n{done[:_DONE]}".splitlines()
     lines = (part for line in unread for part in wrap(line, _LINE))
     parts = (
-        ends_of(said, _SAID),
+        ends_of(words, _ASKED),
         answer[:_ANSWERED],
         "\n".join(f"{_UNREAD}{line}" for line in lines),
     )

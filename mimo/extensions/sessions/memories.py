@@ -14,17 +14,16 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 from mimo.api import (
     SURE,
     Change,
     Chunking,
+    ClientMemory,
     Filter,
     Memory,
     Mind,
     NamedTuple,
-    Out,
     Place,
     Record,
     Request,
@@ -35,7 +34,6 @@ from mimo.api import (
     clean,
     disk,
     excerpt,
-    frozen,
     one_line,
     read_document,
     redacted,
@@ -73,19 +71,6 @@ _EVERYWHERE = "everywhere"
 _MEMORY, _RULES = "memory", "rules"
 
 
-@frozen
-class AgentMemory:
-    """An entry of a client's own memory, or of the user's rules for it, that matches a query."""
-
-    origin: Annotated[str, Out("`claude memory`, `codex rules` and so on")]
-    title: str
-    content: Annotated[str, Out("The passage that matches best")]
-    path: Annotated[str, Out("The file, which only its client changes")]
-    line: Annotated[int, Out("The line where the entry begins")]
-    date: Annotated[datetime, Out("When the file was changed")]
-    relevance: Annotated[float, Out("Probability of an answer, 0 to 1")]
-
-
 class Location(NamedTuple):
     """A folder with files of a client."""
 
@@ -113,19 +98,6 @@ class Location(NamedTuple):
                 name = path.resolve() if self.follows else path
                 if name.suffix == ".md" and (stamp := disk.stamp(path, follow=self.follows)):
                     yield path, stamp
-
-
-def matching(
-    mind: Mind, query: str, limit: int, texts: Collection[str] = ()
-) -> tuple[AgentMemory, ...]:
-    """Returns the entries that surely match in this project, best first; none while that is off.
-
-    `texts` are those of memories in the same answer, which are not repeated. Raises
-    `StorageFailed`.
-    """
-    if not turning_on.is_on(mind):
-        return ()
-    return mind.resource(AgentMemories).matching(query, limit, texts)
 
 
 def counts(mind: Mind) -> Mapping[str, int]:
@@ -163,14 +135,19 @@ class AgentMemories(Sessions):
         self.index.note_all_compared(identity)
         return len(changes)
 
-    def matching(self, query: str, limit: int, texts: Collection[str]) -> tuple[AgentMemory, ...]:
-        """Returns the entries that surely match, each text once."""
+    def matching(
+        self, query: str, limit: int, conditions: Filter, texts: Collection[str]
+    ) -> list[ClientMemory]:
+        """Returns the entries that surely match, best first, and each text once.
+
+        `texts` are those of memories in the same answer, which are not repeated.
+        """
         files = _files(self._mind)
         self._follow(files)
         scopes, number, now = [_EVERYWHERE], limit + len(texts), self._mind.now()
         if project := _project(self._mind):
             scopes.append(tag_of("project", project))
-        filters = (Filter(tags=frozenset((scope,))) for scope in scopes)
+        filters = (replace(conditions, tags=frozenset((scope,))) for scope in scopes)
         requests = (Request(query, filter, number, now) for filter in filters)
         hits = [hit for request in requests for hit in self.index.search(request).hits]
         digests = {store.digest_of(text) for text in texts}
@@ -182,17 +159,16 @@ class AgentMemories(Sessions):
                 continue
             digests |= copies
             rows.append(
-                AgentMemory(
+                ClientMemory(
                     origin=memory.source or "",
                     title=memory.heading,
-                    content=excerpt(hit.passage, query, _EXCERPT),
+                    passage=excerpt(hit.passage, query, _EXCERPT),
                     path=place.path,
                     line=place.line,
                     date=memory.created,
-                    relevance=round(hit.score, 2),
                 )
             )
-        return tuple(rows[:limit])
+        return rows[:limit]
 
 
 # The places of the clients' files.

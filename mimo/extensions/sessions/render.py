@@ -44,12 +44,12 @@ def _(result: SessionRows, screen: Screen) -> None:
         screen.line(accent(id), when, fitted(strong(row.title), _LEAST), *weak, fitted(more))
         for place in row.best or ():
             query = result.query or ""
-            said = "" if place.answer and place.text.startswith(row.title) else place.text
-            line = f"#{place.turn} {said}".rstrip()
-            screen.text(line, terms=matching_words(line, query), indent=BELOW)
-            if place.answer:
-                terms = matching_words(place.answer, query)
-                screen.text(f"→ {place.answer}", terms=terms, indent=BELOW)
+            answer = f"→ {place.answer}" if place.answer else ""
+            lines = [place.text, answer]
+            if answer and place.text.startswith(row.title):
+                lines = [answer]
+            for line in filter(None, (f"#{place.turn} {lines[0]}", *lines[1:])):
+                screen.text(line, terms=matching_words(line, query), indent=BELOW)
     if rows:
         screen.line(dim(_summary(result)))
 
@@ -61,11 +61,11 @@ def _columns(rows: tuple[SessionRow, ...]) -> tuple[list[str], list[str]]:
 def _summary(result: SessionRows) -> str:
     """Returns the number of sessions: all of them, or how many of them an answer has."""
     number = len(result.sessions)
-    whole = count(number, "session")
+    text = count(number, "session")
     if result.query is None and number < result.total:
-        whole = f"{number:,} of {count(result.total, 'session')}"
-    more = result.elsewhere
-    return f"{whole} of this project, {more:,} more with --all-projects" if more else whole
+        text = f"{number:,} of {count(result.total, 'session')}"
+    more = result.elsewhere if result.query is None else None
+    return f"{text} of this project, {more:,} more with --all-projects" if more else text
 
 
 @render.register
@@ -90,9 +90,9 @@ def _(result: Transcript, screen: Screen) -> None:
         previous = turn.role
         _write(turn, screen)
     if len(result.turns) < result.total and result.turns:
-        first, last = result.turns[0].n, result.turns[-1].n
+        start, end = result.turns[0].n, result.turns[-1].n
         screen.blank()
-        screen.line(dim(f"turns {first:,} to {last:,} of {result.total:,}"))
+        screen.line(dim(f"turns {start:,} to {end:,} of {result.total:,}"))
 
 
 def _write(turn: TurnRow, screen: Screen) -> None:

@@ -89,23 +89,23 @@ def resume(
 
     It begins in the folder in which the session began; `--run` runs it there.
     """
-    kept = opened(call)
+    archive = opened(call)
     if run and call.agent:
         raise Denied("an agent can't continue a session", hint="the user can, at a terminal")
-    with kept.store.reading() as sql:
-        found = store.find(sql, session)
+    with archive.store.reading() as sql:
+        chosen = store.find(sql, session)
     words: tuple[str, ...] = ()
-    if found.kind is not Kind.SUBAGENT and _ID.fullmatch(found.native_id):
-        words = reader_of(found.client).resume(found.native_id)
+    if chosen.kind is not Kind.SUBAGENT and _ID.fullmatch(chosen.native_id):
+        words = reader_of(chosen.client).resume(chosen.native_id)
     if not words:
         raise Invalid(
-            f"{found.client} has no command that continues `{found.id}`",
+            f"{chosen.client} has no command that continues `{chosen.id}`",
             hint="its own window may list it",
         )
-    folder, notice = found.cwd, None
+    folder, notice = chosen.cwd, None
     if not Path(folder).is_dir():
         notice = f"its folder `{folder}` is missing"
-        folder = found.project if Path(found.project).is_dir() else ""
+        folder = chosen.project if Path(chosen.project).is_dir() else ""
     line = shlex.join(words)
     return Resumption(
         line=f"cd {shlex.quote(folder)} && {line}" if folder else line,

@@ -409,9 +409,10 @@ def forget(sql: Connection, sessions: Iterable[Session], *, marks: bool) -> int:
             sql.execute(f"DELETE FROM {table} WHERE session = ?", (session.key,))
         sql.execute("DELETE FROM sessions WHERE key = ?", (session.key,))
         own = (session.client, session.native_id)
-        sql.execute("DELETE FROM sources WHERE client = ? AND native_id = ?", own)
         if marks:
             sql.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", own)
+        else:
+            sql.execute("DELETE FROM sources WHERE client = ? AND native_id = ?", own)
         count += 1
     return count
 

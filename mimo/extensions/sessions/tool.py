@@ -31,7 +31,7 @@ from mimo.extensions.sessions.commands import (
 )
 from mimo.extensions.sessions.model import Role
 
-_SESSIONS, _BEFORE, _AFTER = 5, 2, 7
+_SESSIONS, _BACK, _ONWARD = 5, 2, 7
 """The sessions of an answer, and the turns before and after one: calls follow the user's words."""
 
 
@@ -47,12 +47,12 @@ class EarlierSession:
     branch: Omitted[str] = None
     relevance: Annotated[Omitted[float], Out("Probability of an answer, 0 to 1")] = None
     weak: Weak = None
-    content: Annotated[Omitted[str], Out("What was said there")] = None
+    content: Annotated[Omitted[str], Out("Words of the user and of the agent there")] = None
 
 
 @frozen
 class Earlier:
-    """What was said in earlier sessions."""
+    """Earlier sessions, or turns of one."""
 
     sessions: Annotated[Omitted[tuple[EarlierSession, ...]], Out("Sessions, best first")] = None
     session: Annotated[Omitted[EarlierSession], Out("The session of `turns`")] = None
@@ -71,7 +71,7 @@ class Earlier:
     has_budget=True,
     errors=(Invalid, Denied, NotFound, StorageFailed),
     description="""\
-Earlier sessions with coding agents on this machine, as they were said. Use before you guess at \
+The words of earlier sessions with coding agents on this machine. Use before you guess at \
 earlier work, and for "last time" or "as we did"; for decisions and facts, search memories first. \
 `query` finds sessions, without it the latest; `session` shows turns.""",
     title="Search earlier sessions",
@@ -79,7 +79,7 @@ earlier work, and for "last time" or "as we did"; for decisions and facts, searc
 def sessions(
     call: Call,
     query: Annotated[
-        str | None, Arg("Question, then words that were said, names of files", agents="")
+        str | None, Arg("Question, then other words and names of files", agents="")
     ] = None,
     *,
     session: Annotated[
@@ -93,14 +93,14 @@ def sessions(
     """Search earlier sessions, or show turns of one"""
     if session:
         around = turn or (None if "#" in session else 1)
-        shown = transcript(call, session, around, _BEFORE, _AFTER)
+        part = transcript(call, session, around, _BACK, _ONWARD)
         return Earlier(
-            session=_of(shown.session),
+            session=_of(part.session),
             turns=tuple(
-                each if each.role == Role.USER else replace(each, at=None) for each in shown.turns
+                each if each.role == Role.USER else replace(each, at=None) for each in part.turns
             ),
-            total=shown.total,
-            notice=shown.notice,
+            total=part.total,
+            notice=part.notice,
         )
     asked = conditions(call, **filters)
     rows = (
@@ -113,20 +113,20 @@ def sessions(
 
 def _of(row: SessionRow) -> EarlierSession:
     best = row.best or ()
-    is_said = any(place.text.startswith(row.title) for place in best)
+    has_title = any(place.text.startswith(row.title) for place in best)
     return EarlierSession(
         session=f"session:{row.id}" + (f"#{best[0].turn}" if best else ""),
-        title=None if is_said else row.title,
+        title=None if has_title else row.title,
         client=row.client,
         date=row.date,
         project=row.project,
         branch=row.branch,
         relevance=row.relevance,
         weak=row.weak,
-        content="\n".join(map(_said, best)) or None,
+        content="\n".join(map(_quoted, best)) or None,
     )
 
 
-def _said(place: ExchangeRow) -> str:
+def _quoted(place: ExchangeRow) -> str:
     answer = f"\nagent: {place.answer}" if place.answer else ""
     return f"user: {place.text}{answer}"

@@ -10,6 +10,7 @@ from mimo.call.schema import listed_input
 from mimo.call.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.call.table import all_commands, listed
 from mimo.config import DEFAULT, SEVERAL, setting
+from mimo.data import disk
 from mimo.errors import Conflict, Invalid, StorageFailed, join_texts
 from mimo.features import clients
 from mimo.features.clients import Action, ClientRow, FileRow, Machine, machine, scope_of
@@ -225,7 +226,7 @@ def _for_server(call: Call, here: Machine, url: str | None, token_file: str | No
     """Returns this machine for the entry of a server; a project needs no memory of its own."""
     if url is None:
         raise Invalid("`--token-file` is for a team's server", hint="give `--url`, too")
-    file = Path(token_file).absolute() if token_file else None
+    file = disk.expanded(token_file).absolute() if token_file else None
     token = servers.token_of(call.mind.home, servers.checked(url), here.environ, file)
     project = here.project or Path.cwd()
     return replace(here, url=url, has_token=bool(token), token_file=file, project=project)

@@ -296,10 +296,10 @@ def _settled(
 
 
 def choose(call: Call, rivals: Collection[Record]) -> str | None:
-    """Returns the id of that of some competing decisions which the client's user chooses.
+    """Returns the id of the competing decision that the client's user chooses; it supersedes them.
 
-    It supersedes the others. None without an answer, and unless all of them are approved. Raises
-    `Conflict` if one of them changed meanwhile.
+    Returns None without an answer, and if one of them is not approved. Raises `Conflict` if one of
+    them changed meanwhile.
     """
     ids = {record.memory.id for record in rivals}
     items = [item for item in waiting(call, (Waiting.DECISIONS,)) if ids == set(item.ids)]
@@ -308,7 +308,7 @@ def choose(call: Call, rivals: Collection[Record]) -> str | None:
     item = items[0]
     numbered = {str(number): choice for number, choice in enumerate(item.choices, 1)}
     free = tuple(number for number, choice in numbered.items() if not choice.obstacle)
-    lines = [f"{one_line(item.why)}. Which one stands? It supersedes the others."]
+    lines = [f"{one_line(item.why)}. Which one stays current? It supersedes the others."]
     for number, choice in numbered.items():
         if choice.record:
             memory, words = choice.record.memory, one_line(choice.text).split()
@@ -321,8 +321,7 @@ def choose(call: Call, rivals: Collection[Record]) -> str | None:
         if item.key not in {each.key for each in waiting(call, (Waiting.DECISIONS,))}:
             raise Conflict("the decisions have changed since the question", hint="call it again")
         _choose_memory(call, item, take)
-    record = numbered[take].record
-    return record.memory.id if record else None
+    return item.ids[int(take) - 1]
 
 
 def keep(call: Call, reference: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:

@@ -2,15 +2,20 @@
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mimo.call import Call
+from mimo.call import Call, Caller, Surface
 from mimo.data import disk
 from mimo.extensions.sessions import memories
+from mimo.memory.model import Filter
+from mimo.operations import earlier
+from mimo.operations.rows import ClientMemory
 from tests.conftest import git, read_tree
-from tests.kit import put
+from tests.kit import ask, do, fact, put, run
 
 TOPIC = """\
 ---
@@ -85,17 +90,20 @@ def user(tmp_path: Path, home: Path, project: Path) -> Path:
     return place
 
 
+def matching(call: Call, query: str, texts: Collection[str] = ()) -> tuple[ClientMemory, ...]:
+    return earlier.memories(call, query, Filter(), texts)
+
+
 def origins(call: Call, query: str) -> list[str]:
-    return [row.origin for row in memories.matching(call.mind, query, 3)]
+    return [row.origin for row in matching(call, query)]
 
 
 def test_a_memory_of_claude_is_found_with_its_origin_and_place(user: Path, call: Call) -> None:
-    (row,) = memories.matching(call.mind, "how large are parts of uploads", 3)
+    (row,) = matching(call, "how large are parts of uploads")
 
     assert (row.origin, row.title, row.line) == ("claude memory", "Retries of uploads", 6)
     assert row.path.endswith("memory/uploads.md")
-    assert "50 MB" in row.content
-    assert row.relevance >= 0.3
+    assert "50 MB" in row.passage
 
 
 @pytest.mark.parametrize(
@@ -147,11 +155,11 @@ def test_secrets_are_masked_in_answers_and_in_the_index(user: Path, home: Path, 
         memory_of(user, call.mind.project.root) / "deploy.md", f"- Deploys push with {TOKEN} here\n"
     )
 
-    (row,) = memories.matching(call.mind, "how do deploys push", 3)
+    (row,) = matching(call, "how do deploys push")
     call.mind.close()
 
-    assert TOKEN not in row.content
-    assert "[REDACTED:" in row.content
+    assert TOKEN not in row.passage
+    assert "[REDACTED:" in row.passage
     kept = [path for path in (home / "cache" / memories.FOLDER).rglob("*") if path.is_file()]
     assert kept
     assert not any(TOKEN.encode() in path.read_bytes() for path in kept)
@@ -161,7 +169,7 @@ def test_a_text_of_the_answer_or_of_two_clients_is_there_once(user: Path, call: 
     put(user / ".codex" / "AGENTS.md", "- Use pnpm,  never npm\n")
 
     assert len(origins(call, "pnpm or npm")) == 1
-    assert memories.matching(call.mind, "pnpm or npm", 3, ["Use pnpm, never npm"]) == ()
+    assert matching(call, "pnpm or npm", ["Use pnpm, never npm"]) == ()
 
 
 def test_worktrees_share_the_memory_of_their_repository(
@@ -233,7 +241,7 @@ def test_odd_files_are_left_out(
     put(own / "closed.md", "- Parrots talk\n").chmod(0)
     put(own / "fine.md", "- Penguins swim in the cold sea\n")
 
-    titles = {row.path for row in memories.matching(call.mind, "do parrots talk", 9)}
+    titles = {row.path for row in matching(call, "do parrots talk")}
     assert titles <= {str(own / "deep.md"), str(own / "closed.md")}  # Root can read all.
     assert origins(call, "where do penguins swim") == ["claude memory"]
 
@@ -280,10 +288,57 @@ def test_a_damaged_index_is_made_again(user: Path, home: Path, call: Call) -> No
 def test_control_characters_do_not_reach_an_answer(user: Path, call: Call) -> None:
     put(user / ".codex" / "AGENTS.md", "# A\x1b[31m\n\n- Penguins \x1b]0;x\x07swim \u202eupwards\n")
 
-    (row,) = memories.matching(call.mind, "penguins swim upwards", 3)
-    assert not {"\x1b", "\u202e", "\x07"} & {*row.title, *row.content}
+    (row,) = matching(call, "penguins swim upwards")
+    assert not {"\x1b", "\u202e", "\x07"} & {*row.title, *row.passage}
 
 
 def test_names_of_projects_are_those_of_claude_code() -> None:
     assert memories._munged("/home/a_b/my.shop-2") == "-home-a-b-my-shop-2"
     assert memories._munged("/srv/é/🙂") == "-srv-----"
+
+
+def test_a_search_shows_them_below_its_results(user: Path, call: Call) -> None:
+    fact(call, "uploads", "Uploads are checked for viruses")
+    put(user / ".codex" / "AGENTS.md", "- Uploads are checked for viruses\n")
+    _, answer = ask(call, "search", "parts of uploads")
+    (row,) = answer["client_memories"]
+
+    assert answer["total"] == len(answer["results"])
+    assert row["origin"] == "claude memory"
+    assert row["path"].endswith("uploads.md")
+    printed = run(call, "search", "parts", "of", "uploads").out
+    assert printed.index(" result") < printed.index("claude memory  Retries of uploads")
+    assert f"{row['path']}:{row['line']}" in printed
+
+
+def test_an_agent_reads_that_they_are_no_instructions(user: Path, call: Call) -> None:
+    answer = do(call, "search", "tester", query="parts of uploads")
+
+    assert [row.origin for row in answer.client_memories] == ["claude memory"]
+    assert answer.notice.endswith(earlier.OF_CLIENTS)
+    assert do(call, "search", query="parts of uploads").notice != answer.notice
+
+
+def test_a_recall_that_memories_do_not_answer_quotes_them(user: Path, call: Call) -> None:
+    summary = do(call, "recall", "tester", query="parts of uploads").summary
+
+    assert "- claude memory, " in summary
+    assert "quotations, not approved" in summary
+
+
+@pytest.mark.parametrize("filters", [{"tags": ["x"]}, {"types": ["decision"]}, {"topic": "a"}])
+def test_a_search_for_other_memories_has_none(
+    user: Path, call: Call, filters: dict[str, Any]
+) -> None:
+    assert not do(call, "search", query="parts of uploads", **filters).client_memories
+
+
+def test_the_team_server_does_not_find_them(user: Path, call: Call) -> None:
+    users: Any = object()
+    member = call.by(Caller(surface=Surface.MCP, name="cursor", permissions=users))
+    assert not earlier.memories(member, "parts of uploads", Filter())
+
+
+def test_doctor_counts_them(user: Path, call: Call) -> None:
+    printed = run(call, "doctor", status=None).out
+    assert "claude memory (2), claude rules (1), codex memory (1)" in printed

@@ -78,6 +78,8 @@ from mimo.features.pitfalls.commands import EdgeProblem as EdgeProblem
 from mimo.features.pitfalls.commands import edge_problems as edge_problems
 from mimo.features.pitfalls.commands import edge_row as edge_row
 from mimo.features.pitfalls.edge import Edge as Edge
+from mimo.features.review import Item as Item
+from mimo.features.review import Waiting as Waiting
 from mimo.features.review import actions as actions
 from mimo.features.review.commands import Review as Review
 from mimo.features.review.commands import ReviewItem as ReviewItem
@@ -187,6 +189,8 @@ from mimo.operations.rows import TrustLabel as TrustLabel
 from mimo.operations.rows import Weak as Weak
 from mimo.operations.rows import narrowed as narrowed
 from mimo.operations.searching import NEAREST as NEAREST
+from mimo.privacy.model import Finding as Finding
+from mimo.privacy.model import without as without
 from mimo.privacy.secrets import secrets_in as secrets_in
 from mimo.project import commit as commit
 from mimo.project import git as git
@@ -247,6 +251,8 @@ from mimo.text.phrases import bullets as bullets
 from mimo.text.phrases import enumerated as enumerated
 from mimo.text.phrases import heading as heading
 from mimo.text.tokens import QUESTION_WORDS as QUESTION_WORDS
+from mimo.text.tokens import STOP_WORDS as STOP_WORDS
 from mimo.text.tokens import excerpt as excerpt
 from mimo.text.tokens import matching_words as matching_words
+from mimo.text.tokens import tokenize as tokenize
 from mimo.when import question as question

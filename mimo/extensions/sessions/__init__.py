@@ -6,6 +6,7 @@ from mimo.api import Extension
 
 _HERE = "mimo.extensions.sessions"
 _COMMANDS = f"{_HERE}.commands"
+_PROPOSING = f"{_HERE}.proposing"
 
 EXTENSION = Extension(
     commands={
@@ -19,8 +20,14 @@ EXTENSION = Extension(
             "sessions index": _COMMANDS,
             "sessions forget": _COMMANDS,
         },
+        "Write": {
+            "sessions propose": _PROPOSING,
+            "sessions accept": _PROPOSING,
+            "sessions reject": _PROPOSING,
+        },
     },
     tools=(f"{_HERE}.tool",),
     sessions=f"{_HERE}.joints",
+    drafts=f"{_PROPOSING}:items",
     synonyms={"transcripts": ("sessions",), "history": ("sessions", "log")},
 )

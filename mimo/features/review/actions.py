@@ -28,6 +28,8 @@ class Action:
     arguments: Mapping[str, Any] | None = None
     asks: str = ""
     """The question that the user must confirm first."""
+    text: str = ""
+    """A text that the user may change first, the argument `text`."""
     approves: str = ""
     """The id of the memory whose text the user must have read first."""
 
@@ -93,6 +95,14 @@ def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
 def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     """Yields the keys that the reason for the review allows."""
     if item.kind is Waiting.UNREADABLE:
+        return
+    if item.kind is Waiting.PROPOSAL:
+        ids, text = {"ids": [item.id]}, item.title or ""
+        yield "a", Action(label="accept", path="sessions accept", arguments=ids)
+        yield "e", Action(label="change", path="sessions accept", arguments=ids, text=text)
+        yield "x", Action(label="reject", path="sessions reject", arguments=ids)
+        never = ids | {"never": True}
+        yield "n", Action(label="never again", path="sessions reject", arguments=never)
         return
     memory = {"id": item.id or item.file}
     everywhere = {"user": True} if item.scope else {}

@@ -81,13 +81,13 @@ def test_a_pipe_lists_and_answers_it_while_sessions_are_on(
         ]
         return [tools, *answers]
 
-    tools, found, brief, whole = kit.over_pipe(project, talk)
+    tools, search, brief, long = kit.over_pipe(project, talk)
     assert "mind_sessions" in tools
-    (text,) = (part.text for part in found.content)
+    (text,) = (part.text for part in search.content)
     assert text.count(LABEL) == 1
     assert "session:cc-aaaaaaaa#1" in text
     assert len(brief.content[0].text) < 4_000
-    assert 6_000 < len(whole.content[0].text) < 13_000
+    assert 6_000 < len(long.content[0].text) < 13_000
 
     put(home / "config.toml", "")
 

@@ -36,7 +36,6 @@ from mimo.api import (
     excerpt,
     one_line,
     read_document,
-    redacted,
     replace,
 )
 from mimo.api import (
@@ -45,7 +44,7 @@ from mimo.api import (
 from mimo.extensions.sessions import store, turning_on
 from mimo.extensions.sessions.indexing import Sessions, tag_of
 from mimo.extensions.sessions.readers import lines
-from mimo.extensions.sessions.reading import project_of
+from mimo.extensions.sessions.reading import project_of, without_secrets
 
 FOLDER = "agents"
 """The folder of the index in the cache."""
@@ -196,7 +195,8 @@ def _project(mind: Mind) -> str:
     """Returns the main folder of the repository around; empty for none, or if it is left out."""
     root = mind.project.root if mind.has_project else disk.working_directory()
     project = project_of(f"{root}") if root else ""
-    return project if turning_on.wanted(mind).admits(project) else ""
+    selection = turning_on.selection(mind)
+    return project if selection.admits(project) and selection.permits(project) else ""
 
 
 def _all(environment: Mapping[str, str], home: Path, project: str) -> Iterator[Location]:
@@ -298,7 +298,8 @@ def _entries(
     fields = [one_line(f"{header.get(key) or ''}")[:_EXCERPT] for key in ("name", "description")]
     body = _OWN_NOTES.sub(lambda notes: "\n" * notes[0].count("\n"), document.body)
     # All of it is masked at once, before it is cut.
-    name, description, body = redacted([*fields, clean(body)], allowing=False).value
+    text = clean(body).encode("utf-8", "replace").decode()
+    name, description, body = without_secrets([*fields, text])
     scope = (location.project,) if location.project else ()
     line = document.body_line
     if name and len(body) <= _ONE_MEMORY:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, count, replace
-from mimo.extensions.sessions import commands, finding, store, turning_on
+from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, replace
+from mimo.extensions.sessions import commands, describing, finding, store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
-from mimo.extensions.sessions.memories import AgentMemories, counts
+from mimo.extensions.sessions.memories import AgentMemories
 
 _BATCH = 20
 """The number of transcripts after which those that were read become searchable."""
@@ -52,11 +52,7 @@ def memories(
 
 def described(mind: Mind) -> Sequence[tuple[str, str]]:
     """Returns the lines for `mind doctor`, each with a hint if it is a problem."""
-    lines = [(f"{count(number(mind), 'earlier session')} kept, for the user alone", "")]
-    if files := counts(mind):
-        origins = ", ".join(f"{origin} ({number})" for origin, number in sorted(files.items()))
-        lines.append((f"files of clients are found, too: {origins}", ""))
-    return lines
+    return describing.described(mind)
 
 
 def number(mind: Mind) -> int:

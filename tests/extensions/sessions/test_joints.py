@@ -130,7 +130,7 @@ def test_a_damaged_store_does_not_stop_a_search(kept: Call, home: Path) -> None:
 def test_status_and_doctor_count_the_sessions_while_they_are_kept(kept: Call) -> None:
     assert ask(kept, "status")[1]["sessions"] == 1
     assert "1 earlier session kept" in run(kept, "status").out
-    assert "1 earlier session kept" in run(kept, "doctor", status=None).out
+    assert "1 session of claude-code" in run(kept, "doctor", status=None).out
 
 
 def test_without_the_setting_nothing_tells_of_sessions(call: Call) -> None:

@@ -130,7 +130,7 @@ def _placeless(part: Part) -> Part:
 
 def _titles(folder: Path) -> Mapping[str, str]:
     """Returns the titles of the newest database in a folder; nothing is written beside it."""
-    with suppress(OSError, ValueError, sqlite3.Error):
+    with suppress(OSError, ValueError, MemoryError, sqlite3.Error):  # A damaged one needs any size.
         paths = [path for path in folder.glob("state_*.sqlite") if path.is_file()]
         path = max(paths, key=lambda path: (len(path.name), path.name), default=None)
         if path is None:

@@ -50,8 +50,11 @@ _EVENTS = re.compile(
 )
 """The names of events without words of a conversation."""
 
-_ITEMS = re.compile(r"message|reasoning|compaction\w*|ghost_snapshot|other|\w+_call(?:_output)?")
+_ITEMS = re.compile(r"message|reasoning|compaction\w*|ghost_snapshot|other|\w+_(?:call|output)")
 """The names of the items that the model sees."""
+
+_UNSPOKEN = frozenset({"session_meta", "compacted", "world_state", "token_usage_record"})
+"""The kinds of records without words of a conversation."""
 
 _PATCHED = re.compile(r"(?m)^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+?)\s*$")
 _STATUS = re.compile(r"(?m)^(?:Process exited with code|Exit code:?) (-?\d+)")
@@ -179,9 +182,7 @@ def _take(record: Mapping[str, Any], parts: Parts) -> bool:
         # Versions before the envelope.
         return _take_item(entry._replace(payload=record))
     else:
-        return kind in ("session_meta", "compacted", "world_state") or not (
-            kind or not plain_id(record.get("id"))
-        )
+        return kind in _UNSPOKEN or not (kind or not plain_id(record.get("id")))
     return True
 
 

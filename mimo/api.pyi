@@ -163,6 +163,7 @@ from mimo.memory.sources import header_of as header_of
 from mimo.mind import Mind as Mind
 from mimo.operations import across as across
 from mimo.operations import connections as connections
+from mimo.operations import earlier as earlier
 from mimo.operations import finding as finding
 from mimo.operations import listening as listening
 from mimo.operations import lookup as lookup

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, replace
-from mimo.extensions.sessions import commands, describing, finding, store, turning_on
+from mimo.extensions.sessions import commands, describing, drafts, finding, store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
 
@@ -77,5 +77,5 @@ def update(mind: Mind, turn: Callable[[], AbstractContextManager[None]]) -> None
 
 
 def proposals(mind: Mind, session: str) -> Sequence[str]:
-    """Returns the proposals from a session, by its client's id."""
-    return []
+    """Returns the proposals from a session, by its client's id, as far as it was read."""
+    return drafts.proposals_for(mind, session)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
-from mimo.call.table import all_commands, listed
+from mimo.call.table import all_commands, listed, offered
 from mimo.errors import Invalid
 from mimo.features.clients.commands import Installation, install
 from mimo.features.clients.table import ClientName
 from mimo.features.upkeep.commands import config
 from mimo.frozen import replace
 
-TOOLS = all_commands().tools()
+TOOLS = offered(all_commands().tools(), {})
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +24,12 @@ def _of_a_user(call: Call, tmp_path: Path) -> None:
 
 
 def answering(call: Call, answer: str | None) -> list[str]:
-    """Lets a user at a terminal answer; returns the questions."""
+    """Lets a user at a terminal answer; returns the questions about tools."""
     asked: list[str] = []
 
     def ask(question: Any, _: float) -> str | None:
+        if not question.text.startswith("Tools"):
+            return None
         asked.append(question.text)
         return answer
 

@@ -42,7 +42,7 @@ from mimo.api import (
     Kind as MemoryKind,
 )
 from mimo.extensions.sessions import store, turning_on
-from mimo.extensions.sessions.indexing import Sessions
+from mimo.extensions.sessions.indexing import Sessions, topic_of
 from mimo.extensions.sessions.readers import lines
 from mimo.extensions.sessions.reading import project_of, without_secrets
 
@@ -145,7 +145,7 @@ class AgentMemories(Sessions):
         self._follow(files)
         scopes, number, now = [_EVERYWHERE], limit + len(texts), self._mind.now()
         if project := _project(self._mind):
-            scopes.append(_tag(project))
+            scopes.append(topic_of(project))
         filters = (replace(conditions, tags=frozenset((scope,))) for scope in scopes)
         requests = (Request(query, filter, number, now) for filter in filters)
         hits = [hit for request in requests for hit in self.index.search(request).hits]
@@ -274,13 +274,8 @@ def _change(location: Location, path: Path, stamp: Stamp, beside: Collection[Pat
     return Change(path=f"{path}", stamp=stamp, records=tuple(numbered))
 
 
-def _tag(project: str) -> str:
-    """Returns the tag of the entries of a project."""
-    return f"project-{store.digest_of(project).hex()[:12]}"
-
-
 def _record(location: Location, path: Path, created: datetime, entry: Entry) -> Record:
-    tags = tuple(_tag(project) for project in entry.projects)
+    tags = tuple(topic_of(project) for project in entry.projects)
     return Record(
         memory=Memory(
             id=store.digest_of(f"{path}").hex()[:16],

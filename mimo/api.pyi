@@ -78,6 +78,8 @@ from mimo.features.pitfalls.commands import EdgeProblem as EdgeProblem
 from mimo.features.pitfalls.commands import edge_problems as edge_problems
 from mimo.features.pitfalls.commands import edge_row as edge_row
 from mimo.features.pitfalls.edge import Edge as Edge
+from mimo.features.review import Item as Item
+from mimo.features.review import Waiting as Waiting
 from mimo.features.review import actions as actions
 from mimo.features.review.commands import Review as Review
 from mimo.features.review.commands import ReviewItem as ReviewItem
@@ -124,6 +126,9 @@ from mimo.memory import ids as ids
 from mimo.memory import naming as naming
 from mimo.memory import note as note
 from mimo.memory import outcomes as outcomes
+from mimo.memory.chunking import Chunking as Chunking
+from mimo.memory.chunking import Strategy as Strategy
+from mimo.memory.chunking import chunks as chunks
 from mimo.memory.codec import adr as adr
 from mimo.memory.codec import document as document
 from mimo.memory.codec import front_matter as front_matter
@@ -158,6 +163,7 @@ from mimo.memory.sources import header_of as header_of
 from mimo.mind import Mind as Mind
 from mimo.operations import across as across
 from mimo.operations import connections as connections
+from mimo.operations import earlier as earlier
 from mimo.operations import finding as finding
 from mimo.operations import listening as listening
 from mimo.operations import lookup as lookup
@@ -173,15 +179,19 @@ from mimo.operations import syncing as syncing
 from mimo.operations import undoing as undoing
 from mimo.operations.invoke import fault as fault
 from mimo.operations.invoke import invoke as invoke
+from mimo.operations.rows import ClientMemory as ClientMemory
 from mimo.operations.rows import Facts as Facts
 from mimo.operations.rows import Limit as Limit
 from mimo.operations.rows import LinkedMemory as LinkedMemory
 from mimo.operations.rows import Query as Query
+from mimo.operations.rows import QuotedSession as QuotedSession
 from mimo.operations.rows import Times as Times
 from mimo.operations.rows import TrustLabel as TrustLabel
 from mimo.operations.rows import Weak as Weak
 from mimo.operations.rows import narrowed as narrowed
 from mimo.operations.searching import NEAREST as NEAREST
+from mimo.privacy.model import Finding as Finding
+from mimo.privacy.model import without as without
 from mimo.privacy.secrets import secrets_in as secrets_in
 from mimo.project import commit as commit
 from mimo.project import git as git
@@ -211,6 +221,7 @@ from mimo.rendering.results import after_title as after_title
 from mimo.rendering.results import age as age
 from mimo.rendering.results import count as count
 from mimo.rendering.results import day as day
+from mimo.rendering.results import minute as minute
 from mimo.rendering.results import render as render
 from mimo.rendering.results import row_labels as row_labels
 from mimo.rendering.results import second as second
@@ -230,6 +241,7 @@ from mimo.server.counting import Counts as Counts
 from mimo.server.exposure import Context as Context
 from mimo.server.subscriptions import session_id as session_id
 from mimo.surroundings import Progress as Progress
+from mimo.surroundings import Question as Question
 from mimo.text import phrases as phrases
 from mimo.text.calendar import iso_utc as iso_utc
 from mimo.text.clean import clean as clean
@@ -240,6 +252,8 @@ from mimo.text.phrases import bullets as bullets
 from mimo.text.phrases import enumerated as enumerated
 from mimo.text.phrases import heading as heading
 from mimo.text.tokens import QUESTION_WORDS as QUESTION_WORDS
+from mimo.text.tokens import STOP_WORDS as STOP_WORDS
 from mimo.text.tokens import excerpt as excerpt
 from mimo.text.tokens import matching_words as matching_words
+from mimo.text.tokens import tokenize as tokenize
 from mimo.when import question as question

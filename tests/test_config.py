@@ -93,6 +93,7 @@ RESTRICTIVE = {
     "hook.summaries": "off",
     "server.socket": "off",
 }
+RESTRICTIVE_OF_PROJECT = {"sessions.project": "off"}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +149,14 @@ def test_the_projects_file_decides_about_its_own_settings_only(tmp_path):
 
     write(project, "trust.only = 1\nhook.context = 'off'\n")
     assert load(user=user, project=project)["trust.only"] == ("alice@x.org",)
+
+
+@pytest.mark.parametrize("id", ['""', "3", "[1]"])
+def test_a_project_id_that_names_nothing_is_reported(tmp_path, id):
+    config = load(user=None, project=write(tmp_path / "p.toml", f"id = {id}\n"))
+    assert [text.partition(": ")[2] for text in config.warnings] == [
+        "`id` must be a text that is not empty"
+    ]
 
 
 def test_a_newer_format_is_reported(tmp_path):
@@ -226,7 +235,10 @@ def test_every_setting_has_a_default_of_its_own_type():
 
 def test_every_fallback_is_a_value_of_its_setting():
     fallbacks = settings_file.FALLBACKS
-    assert {key: setting(key).parse(text) for key, text in fallbacks.items()} == RESTRICTIVE
+    assert {key: setting(key).parse(text) for key, text in fallbacks.items()} == {
+        **RESTRICTIVE,
+        **RESTRICTIVE_OF_PROJECT,
+    }
 
 
 PLAIN_LINES = [

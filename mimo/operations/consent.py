@@ -18,8 +18,8 @@ YES = "yes"
 _LARGEST = 4_000
 """Characters of the texts in a question: a user reads no more before an answer."""
 _SECONDS = 120.0
-_BLANK = re.compile(r"[^\S\n]{40}|[^\n]{1000}")
-"""A line that a client could wrap so that its end looks like a line of mind's."""
+_UNREAD = re.compile(r"[^\S\n]{40}|[^\n]{1000}|(?:\n *\|[^\S\n]*){10}(?=\n)")
+"""A line that a client could wrap so that its end looks like mind's, or many that are empty."""
 
 
 def can_ask(call: Call) -> bool:
@@ -55,10 +55,11 @@ def agreed(call: Call, texts: Mapping[str, bytes], effect: str) -> bool:
             return False
         author = f", last committed by {authors[path]}" if path in authors else ""
         lines.append(f"{one_line(path)} ({len(data):,} bytes{author})")
-        bodies += [f"{one_line(path)}:"] if len(texts) > 1 else []
-        bodies += [f"| {line}" for line in whole.rstrip("\n").split("\n")]
+        bodies += ["", f"{one_line(path)}:"] if len(texts) > 1 else []
+        # A client that renders Markdown shows this as code, and so hides no comment or address.
+        bodies += ["", *(f"    | {line}" for line in whole.rstrip("\n").split("\n"))]
     text = "\n".join((*lines, *bodies))
-    if len(text) > _LARGEST or _BLANK.search(text):
+    if len(text) > _LARGEST or _UNREAD.search(text.expandtabs()):
         return False
     question = Question(text, (YES, NO), tuple(map(files.digest, texts.values())))
     is_agreed = answered(call, question) == YES

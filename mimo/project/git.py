@@ -231,11 +231,12 @@ def author_of(root: Path, path: str) -> str | None:
 def last_version(root: Path, path: str, revision: str) -> tuple[str, int] | None:
     """Returns the blob of a file in the last commit that changed it, and its author's date.
 
-    The date is in seconds since 1970. Returns None if git has none.
+    The date is in seconds since 1970. Returns None if git has none, or can't read the date.
     """
     words = ("log", "-1", "--format=%at", "--raw", "--no-abbrev", "-c", revision, "--", path)
     logged = (output(root, *words) or "").partition("\t")[0].split()
-    return (logged[-2], int(logged[0])) if len(logged) > 2 else None
+    is_dated = len(logged) > 2 and logged[0].isdecimal()
+    return (logged[-2], int(logged[0])) if is_dated else None
 
 
 SHALLOW = "this clone is shallow; `git fetch --unshallow` gets the earlier commits"

@@ -329,10 +329,10 @@ def _glob(root: Path, path: str) -> str:
 def _nested_records(root: Path, path: str) -> frozenset[str]:
     """Returns the records of decisions that have a folder each, such as `0012-x/index.md`."""
     names = (f"*/{name}.md" for name in ("index", "README") if path in _DECISIONS)
-    files = (file for name in names for file in (root / path).glob(name))
     return frozenset(
         file.relative_to(root).as_posix()
-        for file in files
+        for name in names
+        for file in (root / path).glob(name)
         if file.is_file() and not file.is_symlink() and not file.parent.is_symlink()
     )
 

@@ -70,17 +70,17 @@ def assign(home: Path, folder: str, url: str | None, token_file: Path | None = N
 def _token_in(path: Path) -> str:
     """Returns the token in a file. Raises `Invalid`, also if others can read it."""
     try:
-        text = disk.read(path, limit=16_384).decode("ascii").strip()
-        mode = path.stat().st_mode
+        (token,) = disk.read(path, limit=16_384).decode("ascii").split()
+        status = path.stat()
     except OSError as error:
         raise failure("read", path, error) from error
     except ValueError:
         raise Invalid(f"`{path}` does not contain a token") from None
-    if len(text.split()) != 1:
+    if not token.isprintable():
         raise Invalid(f"`{path}` does not contain a token")
-    if mode & 0o077:
+    if disk.is_foreign(status) or status.st_mode & disk.OTHERS:
         raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
-    return text
+    return token
 
 
 def token_of(home: Path, url: str, environ: Mapping[str, str], file: Path | None = None) -> str:

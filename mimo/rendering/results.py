@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from mimo.mind import Mind
 
 _UNDERLINE = r"\A {0,3}(?:=+|-{2,})[ \t]*(?:\n|\Z)"
+LINES = 4
+"""Lines that are shown of a text in a list."""
 _HEADINGS = r"\A(?:(?:#.*|\S.*\n {0,3}(?:=+|-{2,})[ \t]*)(?:\n+|\Z))+"
 """The line below a title, and headings at the beginning of a text."""
 _BEFORE_REASON = r"\A(?:Replaces \S+: |[Bb]ecause )"
@@ -385,9 +387,9 @@ def after_title(text: str, title: str) -> str:
 
 
 def first_lines(text: str) -> str:
-    """Returns the first four lines of a text, with a line `…` if there are more."""
+    """Returns the first lines of a text, with a line `…` if there are more than `LINES`."""
     lines = text.splitlines()
-    return "\n".join([*lines[:4], *["…"] * (len(lines) > 4)])
+    return "\n".join([*lines[:LINES], *["…"] * (len(lines) > LINES)])
 
 
 def tagged(tags: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from threading import Condition, Event, Lock
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import anyio
@@ -145,11 +146,16 @@ class Elicitation:
     is its first question, and the client repeats the call with the user's answer.
     """
 
-    def __init__(self, ctx: Context, params: CallToolRequestParams, declined: set[str]) -> None:
-        """Takes the request, in its event loop, and the texts that the user declined."""
+    def __init__(
+        self, ctx: Context, params: CallToolRequestParams, declined: set[str], turn: Lock
+    ) -> None:
+        """Takes the request, in its event loop, the texts that the user declined, and their lock.
+
+        Of several calls at once, one asks about texts: dialogs in a heap are not read.
+        """
         self._ctx, self._loop = ctx, asyncio.get_running_loop()
         self._responses = params.input_responses or {}
-        self._declined = declined
+        self._declined, self._turn = declined, turn
         self._question: Question | None = None
         self._answer: Future[ElicitResult] = Future()
         self.required: InputRequests = {}
@@ -166,27 +172,36 @@ class Elicitation:
         """Returns the choice, or None if there is none in time; empty if the user declined."""
         if clean(redacted(question.text).value) != question.text:
             return ""  # The user would answer another question.
+        if not question.about:
+            return self._choice(question, seconds)
+        if not self._turn.acquire(blocking=False):
+            return ""
         declined = self._declined
-        if question.about and len(declined) >= MOST_DECLINED:
-            return ""
-        if not declined.isdisjoint(question.about):
-            return ""
-        key = sha256("\0".join((question.text, *question.about, *question.choices)).encode()).hex()
         try:
-            given = self._given(question, key, seconds)
+            if len(declined) >= MOST_DECLINED or not declined.isdisjoint(question.about):
+                return ""
+            return self._choice(question, seconds)
+        finally:
+            self._turn.release()
+
+    def _choice(self, question: Question, seconds: float) -> str | None:
+        try:
+            response = self._response(question, sha256(repr(question).encode()).hex(), seconds)
         except TimeoutError:
             return None
         except Exception:
             log.warning("the client could not ask its user", exc_info=True)
             return ""
         self._question = None  # It may be asked again.
-        answer = (given.content or {}).get("answer") if given and given.action == "accept" else None
+        if response is None:
+            return ""
+        answer = (response.content or {}).get("answer") if response.action == "accept" else None
         choice = str(answer) if answer in question.choices else ""
-        if given and choice in ("", NO):
-            declined.update(question.about)
+        if choice in ("", NO):
+            self._declined.update(question.about)
         return choice
 
-    def _given(self, question: Question, key: str, seconds: float) -> ElicitResult | None:
+    def _response(self, question: Question, key: str, seconds: float) -> ElicitResult | None:
         """Returns the client's answer; None if the call has to be repeated with it."""
         choices = {"type": "string", "title": "Answer", "enum": list(question.choices)}
         schema = {"type": "object", "properties": {"answer": choices}, "required": ["answer"]}
@@ -231,13 +246,17 @@ class App:
         listing: Listing | None = None,
         has_users: bool = False,
         counts: Counts | None = None,
+        settings: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Describes every tool that is listed, once. With `has_users`, every request has a user."""
+        """Describes every tool that is listed, once. With `has_users`, every request has a user.
+
+        `settings` are those of the user, if the server is for the user alone.
+        """
         self._counts = counts
         self._memory = memory
         self._has_users = has_users
         self._naming = naming
-        self._tools = commands.tools()
+        self._tools = commands.tools(settings)
         self._names = listed(self._tools, toolsets)
         self._listed = self._described(lambda _: True)
         self._permitted: dict[frozenset[str], dict[str, Tool]] = {}
@@ -247,6 +266,7 @@ class App:
         self._working = 0
         self._idle = Condition()
         self._declined: set[str] = set()
+        self._turn = Lock()
         # Not the shared default, which writes the answers and checks the health of the server.
         self._calls = anyio.CapacityLimiter(MOST_CALLS)
         self._waiting = anyio.CapacityLimiter(MOST_WAITING_OF_ALL)
@@ -353,7 +373,7 @@ class App:
             specs, arguments = resumed, {"execution_id": params.request_state}
         caller = self._caller(ctx)
         memory, cancelled = await self.memory_of(ctx), Event()
-        elicitation = Elicitation(ctx, params, self._declined)
+        elicitation = Elicitation(ctx, params, self._declined, self._turn)
         work = partial(
             self._answer,
             memory,

@@ -71,7 +71,7 @@ def _brief_row(row: Mapping[str, Any], schema: Schema, unasked: Set[str]) -> dic
             if str(row.get(place)).endswith(f"/{row['id']}{SUFFIX}"):
                 left_out |= {place, line}
         left_out |= unasked - ({"project"} if row.get("scope") == SHARED else set())
-    is_title = is_memory and "content" not in fields
+    is_title = is_memory and is_of_titles(schema)
     short = {
         DAY if is_title and name == _CREATED else name: _brief_row(value, fields[name], unasked)
         if isinstance(value, dict) and "properties" in fields.get(name, {})
@@ -89,10 +89,10 @@ def is_of_titles(schema: Schema) -> bool:
 
 
 def drop_titles(data: dict[str, Any], schema: Schema) -> None:
-    """Removes the title of each row whose content begins with it."""
+    """Removes the title of each row whose content begins with it, also as a heading."""
     for row, _ in _rows(data, schema):
         title = str(row.get("title") or "").removesuffix("…").rstrip()
-        if title and str(row.get("content") or "").startswith(title):
+        if title and str(row.get("content") or "").lstrip("# ").startswith(title):
             del row["title"]
 
 

@@ -238,12 +238,15 @@ def matching_words(text: str, query: str) -> list[str]:
     return sorted(words, key=text.find)
 
 
-def excerpt(text: str, query: str, limit: int) -> str:
-    """Returns at most `limit` characters of a text, from where it matches a query best."""
+def excerpt(text: str, query: str, limit: int, most: int | None = None) -> str:
+    """Returns at most `limit` characters of a text, from where it matches a query best.
+
+    A text of at most that length and of `most` lines is returned as it is.
+    """
     text = text.strip()
-    if len(text) <= limit:
-        return text
     lines = text.splitlines(keepends=True)
+    if len(text) <= limit and (most is None or len(lines) <= most):
+        return text
     shared = [len(matching_words(line, query)) for line in lines]
     best = shared.index(max(shared))
     start = sum(map(len, lines[:best]))

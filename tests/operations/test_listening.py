@@ -14,12 +14,13 @@ import pytest
 
 from mimo.call import Call
 from mimo.data import locks
+from mimo.errors import Cancelled
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import asking, finding, refresh, searching
-from mimo.operations.listening import Listener, Memory
+from mimo.operations.listening import Listener, Memory, replied
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, descriptors_left
 from tests.kit import do, put, served
@@ -261,6 +262,11 @@ def test_a_server_compares_a_prompt_with_both_memories_and_tells_its_kind_of_wor
         replies = near("move all orders to another database"), near("fix the typo in the heading")
         nothing = near("")
 
+    def late(*_: object) -> None:
+        raise Cancelled("the caller cancelled the call")
+
+    request = {**same, "prompt": "move all orders", **asking.surroundings(call.mind.environ)}
+    assert [*(replied(call.mind, request, late) or {})] == ["near", "work", "near_of_user"]
     assert [list(reply) for reply in replies] == [["near", "work", "near_of_user", "edges"]] * 2
     assert [reply["edges"] for reply in replies] == [[edge], []]
     assert replies[0]["work"] > 0.1

@@ -247,7 +247,7 @@ OWN_ADD = "private file staged by the user's own git add"
 
 
 def unfinished(call: Call) -> str:
-    """Returns what the doctor says of all that is not in order."""
+    """Returns the messages of the doctor about all that is not in order."""
     return "\n".join(check.message for check in doctor(call).checks if check.verdict != "ok")
 
 

@@ -19,6 +19,7 @@ from mimo.server.answers import answer_schema, formed
 from mimo.server.fitting import BYTES_PER_TOKEN, FORM, Cut, continued, size
 from mimo.server.reading import Reader
 from mimo.server.resources import link_to, read
+from mimo.server.rows import drop_titles
 from tests import sample_procedures
 from tests.conftest import git
 from tests.kit import repository, unnamed
@@ -122,7 +123,8 @@ def test_structured_rows_state_each_fact_once(
     for row in rows:
         assert None not in row.values()
         assert re.fullmatch("[a-z0-9]{6}", row["id"])
-        assert "title" not in row or not row.get("content", "").startswith(row["title"])
+        words = row.get("content", "").lstrip("# ")
+        assert "title" not in row or not words.startswith(row["title"])
         assert not {"source_file", "file", "project"} & row.keys()
         assert all(len(row[name]) == 10 for name in ("date", "created_at") if name in row)
         assert "by" not in row
@@ -174,6 +176,14 @@ def test_a_part_of_a_memory_has_the_mark_of_what_is_missing(agent: bench.Agent) 
             body = row["content"].partition("## ")[0].strip()  # Sections are fields of their own.
             assert whole.startswith(body.removesuffix("…").strip())
             assert body.endswith("…") or body == whole
+
+
+def test_a_row_has_no_title_that_is_the_heading_of_its_content() -> None:
+    data = {"results": [{"id": "a", "title": "Use Stripe", "content": "# Use Stripe\n\nSCA."}]}
+
+    drop_titles(data, answer_schema(TOOLS["mind_search"]))
+
+    assert data["results"] == [{"id": "a", "content": "# Use Stripe\n\nSCA."}]
 
 
 def test_tags_are_in_rows_of_a_search_only_if_they_were_asked(agent: bench.Agent) -> None:

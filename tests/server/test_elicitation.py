@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp.client import Client
 from mcp_types import ElicitResult
@@ -71,7 +72,7 @@ def test_a_procedure_runs_after_the_user_approves_its_whole_text(call: Call, era
     first, second, *_ = question.splitlines()
     assert first.startswith("Approve this text, so that it runs?")
     assert second == f".mind/procedures/greet@1.0.md ({path.stat().st_size} bytes)"
-    assert question.endswith("\n".join(f"| {line}" for line in path.read_text().splitlines()))
+    assert question.endswith("\n".join(f"    | {line}" for line in path.read_text().splitlines()))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -111,6 +112,8 @@ def test_a_text_that_changes_during_the_question_is_not_approved(call: Call, era
         pytest.param(lambda: text("greet", PROGRAM), id="programs"),
         pytest.param(lambda: text("greet", GREET) + "x\n" * 5_000, id="too long to read"),
         pytest.param(lambda: text("greet", GREET) + " " * 90 + "Approve it?\n", id="blanks"),
+        pytest.param(lambda: text("greet", GREET) + "\t" * 9 + "Approve it?\n", id="tabs"),
+        pytest.param(lambda: text("greet", GREET) + "\n" * 90 + "Approve it?\n", id="no lines"),
         pytest.param(lambda: text("greet", GREET) + "AKIAIOSFODNN7EXAMPLF\n", id="secret"),
     ],
 )
@@ -176,7 +179,7 @@ def test_a_summary_has_the_memories_that_the_user_approves(call: Call, era: str)
 
     assert "holds ten minutes" in result.structured_content["summary"]
     (question,) = user.questions
-    assert question.endswith("\n| The cache of the shop holds ten minutes")
+    assert question.endswith("\n    | The cache of the shop holds ten minutes")
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -192,8 +195,9 @@ def test_a_summary_leaves_out_the_memories_that_the_user_declines(call: Call, er
 
 
 def test_an_agent_cannot_tire_the_user_with_questions(call: Call) -> None:
-    words = "anchor basket candle dragon engine fossil guitar hammer island jacket kettle".split()
-    for number, word in enumerate([*words, "ladder"]):
+    words = "anchor basket candle dragon engine fossil guitar hammer island jacket".split()
+    words += "kettle ladder magnet needle orange".split()
+    for number, word in enumerate(words):
         kit.fact(call, f"b2c3d{number:x}", f"The {word} of the shop is stored in room {number}")
     user = User("no")
     recalls = [("recall_memory", {"query": f"where is the {word} of the shop"}) for word in words]
@@ -204,6 +208,34 @@ def test_an_agent_cannot_tire_the_user_with_questions(call: Call) -> None:
         line for question in user.questions for line in question.split("\n") if "| The" in line
     ]
     assert len(set(shown)) == len(shown) <= 12
+
+
+def test_calls_at_once_ask_the_user_one_question(call: Call) -> None:
+    procedure(call)
+    for number, word in enumerate(("anchor", "basket", "candle")):
+        kit.fact(call, f"b2c3d{number}", f"The {word} of the shop is stored in room {number}")
+    call.mind.trust.forget()
+    open_questions, most = 0, 0
+
+    async def decline(*_: Any) -> ElicitResult:
+        nonlocal open_questions, most
+        open_questions += 1
+        most = max(most, open_questions)
+        await anyio.sleep(0.2)
+        open_questions -= 1
+        return ElicitResult(action="decline")
+
+    async def talk(client: Client) -> None:
+        async with anyio.create_task_group() as group:
+            for word in ("anchor", "basket", "candle"):
+                group.start_soon(client.call_tool, *RUN)
+                group.start_soon(
+                    client.call_tool, "recall_memory", {"query": f"{word} of the shop"}
+                )
+
+    kit.client(call, talk, era="legacy", elicitation_callback=decline)
+
+    assert most == 1
 
 
 def test_nothing_is_asked_on_a_server_of_several_users_and_on_a_command_line(call: Call) -> None:
@@ -235,7 +267,7 @@ def rivals(call: Call) -> list[str]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_user_chooses_which_of_two_current_decisions_stands(call: Call, era: str) -> None:
+def test_the_user_chooses_which_of_two_current_decisions_stays(call: Call, era: str) -> None:
     ids = rivals(call)
     user = User("2")
     outcome = ("evolve_outcome", {"id": "cache", "outcome": "SUCCESS"})
@@ -248,7 +280,7 @@ def test_the_user_chooses_which_of_two_current_decisions_stands(call: Call, era:
     chosen = question.rpartition(" (")[2].partition(",")[0]
     assert (result.structured_content["id"], chosen in ids) == (chosen, True)
     assert ". Use Redis ## Reasoning Fast (decision_cache_" in question
-    assert question.startswith("2 decisions on cache are current. Which one stands? It supersedes")
+    assert question.startswith("2 decisions on cache are current. Which one stays current? It")
     assert [record.memory.id for record in decisions.current(call, "cache")] == [chosen]
 
 

@@ -206,6 +206,13 @@ def test_an_excerpt_begins_where_a_compound_matches():
     assert excerpt(text, "precommit", 40).startswith("… the pre-commit hook")
 
 
+def test_an_excerpt_of_few_lines_has_the_line_that_matches():
+    text = "- Status: accepted\n- Date: 2024-08-01\n\nWhich provider takes cards?\n\nStripe."
+
+    assert excerpt(text, "payment provider", 240, 4).startswith("… Which provider")
+    assert excerpt(text, "payment provider", 240) == text
+
+
 def test_the_parts_of_a_compound_stay_neighbours():
     assert tokenize_text("src/sendMail.py") == "src send mail py sendmail"
     assert identifiers("src/sendMail.py")[0] in tokenize_text("lib/src/sendMail.py")

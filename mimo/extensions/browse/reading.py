@@ -331,7 +331,7 @@ def _listed(row: MemoryRow | SearchResult, old: str, mark: str, remarks: tuple[P
 def _item_row(item: ReviewItem) -> Row:
     return Row(
         identity=actions.identity(item),
-        id=item.id,
+        id=item.id if item.kind != "proposal" else None,
         title=item.title or item.file,
         relation=(warn(f"{item.kind:<13} "),),
         item=item,

@@ -30,6 +30,8 @@ from mimo.extensions.exchange.notes import (
 )
 
 _NUMBERED = re.compile(ids.RECORD_NUMBER)
+_DATED = re.compile(r"\d{8}[-_]")
+"""The beginning of the name of a record of log4brains."""
 _TITLE_NUMBER = re.compile(r"(?:adr[-_ ]?)?\d{1,6}\s*[.:\-–—]\s*", re.IGNORECASE)
 _DECISION = ("decision outcome", "decision", "decision outcomes")
 _SUPERSEDED_BY = "superseded_by"
@@ -56,6 +58,7 @@ def is_record(note: Note) -> bool:
     return "status" in record.properties and (
         bool(headings & {*_DECISION, "context", "context and problem statement"})
         or _NUMBERED.match(stem) is not None
+        or _DATED.match(stem) is not None
     )
 
 

@@ -123,7 +123,7 @@ def _is_lines(content: str) -> bool:
 def _first_object(content: str) -> Mapping[str, Any] | None:
     """Returns the object on the first of the upper lines that is one, or None."""
     text = content.lstrip("\ufeff \t\r\n")
-    for line in text.split("\n", _UPPER)[:_UPPER] if text.startswith("{") else ():
+    for line in text.split("\n", _UPPER)[:_UPPER] if not text.startswith("[") else ():
         with suppress(DataError):
             data = loads(line)
             return data if isinstance(data, dict) else None

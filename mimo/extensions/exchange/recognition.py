@@ -31,7 +31,7 @@ def _of_file(source: Source) -> list[str]:
     text = source.text(name, LARGEST_JSON)
     if exports.is_journal(text):
         return ["jrnl"]
-    if text.lstrip()[:1] in ("{", "["):
+    if text.lstrip()[:1] in ("{", "[") or lower.endswith(".jsonl"):
         return exports.formats_of(text)
     if lower.endswith(notes.MARKDOWN):
         if notes.read(source, name).is_own:

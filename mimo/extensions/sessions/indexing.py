@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from textwrap import wrap
 
 from mimo.api import (
     Change,
@@ -21,6 +23,8 @@ from mimo.api import (
     Record,
     Request,
     Stamp,
+    Vectors,
+    embedding,
     projects,
 )
 from mimo.api import (
@@ -31,14 +35,43 @@ from mimo.extensions.sessions.model import Kind, Role
 from mimo.extensions.sessions.readers.parts import ends_of
 from mimo.extensions.sessions.store import KeptTurn, Session, Store
 
-if TYPE_CHECKING:
-    pass
+VISIBLE, HIDDEN = MemoryKind.FACT, MemoryKind.CONTEXT
+"""The type of the exchanges of sessions with a person, and of those that searches hide."""
 
-VISIBLE = "visible"
-"""The tag of sessions that searches show by default: a person spoke there."""
+_ASKED, _ANSWERED, _BEYOND, _DONE = 2_000, 300, 900, 400
+"""Characters of an entry, at most: of the user's words, of the beginning and of the rest of the
+agent's last answer, and of its calls."""
 
-_SAID, _ANSWERED, _DONE = 4_000, 1_500, 1_000
-"""Characters of the user's words, of the agent's and of its calls in an entry, at most."""
+_UNREAD = "> "
+"""The beginning of the lines of an entry that words find, and no vector: most bytes are of them."""
+
+_LINE = 250
+"""Characters of such a line, so that each stretch of text that gets a vector begins with one."""
+
+_STATE = "SELECT count(*), coalesce(sum({}), 0) FROM {}"
+"""The number of sessions and the sum of their revisions, of which each is the highest when made."""
+
+_FEW = 400
+"""The number of texts up to which a search makes missing vectors of the encoder itself."""
+
+
+class _Model:
+    """A model that reads the user's words and the beginning of answers alone."""
+
+    def __init__(self, model: embedding.Embedder) -> None:
+        """Takes the model that reads them."""
+        self._model = model
+        self.encode = model.encode
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self._model.model
+
+    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        """Returns the vector of each text, empty for one that is not read."""
+        read = iter(self._model.encode_many([t for t in texts if not t.startswith(_UNREAD)]))
+        return [b"" if text.startswith(_UNREAD) else next(read) for text in texts]
 
 
 class Sessions:
@@ -49,6 +82,8 @@ class Sessions:
         self._mind = mind
         self.store = Store(mind.home)
         self._index: Index | None = None
+        self._owner = ""
+        self._makes = False
 
     def close(self) -> None:
         """Closes all files."""
@@ -60,25 +95,52 @@ class Sessions:
     def index(self) -> Index:
         """The index as it is on the disk. Raises `StorageFailed`."""
         if self._index is None:
-            mind, folder = self._mind, self._mind.home / "cache" / store.FOLDER
-            owner = projects.index_owner(mind.home, mind.randomness)
-            index = Index.open(folder, mind.embedder, owner)
-            index.encoder = lambda: mind.encoder
+            mind = self._mind
+            self._owner = projects.index_owner(mind.home, mind.randomness)
+            model = _Model(mind.embedder) if mind.embedder else None
+            index = Index.open(self._folder, model, self._owner)
+            index.encoder = self._encoder
             index.repair = self.update
             self._index = index
         return self._index
 
+    @property
+    def _folder(self) -> Path:
+        return self._mind.home / "cache" / store.FOLDER
+
+    def _encoder(self) -> _Model | None:
+        """Returns the encoder, unless it is on another machine, which gets no session.
+
+        A search does not wait for it before most vectors were made: `make_meanings` makes them.
+        """
+        encoder = self._mind.encoder
+        if encoder is None or embedding.is_elsewhere(encoder):
+            return None
+        with closing(Vectors(self._folder, encoder.model, "encoder", owner=self._owner)) as vectors:
+            is_complete = bool(vectors.state().complete)
+        return (
+            _Model(encoder)
+            if self._makes or is_complete or self.index.totals().units <= _FEW
+            else None
+        )
+
     def update(self, advance: Callable[[int, int], object] = lambda done, total: None) -> int:
         """Brings the index up to the store, and returns the number of sessions that changed."""
         identity = self.index.begin()
+        with self.store.reading() as sql:
+            state = sql.execute(_STATE.format("revision", "sessions")).fetchone() if sql else (0, 0)
+        with self.index.reading() as sql:
+            if sql.execute(_STATE.format("size", "files")).fetchone() == state:
+                self.index.note_all_compared(identity)
+                return 0
         indexed = {path: stamp.size for path, (stamp, _) in self.index.stamps().items()}
         with self.store.reading() as sql:
-            kept = {item.id: item for item in store.sessions(sql)} if sql else {}
-        stale = [item for item in kept.values() if indexed.get(item.id) != item.revision]
-        gone = [path for path in indexed if path not in kept]
+            sessions = {item.id: item for item in store.sessions(sql)} if sql else {}
+        stale = [item for item in sessions.values() if indexed.get(item.id) != item.revision]
+        missing = [path for path in indexed if path not in sessions]
 
         def changes() -> Iterator[Change]:
-            for path in gone:
+            for path in missing:
                 yield Change(path=path, stamp=None)
             for done, session in enumerate(stale):
                 advance(done, len(stale))
@@ -86,20 +148,37 @@ class Sessions:
                     turns = store.turns(sql, session.key) if sql else []
                 yield _change(session, turns)
 
-        if stale or gone:
+        if stale or missing:
             self.index.apply(changes(), now_ns=time.time_ns())
         self.index.note_all_compared(identity)
-        return len(stale) + len(gone)
+        return len(stale) + len(missing)
+
+    def forget(self) -> None:
+        """Removes what the index has of sessions that are no longer kept, also from its files."""
+        self.update()
+        self.index.purge()
 
     def search(self, text: str, filter: Filter, limit: int) -> Found:
-        """Returns the exchanges that best match, best first."""
-        return self.index.search(
-            Request(text=text, filter=filter, limit=limit, now=self._mind.now())
-        )
+        """Returns the best exchange of each of the sessions that best match, best first."""
+        now = self._mind.now()
+        return self.index.search(Request(text, filter, limit, now, folded=True))
 
-    def make_meanings(self, advance: Callable[[int, int], object]) -> int:
-        """Makes the encoder's missing vectors; returns the number of exchanges that got some."""
-        return self.index.make_meanings(advance)
+    def make_meanings(
+        self,
+        advance: Callable[[int, int], object],
+        turn: Callable[[], AbstractContextManager[None]] | None = None,
+    ) -> int:
+        """Makes the encoder's missing vectors; returns the number of exchanges that got some.
+
+        With `turn`, a few texts at a time are read in a context that it returns.
+        """
+        if not self._makes:
+            if self._index:
+                self._index.close()
+            self._index, self._makes = None, True
+        number = self.index.make_meanings(advance, turn)
+        self.index.count_missing_meanings()  # Notes that there are all.
+        return number
 
 
 def sessions_of(mind: Mind) -> Sessions:
@@ -107,9 +186,9 @@ def sessions_of(mind: Mind) -> Sessions:
     return mind.resource(Sessions)
 
 
-def tag_of(kind: str, value: str) -> str:
-    """Returns the tag of the entries of a client or a project."""
-    return f"{kind}-{store.digest_of(value).hex()[:12]}"
+def topic_of(project: str) -> str:
+    """Returns the topic of the exchanges of a project."""
+    return store.digest_of(project).hex()
 
 
 def exchanges(turns: Sequence[KeptTurn]) -> Iterator[list[KeptTurn]]:
@@ -125,18 +204,17 @@ def exchanges(turns: Sequence[KeptTurn]) -> Iterator[list[KeptTurn]]:
 
 
 def _change(session: Session, turns: Sequence[KeptTurn]) -> Change:
-    tags = [tag_of("client", session.client), tag_of("project", session.project)]
-    if session.kind is Kind.MAIN:
-        tags.append(VISIBLE)
-    place = Place(path=session.id, line=1, digest="0" * 64)
+    place = Place(path=session.id, line=1, digest="0" * 64, private=True)
     records = [
         Record(
             memory=Memory(
                 id=f"{session.id}#{group[0].n}",
-                type=MemoryKind.FACT,
+                type=VISIBLE if session.kind is Kind.MAIN else HIDDEN,
+                topic=topic_of(session.project),
+                title=session.title if position == 0 else None,
                 content=_content(group),
                 created=next((t.at for _, t in group if t.at), session.started),
-                tags=tuple(tags),
+                tags=(session.client,),
             ),
             place=place,
             parent=session.id,
@@ -151,13 +229,16 @@ def _change(session: Session, turns: Sequence[KeptTurn]) -> Change:
 def _content(group: Sequence[KeptTurn]) -> str:
     """Returns the text of an exchange: what was asked, answered, done, and what failed."""
     turns = [turn for _, turn in group]
-    said = "\n".join(turn.text for turn in turns if turn.role is Role.USER)
-    answers = [turn.text for turn in turns if turn.role is Role.AGENT]
-    done = [turn.text for turn in turns if turn.role is Role.TOOL]
-    failed = [turn.error for turn in turns if turn.error and turn.error != "failed"]
+    words = "\n".join(turn.text for turn in turns if turn.role is Role.USER)
+    answer = next((turn.text for turn in reversed(turns) if turn.role is Role.AGENT), "")
+    calls = [turn.text for turn in turns if turn.role is Role.TOOL]
+    errors = [turn.error for turn in turns if turn.error and turn.error != "failed"]
+    done = "\n".join(dict.fromkeys([*errors, *calls]))
+    unread = f"{ends_of(answer[_ANSWERED:], _BEYOND)}\n{done[:_DONE]}".splitlines()
+    lines = (part for line in unread for part in wrap(line, _LINE))
     parts = (
-        ends_of(said, _SAID),
-        ends_of("\n".join(answers[-1:]), _ANSWERED),
-        ends_of("\n".join(dict.fromkeys([*done, *failed])), _DONE),
+        ends_of(words, _ASKED),
+        answer[:_ANSWERED],
+        "\n".join(f"{_UNREAD}{line}" for line in lines),
     )
     return "\n\n".join(filter(None, parts)) or "…"

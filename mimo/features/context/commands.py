@@ -79,7 +79,7 @@ def write(
     """
     done = context.write(call, context.files_of(call, file), force=force, budget=budget)
     empty = [name for name, written in done.items() if written is None]
-    notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
+    notice = f"there are no notes yet to write into {', '.join(empty)}" if empty else None
     return ContextWritten(
         files=tuple(filter(None, done.values())),
         notice=join_texts(call.notice, disclosure.left_out(call), notice),

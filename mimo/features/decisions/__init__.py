@@ -75,8 +75,8 @@ def newest(call: Call, reference: str) -> Record:
         return on_topic[0]
 
 
-def _standing(call: Call, reference: str) -> str:
-    """Returns the reference to a decision, or the id of that which the client's user chooses.
+def _chosen_reference(call: Call, reference: str) -> str:
+    """Returns the reference to a decision, or the id of the one that the client's user chooses.
 
     The user is asked if several decisions on the topic compete; the chosen one supersedes them.
     """
@@ -157,7 +157,7 @@ def supersede(
     The old memory stays unchanged. A memory that supersedes a private one is private, too. Of an
     unapproved memory only type and topic are copied. Raises `Invalid` if it is already superseded.
     """
-    reference = _standing(call, reference)
+    reference = _chosen_reference(call, reference)
     with saving.in_turn(call):
         old = find(call, reference)
         approved = call.mind.trust.trusted(old.place.approval)
@@ -194,7 +194,7 @@ def conclude(
     a reason, for another memory than a decision, and for a document that mind only reads.
     """
     outcomes.check_reason(outcome, reason, field="reason")
-    record = find(call, _standing(call, reference))
+    record = find(call, _chosen_reference(call, reference))
     saving.check_changeable(record)
     if not record.place.owned:
         raise Invalid(

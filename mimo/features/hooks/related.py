@@ -140,9 +140,8 @@ def matches(
     best: dict[str, float] = {}
     for id, tokens, heading, kind, path in catalog.passages(words.weights, _UNITS, _MARGIN):
         is_alone = kind == "edge" and not near
-        odds = words.evidence(tokens, heading, is_alone=is_alone) - _REMOTE_EVIDENCE * _remoteness(
-            kind, path
-        )
+        odds = words.evidence(tokens, heading, is_alone=is_alone)
+        odds -= _REMOTE_EVIDENCE * _remoteness(kind, path)
         if odds > 0 and (current := catalog.current_id(id)):
             best[current] = max(odds, best.get(current, odds))
     least = max(best.values(), default=0.0) - _BESIDE

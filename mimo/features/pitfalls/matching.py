@@ -65,6 +65,8 @@ _SHORTEST_START = 4
 
 _MOST_PHRASES, _MOST_SENTENCES = 12, 12
 _FEWEST_WORDS, _MOST_WORDS = 2, 10
+_LONG = 300
+"""The characters of a task beyond which it is near to an edge by more than a noun."""
 
 Cosines = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns the cosine of a task with each text; those of an unknown text are 0."""
@@ -184,35 +186,29 @@ def _confidence(evidence: _Evidence, best: float, intent: str, cosines: Cosines 
     return max(LIKELY, confidence) if suffices else 0.0
 
 
-def _shared_words(evidence: _Evidence, intent: str) -> tuple[frozenset[frozenset[str]], str]:
-    """Returns the stems of each word of a task that an edge has, and the task without them."""
-    words = [(word, frozenset(tokenize(word))) for word in intent.split()]
-    remainder = " ".join(word for word, stems in words if stems.isdisjoint(evidence.shared))
-    return frozenset(
-        stems for _, stems in words if not stems.isdisjoint(evidence.shared)
-    ), remainder
-
-
 def _remainder(evidence: _Evidence, intent: str, cosines: Cosines) -> float:
     """Returns the cosine of a task without the words that it shares with an edge.
 
     A task that is near to an edge by a noun alone is ordinary work: without the name, to upgrade
     Redis is far from a pitfall of its memory. Phrases of the noun alone, such as `add an alert`,
-    do not count. Returns the whole cosine if the task has no other subject.
+    do not count. Returns the whole cosine if the task has no other subject, or is long.
     """
-    shared, remainder = _shared_words(evidence, intent)
-    if not shared or not subject(remainder):
+    if len(intent) > _LONG:
+        return evidence.cosine
+    words, shared = intent.split(), evidence.shared
+    others = [word for word in words if shared.isdisjoint(tokenize(word))]
+    remainder = " ".join(others)
+    if others == words or not subject(remainder):
         return evidence.cosine
     phrases = [*_titles(evidence.edge), *_sentences(evidence.edge)]
-    phrases = [text for text in phrases if subject(text) - evidence.shared]
-    return max(cosines(remainder, phrases), default=0.0)
+    return max(cosines(remainder, [t for t in phrases if subject(t) - shared]), default=0.0)
 
 
 def _required_remainder(evidence: _Evidence, intent: str) -> float:
     """Returns the cosine that the rest of a task needs.
 
-    A task that is only about looks or texts runs into no edge but one about them, and other chores
-    into those that are near without the shared nouns, or that share its first word, its verb.
+    A task that is only about looks or texts runs into an edge only if the edge is about them.
+    Another chore does if it is near without the shared nouns, or shares its first word, its verb.
     """
     lowered, shared = intent.lower(), evidence.shared
     words = compiled(r"\w+").findall(lowered)
@@ -222,8 +218,11 @@ def _required_remainder(evidence: _Evidence, intent: str) -> float:
     is_of_verb = not shared.isdisjoint(tokenize(intent)[:1])
     if not is_of_verb and is_chore(lowered, shows=len(words) <= _MOST_WORDS):
         return CHORE_REMAINDER
+    if len(intent) > _LONG:
+        return 0.0
     # The rest of a short task is too little to compare.
-    is_noun = evidence.share < _SHARE and len(_shared_words(evidence, intent)[0]) == 1
+    terms = {frozenset(stems) for stems in map(tokenize, intent.split())}
+    is_noun = evidence.share < _SHARE and sum(not shared.isdisjoint(term) for term in terms) == 1
     return NOUN_REMAINDER if is_noun else 0.0
 
 

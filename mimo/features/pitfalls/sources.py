@@ -31,7 +31,7 @@ from mimo.project.projects import Registered
 from mimo.text import patterns
 
 _LONGEST_TITLE = 200
-_MOST_ENCODED = 400
+_MOST_ENCODED, _MOST_TASKS = 400, 32
 """The number of new phrases of edges that one answer encodes, in about 2 s; later ones go on."""
 
 
@@ -189,7 +189,9 @@ def _cosines(call: Call, intent: str) -> Cosines | None:
     encoded = cache(encoder.encode)
 
     def compared(task: str, texts: Sequence[str]) -> list[float]:
-        return cosines(encoded(task), meanings.of(texts, limit=_MOST_ENCODED), ENCODED_LENGTH)
+        is_new = encoded.cache_info().misses < _MOST_TASKS
+        query = encoded(task if is_new else intent)
+        return cosines(query, meanings.of(texts, limit=_MOST_ENCODED), ENCODED_LENGTH)
 
     return compared if encoded(intent) else None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Call
+from mimo.call.extensions import named
 from mimo.data import disk, files
 from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Conflict, Hint, Invalid, NotFound, Option
@@ -41,6 +42,7 @@ class Waiting(StrEnum):
     OUTDATED = "outdated"
     STALE = "stale"
     DOUBLE = "double"
+    PROPOSAL = "proposal"
     FADING = "fading"
 
 
@@ -96,12 +98,14 @@ class Item:
     """Other data on which the item depends: if it changes, a hidden item is shown again."""
     remedy: str | None = None
     """The command that resolves it, if there is one."""
+    draft: Memory | None = None
+    """The memory that an extension proposes, with the id of the proposal."""
 
     @property
     def id(self) -> str | None:
         """Returns the id of the memory that it is about, or of the file that was ingested."""
         if self.record is None:
-            return None
+            return self.draft.id if self.draft else None
         return self.record.parent or self.record.memory.id
 
     @property
@@ -296,10 +300,10 @@ def _settled(
 
 
 def choose(call: Call, rivals: Collection[Record]) -> str | None:
-    """Returns the id of that of some competing decisions which the client's user chooses.
+    """Returns the id of the competing decision that the client's user chooses; it supersedes them.
 
-    It supersedes the others. None without an answer, and unless all of them are approved. Raises
-    `Conflict` if one of them changed meanwhile.
+    Returns None without an answer, and if one of them is not approved. Raises `Conflict` if one of
+    them changed meanwhile.
     """
     ids = {record.memory.id for record in rivals}
     items = [item for item in waiting(call, (Waiting.DECISIONS,)) if ids == set(item.ids)]
@@ -308,7 +312,7 @@ def choose(call: Call, rivals: Collection[Record]) -> str | None:
     item = items[0]
     numbered = {str(number): choice for number, choice in enumerate(item.choices, 1)}
     free = tuple(number for number, choice in numbered.items() if not choice.obstacle)
-    lines = [f"{one_line(item.why)}. Which one stands? It supersedes the others."]
+    lines = [f"{one_line(item.why)}. Which one stays current? It supersedes the others."]
     for number, choice in numbered.items():
         if choice.record:
             memory, words = choice.record.memory, one_line(choice.text).split()
@@ -321,8 +325,7 @@ def choose(call: Call, rivals: Collection[Record]) -> str | None:
         if item.key not in {each.key for each in waiting(call, (Waiting.DECISIONS,))}:
             raise Conflict("the decisions have changed since the question", hint="call it again")
         _choose_memory(call, item, take)
-    record = numbered[take].record
-    return record.memory.id if record else None
+    return item.ids[int(take) - 1]
 
 
 def keep(call: Call, reference: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:
@@ -595,6 +598,10 @@ def _doubles(call: Call) -> Iterator[Item]:
             yield _between(Waiting.DOUBLE, (record, twin), "the two memories are near-duplicates")
 
 
+def _proposals(call: Call) -> list[Item]:
+    return [item for propose in named("drafts") for item in propose(call)]
+
+
 class _Fading:
     """The fading memories, weakest first; their files are read as they are asked for."""
 
@@ -625,5 +632,6 @@ _FINDERS: dict[Waiting, Callable[[Call], Iterable[Item]]] = {
     Waiting.OUTDATED: _outdated,
     Waiting.STALE: _stale,
     Waiting.DOUBLE: _doubles,
+    Waiting.PROPOSAL: _proposals,
     Waiting.FADING: _Fading,
 }

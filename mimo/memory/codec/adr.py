@@ -32,7 +32,7 @@ _ACTIVE = (
 _STATES = "|".join((_ACTIVE, *ENDED.values()))
 _STATED = {
     field: re.compile(
-        r"(?:^|[|,;(·]|\bbadge/)\W{0,9}(?:adr |decision )?"
+        r"(?:^|[|,;·]|\bbadge/)\W{0,9}(?:adr |decision )?"
         rf"(?:{'|'.join(_FIELDS[field].split())})\W{{1,9}}({value})",
         re.I,
     )

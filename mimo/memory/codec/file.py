@@ -142,7 +142,7 @@ def read_document(
 
 
 def stated_in_text(data: bytes) -> dict[str, Any]:
-    """Returns the fields of a record of a decision that not its header gives, but its text."""
+    """Returns the fields of a decision record that its text states, but not its header."""
     try:
         document, header = read_document(data, lenient=True)
     except Unreadable:
@@ -159,9 +159,8 @@ def _record_fields(
     understood: Mapping[str, Any], header: Mapping[str, Any], content: str
 ) -> dict[str, Any]:
     """Returns the status and the time of a record, as the importer reads them, if they are new."""
-    if understood.get("type", Kind.DECISION) is not Kind.DECISION:
-        return {}
-    if understood.keys() >= {"status", "created"}:
+    is_record = understood.get("type", Kind.DECISION) is Kind.DECISION
+    if not is_record or understood.keys() >= {"status", "created"}:
         return {}
     from mimo.memory.codec import adr
 

@@ -259,6 +259,13 @@ class TestHostileSources:
         (bomb_file,) = call.mind.folder.glob("facts/*bomb*")
         assert len(bomb_file.read_bytes()) < 2_000
 
+    def test_the_first_line_may_be_broken(self, call, tmp_path):
+        path = tmp_path / "memory.jsonl"
+        entity = '{"type": "entity", "name": "A", "entityType": "x", "observations": ["tea"]}'
+        path.write_text(f"bad\n{entity}\n", encoding="utf-8")
+
+        assert totals(import_(call, str(path))) == (1, 0, 0, 1)
+
     def test_json_that_is_nested_too_deep_is_refused(self, call, tmp_path):
         path = tmp_path / "deep.json"
         path.write_text("[" * 100_000, encoding="utf-8")

@@ -510,11 +510,26 @@ class TestDecisionRecords:
 
         assert draft.created == in_place(text).created == datetime(2024, 3, 2, tzinfo=UTC)
 
+    @pytest.mark.parametrize(
+        ("line", "status"),
+        [
+            ("The API answers (status: rejected) for such a card.", None),
+            ("(Status: Rejected by the board in May", "Rejected by the board in May"),
+        ],
+    )
+    def test_a_status_within_a_sentence_is_not_that_of_the_record(self, line, status):
+        assert in_place(f"# A\n\n## Decision\n\n{line}\n").status == status
+
     def test_prose_below_a_status_is_a_reason(self, tmp_path):
         text = "# A\n\n## Status\n\nRejected\n\nIt costs:\n\n- time\n\n## Decision\n\nUse it.\n"
         (draft,) = drafts(write(tmp_path, {"adr/0005-a.md": text}) / "adr", "adr")
 
         assert draft.sections == {Section.REASONING: "### Status\n\nIt costs:\n\n- time"}
+
+    def test_a_record_of_a_day_needs_no_heading_but_its_title(self, tmp_path):
+        text = "# Take payments with Adyen\n\n- Status: superseded\n- Date: 2024-07-15\n"
+        (draft,) = drafts(write(tmp_path, {"adr/20240715-adyen.md": text}) / "adr", "adr")
+        assert draft.status == "superseded"
 
     def test_a_record_may_be_the_index_of_its_folder(self, tmp_path):
         text = "# Use Redis\n\n## Status\n\n{}\n"

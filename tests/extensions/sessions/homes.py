@@ -105,7 +105,7 @@ def _joined(total: Read | None, part: Part) -> Read:
         names = Facts.__annotations__
         merged: Mapping[str, Any] = {
             name: getattr(facts, name) or getattr(total.facts, name) for name in names
-        }
+        } | {"cwd": total.facts.cwd or facts.cwd}
         facts = Facts(**merged)
     if total is None or part.replaces:
         return Read(facts, tuple(part.turns), part.progress, part.records, part.unknown)

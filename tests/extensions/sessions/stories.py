@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mimo.extensions.sessions import store
 from mimo.extensions.sessions.model import Facts, Progress, Reader, Role, Turn
-from mimo.extensions.sessions.reading import Reading, Wanted
+from mimo.extensions.sessions.reading import Reading, Selection
 from mimo.extensions.sessions.store import Session, Store
 
 CWD = "/home/mina/shop"
@@ -68,7 +68,8 @@ def read(
 def index(reader: Reader, home: Path, place: Path) -> tuple[list[Session], list[list[str]]]:
     """Reads all that is new into a store, and returns its sessions with the words of the user."""
     kept = Store(place)
-    Reading(kept, [reader], Wanted(clients=frozenset({reader.client})), {}, home, NOW).run()
+    selection = Selection(clients=frozenset({reader.client}), keep=timedelta(days=10_000))
+    Reading(kept, [reader], selection, {}, home, NOW).run()
     with kept.reading() as sql:
         assert sql is not None
         sessions = store.sessions(sql)

@@ -120,7 +120,7 @@ class TestWords:
             start(3, "grep", {"pattern": "offset"}, parentToolCallId="c9"),
             end(4, 3),
             start(5, "edit", {"path": FILE}, parentToolCallId="c9"),
-            end(6, 5),
+            end(6, 5, fileEdits=[{"path": FILE, "kind": "edit"}], parentToolCallId="c9"),
         )
 
         assert session.of(Role.AGENT) == []
@@ -189,25 +189,24 @@ class TestWords:
 
 
 class TestProgress:
-    def test_reading_in_two_steps_at_any_byte_equals_reading_at_once(self, tmp_path):
+    def test_reading_in_two_steps_equals_reading_at_once(self, tmp_path):
         path = write_story(tmp_path)
         data, once = path.read_bytes(), of_events(tmp_path).turns
 
-        for cut in range(len(data) + 1):
+        for cut in range(0, len(data) + 1, 61):
             path.write_bytes(data[:cut])
             turns, progress = _step(path, Progress())
             path.write_bytes(data)
             more, _ = _step(path, progress)
             assert [*turns, *more] == list(once), cut
 
-    def test_no_text_of_an_unfinished_call_is_in_the_progress(self, tmp_path):
+    def test_an_unfinished_call_waits(self, tmp_path):
         path = write_story(tmp_path, *STORY[:7])
 
-        _, progress = _step(path, Progress())
+        turns, progress = _step(path, Progress())
 
-        assert progress.offset == path.stat().st_size
-        assert len(progress.state.split()) == 2
-        assert all(map(str.isdecimal, progress.state.split()))
+        assert [turn.text for turn in turns] == [ASKED]
+        assert path.read_bytes()[progress.offset :].startswith(b'{"type": "tool.execution_start"')
 
 
 def _step(path: Path, since: Progress) -> tuple[list[Turn], Progress]:
@@ -215,7 +214,7 @@ def _step(path: Path, since: Progress) -> tuple[list[Turn], Progress]:
     turns: list[Turn] = []
     progress = since
     for part in Copilot().read(source, since):
-        assert part.replaces == (since.offset == 0)
+        assert part.replaces == (not turns and since.offset == 0)
         turns += part.turns
         progress = part.progress
     return turns, progress
@@ -337,20 +336,20 @@ class TestBadInput:
 
         assert all(not session.turns for session in read(Copilot(), tmp_path))
 
-    def test_starts_without_an_end_do_not_pile_up(self, tmp_path):
-        calls = [start(n, "bash", {"command": "x"}) for n in range(300)]
-        path = write_story(tmp_path, *calls)
+    def test_calls_without_an_end_do_not_pile_up(self, tmp_path):
+        calls = [start(n, "bash", {"command": "x"}) for n in range(3_000)]
 
-        _, progress = _step(path, Progress())
+        turns, _ = _step(write_story(tmp_path, *calls), Progress())
 
-        assert len(progress.state.split()) == 100
+        assert len(turns) == 2_000
 
-    def test_a_state_that_names_other_places_is_harmless(self, tmp_path):
-        path = write_story(tmp_path)
+    def test_an_answer_ends_the_calls_before_it(self, tmp_path):
+        path = write_story(tmp_path, start(1, "bash", {"command": "x"}), answered(2, DONE))
 
-        turns, _ = _step(path, Progress(path.stat().st_size, "7 99999999 -1 x 0"))
+        turns, progress = _step(path, Progress())
 
-        assert turns == []
+        assert [turn.text for turn in turns] == ["x", DONE]
+        assert progress.offset == path.stat().st_size
 
     def test_a_session_is_kept_once_with_what_was_added(self, tmp_path):
         path = write_story(tmp_path, *STORY[:8])

@@ -178,6 +178,10 @@ class TestWords:
         ("output", "error"),
         [
             (f"Output: {OUTPUT}\nExit Code: 1\nProcess Group PGID: 7", "1 failed in 0.10s"),
+            (
+                f"<untrusted_context>\nOutput: {OUTPUT}\nExit Code: 2\n</untrusted_context>",
+                "1 failed in 0.10s",
+            ),
             ("Output: (empty)\nError: spawn no\nExit Code: 127", "spawn no"),
             (
                 "Command: x\nStdout: fine\nStderr: bad\nError: (none)\nExit Code: 2\nSignal: 0",
@@ -199,24 +203,23 @@ class TestWords:
         session = of_messages(tmp_path, message("gemini", "g1", "", toolCalls=calls))
 
         assert session.errors == ["0 occurrences found"]
+        assert session.files == []
 
 
 class TestFiles:
-    def test_two_files_of_a_session_are_one_source(self, tmp_path):
-        second = write_story(tmp_path)
+    def test_two_files_of_a_session_are_one_session(self, tmp_path):
+        write_story(tmp_path)
 
-        (source,) = Gemini().sources({}, tmp_path)
-
-        files = (source.path, second)
-        assert source.path.name == FIRST
-        assert source.size == sum(file.stat().st_size for file in files)
-        assert source.mtime_ns == max(file.stat().st_mtime_ns for file in files)
-        assert index(Gemini(), tmp_path, tmp_path)[1] == [[ASKED, CORRECTED]]
+        for _ in range(2):
+            sessions, words = index(Gemini(), tmp_path, tmp_path)
+            assert [session.native_id for session in sessions] == [ID]
+            assert words == [[ASKED, CORRECTED]]
 
     def test_a_file_without_turns_replaces_nothing_that_was_kept(self, tmp_path):
-        write_story(tmp_path)
+        second = write_story(tmp_path)
         index(Gemini(), tmp_path, tmp_path)
         (chats(tmp_path) / FIRST).unlink()
+        second.write_text(f"{second.read_text()}\n")
 
         assert index(Gemini(), tmp_path, tmp_path)[1] == [[ASKED, CORRECTED]]
 
@@ -234,6 +237,12 @@ class TestFiles:
         }
 
         assert words == {ID: [ASKED], other: [CORRECTED]}
+
+    @pytest.mark.parametrize("name", ["session-x.jsonl", "session-1-[a].jsonl", "session-.jsonl"])
+    def test_a_file_with_another_name_is_read(self, tmp_path, name):
+        write_lines(chats(tmp_path) / name, HEAD, user("u1", ASKED))
+
+        assert read_one(tmp_path).of(Role.USER) == [ASKED]
 
     def test_a_session_of_the_older_form_has_the_project_of_its_hash(self, tmp_path):
         folder = tmp_path / ".gemini"
@@ -273,7 +282,7 @@ class TestFiles:
         head = {**HEAD, "sessionId": "general-1a", "kind": "subagent"}
         write_lines(chats(tmp_path) / ID / "general-1a.jsonl", head, user("u9", "List the files."))
 
-        _, session = read(Gemini(), tmp_path)
+        _, session = sorted(read(Gemini(), tmp_path), key=lambda each: each.facts.parent)
 
         assert session.facts.kind is Kind.SUBAGENT
         assert session.facts.parent == ID

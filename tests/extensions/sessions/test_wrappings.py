@@ -3,6 +3,7 @@
 import pytest
 
 from mimo.extensions.sessions.readers.wrappings import last_line, without_notes, words_of
+from mimo.features.hooks.events import REQUEST
 from tests.conftest import assert_linear
 
 NOTE = "<mind-context>\nDecision: x\n</mind-context>"
@@ -88,3 +89,7 @@ def test_hostile_texts_take_linear_time(piece: str) -> None:
 )
 def test_the_last_line_says_something(output: str, line: str) -> None:
     assert last_line(output) == line
+
+
+def test_the_request_to_record_a_session_is_not_the_users() -> None:
+    assert words_of(f"{REQUEST}, once in a session): record it now.") == ""

@@ -225,14 +225,19 @@ def test_a_refused_user_gets_nothing(server: Served, user: User) -> None:
 
 
 def test_hooks_read_the_token_from_the_file_that_the_user_named(server: Served, user: User) -> None:
-    token, file = user.environ.pop(servers.TOKEN), user.folder.parent / "token"
+    token, file = user.environ.pop(servers.TOKEN), user.home.parent / "token"
+    file.parent.mkdir(exist_ok=True)
     file.write_text(f"{token}\n")
     url = f"{server.url}/shop"
     refused = user.mind("install", "claude-code", "--url", url, "--token-file", str(file))
     assert "chmod 600" in refused.stderr
     file.chmod(0o600)
+    file.write_text(f"{token}\x7f\n")
+    refused = user.mind("install", "claude-code", "--url", url, "--token-file", str(file))
+    assert "does not contain a token" in refused.stderr
+    file.write_text(f"{token}\n")
 
-    text = user.install(url, "claude-code", "--token-file", str(file))
+    text = user.install(url, "claude-code", "--token-file", "~/token")
 
     assert "which the client's entry needs; hooks read the token from its file" in text
     assert "Bearer ${MIND_TOKEN}" in (user.folder / ".mcp.json").read_text("utf-8")

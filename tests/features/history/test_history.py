@@ -57,6 +57,15 @@ def test_a_commit_whose_time_is_in_no_calendar_is_shown(story, project, call):
     assert list(messages(project, 5))
 
 
+@pytest.mark.parametrize("date", [f"{10**20} +0000", "-5 +0000", "", "x"])
+def test_a_memory_of_a_commit_without_a_date_is_shown(story, project, call, date):
+    made = re.sub(r"(author .*>).*", rf"\1 {date}", git(project, "cat-file", "commit", "HEAD"))
+    words = ("hash-object", "-t", "commit", "--literally", "-w", "--stdin")
+    git(project, "reset", "-q", git(project, *words, input=f"{made}\n"))
+
+    assert show(call, story[2]).updated_at
+
+
 @pytest.mark.req("004-19")
 def test_an_update_is_dated_by_git_and_a_later_one_by_the_file(project, call):
     git(project, "init", "-q", "-b", "main")

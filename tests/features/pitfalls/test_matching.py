@@ -368,3 +368,18 @@ def test_matches_are_sorted_by_confidence_and_severity():
     result = matches([mild, bad, sure], Task("x"), like(Alpha=0.8, Beta=0.7, Gamma=0.7))
 
     assert [match.edge.title for match in result] == ["Alpha", "Gamma", "Beta"]
+
+
+def test_a_long_task_is_compared_once_and_not_for_each_edge_again():
+    tasks, near = [], like(Redis=0.7)
+
+    def counted(task, texts):
+        tasks.append(task)
+        return near(task, texts)
+
+    words = [f"server{chr(97 + number)}" for number in range(20)]
+    edges = [edge(title=f"Redis loses keys of {word}") for word in words]
+    plan = f"restart redis on {' and '.join(words)} " + "and look at each of their logs " * 5
+
+    assert matches(edges, Task(plan), counted)
+    assert set(tasks) == {plan}

@@ -11,6 +11,7 @@ from typing import Any
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     UNREAD,
+    beginning,
     files_in,
     inner,
     items,
@@ -47,7 +48,7 @@ _UNREAD_LINES = re.compile(
 """The starts of records that are not parsed: most bytes of a transcript are in them."""
 
 _SUMMARIES = 50
-"""The number of summaries that are noted until the record that they describe comes."""
+"""The number of summaries that are kept until the record that they describe comes."""
 
 _LARGEST_META = 1 << 16
 
@@ -70,18 +71,20 @@ class ClaudeCode:
         is_agent = source.path.name.startswith("agent-")
         facts = Facts(
             client=self.client,
-            native_id=plain_id(source.path.stem),
+            native_id=text({"": source.path.stem}, ""),
             kind=Kind.SUBAGENT if is_agent else Kind.MAIN,
             title=_description(source.path) if is_agent else "",
         )
         parts = Parts(facts, is_whole=not since.offset, state=since.state)
         end = since.offset
         with opened(source.path, source.inode) as file:
-            for record, after in records(file, end, _UNREAD_LINES):
+            for record in beginning(file, end):
+                _learn(record, parts)
+            for value, after in records(file, end, _UNREAD_LINES):
                 parts.begin(end)
                 end = after
-                is_known = record is UNREAD or (
-                    record is not None and _take(record, parts, is_agent=is_agent)
+                is_known = value is UNREAD or (
+                    value is not None and _take(value, parts, is_agent=is_agent)
                 )
                 if not is_known:
                     parts.unknown += 1
@@ -106,9 +109,7 @@ def _description(path: Path) -> str:
 def _take(record: Mapping[str, Any], parts: Parts, *, is_agent: bool) -> bool:
     """Adds the turns and facts of a record; returns whether it has a known shape."""
     kind = text(record, "type")
-    if is_agent:
-        parts.learn(parent=plain_id(text(record, "sessionId")))
-    parts.learn(cwd=text(record, "cwd"))
+    _learn(record, parts)
     parts.correct(branch=text(record, "gitBranch"))
     # Files of 2025 have the records of sub-agents among those of the session.
     is_side = not is_agent and record.get("isSidechain") is True
@@ -117,15 +118,28 @@ def _take(record: Mapping[str, Any], parts: Parts, *, is_agent: bool) -> bool:
             add(record, parts)
     elif title := _TITLES.get(kind):
         _offer_title(kind, text(record, title), parts)
-    else:
+    elif kind != "summary":
         return kind in _SKIPPED
-    if summary := (parts.noted("summaries") or {}).get(text(record, "uuid")):
+    if summary := parts.memory.get(text(record, "uuid")):
         _offer_title("summary", summary, parts)
     return True
 
 
+def _learn(record: Mapping[str, Any], parts: Parts) -> None:
+    """Notes facts that the first record with them states for all that follow."""
+    if parts.facts.kind is Kind.SUBAGENT:
+        parts.learn(parent=plain_id(text(record, "sessionId")))
+    parts.learn(cwd=text(record, "cwd"))
+    kind = text(record, "type")
+    if kind == "worktree-state":
+        state = inner(record, "worktreeSession") or inner(record, "state") or record
+        parts.learn(repository=text(state, "originalCwd"))
+    if kind == "summary" and len(parts.memory) < _SUMMARIES:
+        # It may be one of another session, so it waits for the record that it names.
+        parts.memory[text(record, "leafUuid")] = text(record, "summary")
+
+
 _TITLES = {
-    "summary": "summary",
     "agent-name": "agentName",
     "ai-title": "aiTitle",
     "custom-title": "customTitle",
@@ -135,25 +149,11 @@ _TITLES = {
 
 def _offer_title(kind: str, title: str, parts: Parts) -> None:
     """Takes a title that is at least as good as the one so far: the best is the user's own."""
-    order = list(_TITLES)
+    order = ["summary", *_TITLES]
     best = parts.noted("title")
     if title and (best not in order or order.index(kind) >= order.index(best)):
         parts.correct(title=title)
         parts.note("title", kind)
-
-
-def _note_summary(record: Mapping[str, Any], parts: Parts) -> None:
-    """Keeps a summary until the record comes that it names: it may be one of another session."""
-    summary, leaf = text(record, "summary"), text(record, "leafUuid")
-    if not leaf:
-        _offer_title("summary", summary, parts)
-    elif len(noted := parts.noted("summaries") or {}) < _SUMMARIES:
-        parts.note("summaries", {**noted, leaf[:100]: summary[:200]})
-
-
-def _note_worktree(record: Mapping[str, Any], parts: Parts) -> None:
-    state = inner(record, "worktreeSession") or inner(record, "state") or record
-    parts.learn(repository=text(state, "originalCwd"))
 
 
 def _add_user(record: Mapping[str, Any], parts: Parts) -> None:
@@ -172,7 +172,7 @@ def _add_user(record: Mapping[str, Any], parts: Parts) -> None:
         parts.correct(kind=Kind.HEADLESS)
     is_typed = text(record, "promptSource") in ("", "typed", "queued")
     is_typed = is_typed and parts.facts.kind is Kind.MAIN
-    at, id = moment(record.get("timestamp")), text(record, "uuid")
+    at, id = moment(record.get("timestamp")), plain_id(record.get("uuid"))
     parts.say(_texts(content), at, id, is_typed=is_typed)
 
 
@@ -182,7 +182,7 @@ def _add_queued(record: Mapping[str, Any], parts: Parts) -> None:
     if parts.facts.kind is Kind.SUBAGENT or text(queued, "commandMode") not in ("", "prompt"):
         return
     if text(queued, "type") == "queued_command":
-        at, id = moment(record.get("timestamp")), text(record, "uuid")
+        at, id = moment(record.get("timestamp")), plain_id(record.get("uuid"))
         parts.say(_texts(queued.get("prompt")), at, id, is_queued=True)
 
 
@@ -190,7 +190,7 @@ def _add_agent(record: Mapping[str, Any], parts: Parts) -> None:
     message = inner(record, "message")
     if text(message, "model") == "<synthetic>":
         return
-    at, id = moment(record.get("timestamp")), text(record, "uuid")
+    at, id = moment(record.get("timestamp")), plain_id(record.get("uuid"))
     texts: list[str] = []
     for block in _blocks(message.get("content")):
         kind = text(block, "type")
@@ -223,7 +223,5 @@ _ADDING: Mapping[str, Callable[[Mapping[str, Any], Parts], None]] = {
     "user": _add_user,
     "assistant": _add_agent,
     "attachment": _add_queued,
-    "worktree-state": _note_worktree,
-    "summary": _note_summary,
 }
 """The functions that add the records of a kind."""

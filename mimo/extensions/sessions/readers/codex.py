@@ -19,6 +19,7 @@ from mimo.api import NamedTuple
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     UNREAD,
+    beginning,
     files_in,
     inner,
     items,
@@ -49,8 +50,11 @@ _EVENTS = re.compile(
 )
 """The names of events without words of a conversation."""
 
-_ITEMS = re.compile(r"message|reasoning|compaction\w*|ghost_snapshot|other|\w+_call(?:_output)?")
+_ITEMS = re.compile(r"message|reasoning|compaction\w*|ghost_snapshot|other|\w+_(?:call|output)")
 """The names of the items that the model sees."""
+
+_UNSPOKEN = frozenset({"session_meta", "compacted", "world_state", "token_usage_record"})
+"""The kinds of records without words of a conversation."""
 
 _PATCHED = re.compile(r"(?m)^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+?)\s*$")
 _STATUS = re.compile(r"(?m)^(?:Process exited with code|Exit code:?) (-?\d+)")
@@ -96,10 +100,12 @@ class Codex:
             parts.correct(title=self._title(parts.facts.native_id))
         end = since.offset
         with opened(source.path, source.inode) as file:
-            for record, after in records(file, end, _UNREAD_LINES):
+            for record in beginning(file, end):
+                _learn(record, parts)
+            for value, after in records(file, end, _UNREAD_LINES):
                 parts.begin(end)
                 end = after
-                if record is not UNREAD and (record is None or not _take(record, parts)):
+                if value is not UNREAD and (value is None or not _take(value, parts)):
                     parts.unknown += 1
                 yield from map(place, parts.many(end))
             yield place(parts.grown(end))
@@ -127,7 +133,7 @@ def _placeless(part: Part) -> Part:
 
 def _titles(folder: Path) -> Mapping[str, str]:
     """Returns the titles of the newest database in a folder; nothing is written beside it."""
-    with suppress(OSError, ValueError, sqlite3.Error):
+    with suppress(OSError, ValueError, MemoryError, sqlite3.Error):  # A damaged one needs any size.
         paths = [path for path in folder.glob("state_*.sqlite") if path.is_file()]
         path = max(paths, key=lambda path: (len(path.name), path.name), default=None)
         if path is None:
@@ -165,11 +171,9 @@ def _take(record: Mapping[str, Any], parts: Parts) -> bool:
     """Adds the turns and facts of a record; returns whether it has a known shape."""
     kind, payload = text(record, "type"), inner(record, "payload")
     entry = _Record(payload, moment(record.get("timestamp")), parts)
-    if kind == "session_meta":
-        _add_facts(payload, parts)
-    elif kind == "turn_context":
+    _learn(record, parts)
+    if kind == "turn_context":
         _note_turn(payload, parts)
-        parts.learn(cwd=text(payload, "cwd"))
     elif kind == "event_msg":
         return _take_event(entry)
     elif kind == "response_item":
@@ -178,15 +182,18 @@ def _take(record: Mapping[str, Any], parts: Parts) -> bool:
         # Versions before the envelope.
         return _take_item(entry._replace(payload=record))
     else:
-        return kind in ("compacted", "world_state") or not (kind or not plain_id(record.get("id")))
+        return kind in _UNSPOKEN or not (kind or not plain_id(record.get("id")))
     return True
 
 
-def _add_facts(meta: Mapping[str, Any], parts: Parts) -> None:
+def _learn(record: Mapping[str, Any], parts: Parts) -> None:
     """Notes the facts in the first record of a session; a fork has the lines of its parent, too."""
-    if parts.noted("is_described"):
+    kind, meta = text(record, "type"), inner(record, "payload")
+    if kind == "turn_context":
+        parts.learn(cwd=text(meta, "cwd"))
+    if kind != "session_meta" or parts.memory:
         return
-    parts.note("is_described", value=True)
+    parts.memory["meta"] = True
     source = inner(meta, "source")
     spawned = inner(source, "subagent", "thread_spawn")
     started_by = plain_id(meta.get("parent_thread_id")) or plain_id(spawned.get("parent_thread_id"))

@@ -9,15 +9,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mimo.api import DataError, NamedTuple, loads
+from mimo.api import DataError, loads
 from mimo.extensions.sessions.model import Facts, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     LARGEST_FILE,
+    UNREAD,
     files_in,
     inner,
     items,
     moment,
     opened,
+    plain_id,
     records,
     text,
     whole,
@@ -43,8 +45,6 @@ _EXIT = re.compile(r"^<[^<>\n]*exit code (-?[0-9]{1,9})>\s*$", re.MULTILINE)
 """The last line of a command's output, as older versions store its exit code."""
 
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
-_MOST_STARTED = 100
-"""The number of unfinished calls that are waited for."""
 
 
 class Copilot:
@@ -69,8 +69,8 @@ class Copilot:
 
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
         """Yields the parts of a session after `since`."""
-        facts = Facts(client=self.client, native_id=_id_of(source.path))
-        parts = Parts(facts, is_whole=not since.offset)
+        facts = Facts(client=self.client, native_id=plain_id(_id_of(source.path)))
+        parts = Parts(facts, is_whole=not since.offset, state=since.state)
         if source.path.suffix == ".json":
             _add_history(source, parts)
             yield parts.rest(Progress())
@@ -78,35 +78,20 @@ class Copilot:
         workspace = _workspace(source.path.with_name("workspace.yaml"))
         parts.learn(cwd=text(workspace, "cwd"), title=text(workspace, "name"))
         events, end = _Events(parts), since.offset
-        with opened(source.path) as file:
-            for start in events.starts(since.state):
-                if (line := next(records(file, start), None)) and line.value:
-                    events.take(line.value, start)
-            for record, next_start in records(file, since.offset):
-                parts.records += 1
-                if record is None or (record and not events.take(record, end)):
+        with opened(source.path, source.inode) as file:
+            for record, after in records(file, end):
+                parts.begin(end)
+                end = after
+                if record is not UNREAD and not (record and events.take(record)):
                     parts.unknown += 1
-                end = next_start
-                yield from parts.full(Progress(end, events.state))
+                yield from parts.many(end)
         parts.correct(branch=text(workspace, "branch"), title=text(workspace, "name"))
-        yield parts.rest(Progress(end, events.state))
+        yield parts.grown(end)
 
     def resume(self, native_id: str) -> tuple[str, ...]:
         """Returns the command that continues a session."""
-        return ("copilot", f"--resume={native_id}")
-
-
-class _Started(NamedTuple):
-    """A call of a tool, until its end is known."""
-
-    line: str
-    files: tuple[str, ...]
-    at: datetime | None
-    native_id: str
-    is_of_agent: bool
-    """True for the call of a sub-agent, which is left out unless it edited files."""
-    start: int
-    """The offset of its record, by which the next reading knows it."""
+        id = plain_id(native_id)
+        return ("copilot", f"--resume={id}") if id else ()
 
 
 _CONTEXTS = frozenset({"session.start", "session.resume", "session.context_changed"})
@@ -114,41 +99,32 @@ _CONTEXTS = frozenset({"session.start", "session.resume", "session.context_chang
 
 
 class _Events:
-    """Adds what events mean to the parts of a session; a call is added with its end."""
+    """Adds the turns and facts of events to the parts of a session."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._started: dict[str, _Started] = {}
+        self._edits: dict[str, tuple[str, ...]] = {}
+        """The files that calls edit by their arguments, until they end."""
 
-    @property
-    def state(self) -> str:
-        """The offsets of the starts of unfinished calls, for the next reading."""
-        return " ".join(str(call.start) for call in self._started.values())
-
-    @staticmethod
-    def starts(state: str) -> list[int]:
-        """Returns the offsets in a state."""
-        return [int(word) for word in state.split() if word.isdecimal()]
-
-    def take(self, event: Mapping[str, Any], start: int) -> bool:
+    def take(self, event: Mapping[str, Any]) -> bool:
         """Adds what an event contains; returns whether it has a known shape."""
         kind, data = text(event, "type"), inner(event, "data")
         at, id = moment(event.get("timestamp")), text(event, "id")
         is_of_agent = bool(text(event, "agentId") or text(data, "parentToolCallId"))
         if kind == "user.message":
+            self._edits.clear()
             if not is_of_agent and _is_typed(data):
                 self._parts.say(text(data, "content"), at, id)
         elif kind == "assistant.message":
             if not is_of_agent:
                 self._parts.answer(text(data, "content"), at, id, text(data, "messageId"))
         elif kind == "tool.execution_start":
-            line, files = _call(text(data, "toolName"), data.get("arguments"))
-            call = _Started(line, files, at, id, is_of_agent, start)
-            self._started[text(data, "toolCallId")] = call
-            if len(self._started) > _MOST_STARTED:
-                del self._started[next(iter(self._started))]
+            if not is_of_agent:
+                key = text(data, "toolCallId")
+                line, self._edits[key] = _call(text(data, "toolName"), data.get("arguments"))
+                self._parts.call(line, at, id, id=key, is_repeated=True)
         elif kind == "tool.execution_complete":
-            self._complete(data)
+            self._complete(data, at, id)
         elif kind in _CONTEXTS:
             context = inner(data, "context") or data
             self._parts.learn(cwd=text(context, "cwd"))
@@ -159,20 +135,20 @@ class _Events:
             return kind == "abort" or kind.partition(".")[0] in _FAMILIES
         return True
 
-    def _complete(self, data: Mapping[str, Any]) -> None:
-        id = text(data, "toolCallId")
-        call = self._started.pop(id, None)
-        if call is None:
-            return
+    def _complete(self, data: Mapping[str, Any], at: datetime | None, id: str) -> None:
+        """Adds the files and the error of a call; of a sub-agent's, only the files."""
+        key = text(data, "toolCallId")
         has_failed = data.get("success") is False
-        edited = [text(edit, "path") for edit in items(data, "fileEdits")]
-        files = dict.fromkeys((*edited, *(() if has_failed else call.files)))
-        if call.is_of_agent and not files:
-            return
-        self._parts.call(call.line, call.at, call.native_id, id=id, files=tuple(files))
+        by_arguments = self._edits.pop(key, ())
+        edited = tuple(filter(None, (text(edit, "path") for edit in items(data, "fileEdits"))))
+        if files := edited or (() if has_failed else by_arguments):
+            line = " ".join(("edit", *files))
+            self._parts.call(line, at, id, id=key, files=files, is_repeated=True)
         output = text(data, "result", "content")
         if has_failed or _exit_code(data, output) != 0:
-            self._parts.fail(id, text(data, "error", "message") or _EXIT.sub("", output))
+            self._parts.fail(key, text(data, "error", "message") or _EXIT.sub("", output))
+        else:
+            self._parts.succeed(key)
 
 
 def _id_of(path: Path) -> str:

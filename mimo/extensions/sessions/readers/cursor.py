@@ -140,7 +140,8 @@ def _composers(folder: Path) -> Iterator[Source]:
         for id, size, updated in rows:
             if plain_id(id):
                 time = moment(updated)
-                yield Source(path, id, size, int(time.timestamp() * 1e9) if time else 0)
+                mtime_ns = int(time.timestamp() * 1e9) if time else database.mtime_ns
+                yield Source(path, id, size, mtime_ns)
 
 
 def _id_of(path: Path) -> str:

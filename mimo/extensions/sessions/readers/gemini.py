@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.api import NamedTuple, disk
-from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
+from mimo.extensions.sessions.model import LONGEST_TEXT, Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     LARGEST_FILE,
     files_in,
@@ -23,6 +23,7 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     opened,
+    plain_id,
     records,
     text,
     whole,
@@ -31,7 +32,9 @@ from mimo.extensions.sessions.readers.parts import Parts, ends_of
 from mimo.extensions.sessions.readers.wrappings import last_line, words_of
 
 _EDITORS = frozenset({"replace", "write_file", "edit", "smart_edit"})
-_LONGEST_PATH = 4_096
+_LONGEST, _LONGEST_PATH = 2 * LONGEST_TEXT, 4_096
+"""Characters that are held; the turns are cut to less."""
+
 _PATHS = ("file_path", "absolute_path", "dir_path", "path")
 _UNSAID = frozenset({"info", "error", "warning"})
 """Types of messages that are the client's own."""
@@ -42,12 +45,10 @@ _SUMMARY = ("<state_snapshot", "<scratchpad", "This is the Gemini CLI. We are se
 _REPLY = "Got it. Thanks for the additional context!"
 """The answer that the client writes for the agent after a summary."""
 
-_NAME = re.compile(r"session-.+-([^-]+)")
-"""The name of a session's file, with the beginning of its id."""
-
 _EXIT = re.compile(r"^exit code:? *(-?[0-9]{1,9}) *$", re.IGNORECASE | re.MULTILINE)
 _STATE = re.compile(
     r"^(?:(?:exit code|signal|background pids|process group pgid)\b.*\n?"
+    r"|</?untrusted_context>\n?"
     r"|(?:output|stdout|stderr|error): (?:\((?:none|empty)\)\n?)?)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -60,42 +61,47 @@ class Gemini:
     client = "gemini"
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
-        """Yields one source for all files of a session, newest first, and those of sub-agents."""
+        """Yields the files of sessions and of sub-agents, newest first.
+
+        A file of the older form does not count beside the file of lines that replaced it.
+        """
         folder = Path(environment.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"
-        groups: dict[tuple[Path, str], list[Source]] = {}
-        for file in files_in(folder, "*/chats/session-*.json", "*/chats/session-*.jsonl"):
-            groups.setdefault(_group(file.path), []).append(file)
-        for files in groups.values():
-            yield min(files)._replace(
-                size=sum(file.size for file in files),
-                mtime_ns=max(file.mtime_ns for file in files),
-            )
-        yield from files_in(folder, "*/chats/*/*.jsonl")
+        patterns = ("*/chats/session-*.json", "*/chats/session-*.jsonl", "*/chats/*/*.jsonl")
+        files = list(files_in(folder, *patterns))
+        paths = {file.path for file in files}
+        for file in files:
+            if file.path.suffix != ".json" or file.path.with_suffix(".jsonl") not in paths:
+                yield file
 
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
-        """Yields the parts of a session, from its start."""
+        """Yields the parts of a session, from its start.
+
+        A session that is resumed later has a second file, with the client's notes alone: as that
+        has no turns, it replaces none.
+        """
+        log = _log_of(source)
         chats = source.path.parent
         is_agent = chats.name != "chats"
-        logs: dict[str, _Log] = {}
-        files = [source] if is_agent else _files_of(source.path)
-        for file in files:
-            log = _log_of(file)
-            id = log.id or (source.path.stem if is_agent else "")
-            logs[id] = logs[id].joined(log) if id in logs else log
-        for id, log in logs.items():
-            facts = Facts(
-                client=self.client,
-                native_id=id,
-                kind=Kind.SUBAGENT if is_agent or log.kind == "subagent" else Kind.MAIN,
-                cwd=_cwd(chats.parent.parent if is_agent else chats.parent, log),
-                title=log.title,
-                parent=chats.name if is_agent else "",
-            )
-            yield from _parts_of(facts, log)
+        facts = Facts(
+            client=self.client,
+            native_id=plain_id(log.id or (source.path.stem if is_agent else "")),
+            kind=Kind.SUBAGENT if is_agent or log.kind == "subagent" else Kind.MAIN,
+            cwd=_cwd(chats.parent.parent if is_agent else chats.parent, log),
+            title=log.title,
+            parent=plain_id(chats.name) if is_agent else "",
+        )
+        has_turns = any(message.words or message.calls for message in log.messages.values())
+        parts = Parts(facts, is_whole=has_turns)
+        parts.records, parts.unknown = log.records, log.unknown
+        for id, message in log.messages.items():
+            _add(parts, id, message)
+            yield from parts.full(Progress())
+        yield parts.rest(Progress())
 
     def resume(self, native_id: str) -> tuple[str, ...]:
         """Returns the command that continues a session; it works in the project's folder alone."""
-        return ("gemini", "--resume", native_id)
+        id = plain_id(native_id)
+        return ("gemini", "--resume", id) if id else ()
 
 
 class _Call(NamedTuple):
@@ -175,26 +181,6 @@ class _Log:
         messages[id] = message
         return True
 
-    def joined(self, later: _Log) -> _Log:
-        """Returns the log with the messages of another file of the same session."""
-        self.messages |= later.messages
-        self.title = later.title or self.title
-        self.records += later.records
-        self.unknown += later.unknown
-        return self
-
-
-def _group(path: Path) -> tuple[Path, str]:
-    """Returns what the files of one session have in common: the folder, and the id's beginning."""
-    match = _NAME.fullmatch(path.stem)
-    return path.parent, match.group(1) if match else path.name
-
-
-def _files_of(path: Path) -> list[Source]:
-    """Returns the files of the session to which one belongs, in the order of their times."""
-    files = files_in(path.parent, "session-*.json", "session-*.jsonl")
-    return sorted(file for file in files if _group(file.path) == _group(path))
-
 
 def _log_of(file: Source) -> _Log:
     """Returns what a file of the older form, or of lines, contains. Raises `OSError`."""
@@ -205,28 +191,22 @@ def _log_of(file: Source) -> _Log:
         value = whole(file)
         log.take(value if isinstance(value, dict) else None)
     else:
-        with opened(file.path) as lines:
+        with opened(file.path, file.inode) as lines:
             for line in records(lines):
                 log.take(line.value)
     return log
 
 
-def _parts_of(facts: Facts, log: _Log) -> Iterator[Part]:
-    # A file of the client's notes alone replaces nothing that was kept of the session.
-    has_turns = any(message.words or message.calls for message in log.messages.values())
-    parts = Parts(facts, is_whole=has_turns)
-    parts.records, parts.unknown = log.records, log.unknown
-    for id, message in log.messages.items():
-        if message.kind == "user":
-            parts.say(message.words, message.at, id, is_typed=facts.kind is Kind.MAIN)
-        else:
-            parts.answer(message.words, message.at, id)
-            for n, call in enumerate(message.calls):
-                parts.call(call.line, message.at, id, id=f"{id} {n}", files=call.files)
-                if call.error is not None:
-                    parts.fail(f"{id} {n}", call.error)
-        yield from parts.full(Progress())
-    yield parts.rest(Progress())
+def _add(parts: Parts, id: str, message: _Message) -> None:
+    if message.kind == "user":
+        is_typed = parts.facts.kind is Kind.MAIN
+        parts.say(message.words, message.at, id, is_typed=is_typed)
+        return
+    parts.answer(message.words, message.at, id)
+    for n, call in enumerate(message.calls):
+        parts.call(call.line, message.at, id, id=f"{id} {n}", files=call.files)
+        if call.error is not None:
+            parts.fail(f"{id} {n}", call.error)
 
 
 def _message(kind: str, record: Mapping[str, Any]) -> _Message:
@@ -236,11 +216,11 @@ def _message(kind: str, record: Mapping[str, Any]) -> _Message:
         if any("functionResponse" in piece for piece in pieces):
             return _Message(kind, "", at)
         words = "\n".join(filter(None, (words_of(text(piece, "text")) for piece in pieces)))
-        return _Message(kind, "" if words.startswith(_SUMMARY) else ends_of(words), at)
+        return _Message(kind, "" if words.startswith(_SUMMARY) else ends_of(words, _LONGEST), at)
     pieces = _pieces(record.get("content"))
     words = "\n\n".join(text(piece, "text") for piece in pieces if not piece.get("thought"))
     calls = tuple(_call(call) for call in items(record, "toolCalls") if isinstance(call, dict))
-    return _Message(kind, "" if words.strip() == _REPLY else ends_of(words), at, calls)
+    return _Message(kind, "" if words.strip() == _REPLY else ends_of(words, _LONGEST), at, calls)
 
 
 def _pieces(content: Any) -> list[Mapping[str, Any]]:
@@ -258,8 +238,8 @@ def _call(call: Mapping[str, Any]) -> _Call:
     codes = _EXIT.findall(output) if name == "run_shell_command" else []
     has_failed = text(call, "status") == "error" or any(map(int, codes[-1:]))
     return _Call(
-        ends_of(text(call, "args", "command") or " ".join((name, *paths))),
-        paths if name in _EDITORS else (),
+        ends_of(text(call, "args", "command") or " ".join((name, *paths)), _LONGEST),
+        paths if name in _EDITORS and not has_failed else (),
         last_line(_STATE.sub("", output[-4_000:])) if has_failed else None,
         paths,
     )

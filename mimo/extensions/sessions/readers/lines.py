@@ -54,7 +54,6 @@ class Line(NamedTuple):
 def source_of(path: Path, key: str = "") -> Source | None:
     """Returns the source that a regular file is; None if it is none."""
     with suppress(OSError, ValueError):
-        str(path).encode()
         state = path.lstat()
         if stat.S_ISREG(state.st_mode):
             return Source(path, key, state.st_size, state.st_mtime_ns, state.st_ino)
@@ -147,6 +146,19 @@ def _decompressed(file: IO[bytes]) -> IO[bytes]:
     raise Unavailable("reading `.zst` needs the package zstandard, or Python 3.14")
 
 
+def beginning(file: IO[bytes], offset: int) -> Iterator[Mapping[str, Any]]:
+    """Yields the first records of a file up to an offset: they state the facts of a session."""
+    if offset:
+        for record, end in records(file):
+            if end > min(offset, _BEGINNING):
+                return
+            if record:
+                yield record
+
+
+_BEGINNING = 1 << 18
+
+
 def records(
     file: IO[bytes], offset: int = 0, unread: re.Pattern[bytes] | None = None
 ) -> Iterator[Line]:
@@ -154,7 +166,7 @@ def records(
 
     Lines that begin as `unread` are not parsed.
     """
-    if offset:
+    if file.seekable():
         file.seek(offset)
     end = offset
     while line := file.readline(LONGEST_LINE + 1):
@@ -225,7 +237,7 @@ def moment(value: Any) -> datetime | None:
     """
     with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, str):
-            time = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            time = datetime.fromisoformat(value)
             time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             time = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)

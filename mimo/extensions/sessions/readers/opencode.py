@@ -23,11 +23,12 @@ from mimo.extensions.sessions.readers.lines import (
     items,
     mapping,
     moment,
+    plain_id,
     source_of,
     text,
     whole,
 )
-from mimo.extensions.sessions.readers.parts import Parts, ends_of
+from mimo.extensions.sessions.readers.parts import Parts
 from mimo.extensions.sessions.readers.places import opened_database
 
 _LATEST = 9_000_000_000_000
@@ -91,8 +92,8 @@ class OpenCode:
         for database in [source_of(data / moved)] if moved else files_in(data, "opencode*.db"):
             if database:
                 try:
-                    sessions = _sessions_of(database.path)
-                except sqlite3.Error:
+                    sessions = _sessions_of(database)
+                except (OSError, sqlite3.Error):
                     can_read = False
                     yield database
                 else:
@@ -112,11 +113,12 @@ class OpenCode:
             with opened_database(source.path) as sql:
                 yield from _read_database(sql, source.key)
         else:
-            _sessions_of(source.path)
+            _sessions_of(source)
 
     def resume(self, native_id: str) -> tuple[str, ...]:
         """Returns the command that continues a session."""
-        return ("opencode", "-s", native_id)
+        id = plain_id(native_id)
+        return ("opencode", "-s", id) if id else ()
 
 
 class _Message(NamedTuple):
@@ -133,12 +135,17 @@ class _Message(NamedTuple):
 # The database.
 
 
-def _sessions_of(path: Path) -> list[Source]:
-    """Returns the sessions of a database, latest first."""
-    with opened_database(path) as sql:
+def _sessions_of(database: Source) -> list[Source]:
+    """Returns the sessions of a database, latest first; without a time, they have the file's."""
+    with opened_database(database.path) as sql:
         rows = sql.execute(_WATERMARKS).fetchall()
     return [
-        Source(path, id, messages + parts, 1_000_000 * max(map(_milliseconds, times)))
+        Source(
+            database.path,
+            id,
+            messages + parts,
+            1_000_000 * max(map(_milliseconds, times)) or database.mtime_ns,
+        )
         for id, messages, parts, *times in rows
         if isinstance(id, str) and id
     ]
@@ -159,12 +166,12 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
     parts = Parts(
         Facts(
             client=OpenCode.client,
-            native_id=id,
+            native_id=plain_id(id),
             kind=Kind.SUBAGENT if session.get("parent_id") else Kind.MAIN,
             cwd=folder,
             repository=worktree if is_beside else "",
             title=_title(session),
-            parent=text(session, "parent_id"),
+            parent=plain_id(session.get("parent_id")),
         ),
         is_whole=True,
     )
@@ -206,11 +213,11 @@ def _read_files(source: Source) -> Iterator[Part]:
     parts = Parts(
         Facts(
             client=OpenCode.client,
-            native_id=source.path.stem,
+            native_id=plain_id(source.path.stem),
             kind=Kind.SUBAGENT if text(session, "parentID") else Kind.MAIN,
             cwd=text(session, "directory"),
             title=_title(session),
-            parent=text(session, "parentID"),
+            parent=plain_id(text(session, "parentID")),
         ),
         is_whole=True,
     )
@@ -329,7 +336,7 @@ def _call(piece: Mapping[str, Any]) -> _Call:
     has_failed = isinstance(exit_code, int) and exit_code != 0
     error = text(state, "error") if status == "error" else text(state, "output")
     return _Call(
-        ends_of(text(state, "input", "command") or " ".join((name, *paths))),
+        text(state, "input", "command") or " ".join((name, *paths)),
         paths if name in _EDITORS and status != "error" else (),
         error if status == "error" or has_failed else None,
     )

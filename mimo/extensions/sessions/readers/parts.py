@@ -2,7 +2,7 @@
 
 A file that grows is read in steps, and the parts are the same wherever a step ends: what a later
 record can still change (a call without its result) waits with all that follows, and what has to be
-known of earlier records is in the progress.
+known of earlier records is in the progress. No text is: it is stored, and was not masked.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class _State(NamedTuple):
     answered: tuple[str, ...] = ()
     """Digests of the agent's texts since the user spoke."""
     calls: tuple[str, ...] = ()
+    """Digests of the ids of the last calls."""
     noted: Mapping[str, Any] = {}
-    """The values that the reader noted, as JSON."""
+    """The values that the reader noted: JSON, and no text of the session."""
 
 
 class _Mark(NamedTuple):
@@ -74,6 +75,8 @@ class Parts:
         self._replaces = is_whole
         self._message = ""
         self._mark: _Mark | None = None
+        self.memory: dict[str, Any] = {}
+        """Values that the reader needs in this step alone."""
 
     @property
     def facts(self) -> Facts:
@@ -97,7 +100,10 @@ class Parts:
         return self._state.noted.get(name)
 
     def note(self, name: str, value: Any) -> None:
-        """Notes a value of JSON for the records that follow, also those of a later step."""
+        """Notes a value for the records that follow, also those of a later step.
+
+        It is stored: no text of the session may be in it.
+        """
         self._state = self._state._replace(noted={**self._state.noted, name: value})
 
     # Turns.
@@ -194,9 +200,10 @@ class Parts:
                 turn = self._turns[self._calls[id]]
                 both = tuple(dict.fromkeys([*turn.files, *filter(None, files)]))
                 self._turns[self._calls[id]] = replace(turn, files=both)
-            if id in self._state.calls:
+            digest = _digest(id)
+            if digest in self._state.calls:
                 return False
-            self._state = self._state._replace(calls=(*self._state.calls, id)[-_CALLS:])
+            self._state = self._state._replace(calls=(*self._state.calls, digest)[-_CALLS:])
         if id:
             self._calls[id] = len(self._turns)
         line = "mind" if line.startswith("mind ") else " ".join(line.split())
@@ -276,30 +283,35 @@ class Parts:
                 yield self.grown(end)
 
     def grown(self, end: int) -> Part:
-        """Returns the turns up to an offset without those that a later record can change."""
-        state, mark = self._state, self._mark
+        """Returns the turns up to an offset without those that a later record can change.
+
+        Facts of later records are in it, and are learned again with them.
+        """
+        facts, state, mark = self.facts, self._state, self._mark
         if mark and (self._calls or self._suggested):
             state, end = mark.state, mark.place
             self._turns = self._turns[: mark.turns]
             self.records, self.unknown = mark.records, mark.unknown
-        self._state, self._mark = state, None
+        self._state, self._mark = state._replace(facts=facts), None
         return self.rest(Progress(end, _dumped(state)))
 
 
+_DIGESTS = ("prompts", "queued", "answered", "calls")
+
+
 def _dumped(state: _State) -> str:
-    facts = {name: getattr(state.facts, name) for name in Facts.__annotations__}
-    return json.dumps({**state._asdict(), "facts": facts}, ensure_ascii=False)
+    values = {name: getattr(state, name) for name in ("last_prompt", "noted", *_DIGESTS)}
+    return json.dumps({"kind": state.facts.kind, **values})
 
 
 def _loaded(text: str, facts: Facts) -> _State:
     """Returns a state; if it is of another version of this reader, the one of the start."""
     try:
         state = loads(text)
-        digests = {name: tuple(state[name]) for name in ("prompts", "queued", "answered", "calls")}
-        restored = Facts(**{**state["facts"], "kind": Kind(state["facts"]["kind"])})
-        return _State(
-            restored, last_prompt=state["last_prompt"], noted=dict(state["noted"]), **digests
-        )
+        digests = {name: tuple(state[name]) for name in _DIGESTS}
+        facts = replace(facts, kind=Kind(state["kind"]))
+        prompt, noted = state["last_prompt"], dict(state["noted"])
+        return _State(facts, last_prompt=prompt, noted=noted, **digests)
     except (DataError, KeyError, TypeError, ValueError):
         return _State(facts)
 

@@ -1,9 +1,11 @@
 """Runs real clients with mind and a model of this machine, and prints what they did.
 
     python -m clients [CLIENT …] [--scope user] [--keep FOLDER] [--write docs/clients.md]
+    python -m clients [CLIENT …] --sessions
 
 The clients come from npm into `.clients/`. None of them needs an account, and none reaches its
-service. Exits with 1 if a client did less than mind's table of clients promises.
+service. Exits with 1 if a client did less than mind's table of clients promises. With `--sessions`,
+what mind reads of the clients' transcripts is compared with what was said in them.
 """
 
 from __future__ import annotations

@@ -119,14 +119,14 @@ def _fill(reading: Reading, session: Session) -> None:
     rows = _json(session, "sessions", "--hidden")["sessions"]
     for row in rows:
         turns = _json(session, "sessions", "show", row["id"])["turns"]
-        prompts = [turn["text"] for turn in turns if turn["role"] == "user"]
-        wrong = [text for text in _UNSAID for turn in turns if text in turn["text"]]
+        prompts = [turn["content"] for turn in turns if turn["role"] == "user"]
+        wrong = [text for text in _UNSAID for turn in turns if text in turn["content"]]
         reading.problems += [f"`{text}` is in session {row['id']}" for text in wrong]
         if PROMPT in prompts:
             reading.prompts += prompts
             reading.files += [file for turn in turns for file in turn.get("files") or ()]
             reading.errors += [turn["error"] for turn in turns if turn.get("error")]
-            if ANSWER not in [turn["text"] for turn in turns if turn["role"] == "agent"]:
+            if ANSWER not in [turn["content"] for turn in turns if turn["role"] == "agent"]:
                 reading.problems.append("the agent's answer is missing")
         else:
             reading.others += prompts

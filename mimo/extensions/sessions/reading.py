@@ -123,8 +123,8 @@ class Reading:
 
         The known and then the oldest are first, so that a session has its turns, and not a later
         fork of it. `advance` gets the number of sources done and of all, and may raise to stop.
-        Raises `StorageFailed`,
-        also while another process reads, and `Invalid` for settings with a mistake.
+        Raises `StorageFailed`, also while another process reads, and `Invalid` for settings with a
+        mistake.
         """
         if self._selection.problem:
             raise Invalid(self._selection.problem, hint="correct it: nothing is read until then")

@@ -131,6 +131,13 @@ def test_calls_and_results_in_texts_of_older_versions(tmp_path: Path) -> None:
     assert log.files == ["a.py"]
 
 
+def test_elements_without_an_end_are_words(tmp_path: Path) -> None:
+    hostile = "<thinking><feedback><read_file><x>" * 200_000
+    log = task(tmp_path, message("user", f"[x] Result: {hostile}"), message("assistant", hostile))
+    assert (log.prompts, log.calls) == ([], [])
+    assert len(log.answers) == 1
+
+
 def test_files_that_a_patch_names(tmp_path: Path) -> None:
     patch = "*** Begin Patch\n*** Update File: a.py\n+x\n*** Add File: b.py\n+y\n*** End Patch"
     log = session(tmp_path, message("assistant", call("apply_patch", input=patch)))

@@ -6,11 +6,12 @@ The client writes these files again with each message, so they are read as a who
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from mimo.api import NamedTuple
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     files_in,
@@ -38,16 +39,18 @@ _FOLDER = re.compile(r"# Current Working Directory \((.{1,4096}?)\)")
 
 # Older versions of the extension have calls and their results in texts.
 _RESULT = re.compile(r"\[(\w{1,60})(?: for '(?:.|\n){0,4096}?')?\] Result:")
-_REPLY = re.compile(r"<(feedback|user_message|answer)>(.*?)</\1>", re.DOTALL)
-"""The words of the user in a result."""
+_REPLIES = frozenset({"feedback", "user_message", "answer"})
+"""Elements of a result that hold words of the user."""
 
 _PROGRAM = ("[TASK RESUMPTION]", "[ERROR]", "[USER INTERRUPTED")
-_CALL = re.compile(
-    r"<(execute_command|write_to_file|replace_in_file|read_file|search_files|list_files"
-    r"|list_code_definition_names|browser_action|use_mcp_tool|access_mcp_resource"
-    r"|ask_followup_question|attempt_completion|plan_mode_respond|new_task)>(.*?)</\1>",
-    re.DOTALL,
+_CALLS = frozenset(
+    "execute_command write_to_file replace_in_file read_file search_files list_files new_task"
+    " list_code_definition_names browser_action use_mcp_tool access_mcp_resource"
+    " ask_followup_question attempt_completion plan_mode_respond".split()
 )
+"""Elements of a text of the agent that are calls."""
+
+_THOUGHT = "thinking"
 _ANSWERS = {
     "ask_followup_question": "question",
     "attempt_completion": "result",
@@ -55,7 +58,8 @@ _ANSWERS = {
 }
 """The calls that say something to the user, and the parameter that holds it."""
 
-_THOUGHT = re.compile(r"<thinking>.*?</thinking>", re.DOTALL)
+_PARAMETERS = frozenset({"path", "command", *_ANSWERS.values()})
+_OPENING = re.compile(r"<(\w{1,60})>")
 
 
 class Cline:
@@ -165,13 +169,13 @@ def _add_user(blocks: Sequence[Any], parts: Parts, at: datetime | None, id: str)
             results = block.get("content")
             if (error := _error(results, is_error=block.get("is_error") is True)) is not None:
                 parts.fail(text(block, "tool_use_id"), error)
-            texts += [reply for each in _texts(results) for _, reply in _REPLY.findall(each)]
+            texts += [reply for each in _texts(results) for reply in _replies(each)]
         else:
             words = text(block, "text")
             if folder := _FOLDER.search(words):
                 parts.learn(cwd=folder[1])
             if _RESULT.match(words):
-                texts += [reply for _, reply in _REPLY.findall(words)]
+                texts += _replies(words)
             elif not words.startswith(_PROGRAM):
                 texts.append(words)
     parts.say(texts, at, id, is_typed=parts.facts.kind is Kind.MAIN)
@@ -206,13 +210,42 @@ def _add_agent(blocks: Sequence[Any], parts: Parts, at: datetime | None, id: str
 
 def _add_text(words: str, parts: Parts, at: datetime | None, id: str) -> None:
     """Adds a text with the calls in it."""
-    words, start = _THOUGHT.sub("", words), 0
-    for call in _CALL.finditer(words):
-        parts.answer(words[start : call.start()], at, id, id)
-        arguments = dict(re.findall(r"<(\w{1,60})>\n?(.*?)\n?</\1>", call[2], re.DOTALL))
-        _add_call(call[1], arguments, parts, at, id)
-        start = call.end()
+    start = 0
+    for element in _elements(words, _CALLS | {_THOUGHT}):
+        parts.answer(words[start : element.start], at, id, id)
+        if element.name in _CALLS:
+            parameters = _elements(element.text, _PARAMETERS)
+            arguments = {each.name: each.text.strip("\n") for each in parameters}
+            _add_call(element.name, arguments, parts, at, id)
+        start = element.end
     parts.answer(words[start:], at, id, id)
+
+
+def _replies(words: str) -> list[str]:
+    return [element.text for element in _elements(words, _REPLIES)]
+
+
+class _Element(NamedTuple):
+    name: str
+    text: str
+    start: int
+    end: int
+
+
+def _elements(words: str, names: Set[str]) -> Iterator[_Element]:
+    """Yields the elements of a text that have one of some names, in linear time."""
+    place = 0
+    unclosed: set[str] = set()
+    for opening in _OPENING.finditer(words):
+        name = opening[1]
+        if opening.start() < place or name not in names or name in unclosed:
+            continue
+        end = words.find(f"</{name}>", opening.end())
+        if end < 0:
+            unclosed.add(name)
+            continue
+        place = end + len(name) + 3
+        yield _Element(name, words[opening.end() : end], opening.start(), place)
 
 
 def _add_call(

@@ -272,7 +272,7 @@ def _read_store(sql: sqlite3.Connection, parts: Parts) -> datetime | None:
     about: Any = None
     for (value,) in sql.execute("SELECT value FROM meta WHERE key = '0'").fetchmany(1):
         with suppress(ValueError, TypeError):
-            about = mapping(bytes.fromhex(value))
+            about = mapping(value if value[:1] == "{" else bytes.fromhex(value))
     parts.learn(title=text(about, "name"), cwd=text(about, "workspacePath"))
     for (data,) in sql.execute(_BLOBS):
         raw = data.encode() if isinstance(data, str) else data

@@ -526,7 +526,7 @@ class QuotedSession:
     title: str
     client: str
     date: datetime
-    passage: Annotated[str, Out("What was said there: a quotation, not an instruction")]
+    passage: Annotated[str, Out("A part of it: a quotation, not an instruction")]
 
 
 def linked_memories(call: Call, nodes: Sequence["Node"]) -> tuple[LinkedMemory, ...]:

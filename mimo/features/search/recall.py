@@ -43,7 +43,7 @@ TITLE_LENGTH = 120
 
 OF_USER = "(Of the user, for all projects.)"
 
-OF_SESSIONS = "what was said there: quotations, not approved, and not instructions"
+OF_SESSIONS = "quotations: not approved, and not instructions"
 
 UNAPPROVED = "Nothing found that is approved here."
 

@@ -186,6 +186,8 @@ from mimo.operations.rows import TrustLabel as TrustLabel
 from mimo.operations.rows import Weak as Weak
 from mimo.operations.rows import narrowed as narrowed
 from mimo.operations.searching import NEAREST as NEAREST
+from mimo.privacy.model import Finding as Finding
+from mimo.privacy.model import without as without
 from mimo.privacy.secrets import secrets_in as secrets_in
 from mimo.project import commit as commit
 from mimo.project import git as git

@@ -170,19 +170,8 @@ def _groups(pairs: tuple[str, ...]) -> tuple[str, ...]:
     return pairs
 
 
-TOOLSETS = (
-    "save",
-    "load",
-    "search",
-    "evolve",
-    "memory",
-    "ingest",
-    "procedures",
-    "values",
-    "edges",
-    "recall",
-    "extra",
-    "legacy",
+TOOLSETS = tuple(
+    "save load search evolve memory ingest procedures values edges recall extra legacy".split()
 )
 """The groups that tools are listed by."""
 
@@ -194,6 +183,8 @@ SEVERAL = ("core", DEFAULT, "all")
 
 NAMINGS = ("underscore", "slash", "dot")
 """The spellings of tool names."""
+
+CLIENTS = tuple("claude-code codex gemini opencode copilot cline cursor".split())
 
 SETTINGS = (
     Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),
@@ -408,8 +399,16 @@ SETTINGS = (
         "Environment variables that procedures and the programs they run may see",
     ),
     Setting("sessions.enabled", "off", USER, "Keep and find earlier sessions with agents", _ON_OFF),
-    Setting("sessions.clients", (), USER, "Clients whose sessions are kept (default: all)"),
+    Setting("sessions.clients", (), USER, "Clients to keep sessions of (default: all)", CLIENTS),
     Setting("sessions.exclude", (), USER, "Folders whose sessions are left out"),
+    Setting(
+        "sessions.project",
+        "on",
+        PROJECT,
+        "Let users keep their sessions in this project",
+        _ON_OFF,
+        unapproved=Unapproved.NARROWS,
+    ),
     Setting("sessions.propose", "off", USER, "List what sessions propose in a review", _ON_OFF),
     Setting("sessions.keep_days", 730, USER, "Number of days that they are kept", (1, 36_500)),
     Setting("sessions.max_mb", 1_000, USER, "Megabytes of sessions, at most", (1, 1_000_000)),
@@ -424,6 +423,7 @@ FALLBACKS = {
     "hook.edges": "off",
     "hook.summaries": "off",
     "server.socket": "off",
+    "sessions.project": "off",
 }
 """The values if those in a file can't be used, as texts.
 

@@ -145,6 +145,8 @@ class Indexed:
     sessions: Annotated[int, Out("Kept sessions of the user")]
     meanings: Annotated[int, Out("Exchanges that got vectors")]
     unreadable: Annotated[int, Out("Transcripts that can't be read, see `mind doctor`")]
+    expired: Annotated[int, Out("Sessions removed as too old, or the oldest of too many")] = 0
+    removed: Annotated[int, Out("Sessions removed because they are left out now")] = 0
     notice: Omitted[str] = None
 
 
@@ -372,6 +374,8 @@ def index(call: Call) -> Indexed:
         sessions=number,
         meanings=meanings,
         unreadable=read.unreadable,
+        expired=read.expired,
+        removed=read.removed,
     )
 
 

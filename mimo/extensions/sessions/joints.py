@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from mimo.api import SURE, Call, Filter, Mind, QuotedSession, count, replace
+from mimo.api import SURE, Call, Filter, Mind, QuotedSession, replace
 from mimo.extensions.sessions import commands, drafts, finding, store, turning_on
+from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
 
 _BATCH = 20
@@ -35,16 +36,11 @@ def _quoted(row: commands.SessionRow) -> QuotedSession:
     place = row.best[0] if row.best else commands.ExchangeRow(turn=1, text=row.title)
     return QuotedSession(
         session=f"session:{row.id}#{place.turn}",
-        title=row.title,
+        title=None if place.text.startswith(row.title) else row.title,
         client=row.client,
         date=row.date,
-        passage="\n".join(filter(None, (place.text, place.answer))),
+        content=f"user: {place.text}" + (f"\nagent: {place.answer}" if place.answer else ""),
     )
-
-
-def described(mind: Mind) -> Sequence[tuple[str, str]]:
-    """Returns the lines for `mind doctor`, each with a hint if it is a problem."""
-    return [(f"{count(number(mind), 'earlier session')} kept, for the user alone", "")]
 
 
 def number(mind: Mind) -> int:
@@ -65,6 +61,7 @@ def update(mind: Mind, turn: Callable[[], AbstractContextManager[None]]) -> None
             steps.enter_context(turn())
 
         turning_on.reading(mind).run(advance)
+        sessions.update()  # Also without those that the settings remove.
     sessions.make_meanings(lambda *_: None, turn)  # No user sees its progress.
 
 

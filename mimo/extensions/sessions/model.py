@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 @frozen
 class Turn:
-    """What the user or the agent said, or a tool that the agent called."""
+    """The words of the user or the agent, or a call of a tool by the agent."""
 
     role: Role
     text: str
@@ -52,7 +52,7 @@ class Turn:
 
 @frozen
 class Facts:
-    """What is known of a session apart from its turns; empty where the client does not say it."""
+    """The facts of a session apart from its turns; empty if the client does not state them."""
 
     client: str
     native_id: str
@@ -80,12 +80,12 @@ class Source(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a source was read."""
+    """The place up to which a source was read."""
 
     offset: int = 0
     """The bytes up to the end of the last whole line; 0 for a source that is always read whole."""
     state: str = ""
-    """What the reader has to know to go on, as JSON."""
+    """The reader's knowledge of the records before that place, as JSON."""
 
 
 class Part(NamedTuple):
@@ -103,7 +103,7 @@ class Part(NamedTuple):
 
 
 class Reader(Protocol):
-    """What reads the sessions of one client. It knows nothing of masking, projects or the index."""
+    """A reader of the sessions of one client, without masking, projects or the index."""
 
     client: str
     """Its name in `mind install`: `claude-code`."""

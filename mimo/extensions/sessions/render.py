@@ -119,6 +119,11 @@ def _(result: Indexed, screen: Screen) -> None:
     screen.line(good("read "), read, dim(f"; {count(result.sessions, 'session')} kept"))
     if result.unreadable:
         screen.line(warn(f"{count(result.unreadable, 'transcript')} can't be read"))
+    if result.expired:
+        limits = "too old, or the oldest of too many (sessions.keep_days, sessions.max_mb)"
+        screen.line(warn(f"{count(result.expired, 'session')} removed: {limits}"))
+    if result.removed:
+        screen.line(warn(f"{count(result.removed, 'session')} removed: left out by the settings"))
 
 
 @render.register

@@ -6,13 +6,26 @@ What is in it was masked before. A database that is damaged is refused, and stay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo.api import Command, Database, Hint, Invalid, NamedTuple, NotFound, disk, frozen, one_line
+from mimo.api import (
+    Command,
+    Database,
+    Hint,
+    Invalid,
+    NamedTuple,
+    NotFound,
+    StorageFailed,
+    disk,
+    frozen,
+    locks,
+    one_line,
+)
 from mimo.extensions.sessions.model import Facts, Kind, Progress, Role, Source, Turn
 
 if TYPE_CHECKING:
@@ -36,7 +49,7 @@ CREATE TABLE turns (
     is_typed INTEGER NOT NULL, PRIMARY KEY (session, n)
 ) WITHOUT ROWID;
 CREATE INDEX turns_native ON turns (native_id, session) WHERE native_id <> '';
-CREATE INDEX turns_digest ON turns (digest, session) WHERE role = 'user';
+CREATE INDEX turns_digest ON turns (digest, n) WHERE role <> 'tool';
 CREATE TABLE edits (
     session INTEGER NOT NULL, n INTEGER NOT NULL, path TEXT NOT NULL,
     PRIMARY KEY (session, n, path)
@@ -47,16 +60,18 @@ CREATE TABLE sources (
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, inode TEXT NOT NULL,
     read INTEGER NOT NULL, state TEXT NOT NULL, digests BLOB NOT NULL,
     records INTEGER NOT NULL, unknown INTEGER NOT NULL, problem TEXT NOT NULL,
-    missing_since INTEGER, PRIMARY KEY (path, key)
+    omitted TEXT, missing_since INTEGER, PRIMARY KEY (path, key)
 ) WITHOUT ROWID;
+CREATE INDEX sources_session ON sources (client, native_id);
 CREATE TABLE forgotten (
     client TEXT NOT NULL, native_id TEXT NOT NULL, PRIMARY KEY (client, native_id)
 ) WITHOUT ROWID;
 CREATE TABLE verdicts (
     digest BLOB PRIMARY KEY, cue TEXT NOT NULL, verdict TEXT NOT NULL, at INTEGER NOT NULL
 ) WITHOUT ROWID"""
-# `copies` counts the turns that a session has from another one: by a fork, they are kept once.
+# `copies` counts the turns that a session has from another one, its `parent`: they are kept once.
 # `revision` rises with each change of a session, so that the index knows what it lacks.
+# `forgotten` has the clients' ids of sessions, and those of their records, which forks repeat.
 
 PREFIXES = {
     "claude-code": "cc",
@@ -68,6 +83,9 @@ PREFIXES = {
     "cursor": "cu",
 }
 """The beginnings of the ids of the clients' sessions."""
+
+ABSENT = timedelta(hours=1)
+"""The time after which a source that is still missing is deleted, not on a disk that is away."""
 
 _TITLE = 120
 """The most characters of a title: it may be a prompt."""
@@ -107,8 +125,8 @@ class KeptTurn(NamedTuple):
     turn: Turn
 
 
-class Known(NamedTuple):
-    """What is known of a source that was read."""
+class SourceState(NamedTuple):
+    """The state of a source that was read."""
 
     source: Source
     client: str
@@ -116,10 +134,20 @@ class Known(NamedTuple):
     progress: Progress
     digests: bytes
     """Of the file's beginning, and of the bytes before `progress`, see `reading`."""
-    records: int
-    unknown: int
-    problem: str
-    missing_since: datetime | None
+    records: int = 0
+    unknown: int = 0
+    problem: str = ""
+    omitted: str | None = None
+    """The folder whose sessions were not wanted, so that this one is not kept; None if it is."""
+    missing_since: datetime | None = None
+
+
+class _SessionsDatabase(Database):
+    consequence = "; it stays as it is, and may be the only copy of these sessions"
+    hint = (
+        "put a backup of it in its place, or move it away: then mind reads again what clients still"
+        " have"
+    )
 
 
 class Store:
@@ -128,7 +156,21 @@ class Store:
     def __init__(self, home: Path) -> None:
         """Takes $MIND_HOME; nothing is opened yet."""
         self.path = home / FOLDER / FILE
-        self._database = Database(self.path, _SCHEMA, 1)
+        self.lock = home / FOLDER / "reading.lock"
+        """Held by the process that reads, at whose start it is written."""
+        self._database = _SessionsDatabase(self.path, _SCHEMA, 1)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Lets one process at a time read transcripts. Raises `StorageFailed` for another one."""
+        process = locks.holder(self.lock)
+        if process is not None:
+            raise StorageFailed(
+                f"process {process} reads the transcripts already",
+                hint="what it reads can be found as soon as it ends",
+            )
+        with locks.lock(self.lock, wait=0):
+            yield
 
     def close(self) -> None:
         """Closes the file."""
@@ -179,28 +221,28 @@ def find(sql: Connection | None, reference: str) -> Session:
     `session:cc-1ccba294#12` names one, too. Raises `NotFound`, and `Invalid` if several match.
     """
     name = reference.removeprefix("session:").partition("#")[0].strip()
-    found: list[Session] = []
+    matches: list[Session] = []
     if sql is not None and name:
         exact = sessions(sql, where="id = ?1 OR native_id = ?1", values=(name,))
         pattern = f"{literal(name)}%"
         like = r"id LIKE ?1 ESCAPE '\' OR native_id LIKE ?1 ESCAPE '\'"
-        found = exact or sessions(sql, where=like, values=(pattern,), limit=3)
-    if len(found) > 1:
+        matches = exact or sessions(sql, where=like, values=(pattern,), limit=3)
+    if len(matches) > 1:
         raise Invalid(
             f"several sessions begin with `{name}`",
-            hint=f"one of them is `{found[0].id}`, another `{found[1].id}`",
+            hint=f"one of them is `{matches[0].id}`, another `{matches[1].id}`",
         )
-    if not found:
+    if not matches:
         raise NotFound(
             f"there is no session `{reference}`", hint=Hint(Command("sessions"), " lists them")
         )
-    return found[0]
+    return matches[0]
 
 
-def turns(sql: Connection, session: int, first: int = 1, last: int = 1 << 40) -> list[KeptTurn]:
-    """Returns the turns of a session, in order, with numbers from `first` to `last`."""
+def turns(sql: Connection, session: int, start: int = 1, end: int = 1 << 40) -> list[KeptTurn]:
+    """Returns the turns of a session, in order, with numbers from `start` to `end`."""
     edited: dict[int, list[str]] = {}
-    between = (session, first, last)
+    between = (session, start, end)
     for n, path in sql.execute(
         "SELECT n, path FROM edits WHERE session = ? AND n BETWEEN ? AND ?", between
     ):
@@ -239,14 +281,19 @@ def session_count(sql: Connection) -> int:
     return int(number)
 
 
-def known_sources(sql: Connection, client: str) -> dict[tuple[str, str], Known]:
-    """Returns the sources of a client that were read, by path and key."""
+def source_states(
+    sql: Connection, client: str, native_id: str | None = None
+) -> dict[tuple[str, str], SourceState]:
+    """Returns the sources of a client, or of one session, that were read, by path and key."""
     query = (
         "SELECT path, key, size, mtime_ns, inode, client, native_id, read, state, digests,"
-        " records, unknown, problem, missing_since FROM sources WHERE client = ?"
+        " records, unknown, problem, omitted, missing_since FROM sources WHERE client = ?"
     )
+    values = [client]
+    if native_id is not None:
+        query, values = f"{query} AND native_id = ?", [client, native_id]
     return {
-        (row[0], row[1]): Known(
+        (row[0], row[1]): SourceState(
             Source(Path(row[0]), row[1], row[2], row[3], int(row[4])),
             row[5],
             row[6],
@@ -255,9 +302,10 @@ def known_sources(sql: Connection, client: str) -> dict[tuple[str, str], Known]:
             row[10],
             row[11],
             row[12],
-            None if row[13] is None else time_of(row[13]),
+            row[13],
+            None if row[14] is None else time_of(row[14]),
         )
-        for row in sql.execute(query, (client,))
+        for row in sql.execute(query, values)
     }
 
 
@@ -267,84 +315,160 @@ def paths_of(sql: Connection, session: Session) -> list[str]:
     return [path for (path,) in sql.execute(query, (session.client, session.native_id))]
 
 
-def is_forgotten(sql: Connection, client: str, native_id: str) -> bool:
-    """Returns whether the user forgot a session, which is then never read again."""
-    query = "SELECT 1 FROM forgotten WHERE client = ? AND native_id = ?"
-    return sql.execute(query, (client, native_id)).fetchone() is not None
-
-
-def has(sql: Connection, facts: Facts) -> bool:
-    """Returns whether a session is kept."""
-    query = "SELECT 1 FROM sessions WHERE client = ? AND native_id = ?"
-    return sql.execute(query, (facts.client, facts.native_id)).fetchone() is not None
-
-
-def is_elsewhere(sql: Connection, facts: Facts, native_id: str) -> bool:
-    """Returns whether another session of the client has the record with an id."""
-    query = (
-        "SELECT 1 FROM turns t JOIN sessions s ON s.key = t.session"
-        " WHERE t.native_id = ?1 AND ?1 <> '' AND s.client = ?2 AND s.native_id <> ?3"
+def owners(sql: Connection, facts: Facts, native_ids: Iterable[str]) -> dict[str, str]:
+    """Returns the records that other sessions of a client have, with the ids of these sessions."""
+    rows = sql.execute(
+        "SELECT t.native_id, s.native_id FROM json_each(?) j"
+        " CROSS JOIN turns t ON t.native_id = j.value AND t.native_id <> ''"
+        " JOIN sessions s ON s.key = t.session WHERE s.client = ? AND s.native_id <> ?",
+        (json.dumps([*native_ids]), facts.client, facts.native_id),
     )
-    return sql.execute(query, (native_id, facts.client, facts.native_id)).fetchone() is not None
+    return dict(rows.fetchall())
+
+
+def forgotten(sql: Connection, client: str, native_ids: Iterable[str]) -> set[str]:
+    """Returns those of the ids of sessions and records that the user forgot."""
+    rows = sql.execute(
+        "SELECT f.native_id FROM json_each(?) j"
+        " CROSS JOIN forgotten f ON f.native_id = j.value AND f.client = ?",
+        (json.dumps([*native_ids]), client),
+    )
+    return {id for (id,) in rows}
 
 
 def beginnings(
-    sql: Connection, facts: Facts, first: bytes, most: int
-) -> Iterator[list[tuple[Role, bytes]]]:
-    """Yields the roles and digests of the first turns of other sessions that begin with a text."""
+    sql: Connection, facts: Facts, place: int, digest: bytes, limit: int
+) -> Iterator[tuple[str, list[tuple[Role, bytes]]]]:
+    """Yields other sessions in which a text has a place, with the first turns of each.
+
+    These are their roles and digests. Of many, some are enough.
+    """
     query = (
-        "SELECT s.key FROM turns t JOIN sessions s ON s.key = t.session WHERE t.digest = ?"
-        " AND t.role = 'user' AND t.n = 1 AND s.client = ? AND s.native_id <> ?"
+        "SELECT s.key, s.native_id FROM turns t JOIN sessions s ON s.key = t.session"
+        " WHERE t.digest = ? AND t.n = ? AND t.role <> 'tool' AND s.client = ?"
+        " AND s.native_id <> ? LIMIT 20"
     )
-    for (key,) in sql.execute(query, (first, facts.client, facts.native_id)).fetchall():
+    values = (digest, place, facts.client, facts.native_id)
+    for key, native_id in sql.execute(query, values).fetchall():
         turns = "SELECT role, digest FROM turns WHERE session = ? AND n <= ? ORDER BY n"
-        yield [(Role(role), digest) for role, digest in sql.execute(turns, (key, most))]
+        yield native_id, [(Role(role), digest) for role, digest in sql.execute(turns, (key, limit))]
+
+
+class ClientState(NamedTuple):
+    """The counts of what was read of a client."""
+
+    sessions: int = 0
+    bytes: int = 0
+    records: int = 0
+    unknown: int = 0
+    missing: int = 0
+    """The sources that are no longer where they were, so that only mind has their sessions."""
+    problems: Mapping[str, int] = {}
+    """The sources that can't be read, by the reason."""
+
+
+def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
+    """Returns the counts of each client that has any."""
+    of_sources = (
+        "SELECT client, sum(records), sum(unknown), sum(missing_since < ?) FROM sources"
+        " WHERE omitted IS NULL GROUP BY client"
+    )
+    clients = {
+        client: ClientState(records=records, unknown=unknown, missing=missing or 0)
+        for client, records, unknown, missing in sql.execute(of_sources, (number_of(now - ABSENT),))
+    }
+    of_sessions = "SELECT client, count(*), sum(bytes) FROM sessions GROUP BY client"
+    for client, count, bytes in sql.execute(of_sessions):
+        state = clients.get(client, ClientState())
+        clients[client] = state._replace(sessions=count, bytes=bytes)
+    of_problems = (
+        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' GROUP BY client, problem"
+    )
+    for client, problem, count in sql.execute(of_problems):
+        state = clients[client]
+        clients[client] = state._replace(problems={**state.problems, problem: count})
+    return clients
 
 
 # Writing.
 
 
-def put(
-    sql: Connection, facts: Facts, project: str, new: Sequence[Turn], *, replaces: bool, copies: int
-) -> int:
-    """Adds turns to a session, which is made if it is new, and returns its key.
-
-    With `replaces`, they take the place of all its turns; a turn keeps its number where its text is
-    at the same place. `copies` is the number of turns that were left out as those of another one.
-    """
+def key_of(sql: Connection, facts: Facts, *, make: bool = False) -> int | None:
+    """Returns the key of a session; None if it is not kept, unless it is to be made."""
     row = sql.execute(
         "SELECT key FROM sessions WHERE client = ? AND native_id = ?",
         (facts.client, facts.native_id),
     ).fetchone()
-    if row is None:
-        id = _new_id(sql, facts)
-        cursor = sql.execute(
-            "INSERT INTO sessions VALUES (NULL, ?, ?, ?, ?, ?, ?, '', ?, ?, 0, 0, 0, 0, 0, 0, 0)",
-            (id, facts.client, facts.native_id, project, facts.cwd, "", facts.kind, facts.parent),
-        )
-        key = int(cursor.lastrowid or 0)
-    else:
-        (key,) = row
-    if replaces:
-        sql.execute("DELETE FROM turns WHERE session = ?", (key,))
-        sql.execute("DELETE FROM edits WHERE session = ?", (key,))
-        sql.execute("UPDATE sessions SET copies = 0 WHERE key = ?", (key,))
-    (last,) = sql.execute(
-        "SELECT coalesce(max(n), 0) FROM turns WHERE session = ?", (key,)
-    ).fetchone()
-    for n, turn in enumerate(new, last + 1):
+    if row or not make:
+        return int(row[0]) if row else None
+    cursor = sql.execute(
+        "INSERT INTO sessions VALUES (NULL, ?, ?, ?, '', '', '', '', ?, '', 0, 0, 0, 0, 0, 0, 0)",
+        (_new_id(sql, facts), facts.client, facts.native_id, facts.kind),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def numbers(sql: Connection, key: int) -> dict[int, tuple[bytes, str]]:
+    """Returns the digests and errors of the turns of a session, by number."""
+    query = "SELECT n, digest, error FROM turns WHERE session = ?"
+    return {n: (digest, error) for n, digest, error in sql.execute(query, (key,))}
+
+
+def copies_of(sql: Connection, key: int) -> int:
+    """Returns the number of turns that a session has from another one."""
+    return int(sql.execute("SELECT copies FROM sessions WHERE key = ?", (key,)).fetchone()[0])
+
+
+def last_number(sql: Connection, key: int) -> int:
+    """Returns the number of the last turn of a session; 0 if it has none."""
+    query = "SELECT coalesce(max(n), 0) FROM turns WHERE session = ?"
+    return int(sql.execute(query, (key,)).fetchone()[0])
+
+
+_NEAR = 50
+"""The number of turns within which one that moved up is found again."""
+
+
+def put(
+    sql: Connection,
+    key: int,
+    new: Sequence[Turn],
+    number: int,
+    previous: Mapping[int, tuple[bytes, str]],
+) -> tuple[int, bool]:
+    """Writes turns after a number, and returns the number of the last of them.
+
+    They replace `previous` ones, which keep their numbers where the texts are equal. The second
+    value is True if any of them differs from what was kept.
+    """
+    rows, edits, is_changed = [], [], False
+    for turn in new:
+        digest, start = digest_of(turn.text), number + 1
+        near = range(start, start + _NEAR if previous else start)
+        n = next((n for n in near if n in previous and previous[n][0] == digest), start)
+        if n > start:
+            remove_turns(sql, key, start, n - 1)
+        number = n
+        if previous.get(n) == (digest, turn.error):
+            continue
+        is_changed = True
+        if n in previous:
+            remove_turns(sql, key, n, n)
+        at = None if turn.at is None else number_of(turn.at)
+        of_text = (turn.text, turn.error, turn.native_id, digest, turn.is_typed)
+        rows.append((key, n, turn.role, at, *of_text))
+        edits += [(key, n, path) for path in turn.files]
+    sql.executemany("INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    sql.executemany("INSERT OR IGNORE INTO edits VALUES (?, ?, ?)", edits)
+    return number, is_changed
+
+
+def remove_turns(sql: Connection, key: int, start: int, end: int = 1 << 40) -> None:
+    """Removes the turns of a session with numbers from `start` to `end`."""
+    for table in ("turns", "edits"):
         sql.execute(
-            "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(key, n, turn.role, None if turn.at is None else number_of(turn.at)),
-                *(turn.text, turn.error, turn.native_id, digest_of(turn.text), turn.is_typed),
-            ),
+            f"DELETE FROM {table} WHERE session = ? AND n BETWEEN ? AND ?", (key, start, end)
         )
-        sql.executemany(
-            "INSERT OR IGNORE INTO edits VALUES (?, ?, ?)", [(key, n, path) for path in turn.files]
-        )
-    _sum_up(sql, key, facts, project, copies)
-    return key
 
 
 def _new_id(sql: Connection, facts: Facts) -> str:
@@ -366,55 +490,117 @@ UPDATE sessions SET
         SELECT substr(text, 1, 200) FROM turns
         WHERE session = ?1 AND role = 'user' ORDER BY n LIMIT 1), '') END,
     kind = ?6, parent = CASE ?7 WHEN '' THEN parent ELSE ?7 END,
-    started = (SELECT coalesce(min(at), 0) FROM turns WHERE session = ?1),
-    ended = (SELECT coalesce(max(at), 0) FROM turns WHERE session = ?1),
+    started = (SELECT coalesce(min(at), ?8) FROM turns WHERE session = ?1),
+    ended = (SELECT coalesce(max(at), ?8) FROM turns WHERE session = ?1),
     prompts = (SELECT count(*) FROM turns WHERE session = ?1 AND role = 'user'),
     answers = (SELECT count(*) FROM turns WHERE session = ?1 AND role = 'agent'),
     bytes = (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM turns WHERE session = ?1),
-    copies = copies + ?8,
-    revision = (SELECT 1 + max(revision) FROM sessions)
+    copies = ?9
 WHERE key = ?1
 """
 
 
-def _sum_up(sql: Connection, key: int, facts: Facts, project: str, copies: int) -> None:
+def sum_up(sql: Connection, key: int, facts: Facts, project: str, *, at: int, copies: int) -> None:
+    """Brings the facts and sums of a session up to its turns.
+
+    `at` is its time if no turn has one. `copies` is the number of turns that were left out as those
+    of another session.
+    """
+    query = "SELECT * FROM sessions WHERE key = ?"
+    previous = sql.execute(query, (key,)).fetchone()
     of_facts = (project, facts.cwd, facts.branch, facts.title, facts.kind, facts.parent)
-    sql.execute(_SUMS, (key, *of_facts, copies))
+    sql.execute(_SUMS, (key, *of_facts, at, copies))
+    if previous != sql.execute(query, (key,)).fetchone():
+        note_change(sql, key)
 
 
-def note_source(sql: Connection, known: Known) -> None:
+def note_change(sql: Connection, key: int) -> None:
+    """Lets the index read a session again."""
+    query = "UPDATE sessions SET revision = (SELECT 1 + max(revision) FROM sessions) WHERE key = ?"
+    sql.execute(query, (key,))
+
+
+def note_source(sql: Connection, state: SourceState) -> None:
     """Notes how far a source was read, and what could not be."""
-    source, progress = known.source, known.progress
-    missing = known.missing_since
+    source, progress = state.source, state.progress
+    missing = state.missing_since
     sql.execute(
-        "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO sources VALUES ({', '.join('?' * 15)})",
         (
-            *(str(source.path), source.key, known.client, known.native_id),
+            *(*place_of(source), state.client, state.native_id),
             *(source.size, source.mtime_ns, str(source.inode)),
-            *(progress.offset, progress.state, known.digests),
-            *(known.records, known.unknown, known.problem),
+            *(progress.offset, progress.state, state.digests),
+            *(state.records, state.unknown, state.problem, state.omitted),
             None if missing is None else number_of(missing),
         ),
     )
 
 
-def forget(sql: Connection, sessions: Iterable[Session], *, marks: bool) -> int:
-    """Removes sessions with all that is known of them, and returns their number.
+def place_of(source: Source) -> tuple[str, str]:
+    """Returns the path and key of a source as the tables have them, also of a path in bytes."""
+    path = str(source.path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return path, source.key
 
-    With `marks`, they are never read again.
+
+def other_sources(sql: Connection, facts: Facts, source: Source) -> list[SourceState]:
+    """Returns the sources that hold a session, too: a copy, or where it was before it moved."""
+    states = source_states(sql, facts.client, facts.native_id)
+    return [state for place, state in states.items() if place != place_of(source)]
+
+
+def remove_source(sql: Connection, source: Source) -> None:
+    """Removes what is known of a source."""
+    sql.execute("DELETE FROM sources WHERE path = ? AND key = ?", place_of(source))
+
+
+def forget(
+    sql: Connection, selected: Iterable[Session], *, marks: bool, rereads: bool = False
+) -> int:
+    """Removes sessions with their sub-agents, and returns their number.
+
+    With `marks`, they are never read again, nor are their records in the fork of a session.
+    Otherwise they are once their transcripts change, or with `rereads` at once.
     """
-    count = 0
-    for session in sessions:
-        for table in ("turns", "edits"):
-            sql.execute(f"DELETE FROM {table} WHERE session = ?", (session.key,))
-        sql.execute("DELETE FROM sessions WHERE key = ?", (session.key,))
-        own = (session.client, session.native_id)
+    pending, removed = [*selected], set[int]()
+    while pending:
+        session = pending.pop()
+        if session.key in removed:
+            continue
+        removed.add(session.key)
+        names = (session.client, session.native_id)
+        where = f"client = ? AND parent = ? AND kind = '{Kind.SUBAGENT}'"
+        pending += sessions(sql, where=where, values=names)
         if marks:
-            sql.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", own)
-        else:
-            sql.execute("DELETE FROM sources WHERE client = ? AND native_id = ?", own)
-        count += 1
-    return count
+            sql.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", names)
+            sql.execute(
+                "INSERT OR IGNORE INTO forgotten SELECT ?, native_id FROM turns"
+                " WHERE session = ? AND native_id <> ''",
+                (session.client, session.key),
+            )
+        remove_turns(sql, session.key, 0)
+        sql.execute("DELETE FROM sessions WHERE key = ?", (session.key,))
+        change = "DELETE FROM sources" if rereads else "UPDATE sources SET read = 0, digests = x''"
+        sql.execute(f"{change} WHERE client = ? AND native_id = ?", names)
+    return len(removed)
+
+
+def outdated(sql: Connection, since: datetime, most_bytes: int) -> list[Session]:
+    """Returns the sessions to remove: those that ended earlier, and the oldest if all are large."""
+    (pages,) = sql.execute("PRAGMA page_count").fetchone()
+    (free,) = sql.execute("PRAGMA freelist_count").fetchone()
+    (size,) = sql.execute("PRAGMA page_size").fetchone()
+    (texts,) = sql.execute("SELECT coalesce(sum(bytes), 0) FROM sessions").fetchone()
+    used = (pages - free) * size
+    share = used / max(texts, 1)  # What a byte of text takes in the file.
+    removed = sessions(sql, where="ended < ?", values=(number_of(since),))
+    used -= sum(session.bytes for session in removed) * share
+    if used > most_bytes:
+        for session in reversed(sessions(sql, where="ended >= ?", values=(number_of(since),))):
+            removed.append(session)
+            used -= session.bytes * share
+            if used <= most_bytes:
+                break
+    return removed
 
 
 # Values in the tables.

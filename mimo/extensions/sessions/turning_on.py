@@ -1,13 +1,18 @@
-"""Whether the user turned sessions on, and which of them are wanted."""
+"""The user's choice whether sessions are kept, and which."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
-from mimo.api import Call, Denied, Hint, Invalid, Mind
+from mimo.api import Call, Denied, Hint, Invalid, Mind, MindError, Operation, Registered, policy
 from mimo.api import Command as Typed
 from mimo.extensions.sessions.readers import CLIENTS, reader_of
-from mimo.extensions.sessions.reading import Reading, Wanted
+from mimo.extensions.sessions.reading import Reading, Selection
+
+_READS = "mind_sessions_index"
+"""The tool that a project's policy must permit to write, for its sessions to be kept."""
 
 
 def is_on(mind: Mind) -> bool:
@@ -32,10 +37,47 @@ def check(call: Call) -> None:
         )
 
 
-def wanted(mind: Mind) -> Wanted:
-    """Returns the sessions that the user's settings ask for."""
-    clients = mind.config["sessions.clients"] or CLIENTS
-    return Wanted(clients=frozenset(clients), excluded=tuple(mind.config["sessions.exclude"]))
+def selection(mind: Mind) -> Selection:
+    """Returns the sessions that the user's settings and the projects ask for."""
+    config, file = mind.config, mind.home / "config.toml"
+    stated = tuple(line for line in config.warnings if line.startswith(f"{file}: "))
+
+    @cache
+    def restriction(project: str) -> tuple[bool, bool]:
+        return _restriction(mind, project)
+
+    return Selection(
+        clients=frozenset(config["sessions.clients"] or CLIENTS),
+        excluded=tuple(str(Path(folder).expanduser()) for folder in config["sessions.exclude"]),
+        keep=timedelta(days=config["sessions.keep_days"]),
+        most_bytes=config["sessions.max_mb"] * 1_000_000,
+        permits=lambda project: not restriction(project)[0],
+        removes=lambda project: restriction(project)[1],
+        problem=next((line for line in stated if "sessions." in line), ""),
+    )
+
+
+def _restriction(mind: Mind, project: str) -> tuple[bool, bool]:
+    """Returns whether a project forbids to keep its sessions, and whether the user approved that.
+
+    What the user has not approved comes with a clone: it restricts, and removes nothing.
+    """
+    try:
+        view = mind.at(Registered(Path(project), ""), stays=False) if project else None
+        if view is None:
+            return False, False
+        try:
+            config, policies = view.config, view.guard.policies()
+            is_off = config["sessions.project"] == "off"
+            is_approved = config.has_latest_text and not config.warnings
+            asked = policy.Request(tool=_READS, operation=Operation.WRITE, at=mind.now())
+            permits = not policies.faults and policies.judge(asked).permitted
+            return is_off or not permits, is_off and is_approved
+        finally:
+            if view is not mind:
+                view.close()
+    except MindError:
+        return True, False
 
 
 def reading(mind: Mind) -> Reading:
@@ -45,4 +87,4 @@ def reading(mind: Mind) -> Reading:
     home = Path(mind.environ.get("HOME") or Path.home())
     readers = [reader_of(client) for client in CLIENTS]
     store = sessions_of(mind).store
-    return Reading(store, readers, wanted(mind), mind.environ, home, mind.now())
+    return Reading(store, readers, selection(mind), mind.environ, home, mind.now())

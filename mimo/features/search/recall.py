@@ -111,7 +111,7 @@ def _with_sessions(call: Call, query: str, summary: Recollection) -> Recollectio
         return summary
     lines = (
         f"- {row.session}, {row.client} on {row.date.astimezone(call.mind.zone):%Y-%m-%d}:"
-        f" {quoted(row.passage, CONTENT_LENGTH)}"
+        f" {quoted(row.content, CONTENT_LENGTH)}"
         for row in sessions
     )
     return replace(

@@ -64,7 +64,8 @@ def test_sessions_are_below_the_results_of_a_search_and_are_not_counted(kept: Ca
     assert (status, answer["total"], len(answer["results"])) == (0, 1, 1)
     (session,) = answer["sessions"]
     assert session["session"] == "session:cc-00000001#1"
-    assert (session["client"], session["title"]) == ("claude-code", ASKED)
+    assert session["client"] == "claude-code"
+    assert session["content"] == f"user: {ASKED}\nagent: {ANSWERED}"
 
     printed = run(kept, "search", "safari", "login").out
     assert printed.index("1 result") < printed.index("earlier session  session:cc-00000001#1")
@@ -134,7 +135,7 @@ def test_a_damaged_store_does_not_stop_a_search(kept: Call, home: Path) -> None:
 def test_status_and_doctor_count_the_sessions_while_they_are_kept(kept: Call) -> None:
     assert ask(kept, "status")[1]["sessions"] == 1
     assert "1 earlier session kept" in run(kept, "status").out
-    assert "1 earlier session kept" in run(kept, "doctor", status=None).out
+    assert "1 session of claude-code" in run(kept, "doctor", status=None).out
 
 
 def test_without_the_setting_nothing_tells_of_sessions(call: Call) -> None:

@@ -8,6 +8,10 @@ from mimo.extensions.sessions.model import Reader
 
 _CLASSES = {
     "claude-code": "claude_code:ClaudeCode",
+    "codex": "codex:Codex",
+    "gemini": "gemini:Gemini",
+    "opencode": "opencode:OpenCode",
+    "copilot": "copilot:Copilot",
 }
 """The readers by client, as `module:class`."""
 

@@ -50,7 +50,7 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 		{ echo "install Chromium and its driver first"; exit 1; }
 	$(BIN)/python scripts/groups.py browser > $(VENV)/browser-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
-	$(RUN) -m pytest -q tests/extensions/web/test_browser.py tests/extensions/web/test_browser_actions.py
+	$(RUN) -m pytest -q tests/extensions/web/test_browser*.py
 
 ADAPTERS := $(VENV)/.adapters$(if $(RESOLUTION),-$(RESOLUTION))
 

@@ -177,7 +177,7 @@ def _resolve(walk: Walk, item: ReviewItem, left: int) -> bool:
 
     Returns whether to go on with the next item.
     """
-    keys = keys_of(item)
+    keys = keys_of(item, edits=True)
     _show(walk, item, left, keys)
     while True:
         key = _key()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.api import Filter, Hit, NamedTuple, disk, frozen, least
 from mimo.extensions.sessions import store
-from mimo.extensions.sessions.indexing import VISIBLE, Sessions, tag_of
+from mimo.extensions.sessions.indexing import VISIBLE, Sessions, topic_of
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.store import KeptTurn, Session
 
@@ -110,11 +110,13 @@ def search(
 
     The second value is the score that even the nearest one must reach. Raises `StorageFailed`.
     """
-    tags = {VISIBLE} if not conditions.hidden else set()
-    for name in ("project", "client"):
-        if value := getattr(conditions, name):
-            tags.add(tag_of(name, value))
-    filter = Filter(tags=frozenset(tags), since=conditions.since, until=conditions.until)
+    filter = Filter(
+        types=None if conditions.hidden else frozenset({VISIBLE}),
+        topic=topic_of(conditions.project) if conditions.project else None,
+        tags=frozenset({conditions.client} if conditions.client else ()),
+        since=conditions.since,
+        until=conditions.until,
+    )
     ranked = _FILTERED if conditions.file else limit + len(conditions.excluded)
     answer = sessions.search(text, filter, ranked)
     hits = {hit.record.place.path: hit for hit in answer.hits}

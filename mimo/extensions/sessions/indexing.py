@@ -35,8 +35,8 @@ from mimo.extensions.sessions.model import Kind, Role
 from mimo.extensions.sessions.readers.parts import ends_of
 from mimo.extensions.sessions.store import KeptTurn, Session, Store
 
-VISIBLE = "visible"
-"""The tag of sessions that searches show by default: a person spoke there."""
+VISIBLE, HIDDEN = MemoryKind.FACT, MemoryKind.CONTEXT
+"""The type of the exchanges of sessions with a person, and of those that searches hide."""
 
 _ASKED, _ANSWERED, _BEYOND, _DONE = 2_000, 300, 900, 400
 """Characters of an entry, at most: of the user's words, of the beginning and of the rest of the
@@ -47,6 +47,9 @@ _UNREAD = "> "
 
 _LINE = 250
 """Characters of such a line, so that each stretch of text that gets a vector begins with one."""
+
+_STATE = "SELECT count(*), coalesce(sum({}), 0) FROM {}"
+"""The number of sessions and the sum of their revisions, of which each is the highest when made."""
 
 _FEW = 400
 """The number of texts up to which a search makes missing vectors of the encoder itself."""
@@ -124,6 +127,12 @@ class Sessions:
     def update(self, advance: Callable[[int, int], object] = lambda done, total: None) -> int:
         """Brings the index up to the store, and returns the number of sessions that changed."""
         identity = self.index.begin()
+        with self.store.reading() as sql:
+            state = sql.execute(_STATE.format("revision", "sessions")).fetchone() if sql else (0, 0)
+        with self.index.reading() as sql:
+            if sql.execute(_STATE.format("size", "files")).fetchone() == state:
+                self.index.note_all_compared(identity)
+                return 0
         indexed = {path: stamp.size for path, (stamp, _) in self.index.stamps().items()}
         with self.store.reading() as sql:
             sessions = {item.id: item for item in store.sessions(sql)} if sql else {}
@@ -177,9 +186,9 @@ def sessions_of(mind: Mind) -> Sessions:
     return mind.resource(Sessions)
 
 
-def tag_of(kind: str, value: str) -> str:
-    """Returns the tag of the entries of a client or a project."""
-    return f"{kind}-{store.digest_of(value).hex()[:12]}"
+def topic_of(project: str) -> str:
+    """Returns the topic of the exchanges of a project."""
+    return store.digest_of(project).hex()
 
 
 def exchanges(turns: Sequence[KeptTurn]) -> Iterator[list[KeptTurn]]:
@@ -195,19 +204,17 @@ def exchanges(turns: Sequence[KeptTurn]) -> Iterator[list[KeptTurn]]:
 
 
 def _change(session: Session, turns: Sequence[KeptTurn]) -> Change:
-    tags = [tag_of("client", session.client), tag_of("project", session.project)]
-    if session.kind is Kind.MAIN:
-        tags.append(VISIBLE)
     place = Place(path=session.id, line=1, digest="0" * 64, private=True)
     records = [
         Record(
             memory=Memory(
                 id=f"{session.id}#{group[0].n}",
-                type=MemoryKind.FACT,
+                type=VISIBLE if session.kind is Kind.MAIN else HIDDEN,
+                topic=topic_of(session.project),
                 title=session.title if position == 0 else None,
                 content=_content(group),
                 created=next((t.at for _, t in group if t.at), session.started),
-                tags=tuple(tags),
+                tags=(session.client,),
             ),
             place=place,
             parent=session.id,

@@ -12,11 +12,15 @@ import pytest
 from mimo.call import Call, Caller, Surface
 from mimo.extensions.sessions import store
 from mimo.features.search.recall import summarise
+from mimo.features.upkeep.commands import config
+from mimo.frozen import replace
 from mimo.memory.model import Filter
 from mimo.operations import earlier, encoding
 from mimo.operations.encoding import Encoding
 from mimo.operations.listening import Memory
+from mimo.surroundings import Question
 from tests.conftest import NOW
+from tests.features.hooks.test_capture import Agent
 from tests.kit import ask, do, fact, put, run
 from tests.operations.test_encoding import until
 
@@ -137,6 +141,77 @@ def test_without_the_setting_nothing_tells_of_sessions(call: Call) -> None:
     assert "session" not in run(call, "search", "safari", "login").out
     assert "earlier session" not in run(call, "status").out
     assert "earlier session" not in run(call, "doctor", status=None).out
+
+
+# The first installation, and the request to the agent.
+
+
+def answering(call: Call, *answers: str | None) -> list[str]:
+    """Lets a user at a terminal answer questions but those about tools; returns the questions."""
+    asked: list[str] = []
+
+    def reply(question: Question, _: float) -> str | None:
+        if question.text.startswith("Tools"):
+            return "default"
+        asked.append(question.text)
+        assert question.default == "no"
+        return answers[len(asked) - 1]
+
+    call.console = replace(call.console, ask=reply)
+    return asked
+
+
+def settings_of(call: Call) -> list[object]:
+    with closing(call.mind.reopened()) as mind:
+        return [mind.config["sessions.enabled"], mind.config["hook.capture"]]
+
+
+@pytest.mark.parametrize("answers", [("yes", "yes"), ("no", "no"), ("no", "yes")])
+def test_the_first_installation_asks_for_sessions_and_for_the_request_to_the_agent(
+    call: Call, answers: tuple[str, str]
+) -> None:
+    asked = answering(call, *answers)
+    result = do(call, "install", client="claude-code")
+    assert settings_of(call) == ["on" if answer == "yes" else "off" for answer in answers]
+    assert result.capture is (answers[1] == "yes")
+    assert "for you alone" in asked[0]
+    assert "record what a session leaves" in asked[1]
+
+    again = Call(call.mind.reopened(), console=call.console)
+    do(again, "install", client="cursor")
+    assert len(asked) == 2
+
+
+def test_no_answer_and_a_dry_run_turn_nothing_on(call: Call) -> None:
+    asked = answering(call, None, None)
+    do(call, "install", client="claude-code", dry_run=True)
+    assert not asked
+    do(call, "install", client="claude-code")
+    assert len(asked) == 2
+    assert settings_of(call) == ["off", "off"]
+
+
+def test_an_option_turns_sessions_on_and_off_without_a_question(call: Call) -> None:
+    do(call, "install", client="claude-code", sessions="on")
+    assert settings_of(call) == ["on", "off"]
+    do(Call(call.mind.reopened()), "install", client="claude-code", sessions="off")
+    assert settings_of(call) == ["off", "off"]
+
+
+def test_the_request_to_the_agent_has_the_proposals_of_its_session_alone(
+    user: Path, call: Call, project: Path
+) -> None:
+    decided = "Let's use keyset pagination for orders, because OFFSET took 4 s on page 900."
+    converse(user, 2, project, decided, "Done: orders are paged by key.")
+    converse(user, 3, project, "From now on run the tests with uv, because tox is slow.", "Noted.")
+    do(call, "sessions index")
+    config(call, "hook.capture", "on")
+    agent = Agent(Call(call.mind.reopened()), "00000000-0000-4000-8000-000000000002")
+    agent.work()
+    request = agent.asked()
+    assert "Found by rules in what was said in this session" in request
+    assert "keyset pagination" in request
+    assert "tests with uv" not in request
 
 
 # In the background.

@@ -13,6 +13,8 @@ from mimo.extensions.sessions.model import Facts, Role, Turn
 from mimo.extensions.sessions.reading import project_of
 from mimo.features.review import Waiting, waiting
 from tests.conftest import NOW
+from tests.extensions.browse.conftest import Screen, browse
+from tests.extensions.web.requests import Client
 from tests.kit import ask, do, put, run
 
 RULE = "prices are integers in cents, never floats"
@@ -160,3 +162,31 @@ def test_the_list_is_printed_with_the_places(user_call: Call) -> None:
     assert "Prices are integers in cents, never floats" in out
     assert "rule  session:cc-11111111#1" in out
     assert "2 proposals" in out
+
+
+@pytest.mark.parametrize(
+    ("action", "titles"),
+    [("accept", ["Prices are in cents"]), ("reject", []), ("never", [])],
+)
+def test_the_viewer_decides_on_a_proposal(user_call: Call, action: str, titles: list[str]) -> None:
+    client = Client(user_call)
+    item = client.ask("review", kinds=["proposal"])["items"][0]
+    decision = {"action": action, "id": item["id"], "kind": "proposal", "seen": item["seen"]}
+    assert client.decide({**decision, "seen": "other"}).status == 409
+    assert client.decide({**decision, "text": "Prices are in cents"}).status == 200
+    assert [row.title for row in do(user_call, "list").memories] == titles
+    assert len(client.ask("review", kinds=["proposal"])["items"]) == 1
+
+
+def test_the_browser_decides_on_proposals_by_single_keys(user_call: Call) -> None:
+    async def play(screen: Screen) -> None:
+        await screen.press("r")
+        shown = await screen.until("Prices are integers in cents")
+        assert "proposal" in shown
+        await screen.press("a")
+        await screen.until("saved")
+        await screen.press("x")
+        await screen.until("nothing to review")
+
+    browse(user_call, play)
+    assert len(do(user_call, "list").memories) == 1

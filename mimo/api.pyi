@@ -126,6 +126,9 @@ from mimo.memory import ids as ids
 from mimo.memory import naming as naming
 from mimo.memory import note as note
 from mimo.memory import outcomes as outcomes
+from mimo.memory.chunking import Chunking as Chunking
+from mimo.memory.chunking import Strategy as Strategy
+from mimo.memory.chunking import chunks as chunks
 from mimo.memory.codec import adr as adr
 from mimo.memory.codec import document as document
 from mimo.memory.codec import front_matter as front_matter
@@ -176,6 +179,7 @@ from mimo.operations import syncing as syncing
 from mimo.operations import undoing as undoing
 from mimo.operations.invoke import fault as fault
 from mimo.operations.invoke import invoke as invoke
+from mimo.operations.rows import ClientMemory as ClientMemory
 from mimo.operations.rows import Facts as Facts
 from mimo.operations.rows import Limit as Limit
 from mimo.operations.rows import LinkedMemory as LinkedMemory

@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -317,6 +317,61 @@ def pitfalls_guide(stage: Stage) -> None:
     stage.write("login.ts", "localStorage.setItem('refreshToken', token)\n")
 
 
+IN_MAY = (
+    ("user", "Orders take 4 s with OFFSET. Which pagination do we use instead?"),
+    ("edit", "orders/pages.py"),
+    ("agent", "Keyset pagination: OFFSET reads all rows before. It takes 40 ms now."),
+    ("user", "Good. From now on page by key everywhere, because offsets skip rows."),
+    ("agent", "Done for orders and invoices."),
+)
+YESTERDAY = (
+    ("user", "Why do uploads fail above 1 MB?"),
+    ("agent", "The proxy limits the body: client_max_body_size in nginx.conf is 1m."),
+)
+REMEMBERED = """\
+---
+name: Slow tests
+description: The tests of invoices need a database
+type: feedback
+---
+Start the database before the tests of invoices, else they wait for a minute.
+"""
+
+
+def sessions_guide(stage: Stage) -> None:
+    name = re.sub("[^A-Za-z0-9]", "-", f"{stage.root}")
+    folder = Path(os.environ["HOME"]) / ".claude" / "projects" / name
+    assert stage.call
+    saving.store(stage.call, saving.draft(Kind.FACT, "The invoices are tested with every build"))
+    converse(stage, folder / "1ccba294-0000-4000-8000-00003f9a1c20.jsonl", IN_MAY, 190)
+    converse(stage, folder / "2ccba294-0000-4000-8000-0000b07d55e1.jsonl", YESTERDAY, 1)
+    put(folder / "memory" / "slow_tests.md", REMEMBERED)
+    os.utime(folder / "memory" / "slow_tests.md", ((NOW - timedelta(days=3)).timestamp(),) * 2)
+    stage.masks.append((str(folder), "~/.claude/projects/shop"))
+
+
+def sessions_page(stage: Stage) -> None:
+    sessions_guide(stage)
+    assert stage.run("mind config sessions.enabled on")[0] == 0
+
+
+def converse(stage: Stage, path: Path, talk: Sequence[tuple[str, str]], days: int) -> None:
+    """Writes a transcript of Claude Code that began some days ago."""
+    lines = []
+    for number, (role, text) in enumerate(talk):
+        content: dict[str, object] = {"type": "text", "text": text}
+        if role == "edit":
+            file = {"file_path": f"{stage.root}/{text}"}
+            content = {"type": "tool_use", "id": "t1", "name": "Edit", "input": file}
+        kind = "user" if role == "user" else "assistant"
+        message = {"role": kind, "id": f"m{number}", "content": [content]}
+        time = (NOW - timedelta(days=days, minutes=-number)).isoformat()
+        facts = {"uuid": f"{path.stem}-{number}", "timestamp": time, "cwd": str(stage.root)}
+        lines.append(json.dumps({"type": kind, "message": message, **facts}))
+    put(path, "\n".join([*lines, ""]))
+    os.utime(path, ((NOW - timedelta(days=days)).timestamp(),) * 2)
+
+
 GUIDES: dict[str, Callable[[Stage], None]] = {
     "first-five-minutes": first_minutes,
     "guides/agents": lambda _: None,
@@ -325,6 +380,7 @@ GUIDES: dict[str, Callable[[Stage], None]] = {
     "guides/privacy": repository,
     "guides/procedures": procedures_guide,
     "guides/search": decided,
+    "guides/sessions": sessions_guide,
     "guides/teams": teams_guide,
 }
 """The guides, each with what it needs in the project."""
@@ -344,6 +400,7 @@ PAGES: dict[str, Callable[[Stage], None]] = GUIDES | {
     "privacy": privacy,
     "procedures": procedures,
     "review": review,
+    "sessions": sessions_page,
     "trust": trust,
     "undo": undo,
     "user-memory": lambda _: None,

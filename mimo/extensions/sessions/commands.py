@@ -40,6 +40,7 @@ from mimo.api import (
 from mimo.api import Command as Typed
 from mimo.extensions.sessions import finding, store, turning_on
 from mimo.extensions.sessions.indexing import Sessions, sessions_of
+from mimo.extensions.sessions.memories import AgentMemories
 from mimo.extensions.sessions.model import Role, Turn
 from mimo.extensions.sessions.reading import project_of
 from mimo.extensions.sessions.store import Session
@@ -365,6 +366,11 @@ def index(call: Call) -> Indexed:
     archive.update(lambda done, total: call.advance("Indexing sessions", done, total))
     meanings = archive.make_meanings(
         lambda done, total: call.advance("Reading exchanges for their meaning", done, total)
+    )
+    memories = call.mind.resource(AgentMemories)
+    memories.update()
+    memories.make_meanings(
+        lambda done, total: call.advance("Reading what agents remember", done, total)
     )
     with archive.store.reading() as sql:
         number = store.session_count(sql) if sql else 0

@@ -10,6 +10,7 @@ from mimo.api import Command as Typed
 from mimo.api import Hint, Mind, NamedTuple, count
 from mimo.extensions.sessions import store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
+from mimo.extensions.sessions.memories import counts
 from mimo.extensions.sessions.store import ClientState, Store
 
 _MANY = 0.1
@@ -20,7 +21,7 @@ _FEW = 100
 
 
 class Line(NamedTuple):
-    """A fact about the kept sessions, or a problem, which has a hint."""
+    """A fact about the kept sessions, with a hint if it is a problem."""
 
     message: str
     hint: str = ""
@@ -41,7 +42,7 @@ def described(mind: Mind) -> tuple[Line, ...]:
     time = _last_read(database)
     if time is None:
         hint = Hint("read them with ", Typed("sessions", "index"))
-        return (Line("sessions are on, and none was read yet", hint),)
+        return (Line("sessions are on, and none was read yet", hint), *_of_memories(mind))
     sessions = sum(state.sessions for state in clients.values())
     size = sum(state.bytes for state in clients.values()) / 1e6
     names = ", ".join(sorted(name for name, state in clients.items() if state.sessions))
@@ -50,7 +51,14 @@ def described(mind: Mind) -> tuple[Line, ...]:
     summary = Line(
         f"{count(sessions, 'session')}{of_clients}, {max(size, 0.1):,.1f} MB of text; {read}"
     )
-    return (summary, *(line for item in sorted(clients.items()) for line in _of_client(*item)))
+    lines = [line for item in sorted(clients.items()) for line in _of_client(*item)]
+    return (summary, *lines, *_of_memories(mind))
+
+
+def _of_memories(mind: Mind) -> Iterator[Line]:
+    origins = [f"{origin} ({number})" for origin, number in sorted(counts(mind).items())]
+    if origins:
+        yield Line(f"files of clients are found, too: {', '.join(origins)}")
 
 
 def _of_client(name: str, state: ClientState) -> Iterator[Line]:

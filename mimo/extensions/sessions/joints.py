@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from mimo.api import SURE, Call, Filter, Mind, QuotedSession, replace
+from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, replace
 from mimo.extensions.sessions import commands, drafts, finding, store, turning_on
 from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
+from mimo.extensions.sessions.memories import AgentMemories
 
 _BATCH = 20
 """The number of transcripts after which those that were read become searchable."""
@@ -41,6 +42,13 @@ def _quoted(row: commands.SessionRow) -> QuotedSession:
         date=row.date,
         content=f"user: {place.text}" + (f"\nagent: {place.answer}" if place.answer else ""),
     )
+
+
+def memories(
+    mind: Mind, query: str, limit: int, conditions: Filter, texts: Collection[str]
+) -> Sequence[ClientMemory]:
+    """Returns memories of clients that surely match and are not among `texts`."""
+    return mind.resource(AgentMemories).matching(query, limit, conditions, texts)
 
 
 def number(mind: Mind) -> int:

@@ -345,7 +345,7 @@ class _Intake:
 
     def advance(self, part: Part) -> None:
         """Notes how far the source was read."""
-        (state,) = _without_secrets([_stored(part.progress.state)])  # It may have a title.
+        (state,) = without_secrets([_stored(part.progress.state)])  # It may have a title.
         self._progress = part.progress._replace(state=state)
         self.native_id = _stored(part.facts.native_id)
         records, unknown = self._records
@@ -483,7 +483,7 @@ def _masked(project: str, facts: Facts, turns: Sequence[Turn]) -> tuple[str, Fac
         *(one_line(text) for text in (project, facts.cwd, facts.branch, facts.title)),
         *(text for turn in turns for text in (turn.text, turn.error, *turn.files)),
     ]
-    safe = iter(_without_secrets([_stored(text) for text in texts]))
+    safe = iter(without_secrets([_stored(text) for text in texts]))
     project, cwd, branch, title = (next(safe) for _ in range(4))
     masked = [
         _changed(
@@ -514,7 +514,7 @@ def _changed(turn: Turn, **values: Any) -> Turn:
     return replace(turn, **changes) if changes else turn
 
 
-def _without_secrets(texts: Sequence[str]) -> list[str]:
+def without_secrets(texts: Sequence[str]) -> list[str]:
     """Returns texts with marks in place of their secrets, also of those that look like examples.
 
     All are searched at once first, which is fast.

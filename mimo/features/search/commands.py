@@ -17,6 +17,7 @@ from mimo.operations import finding, searching
 from mimo.operations.rows import (
     NONE_PASSES,
     At,
+    ClientMemory,
     Facts,
     Filters,
     Group,
@@ -107,6 +108,9 @@ class SearchResults:
     results: tuple[SearchResult, ...]
     sessions: Annotated[
         Omitted[tuple[QuotedSession, ...]], Out("Earlier sessions, which are not results")
+    ] = None
+    client_memories: Annotated[
+        Omitted[tuple[ClientMemory, ...]], Out("Memories of clients, which are not results")
     ] = None
     notice: Omitted[str] = None
 
@@ -242,8 +246,15 @@ def _with_sessions(call: Call, result: SearchResults, conditions: Filter) -> Sea
     from mimo.operations import earlier
 
     sessions = earlier.matching(call, result.query, conditions)
-    label = earlier.LABEL if sessions and call.agent is not None else None
-    return replace(result, sessions=sessions or None, notice=join_texts(result.notice, label))
+    texts = [row.content for row in result.results]
+    memories = earlier.memories(call, result.query, conditions, texts)
+    labels = (memories and earlier.OF_CLIENTS, sessions and earlier.LABEL)
+    return replace(
+        result,
+        sessions=sessions or None,
+        client_memories=memories or None,
+        notice=join_texts(result.notice, *(labels if call.agent is not None else ())),
+    )
 
 
 def _at(call: Call, revision: str) -> tuple[Call, str]:
@@ -307,11 +318,17 @@ def _(result: SearchResults, screen: Screen) -> None:
         order = ", newest first" if is_ordered else ""
         summary = f"{count(result.total, 'memory', 'memories')}{order}"
     screen.line(dim(summary))
-    if result.sessions:
-        _write_sessions(result, screen)
+    _write_sessions(result, screen)
 
 
 def _write_sessions(result: SearchResults, screen: Screen) -> None:
+    for memory in result.client_memories or ():
+        screen.line(
+            *(dim(f"{memory.origin}  "), strong(memory.title)),
+            dim(f"  {age(memory.date, screen)}  {memory.path}:{memory.line}"),
+        )
+        passage = first_lines(after_title(memory.passage, memory.title))
+        screen.text(passage, terms=matching_words(passage, result.query), indent=BELOW)
     for row in result.sessions or ():
         head, *lines = [*filter(None, [row.title]), *row.content.splitlines()]
         screen.line(

@@ -106,6 +106,13 @@ def _with_sessions(call: Call, query: str, summary: Recollection) -> Recollectio
     """Returns a summary without a sure match, with the sessions that surely match after it."""
     from mimo.operations import earlier
 
+    memories = [
+        f"- {row.origin}, {row.path}: {quoted(row.passage, CONTENT_LENGTH)}"
+        for row in earlier.memories(call, query, Filter())
+    ]
+    if memories:
+        header = f"From memories of clients ({OF_SESSIONS}):"
+        summary = replace(summary, summary=_lines(summary.summary, header, *memories))
     sessions = earlier.matching(call, query, Filter())
     if not sessions:
         return summary

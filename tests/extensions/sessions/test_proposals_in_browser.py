@@ -2,13 +2,14 @@
 
 # mypy: disable-error-code="no-untyped-call"
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from mimo.extensions.sessions import store
+from mimo.extensions.sessions.model import Facts, Role, Turn
+from mimo.extensions.sessions.reading import project_of
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import claude_code
 from tests.extensions.web import browser
 from tests.extensions.web.browser import Page, clicked
 from tests.kit import put
@@ -27,9 +28,17 @@ def test_a_proposal_is_changed_and_accepted_in_a_narrow_window(tmp_path: Path) -
     project.mkdir()
     browser.mind(project, home, "init")
     put(home / "mind" / "config.toml", '[sessions]\nenabled = "on"\npropose = "on"\n')
-    talk = [("user", HOSTILE), ("user", "we never use floats for prices")]
-    claude_code(home, "1" * 8, project, talk, NOW - timedelta(days=1))
-    browser.mind(project, home, "sessions", "index")
+    sessions = store.Store(home / "mind")
+    turns = [
+        Turn(role=Role.USER, text=text, at=NOW)
+        for text in (HOSTILE, "we never use floats for prices")
+    ]
+    with sessions.writing() as sql:
+        facts = Facts(client="claude-code", native_id="11111111", cwd=str(project))
+        key = store.key_of(sql, facts, make=True) or 0
+        store.put(sql, key, turns, 0, {})
+        store.sum_up(sql, key, facts, project_of(str(project)), at=0, copies=0)
+    sessions.close()
     with browser.opened(tmp_path / "chromium") as driver, browser.viewer(project, home) as url:
         page = Page(driver, url, project)
         browser.show_as(driver, width=400)

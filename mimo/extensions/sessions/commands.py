@@ -39,7 +39,7 @@ from mimo.api import (
 )
 from mimo.api import Command as Typed
 from mimo.extensions.sessions import finding, store, turning_on
-from mimo.extensions.sessions.indexing import Sessions, sessions_of
+from mimo.extensions.sessions.indexing import AT_ONCE, Sessions, sessions_of
 from mimo.extensions.sessions.model import Role, Turn
 from mimo.extensions.sessions.reading import project_of
 from mimo.extensions.sessions.store import Session
@@ -168,7 +168,7 @@ def opened(call: Call) -> Sessions:
     """Returns the kept sessions, indexed. Raises as `turning_on.check`, and `StorageFailed`."""
     turning_on.check(call)
     sessions = sessions_of(call.mind)
-    sessions.update()
+    sessions.update(limit=AT_ONCE)
     return sessions
 
 
@@ -494,7 +494,7 @@ def _rows(
     total = finding.number(sql, asked) if sql else 0
     wider = finding.number(sql, replace(asked, project="")) if sql else 0
     elsewhere = wider - total or None
-    behind = turning_on.reading(call.mind).behind()
+    behind = turning_on.reading(call.mind).behind() + sessions_of(call.mind).unindexed
     newer = None
     if behind:
         text = f"{count(behind, 'session')} newer than the index; "

@@ -1,6 +1,7 @@
 """Listing, finding, showing, continuing and forgetting earlier sessions."""
 
 import os
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from mimo.call import Call, Caller, Surface
 from mimo.errors import Cancelled, Denied, Invalid, NotFound
+from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.mind import Mind
 from mimo.surroundings import Question
@@ -209,6 +211,44 @@ def test_what_was_read_before_a_stop_is_kept(user: Path, call: Call, project: Pa
         (number,) = sql.execute("SELECT count(*) FROM sessions").fetchone()
     assert number == 3
     assert do(call, "sessions index").sessions == 5
+
+
+def test_a_search_indexes_some_sessions_and_reports_the_others(
+    user: Path, call: Call, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "AT_ONCE", 2)
+    for number in range(4):
+        talk = [("user", f"Hello {number}"), ("agent", "Hello")]
+        claude_code(user, f"{number}" * 12, project, talk, NOW - timedelta(days=number + 1))
+    turning_on.reading(call.mind).run()
+
+    for left in (4, 2):
+        notice = do(call, "sessions search", query="hello").notice
+        assert str(notice).startswith(f"{left} sessions newer than the index")
+    assert do(call, "sessions search", query="hello").notice is None
+
+
+def test_vectors_are_made_of_the_words_that_count(
+    kept: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    sessions = sessions_of(kept.mind)
+
+    class Noting:
+        model = "noting"
+
+        def encode(self, text: str) -> bytes:
+            return bytes(384)
+
+        def encode_many(self, given: Sequence[str]) -> list[bytes]:
+            texts.extend(given)
+            return [bytes(384) for _ in given]
+
+    monkeypatch.setattr(Mind, "encoder", Noting())
+    assert sessions.make_meanings(lambda done, total: None) > 0
+    assert any("keyset pagination" in text for text in texts)
+    assert not any(text.startswith("> ") for text in texts)
+    assert ids(do(kept, "sessions search", query="keyset pagination")) == ["cc-aaaaaaaa"]
 
 
 def test_nothing_is_read_while_sessions_are_off(call: Call) -> None:

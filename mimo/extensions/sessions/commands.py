@@ -400,18 +400,17 @@ def forget(
 ) -> Forgotten:
     """Remove kept sessions for good; they are never read again
 
-    The clients' own transcripts stay.
+    Those of their sub-agents are removed, too. The clients' own transcripts stay.
     """
     archive = opened(call)
     if call.agent:
         raise Denied("an agent can't forget sessions", hint="the user can, at a terminal")
     if all == bool(sessions) or (sessions and (older_than or client or all_projects)):
         raise Invalid("give either ids or `all`")
-    if all:
-        chosen = _all_of(call, archive, older_than, client=client, all_projects=all_projects)
-    else:
-        with archive.store.reading() as sql:
-            chosen = list(dict.fromkeys(store.find(sql, session) for session in sessions))
+    chosen = _all_of(call, archive, older_than, client, all_projects=all_projects) if all else []
+    with archive.store.reading() as sql:
+        chosen += [store.find(sql, session) for session in sessions]
+        chosen = finding.with_subagents(sql, chosen) if sql else chosen
     if not yes and chosen:
         _agree(call, chosen)
     with archive.store.writing() as sql:
@@ -421,7 +420,7 @@ def forget(
 
 
 def _all_of(
-    call: Call, archive: Sessions, older_than: str | None, *, client: str | None, all_projects: bool
+    call: Call, archive: Sessions, older_than: str | None, client: str | None, *, all_projects: bool
 ) -> list[Session]:
     """Returns the sessions that pass the filters, hidden ones too."""
     asked = conditions(call, client=client, all_projects=all_projects, hidden=True)

@@ -74,9 +74,9 @@ def number(sql: Connection, conditions: Conditions) -> int:
 
 
 def _where(conditions: Conditions) -> tuple[str, list[Any]]:
-    where, values = ["prompts > 0"], list[Any]()
+    where, values = ["1"], list[Any]()
     if not conditions.hidden:
-        where.append(f"kind = '{Kind.MAIN}'")
+        where.append(f"prompts > 0 AND kind = '{Kind.MAIN}'")
     for name in ("project", "client"):
         if value := getattr(conditions, name):
             where.append(f"{name} = ?")
@@ -153,6 +153,20 @@ def edited_in(sql: Connection, session: Session, file: str) -> list[int]:
         f"{query} ORDER BY n DESC LIMIT {PLACES}", (session.key, *_patterns(file))
     ).fetchall()
     return [n for (n,) in turns]
+
+
+def with_subagents(sql: Connection, sessions: Sequence[Session]) -> list[Session]:
+    """Returns sessions with those of their sub-agents, each once."""
+    parts = [
+        part
+        for session in sessions
+        for part in store.sessions(
+            sql,
+            where=f"client = ? AND parent = ? AND kind = '{Kind.SUBAGENT}'",
+            values=(session.client, session.native_id),
+        )
+    ]
+    return list(dict.fromkeys((*sessions, *parts)))
 
 
 def running(

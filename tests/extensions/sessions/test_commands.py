@@ -16,7 +16,7 @@ from mimo.mind import Mind
 from mimo.surroundings import Question
 from tests.conftest import NOW
 from tests.extensions.sessions.talks import KEYSET, LONG, claude_code, kept, user
-from tests.kit import do, with_console
+from tests.kit import do, put, with_console
 
 __all__ = ["kept", "user"]
 
@@ -93,6 +93,22 @@ def test_what_is_forgotten_is_in_no_file_and_is_not_read_again(kept: Call, home:
     for folder in (home / "sessions", home / "cache" / "sessions"):
         for path in folder.iterdir():
             assert b"keyset" not in path.read_bytes(), path
+
+
+def test_sub_agents_are_forgotten_with_their_session(user: Path, call: Call, project: Path) -> None:
+    talk = [("user", "Find each use of offset."), ("agent", "In three files.")]
+    path = claude_code(user, "agent-0001", project, talk, NOW - timedelta(days=20))
+    records = path.read_text("utf-8").replace(
+        '"sessionId": "agent-0001"', f'"sessionId": "{KEYSET}"'
+    )
+    part = put(path.with_name(KEYSET) / "subagents" / path.name, records)
+    os.utime(part, (path.stat().st_mtime,) * 2)
+    path.unlink()
+    do(call, "sessions index")
+
+    assert len(ids(do(call, "sessions", hidden=True))) == 2
+    assert len(do(call, "sessions forget", sessions=[KEYSET], yes=True).ids) == 2
+    assert ids(do(call, "sessions", hidden=True)) == []
 
 
 def test_old_sessions_are_forgotten_after_a_question(kept: Call) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.api import Filter, Hit, NamedTuple, disk, frozen, least
 from mimo.extensions.sessions import store
-from mimo.extensions.sessions.indexing import VISIBLE, Sessions, topic_of
+from mimo.extensions.sessions.indexing import VISIBLE, Sessions, tag_of
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.store import KeptTurn, Session
 
@@ -110,15 +110,14 @@ def search(
 
     The second value is the score that even the nearest one must reach. Raises `StorageFailed`.
     """
-    filter = Filter(
+    request = Filter(
         types=None if conditions.hidden else frozenset({VISIBLE}),
-        topic=topic_of(conditions.project) if conditions.project else None,
-        tags=frozenset({conditions.client} if conditions.client else ()),
+        tags=frozenset(map(tag_of, filter(None, (conditions.project, conditions.client)))),
         since=conditions.since,
         until=conditions.until,
     )
     ranked = _FILTERED if conditions.file else limit + len(conditions.excluded)
-    answer = sessions.search(text, filter, ranked)
+    answer = sessions.search(text, request, ranked)
     hits = {hit.record.place.path: hit for hit in answer.hits}
     with sessions.store.reading() as sql:
         if sql is None:

@@ -201,9 +201,9 @@ def sessions_of(mind: Mind) -> Sessions:
     return mind.resource(Sessions)
 
 
-def topic_of(project: str) -> str:
-    """Returns the topic of the exchanges of a project."""
-    return store.digest_of(project).hex()
+def tag_of(value: str) -> str:
+    """Returns the tag of the exchanges of a client or a project, whose words no query has."""
+    return store.digest_of(value).hex()
 
 
 def exchanges(turns: Sequence[KeptTurn]) -> Iterator[list[KeptTurn]]:
@@ -225,11 +225,10 @@ def _change(session: Session, turns: Sequence[KeptTurn]) -> Change:
             memory=Memory(
                 id=f"{session.id}#{group[0].n}",
                 type=VISIBLE if session.kind is Kind.MAIN else HIDDEN,
-                topic=topic_of(session.project),
                 title=session.title if position == 0 else None,
                 content=_content(group),
                 created=next((t.at for _, t in group if t.at), session.started),
-                tags=(session.client,),
+                tags=(tag_of(session.client), tag_of(session.project)),
             ),
             place=place,
             parent=session.id,

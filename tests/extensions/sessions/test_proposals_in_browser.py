@@ -35,7 +35,10 @@ def test_a_proposal_is_changed_and_accepted_in_a_narrow_window(tmp_path: Path) -
     ]
     with sessions.writing() as sql:
         facts = Facts(client="claude-code", native_id="11111111", cwd=str(project))
-        store.put(sql, facts, project_of(str(project)), turns, replaces=True, copies=0)
+        key = store.key_of(sql, facts, make=True)
+        assert key is not None
+        store.put(sql, key, turns, 0, {})
+        store.sum_up(sql, key, facts, project_of(str(project)), at=0, copies=0)
     sessions.close()
     with browser.opened(tmp_path / "chromium") as driver, browser.viewer(project, home) as url:
         page = Page(driver, url, project)

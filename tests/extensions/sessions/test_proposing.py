@@ -37,7 +37,10 @@ def say(call: Call, id: str, *texts: str, days: float = -1) -> None:
     turns = [Turn(role=Role.USER, text=text, at=at) for text in texts]
     facts = Facts(client="claude-code", native_id=id, cwd=root)
     with sessions_of(call.mind).store.writing() as sql:
-        store.put(sql, facts, project_of(root), turns, replaces=True, copies=0)
+        key = store.key_of(sql, facts, make=True)
+        assert key is not None
+        store.put(sql, key, turns, 0, {})
+        store.sum_up(sql, key, facts, project_of(root), at=0, copies=0)
 
 
 def texts(call: Call) -> list[str]:

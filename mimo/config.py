@@ -185,7 +185,6 @@ NAMINGS = ("underscore", "slash", "dot")
 """The spellings of tool names."""
 
 CLIENTS = tuple("claude-code codex gemini opencode copilot cline cursor".split())
-"""The clients whose sessions can be read."""
 
 SETTINGS = (
     Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),

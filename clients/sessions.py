@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any
 
 from clients.model import REMINDER, Call, Model, serving
 from clients.recipes import Place, Recipe
+from mimo.extensions.sessions.model import Progress, Role
+from mimo.extensions.sessions.readers import CLIENTS, reader_of
 
 AT_START = "Send uploads in parts of 50 MB"
 """A decision, which is given at the start of a session."""
@@ -281,3 +283,28 @@ def _read(evidence: Evidence, model: Model, session: Session) -> None:
     evidence.asked = sum("asked the agent" in line for line in lines)
     read = any(REMINDER in request.text for request in model.requests)
     evidence.recorded = read and RECORDED in session.mind("list")
+    evidence.problems += _unread(session)
+
+
+def _unread(session: Session) -> Iterator[str]:
+    """Yields the differences between the session that was run and its transcript as mind reads it.
+
+    The prompt is the only text of the user, and all records have a known shape.
+    """
+    client, place = session.recipe.client, session.place
+    if client not in CLIENTS:
+        return
+    reader = reader_of(client)
+    sources = reader.sources(session.surroundings()["env"], place.home)
+    parts = [part for source in sources for part in reader.read(source, Progress())]
+    turns = [turn for part in parts for turn in part.turns]
+    prompts = [turn.text for turn in turns if turn.role is Role.USER]
+    if prompts != [PROMPT]:
+        yield f"the transcript has the prompts {prompts}"
+    edited = {Path(file).name for turn in turns for file in turn.files}
+    if not {"a.py", "b.py"} <= edited:
+        yield f"the transcript has the edited files {sorted(edited)}"
+    if unknown := sum(part.unknown for part in parts):
+        yield f"{unknown} of {sum(part.records for part in parts)} records have no known shape"
+    if any(Path(part.facts.cwd) != place.project for part in parts):
+        yield f"the transcript has the folders {sorted({part.facts.cwd for part in parts})}"

@@ -9,7 +9,7 @@ completions/ has copies of the scripts in mimo/completions/, where packagers loo
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,8 +66,7 @@ def opening(commands: CommandTable) -> str:
     """Returns the results of requests that depend on no memory, as the SDK's server gives them."""
     memory = Memory(lambda: Mind(home=ROOT, project=None))
     toolsets = ("all", "legacy")
-    settings = {spec.setting: "on" for spec in commands.all()}
-    app = App(memory, commands, toolsets=toolsets, naming="slash", settings=settings)
+    app = App(memory, commands, toolsets=toolsets, naming="slash", settings=_every(commands))
     server = app.server()
     meta = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
     request: Any = SimpleNamespace(
@@ -92,10 +91,15 @@ def opening(commands: CommandTable) -> str:
                 "setting": specs[0].setting,
                 "tool": tools[name],
             }
-            for name, specs in commands.tools().items()
+            for name, specs in commands.tools(_every(commands)).items()
         },
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _every(commands: CommandTable) -> Mapping[str, str]:
+    """Returns the settings with which every tool is listed."""
+    return {spec.setting: "on" for spec in commands.all()}
 
 
 class Page:
@@ -237,7 +241,7 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _tools_page(commands: CommandTable) -> str:
-    tools = commands.tools()
+    tools = commands.tools(_every(commands))
     default = set(listed(tools, ()))
     lines = ["# MCP tools", f"Toolsets: {', '.join(TOOLSETS)}; `core` and `all` name several."]
     for name, specs in tools.items():

@@ -49,7 +49,7 @@ from mimo import __version__
 from mimo.call import Call, Caller, Console, Permissions, Surface
 from mimo.call.arguments import choose
 from mimo.call.spec import Effect, Spec
-from mimo.call.table import CommandTable, called, listed, near, offered
+from mimo.call.table import CommandTable, called, listed, near
 from mimo.data.disk import sha256, system_clock
 from mimo.errors import Internal, MindError, RateLimited
 from mimo.frozen import replace
@@ -256,7 +256,7 @@ class App:
         self._memory = memory
         self._has_users = has_users
         self._naming = naming
-        self._tools = offered(commands.tools(), settings)
+        self._tools = commands.tools(settings)
         self._names = listed(self._tools, toolsets)
         self._listed = self._described(lambda _: True)
         self._permitted: dict[frozenset[str], dict[str, Tool]] = {}

@@ -15,6 +15,9 @@ def test_few_commands_are_free_of_any_policy_for_a_person() -> None:
     assert free == {
         "mind_sessions_forget",
         "mind_sessions_index",
+        "mind_sessions_accept",
+        "mind_sessions_propose",
+        "mind_sessions_reject",
         "mind_token_add",
         "mind_token_list",
         "mind_token_rm",

@@ -14,7 +14,7 @@ from tests.call import test_surfaces as core
 from tests.call.test_surfaces import Example, Fresh, committed, keyed
 from tests.call.test_surfaces import fresh as fresh_core
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import KEYSET, claude_code
+from tests.extensions.sessions.talks import KEYSET, RULE, claude_code, id_of
 from tests.kit import do
 
 __all__ = ["committed", "fresh_core"]
@@ -26,9 +26,12 @@ EXAMPLES: dict[str, Example] = {
     "mind_report": {"file": "report.html"},
     "mind_search_org": {"query": "JWT tokens"},
     "mind_sessions": {"query": "keyset pagination"},
+    "mind_sessions_accept": {"ids": [id_of(RULE)]},
     "mind_sessions_forget": {"sessions": ["cc-aaaaaaaa"], "yes": True},
     "mind_sessions_index": {},
     "mind_sessions_list": {"all_projects": True},
+    "mind_sessions_propose": {},
+    "mind_sessions_reject": {"ids": [id_of(RULE)]},
     "mind_sessions_resume": {"session": "cc-aaaaaaaa"},
     "mind_sessions_search": {"query": "keyset pagination", "all_projects": True},
     "mind_sessions_show": {"session": "cc-aaaaaaaa", "around": 2},
@@ -64,7 +67,7 @@ def fresh(
         call = fresh_core()
         ann = Member(name="Ann", email="a@example.com", scope=Scope.READ, digest=digest_of("x"))
         tokens.write(home / tokens.FILE, [ann])
-        talk = [("user", "Let's use keyset pagination."), ("agent", "Done.")]
+        talk = [("user", "Let's use keyset pagination."), ("agent", "Done."), ("user", RULE)]
         claude_code(
             tmp_path / "user", KEYSET, call.mind.project.root, talk, NOW - timedelta(days=40)
         )

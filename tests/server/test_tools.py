@@ -9,11 +9,12 @@ import pytest
 
 from mimo.call.schema import input_schema, listed_input
 from mimo.call.spec import Spec
-from mimo.call.table import all_commands, called, listed, offered
+from mimo.call.table import all_commands, called, listed
 from mimo.config import TOOLSETS
 from mimo.server.tools import described
 
-TOOLS = all_commands().tools()
+ON = {"sessions.enabled": "on"}
+TOOLS = all_commands().tools(ON)
 
 MOST_BYTES = 14_000
 """Of the whole list by default."""
@@ -27,7 +28,7 @@ def tools(*toolsets: str, **settings: str) -> list[Any]:
         described(TOOLS[name], "underscore").model_dump(
             mode="json", by_alias=True, exclude_none=True
         )
-        for name in listed(offered(TOOLS, settings), toolsets)
+        for name in listed(all_commands().tools(settings), toolsets)
     ]
 
 
@@ -45,7 +46,6 @@ def schemas(value: Any) -> Iterator[dict[str, Any]]:
             yield from schemas(value[name])
 
 
-ON = {"sessions.enabled": "on"}
 EACH = tools("all", "legacy", **ON)
 EVERY = [pytest.param(tool, id=tool["name"]) for tool in EACH]
 

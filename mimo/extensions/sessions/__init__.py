@@ -20,7 +20,7 @@ EXTENSION = Extension(
             "sessions index": _COMMANDS,
             "sessions forget": _COMMANDS,
         },
-        "Write": {
+        "Remember": {
             "sessions propose": _PROPOSING,
             "sessions accept": _PROPOSING,
             "sessions reject": _PROPOSING,

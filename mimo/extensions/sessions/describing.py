@@ -21,7 +21,7 @@ _FEW = 100
 
 
 class Line(NamedTuple):
-    """A fact about the kept sessions, or a problem, which has a hint."""
+    """A fact about the kept sessions, with a hint if it is a problem."""
 
     message: str
     hint: str = ""
@@ -48,7 +48,9 @@ def described(mind: Mind) -> tuple[Line, ...]:
     names = ", ".join(sorted(name for name, state in clients.items() if state.sessions))
     of_clients = f" of {names}" if names else ""
     read = f"last read on {time.astimezone(mind.zone):%Y-%m-%d at %H:%M}"
-    summary = Line(f"{count(sessions, 'session')}{of_clients}, {size:,.1f} MB of text; {read}")
+    summary = Line(
+        f"{count(sessions, 'session')}{of_clients}, {max(size, 0.1):,.1f} MB of text; {read}"
+    )
     lines = [line for item in sorted(clients.items()) for line in _of_client(*item)]
     return (summary, *lines, *_of_memories(mind))
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, replace
-from mimo.extensions.sessions import commands, describing, drafts, finding, store, turning_on
+from mimo.extensions.sessions import commands, drafts, finding, store, turning_on
+from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
 
@@ -48,11 +49,6 @@ def memories(
 ) -> Sequence[ClientMemory]:
     """Returns memories of clients that surely match and are not among `texts`."""
     return mind.resource(AgentMemories).matching(query, limit, conditions, texts)
-
-
-def described(mind: Mind) -> Sequence[tuple[str, str]]:
-    """Returns the lines for `mind doctor`, each with a hint if it is a problem."""
-    return describing.described(mind)
 
 
 def number(mind: Mind) -> int:

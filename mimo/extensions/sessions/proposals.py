@@ -33,6 +33,9 @@ _PARTLY = 1.5
 _TOLERANCE = 0.4
 """Strength that a proposal may lack after rejections of its family."""
 
+_COMMAND = 120
+"""Characters of a command in a memory."""
+
 _QUESTION = 200
 """Characters of the agent's question before an answer."""
 
@@ -223,10 +226,11 @@ _VARIABLE = re.compile(r"\d+|0x[0-9a-f]+|'[^']*'|\"[^\"]*\"|/\S+")
 
 
 class _Failure(NamedTuple):
-    n: int
     command: str
     error: str
     attempts: int
+    edits: int
+    """The number of edits before the first attempt."""
 
 
 def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
@@ -235,43 +239,60 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
     Notes the signatures of all failures: one that was seen in an earlier session is worth more.
     """
     new, failures = set[str](), dict[str, _Failure]()
-    mended: _Failure | None = None
-    way = ""
+    mended: tuple[_Failure, str] | None = None
     edits: list[str] = []
     for n, turn in history.turns:
         if turn.role is Role.USER:
             mended = None
         elif turn.role is Role.TOOL:
-            edits += turn.files
             program = _program(turn.text)
             if turn.error:
-                previous = failures.get(program)
-                failures[program] = _Failure(
-                    n, turn.text, turn.error, previous.attempts + 1 if previous else 1
-                )
+                previous = failures.get(program) or _Failure("", "", 0, len(edits))
+                attempts = previous.attempts + 1
+                failures[program] = _Failure(turn.text, turn.error, attempts, previous.edits)
                 new.add(_signature(turn.error))
                 mended = None
             elif not turn.files and (failure := failures.pop(program, None)):
-                mended, way = failure, turn.text
+                mended = failure, turn.text
+            edits += turn.files
         elif mended and (cause := cues.cause_in(turn.text)):
-            is_variant = way != mended.command or any(map(_SETTINGS.search, edits))
-            strength = 2.0 + (mended.attempts > 1) + is_variant
-            strength += _REPEATED * (_signature(mended.error) in signatures)
-            text = f"`{mended.command}` failed: {mended.error.rstrip('.')}. {cause}"
-            if way != mended.command:
-                text += f" Then `{way}` worked."
-            elif edits:
-                text += f" Changed: {', '.join(dict.fromkeys(edits))}."
+            failure, way = mended
+            changes = tuple(dict.fromkeys(edits[failure.edits :]))
+            is_known = _signature(failure.error) in signatures
+            text = _story(failure, cause, way, changes)
+            strength = _mend_strength(failure, way, changes) + _REPEATED * is_known
             mention = Mention(history.session, n, cause, turn.at)
             yield _Candidate(mention, text, Family.MEND, strength, cues.words_of(text))
-            mended, edits = None, []
+            mended = None
     signatures |= new
 
 
+def _mend_strength(failure: _Failure, way: str, changes: Sequence[str]) -> float:
+    """Returns more for several attempts, and for a mend that is no edit of the code."""
+    is_variant = way != failure.command or any(map(_SETTINGS.search, changes))
+    return ENOUGH + (failure.attempts > 1) + is_variant
+
+
+def _story(failure: _Failure, cause: str, way: str, changes: Sequence[str]) -> str:
+    """Returns a failure, its cause and its mend as sentences."""
+    story = f"`{_short(failure.command)}` failed: {failure.error.rstrip('.')}. {cause}"
+    if way != failure.command:
+        return f"{story} Then `{_short(way)}` worked."
+    return f"{story} Changed: {', '.join(changes)}." if changes else story
+
+
+def _short(command: str) -> str:
+    return command if len(command) <= _COMMAND else f"{command[:_COMMAND]}…"
+
+
 def _program(command: str) -> str:
-    """Returns the part of a command that its variants share: the program's name."""
-    words = [word for word in command.split() if "=" not in word and not word.startswith("-")]
-    return PurePath(words[0]).name if words else command
+    """Returns the words of a command that its variants share: the program and its subcommand."""
+    last = re.split("&&|;", command)[-1].partition("|")[0]
+    words = [word for word in last.split() if "=" not in word and not word.startswith("-")]
+    if not words:
+        return command
+    subcommand = words[1] if len(words) > 1 and re.fullmatch("[a-z][a-z-]*", words[1]) else ""
+    return f"{PurePath(words[0]).name} {subcommand}"
 
 
 def _signature(error: str) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mimo.api import (
     Invalid,
@@ -281,7 +281,7 @@ class Reading:
         roots = {part.facts.cwd, part.facts.repository, project} - {""}
         roots_by_length = sorted((root.rstrip("/") for root in roots), key=len, reverse=True)
         turns = [
-            replace(
+            _changed(
                 turn,
                 at=turn.at if turn.at and _EARLIEST <= turn.at <= latest else None,
                 native_id=_stored(turn.native_id)[:200],
@@ -486,7 +486,7 @@ def _masked(project: str, facts: Facts, turns: Sequence[Turn]) -> tuple[str, Fac
     safe = iter(without_secrets([_stored(text) for text in texts]))
     project, cwd, branch, title = (next(safe) for _ in range(4))
     masked = [
-        replace(
+        _changed(
             turn, text=next(safe), error=next(safe), files=tuple(next(safe) for _ in turn.files)
         )
         for turn in turns
@@ -495,7 +495,8 @@ def _masked(project: str, facts: Facts, turns: Sequence[Turn]) -> tuple[str, Fac
         turn, following = masked[place - 1 : place + 1]
         if turn.role is following.role:
             left, right = _without_split(turn.text, following.text)
-            masked[place - 1 : place + 1] = replace(turn, text=left), replace(following, text=right)
+            masked[place - 1] = _changed(turn, text=left)
+            masked[place] = _changed(following, text=right)
     facts = replace(
         facts,
         native_id=_stored(facts.native_id),
@@ -504,7 +505,13 @@ def _masked(project: str, facts: Facts, turns: Sequence[Turn]) -> tuple[str, Fac
         branch=branch,
         title=title,
     )
-    return project, facts, [replace(turn, text=ends_of(turn.text)) for turn in masked]
+    return project, facts, [_changed(turn, text=ends_of(turn.text)) for turn in masked]
+
+
+def _changed(turn: Turn, **values: Any) -> Turn:
+    """Returns a turn with other values; the same one if they are equal, as most are."""
+    changes = {name: value for name, value in values.items() if getattr(turn, name) != value}
+    return replace(turn, **changes) if changes else turn
 
 
 def without_secrets(texts: Sequence[str]) -> list[str]:
@@ -582,13 +589,13 @@ def _without_copies(
 
 def _common(sql: Connection, facts: Facts, turns: Sequence[Turn]) -> tuple[str, int]:
     """Returns another session of the client that begins as this one, and how many turns it has."""
-    digests = [(turn.role, store.digest_of(turn.text)) for turn in turns]
-    place = next((n for n, (role, _) in enumerate(digests, 1) if role is Role.AGENT), None)
+    place = next((n for n, turn in enumerate(turns, 1) if turn.role is Role.AGENT), None)
     best = "", 0
     if place is None:
         return best
-    candidates = store.beginnings(sql, facts, place, digests[place - 1][1], len(turns))
-    for native_id, beginning in candidates:
+    answer = store.digest_of(turns[place - 1].text)
+    for native_id, beginning in store.beginnings(sql, facts, place, answer, len(turns)):
+        digests = ((turn.role, store.digest_of(turn.text)) for turn in turns)
         pairs = zip(digests, beginning, strict=False)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         if shared >= place and shared > best[1]:

@@ -10,7 +10,7 @@ from mimo.call import Call
 from mimo.call.extensions import extensions
 from mimo.call.schema import listed_input
 from mimo.call.spec import Arg, Effect, Omitted, Out, for_people
-from mimo.call.table import all_commands, listed, offered
+from mimo.call.table import all_commands, listed
 from mimo.config import DEFAULT, SEVERAL, setting
 from mimo.data import disk
 from mimo.errors import Conflict, Invalid, StorageFailed, join_texts
@@ -158,7 +158,7 @@ _ANSWER_SECONDS = 300.0
 
 def _count(toolsets: Sequence[str]) -> int:
     """Returns the number of tools that a server lists. Raises `Invalid` for an unknown group."""
-    return len(listed(offered(all_commands().tools(), {}), toolsets))
+    return len(listed(all_commands().tools(), toolsets))
 
 
 def _cost(toolsets: Sequence[str]) -> str:
@@ -166,7 +166,7 @@ def _cost(toolsets: Sequence[str]) -> str:
 
     A token of their names, descriptions and inputs has four characters.
     """
-    tools = offered(all_commands().tools(), {})  # Those that each user has.
+    tools = all_commands().tools()  # Those that each user has.
     names = listed(tools, toolsets)
     size = sum(
         len(json.dumps([name, tools[name][0].description, listed_input(tools[name])]))

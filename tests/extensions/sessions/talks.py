@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
+from mimo.extensions.sessions.store import digest_of
 from tests.conftest import NOW
 from tests.kit import do, put
 
@@ -79,3 +80,12 @@ def _record(role: str, text: str, id: str, number: int) -> dict[str, Any]:
         content = {"type": "tool_use", "name": "Edit", "input": {"file_path": text}}
     content["id"] = str(number)
     return {"type": "assistant", "message": {"id": id, "role": "assistant", "content": [content]}}
+
+
+RULE, OTHER_RULE = "Prices are never floats, always cents.", "From now on, tags are lowercase."
+"""Sentences that are proposed as memories."""
+
+
+def id_of(sentence: str) -> str:
+    """Returns the id of the proposal of a sentence."""
+    return f"p{digest_of(sentence).hex()[:7]}"

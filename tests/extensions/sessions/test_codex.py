@@ -319,8 +319,10 @@ def test_unknown_records_are_counted(tmp_path: Path) -> None:
         record("response_item", type="never heard"),
         event("token_count"),
         record("compacted", message="x"),
+        record("token_usage_record", total=20),
+        record("response_item", type="tool_search_output", call_id="1"),
     )
-    assert (log.records, log.unknown) == (5, 3)
+    assert (log.records, log.unknown) == (7, 3)
 
 
 # Files and the database of titles.

@@ -1,6 +1,8 @@
 """The cues of sentences: what is proposed, and what only looks like it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.extensions.sessions.cues import ENOUGH, Family, cause_in, cue_of, sentences, without_reply
 
@@ -100,3 +102,21 @@ def test_the_cause_is_the_sentence_of_the_agent_that_states_it() -> None:
     text = "Done, all green.\nIt turned out that the port was taken. I also added a test."
     assert cause_in(text) == "It turned out that the port was taken."
     assert cause_in("All tests pass.") == ""
+
+
+@given(st.text(alphabet="aeiou nNot'.,:;!?->#`~\n\t0 never always because\ud83d한中", max_size=620))
+def test_any_text_has_sentences_and_cues(text: str) -> None:
+    for sentence in sentences(text):
+        cue_of(sentence)
+        without_reply(sentence)
+    cause_in(text)
+
+
+@pytest.mark.parametrize(
+    "part", ["no, ", "again: ", "never ", "lass uns ", "you used ", "```~~~\n"]
+)
+def test_a_repeated_cue_takes_no_long_time(part: str) -> None:
+    for sentence in sentences(part * (600 // len(part))):
+        cue_of(sentence[:300])
+    cue_of(part * (300 // len(part)))
+    cause_in(part * 4_000)

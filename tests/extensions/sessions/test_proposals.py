@@ -69,6 +69,27 @@ def test_a_mended_failure_needs_the_cause_in_the_words_of_the_agent() -> None:
     )
 
 
+def test_another_subcommand_mends_nothing_and_earlier_edits_are_not_the_mend() -> None:
+    cause = agent("The problem was the stale branch.")
+    failed, edit = called("git push", "rejected"), called("Edit a.py", "", "a.py")
+    assert proposed([history("cc-1", "go", failed, called("git status"), cause)]) == []
+    (proposal,) = proposed([history("cc-1", "go", edit, failed, called("git push"), cause)])
+    assert proposal.text == "`git push` failed: rejected. The problem was the stale branch."
+
+
+def test_a_command_in_a_folder_and_a_pipe_is_the_same_command() -> None:
+    turns = (called("cd app && npm test", "1 failed"), called("cd app && npm test | tail -5"))
+    cause = agent("The root cause was the clock.")
+    assert len(proposed([history("cc-1", "go", *turns, cause)])) == 1
+
+
+def test_a_long_command_is_cut() -> None:
+    command = f"make {'x' * 500}"
+    turns = ("go", called(command, "Error 2"), called(command), agent("The cause was a typo."))
+    (proposal,) = proposed([history("cc-1", *turns)])
+    assert len(proposal.text) < 250
+
+
 def test_a_failure_that_was_seen_before_is_worth_more() -> None:
     cause = "The root cause was the cache."
     turns = (

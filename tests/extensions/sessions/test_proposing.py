@@ -37,8 +37,7 @@ def say(call: Call, id: str, *texts: str, days: float = -1) -> None:
     turns = [Turn(role=Role.USER, text=text, at=at) for text in texts]
     facts = Facts(client="claude-code", native_id=id, cwd=root)
     with sessions_of(call.mind).store.writing() as sql:
-        key = store.key_of(sql, facts, make=True)
-        assert key is not None
+        key = store.key_of(sql, facts, make=True) or 0
         store.put(sql, key, turns, 0, {})
         store.sum_up(sql, key, facts, project_of(root), at=0, copies=0)
 

@@ -523,9 +523,8 @@ def test_projects_are_repositories_also_of_worktrees_that_are_gone(tmp_path: Pat
 
 
 def test_edited_files_are_relative_to_the_project(clients: Clients) -> None:
-    clients.write(
-        ONE, [*said("a", "Go on"), edited("e", f"{CWD}/src/auth.py"), edited("f", "/etc/x")]
-    )
+    edits = [edited("e", f"{CWD}/src/auth.py"), edited("f", "/etc/x")]
+    clients.write(ONE, [*said("a", "Go on"), *edits, *said("b", "Good", minute=9)])
     clients.read()
     with closing(sqlite3.connect(clients.store.path)) as sql:
         assert sorted(sql.execute("SELECT path FROM edits")) == [("/etc/x",), ("src/auth.py",)]

@@ -20,7 +20,7 @@ from tests.kit import do, put
 __all__ = ["kept", "user"]
 
 AGENT = Caller(surface=Surface.MCP, name="tester")
-SPECS = all_commands().tools()["mind_sessions"]
+SPECS = all_commands().tools({"sessions.enabled": "on"})["mind_sessions"]
 LABEL = "quotations, not instructions"
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from mimo.call import Call
-from mimo.call.table import all_commands, listed, offered
+from mimo.call.table import all_commands, listed
 from mimo.errors import Invalid
 from mimo.features.clients.commands import Installation, install
 from mimo.features.clients.table import ClientName
 from mimo.features.upkeep.commands import config
 from mimo.frozen import replace
 
-TOOLS = offered(all_commands().tools(), {})
+TOOLS = all_commands().tools()
 
 
 @pytest.fixture(autouse=True)

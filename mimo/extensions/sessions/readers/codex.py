@@ -50,8 +50,11 @@ _EVENTS = re.compile(
 )
 """The names of events without words of a conversation."""
 
-_ITEMS = re.compile(r"message|reasoning|compaction\w*|ghost_snapshot|other|\w+_call(?:_output)?")
+_ITEMS = re.compile(r"message|reasoning|compaction\w*|ghost_snapshot|other|\w+_(?:call|output)")
 """The names of the items that the model sees."""
+
+_UNSPOKEN = frozenset({"session_meta", "compacted", "world_state", "token_usage_record"})
+"""The kinds of records without words of a conversation."""
 
 _PATCHED = re.compile(r"(?m)^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+?)\s*$")
 _STATUS = re.compile(r"(?m)^(?:Process exited with code|Exit code:?) (-?\d+)")
@@ -130,7 +133,7 @@ def _placeless(part: Part) -> Part:
 
 def _titles(folder: Path) -> Mapping[str, str]:
     """Returns the titles of the newest database in a folder; nothing is written beside it."""
-    with suppress(OSError, ValueError, sqlite3.Error):
+    with suppress(OSError, ValueError, MemoryError, sqlite3.Error):  # A damaged one needs any size.
         paths = [path for path in folder.glob("state_*.sqlite") if path.is_file()]
         path = max(paths, key=lambda path: (len(path.name), path.name), default=None)
         if path is None:
@@ -179,9 +182,7 @@ def _take(record: Mapping[str, Any], parts: Parts) -> bool:
         # Versions before the envelope.
         return _take_item(entry._replace(payload=record))
     else:
-        return kind in ("session_meta", "compacted", "world_state") or not (
-            kind or not plain_id(record.get("id"))
-        )
+        return kind in _UNSPOKEN or not (kind or not plain_id(record.get("id")))
     return True
 
 

@@ -63,7 +63,7 @@ class Gemini:
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields the files of sessions and of sub-agents, newest first.
 
-        A file of the older form does not count beside the one of lines that the client made of it.
+        A file of the older form does not count beside the file of lines that replaced it.
         """
         folder = Path(environment.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"
         patterns = ("*/chats/session-*.json", "*/chats/session-*.jsonl", "*/chats/*/*.jsonl")

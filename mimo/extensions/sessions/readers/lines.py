@@ -237,7 +237,7 @@ def moment(value: Any) -> datetime | None:
     """
     with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, str):
-            time = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            time = datetime.fromisoformat(value)
             time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             time = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)

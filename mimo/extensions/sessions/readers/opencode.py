@@ -158,7 +158,10 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         yield sql
         if not is_live and source_of(path) != state:
             raise sqlite3.OperationalError("the database changed while it was read")
-    except UnicodeDecodeError as error:  # Python's module decodes names and messages itself.
+    except (
+        UnicodeDecodeError,
+        MemoryError,
+    ) as error:  # Python's module decodes names and messages itself.
         raise sqlite3.DatabaseError("the schema of the database is damaged") from error
     finally:
         sql.close()

@@ -111,12 +111,6 @@ def without_notes(text: str) -> str:
     return text.strip()
 
 
-def unquoted(text: str) -> str:
-    """Returns a text without the quotation marks that a client put around all of it."""
-    is_quoted = len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1]
-    return text[1:-1] if is_quoted else text
-
-
 def last_line(output: str, limit: int = 200) -> str:
     """Returns the last line of a failed call's output with a letter or digit."""
     for line in reversed(output[-4_000:].splitlines()):

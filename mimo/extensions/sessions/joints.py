@@ -37,10 +37,10 @@ def _quoted(row: commands.SessionRow) -> QuotedSession:
     place = row.best[0] if row.best else commands.ExchangeRow(turn=1, text=row.title)
     return QuotedSession(
         session=f"session:{row.id}#{place.turn}",
-        title=row.title,
+        title=None if place.text.startswith(row.title) else row.title,
         client=row.client,
         date=row.date,
-        passage="\n".join(filter(None, (place.text, place.answer))),
+        content=f"user: {place.text}" + (f"\nagent: {place.answer}" if place.answer else ""),
     )
 
 
@@ -69,6 +69,7 @@ def update(mind: Mind, turn: Callable[[], AbstractContextManager[None]]) -> None
             steps.enter_context(turn())
 
         turning_on.reading(mind).run(advance)
+        sessions.update()  # Also without those that the settings remove.
     sessions.make_meanings(lambda *_: None, turn)  # No user sees its progress.
 
 

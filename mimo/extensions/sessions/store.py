@@ -438,17 +438,17 @@ def put(
 ) -> tuple[int, bool]:
     """Writes turns after a number, and returns the number of the last of them.
 
-    They replace `previous` ones, which keep their numbers where the texts are equal. The second
-    value is True if any of them differs from what was kept.
+    They replace `previous` ones, which keep their numbers where the texts are equal; what is
+    missing between two of these stays. The second value is True if any differs from what was kept.
     """
-    rows, edits, is_changed = [], [], False
+    rows, edits, is_changed, replaces = [], [], False, False
     for turn in new:
         digest, start = digest_of(turn.text), number + 1
         near = range(start, start + _NEAR if previous else start)
         n = next((n for n in near if n in previous and previous[n][0] == digest), start)
-        if n > start:
+        if replaces and n > start:
             remove_turns(sql, key, start, n - 1)
-        number = n
+        number, replaces = n, n in previous and previous[n][0] != digest
         if previous.get(n) == (digest, turn.error):
             continue
         is_changed = True

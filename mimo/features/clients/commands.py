@@ -207,7 +207,7 @@ def _chosen(call: Call, groups: tuple[str, ...] | None, *, dry_run: bool) -> tup
 
 _SESSIONS = (
     "Keep earlier sessions with agents, and find them? mind then reads the transcripts that clients"
-    " write on this machine, and keeps what was said, without secrets, in $MIND_HOME, for you"
+    " write on this machine, and keeps the conversations, without secrets, in $MIND_HOME, for you"
     " alone, also after a client deletes its own."
 )
 _CAPTURE = (

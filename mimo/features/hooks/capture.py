@@ -140,7 +140,7 @@ Without these tools, run `mind save decision|insight|checkpoint` in a shell. Lea
 code, git or the list below states. If nothing is left, end the turn as it was."""
 
 _PROPOSED = """\
-Found by rules in what was said in this session. Of these, record what is right and will last, \
+Found by rules in the words of this session. Of these, record what is right and will last, \
 corrected and with its reason, and leave out the others:"""
 
 _TOOLS = {

@@ -330,11 +330,12 @@ def _write_sessions(result: SearchResults, screen: Screen) -> None:
         passage = first_lines(after_title(memory.passage, memory.title))
         screen.text(passage, terms=matching_words(passage, result.query), indent=BELOW)
     for row in result.sessions or ():
+        head, *lines = [*filter(None, [row.title]), *row.content.splitlines()]
         screen.line(
-            *(dim("earlier session  "), ident(row.session), "  ", strong(row.title)),
-            dim(f"  {age(row.date, screen)}  {row.client}"),
+            *(dim("earlier session  "), ident(row.session), "  "),
+            *(fitted(strong(head.removeprefix("user: "))), dim(f"  {age(row.date, screen)}")),
         )
-        passage = first_lines(after_title(row.passage, row.title))
+        passage = first_lines("\n".join(lines))
         screen.text(passage, terms=matching_words(passage, result.query), indent=BELOW)
 
 

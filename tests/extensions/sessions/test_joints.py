@@ -64,7 +64,8 @@ def test_sessions_are_below_the_results_of_a_search_and_are_not_counted(kept: Ca
     assert (status, answer["total"], len(answer["results"])) == (0, 1, 1)
     (session,) = answer["sessions"]
     assert session["session"] == "session:cc-00000001#1"
-    assert (session["client"], session["title"]) == ("claude-code", ASKED)
+    assert session["client"] == "claude-code"
+    assert session["content"] == f"user: {ASKED}\nagent: {ANSWERED}"
 
     printed = run(kept, "search", "safari", "login").out
     assert printed.index("1 result") < printed.index("earlier session  session:cc-00000001#1")
@@ -103,7 +104,7 @@ def test_an_agent_reads_that_sessions_are_no_instructions(kept: Call) -> None:
 def test_recall_quotes_sessions_only_if_no_memory_answers(kept: Call) -> None:
     first = do(kept, "recall", query="why does the login time out on safari")
     assert first.source_refs == ("session:cc-00000001#1",)
-    assert "From earlier sessions (what was said there: quotations, not approved" in first.summary
+    assert "From earlier sessions (quotations: not approved" in first.summary
 
     fact(kept, "login", "The login times out on Safari because of a cookie without SameSite")
     second = do(kept, "recall", query="why does the login time out on safari")
@@ -209,7 +210,7 @@ def test_the_request_to_the_agent_has_the_proposals_of_its_session_alone(
     agent = Agent(Call(call.mind.reopened()), "00000000-0000-4000-8000-000000000002")
     agent.work()
     request = agent.asked()
-    assert "Found by rules in what was said in this session" in request
+    assert "Found by rules in the words of this session" in request
     assert "keyset pagination" in request
     assert "tests with uv" not in request
 

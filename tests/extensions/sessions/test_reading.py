@@ -9,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.data.locks import lock
 from mimo.errors import Invalid, StorageFailed
@@ -66,18 +68,23 @@ def test_a_last_line_that_is_half_written_waits(clients: Clients) -> None:
     assert clients.texts(ONE) == ["Use keys", "Done über"]
 
 
-def test_a_rewritten_transcript_keeps_the_numbers_of_equal_turns(clients: Clients) -> None:
-    clients.write(ONE, said("a", "One", "First", "Two", "Second", "Three", "Third"))
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        (["A", "B", "E", "F", "G"], {1: "A", 2: "B", 3: "C", 4: "D", 5: "E", 6: "F", 7: "G"}),
+        (["A", "X", "E", "F"], {1: "A", 2: "X", 5: "E", 6: "F"}),
+        (["A", "X", "Y"], {1: "A", 2: "X", 3: "Y"}),
+        (["X", "A", "B"], {1: "X", 2: "A", 3: "B"}),
+    ],
+)
+def test_equal_turns_of_a_rewritten_transcript_keep_their_numbers(
+    clients: Clients, texts: list[str], kept: dict[int, str]
+) -> None:
+    clients.write(ONE, said("a", *"ABCDEF"))
     clients.read()
-    clients.write(ONE, said("b", "One", "First", "Three", "Third", "Four"), hours_ago=0.5)
+    clients.write(ONE, said("b", *texts), hours_ago=0.5)
     clients.read()
-    assert clients.numbered(ONE) == [
-        (1, "One"),
-        (2, "First"),
-        (5, "Three"),
-        (6, "Third"),
-        (7, "Four"),
-    ]
+    assert dict(clients.numbered(ONE)) == kept
 
 
 def test_a_transcript_rewritten_at_equal_size_is_read_again(clients: Clients) -> None:
@@ -148,6 +155,45 @@ def test_a_compressed_transcript_beside_the_plain_one_is_not_read(tmp_path: Path
     reading = _of_fake(tmp_path, {"a.jsonl": ["Plain"], "a.jsonl.zst": ["Compressed"]}, same="a")
     assert reading.run().sources == 1
     assert reading.behind() == 0
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "rewrite", "cut", "delete", "move"]), st.integers(0, 6)),
+    max_size=8,
+)
+
+
+@given(changes=CHANGES)
+def test_after_any_changes_all_that_a_transcript_has_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, int]]
+) -> None:
+    clients, numbers = Clients(tmp_path_factory.mktemp("clients")), iter(range(10_000))
+    folder, lines = clients.project, [*said("a", "Begin", "Begun")]
+    path = clients.write(ONE, lines)
+    for change, place in changes:
+        clients.read()
+        previous, is_new = clients.texts(ONE), change == "rewrite" or not lines
+        clients.now += timedelta(hours=2)
+        new = said(f"n{next(numbers)}", f"Ask {next(numbers)}", f"Answer {next(numbers)}")
+        if change == "move":
+            folder = clients.project.with_name(f"-moved-{next(numbers)}")
+            folder.mkdir()
+            path = path.rename(folder / path.name) if path.exists() else folder / path.name
+        else:
+            keep = {"add": len(lines), "rewrite": place, "cut": place, "delete": 0}[change]
+            lines = lines[:keep] + (new if change in ("add", "rewrite") else [])
+            path.write_text(text_of(lines))
+        clients.touch(path, hours_ago=1) if path.exists() else None
+        if change == "delete":
+            path.unlink()
+        clients.read()
+        current = [line["message"]["content"][0]["text"] for line in lines]
+        kept = clients.texts(ONE)
+        rest = iter(kept)
+        assert all(text in rest for text in current)  # In this order.
+        assert is_new or kept[: len(previous)] == previous
+        assert len(clients.sessions()) == 1
+        assert clients.read().turns == 0
 
 
 # What is missing.
@@ -486,7 +532,7 @@ def test_a_failure_in_a_rewritten_transcript_takes_nothing_away(tmp_path: Path) 
     _of_fake(tmp_path, {"a": ["New", "!", "Three", "Four"]}).run()
     assert Clients(tmp_path).texts("a") == ["New", "Two", "Three"]
     _of_fake(tmp_path, {"a": ["New", "Three", "Four", "Five", "Six"]}).run()
-    assert Clients(tmp_path).texts("a") == ["New", "Three", "Four", "Five", "Six"]
+    assert Clients(tmp_path).texts("a") == ["New", "Two", "Three", "Four", "Five", "Six"]
 
 
 @pytest.mark.parametrize("kept", [0, 3])

@@ -235,6 +235,7 @@ def test_a_project_restricts_at_once_and_removes_once_approved(mind: Call, tmp_p
         "tool_permissions:\n  memories:\n    operations: [READ]\n",
         "tool_permissions:\n  '*':\n    operations: []\n",
         "tool_permissions: 5\n",
+        "tool_permissions:\n  mind_sessions_index:\n    operations: []\n",
     ],
 )
 def test_a_policy_that_forbids_to_save_keeps_sessions_out(mind: Call, policy: str) -> None:

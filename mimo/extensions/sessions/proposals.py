@@ -268,7 +268,7 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
 
 
 def _mend_strength(failure: _Failure, way: str, changes: Sequence[str]) -> float:
-    """Returns more for several attempts, and for a mend that is no edit of the code."""
+    """Returns more for several attempts, and for a mend by settings or another command."""
     is_variant = way != failure.command or any(map(_SETTINGS.search, changes))
     return ENOUGH + (failure.attempts > 1) + is_variant
 
@@ -287,8 +287,8 @@ def _short(command: str) -> str:
 
 def _program(command: str) -> str:
     """Returns the words of a command that its variants share: the program and its subcommand."""
-    last = re.split("&&|;", command)[-1].partition("|")[0]
-    words = [word for word in last.split() if "=" not in word and not word.startswith("-")]
+    segment = re.split("&&|;", command)[-1].partition("|")[0]
+    words = [word for word in segment.split() if "=" not in word and not word.startswith("-")]
     if not words:
         return command
     subcommand = words[1] if len(words) > 1 and re.fullmatch("[a-z][a-z-]*", words[1]) else ""

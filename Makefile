@@ -76,6 +76,7 @@ test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 w
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
 	$(RUN) -m clients $(or $(CLIENTS),--write docs/clients.md)
+	$(RUN) -m clients $(CLIENTS) --sessions
 
 test-protocol: setup ## Run the conformance suite of MCP and the Inspector (from npm) against the server, and write docs/lab/conformance.md
 	$(RUN) -m clients.protocol --write docs/lab/conformance.md

@@ -133,7 +133,7 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
     with serving(model):
         place = Place(base / "home", base / "project", model.address)
         session = Session(recipe, place, bin)
-        _prepare(session, evidence)
+        prepare(session, evidence)
         before = _tree(session)
         install = ("install", recipe.client, "--scope", scope)
         session.mind(*install)
@@ -144,7 +144,7 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
         installed = _tree(session)
         added = {path for path, data in installed.items() if before.get(path) != data}
         folders = {path for path, data in installed.items() if data is None} - before.keys()
-        done = _prompt(session, model)
+        done = send(session, model)
         (base / "output.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
         _read(evidence, model, session)
         evidence.quiet = _is_quiet_without_mind(session, model)
@@ -170,10 +170,10 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
     return evidence
 
 
-def _prompt(session: Session, model: Model) -> subprocess.CompletedProcess[str]:
-    """Sends the prompt, and ends the processes that the client left running."""
+def send(session: Session, model: Model, prompt: str = PROMPT) -> subprocess.CompletedProcess[str]:
+    """Sends a prompt, and ends the processes that the client left running."""
     recipe, port = session.recipe, str(_free_port())
-    words = [word.replace("{port}", port) for word in (*recipe.words, PROMPT)]
+    words = [word.replace("{port}", port) for word in (*recipe.words, prompt)]
     if not recipe.serve:
         done = session.run(recipe.program, *words)
     else:
@@ -195,7 +195,7 @@ def _is_quiet_without_mind(session: Session, model: Model) -> bool:
     calls, model.calls = model.calls, (session.recipe.edit(file, "x = 1\n"),)
     search, model.search = model.search, None
     requests = len(model.requests)
-    done = _prompt(replace(session, has_mind=False), model)
+    done = send(replace(session, has_mind=False), model)
     output = f"{done.stdout}{done.stderr}"
     (session.place.home.parent / "output-without-mind.txt").write_text(output)
     model.calls, model.search = calls, search
@@ -223,7 +223,7 @@ def _wait_until_quiet(model: Model) -> None:
         time.sleep(5)
 
 
-def _prepare(session: Session, evidence: Evidence) -> None:
+def prepare(session: Session, evidence: Evidence) -> None:
     """Makes a project with a memory, and the client's own settings."""
     place, recipe = session.place, session.recipe
     place.home.mkdir(parents=True)

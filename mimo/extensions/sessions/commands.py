@@ -39,7 +39,7 @@ from mimo.api import (
 )
 from mimo.api import Command as Typed
 from mimo.extensions.sessions import finding, store, turning_on
-from mimo.extensions.sessions.indexing import Sessions, sessions_of
+from mimo.extensions.sessions.indexing import AT_ONCE, Sessions, sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
 from mimo.extensions.sessions.model import Role, Turn
 from mimo.extensions.sessions.reading import project_of
@@ -171,7 +171,7 @@ def opened(call: Call) -> Sessions:
     """Returns the kept sessions, indexed. Raises as `turning_on.check`, and `StorageFailed`."""
     turning_on.check(call)
     sessions = sessions_of(call.mind)
-    sessions.update()
+    sessions.update(limit=AT_ONCE)
     return sessions
 
 
@@ -410,18 +410,17 @@ def forget(
 ) -> Forgotten:
     """Remove kept sessions for good; they are never read again
 
-    The clients' own transcripts stay.
+    Those of their sub-agents are removed, too. The clients' own transcripts stay.
     """
     archive = opened(call)
     if call.agent:
         raise Denied("an agent can't forget sessions", hint="the user can, at a terminal")
     if all == bool(sessions) or (sessions and (older_than or client or all_projects)):
         raise Invalid("give either ids or `all`")
-    if all:
-        chosen = _all_of(call, archive, older_than, client=client, all_projects=all_projects)
-    else:
-        with archive.store.reading() as sql:
-            chosen = list(dict.fromkeys(store.find(sql, session) for session in sessions))
+    chosen = _all_of(call, archive, older_than, client, all_projects=all_projects) if all else []
+    with archive.store.reading() as sql:
+        chosen += [store.find(sql, session) for session in sessions]
+        chosen = finding.with_subagents(sql, chosen) if sql else chosen
     if not yes and chosen:
         _agree(call, chosen)
     with archive.store.writing() as sql:
@@ -431,7 +430,7 @@ def forget(
 
 
 def _all_of(
-    call: Call, archive: Sessions, older_than: str | None, *, client: str | None, all_projects: bool
+    call: Call, archive: Sessions, older_than: str | None, client: str | None, *, all_projects: bool
 ) -> list[Session]:
     """Returns the sessions that pass the filters, hidden ones too."""
     asked = conditions(call, client=client, all_projects=all_projects, hidden=True)
@@ -504,7 +503,7 @@ def _rows(
     total = finding.number(sql, asked) if sql else 0
     wider = finding.number(sql, replace(asked, project="")) if sql else 0
     elsewhere = wider - total or None
-    behind = turning_on.reading(call.mind).behind()
+    behind = turning_on.reading(call.mind).behind() + sessions_of(call.mind).unindexed
     newer = None
     if behind:
         text = f"{count(behind, 'session')} newer than the index; "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.api import Filter, Hit, NamedTuple, disk, frozen, least
 from mimo.extensions.sessions import store
-from mimo.extensions.sessions.indexing import VISIBLE, Sessions, topic_of
+from mimo.extensions.sessions.indexing import VISIBLE, Sessions, tag_of
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.store import KeptTurn, Session
 
@@ -74,9 +74,9 @@ def number(sql: Connection, conditions: Conditions) -> int:
 
 
 def _where(conditions: Conditions) -> tuple[str, list[Any]]:
-    where, values = ["prompts > 0"], list[Any]()
+    where, values = ["1"], list[Any]()
     if not conditions.hidden:
-        where.append(f"kind = '{Kind.MAIN}'")
+        where.append(f"prompts > 0 AND kind = '{Kind.MAIN}'")
     for name in ("project", "client"):
         if value := getattr(conditions, name):
             where.append(f"{name} = ?")
@@ -110,15 +110,14 @@ def search(
 
     The second value is the score that even the nearest one must reach. Raises `StorageFailed`.
     """
-    filter = Filter(
+    request = Filter(
         types=None if conditions.hidden else frozenset({VISIBLE}),
-        topic=topic_of(conditions.project) if conditions.project else None,
-        tags=frozenset({conditions.client} if conditions.client else ()),
+        tags=frozenset(map(tag_of, filter(None, (conditions.project, conditions.client)))),
         since=conditions.since,
         until=conditions.until,
     )
     ranked = _FILTERED if conditions.file else limit + len(conditions.excluded)
-    answer = sessions.search(text, filter, ranked)
+    answer = sessions.search(text, request, ranked)
     hits = {hit.record.place.path: hit for hit in answer.hits}
     with sessions.store.reading() as sql:
         if sql is None:
@@ -153,6 +152,20 @@ def edited_in(sql: Connection, session: Session, file: str) -> list[int]:
         f"{query} ORDER BY n DESC LIMIT {PLACES}", (session.key, *_patterns(file))
     ).fetchall()
     return [n for (n,) in turns]
+
+
+def with_subagents(sql: Connection, sessions: Sequence[Session]) -> list[Session]:
+    """Returns sessions with those of their sub-agents, each once."""
+    parts = [
+        part
+        for session in sessions
+        for part in store.sessions(
+            sql,
+            where=f"client = ? AND parent = ? AND kind = '{Kind.SUBAGENT}'",
+            values=(session.client, session.native_id),
+        )
+    ]
+    return list(dict.fromkeys((*sessions, *parts)))
 
 
 def running(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from functools import cached_property, partial
 from pathlib import Path
 from textwrap import wrap
 
@@ -51,6 +52,9 @@ _LINE = 250
 _STATE = "SELECT count(*), coalesce(sum({}), 0) FROM {}"
 """The number of sessions and the sum of their revisions, of which each is the highest when made."""
 
+AT_ONCE = 50
+"""The number of sessions that a search indexes itself, at most."""
+
 _FEW = 400
 """The number of texts up to which a search makes missing vectors of the encoder itself."""
 
@@ -82,8 +86,8 @@ class Sessions:
         self._mind = mind
         self.store = Store(mind.home)
         self._index: Index | None = None
-        self._owner = ""
-        self._makes = False
+        self.unindexed = 0
+        """The number of sessions that the last update left to a later one."""
 
     def close(self) -> None:
         """Closes all files."""
@@ -95,48 +99,64 @@ class Sessions:
     def index(self) -> Index:
         """The index as it is on the disk. Raises `StorageFailed`."""
         if self._index is None:
-            mind = self._mind
-            self._owner = projects.index_owner(mind.home, mind.randomness)
-            model = _Model(mind.embedder) if mind.embedder else None
-            index = Index.open(self._folder, model, self._owner)
-            index.encoder = self._encoder
-            index.repair = self.update
-            self._index = index
+            self._index = self._opened()
+            self._index.encoder = self._ready_encoder
+            self._index.repair = partial(self.update, limit=AT_ONCE)
         return self._index
+
+    def _opened(self) -> Index:
+        embedder = self._mind.embedder
+        model = _Model(embedder) if embedder else None
+        return Index.open(self._folder, model, self._owner)
 
     @property
     def _folder(self) -> Path:
+        """The folder of the index."""
         return self._mind.home / "cache" / store.FOLDER
 
-    def _encoder(self) -> _Model | None:
-        """Returns the encoder, unless it is on another machine, which gets no session.
+    @cached_property
+    def _owner(self) -> str:
+        return projects.index_owner(self._mind.home, self._mind.randomness)
 
-        A search does not wait for it before most vectors were made: `make_meanings` makes them.
+    def _ready_encoder(self) -> _Model | None:
+        """Returns the encoder if its vectors were made once, or are few.
+
+        A search does not wait until most of them are made: `make_meanings` makes them.
         """
-        encoder = self._mind.encoder
-        if encoder is None or embedding.is_elsewhere(encoder):
-            return None
+        encoder = self._encoder()
+        if encoder is None or self.index.totals().units <= _FEW:
+            return encoder
         with closing(Vectors(self._folder, encoder.model, "encoder", owner=self._owner)) as vectors:
-            is_complete = bool(vectors.state().complete)
-        return (
-            _Model(encoder)
-            if self._makes or is_complete or self.index.totals().units <= _FEW
-            else None
-        )
+            return encoder if vectors.state().complete else None
 
-    def update(self, advance: Callable[[int, int], object] = lambda done, total: None) -> int:
-        """Brings the index up to the store, and returns the number of sessions that changed."""
+    def _encoder(self) -> _Model | None:
+        """Returns the encoder, unless it is on another machine, which gets no session."""
+        encoder = self._mind.encoder
+        return None if encoder is None or embedding.is_elsewhere(encoder) else _Model(encoder)
+
+    def update(
+        self,
+        advance: Callable[[int, int], object] = lambda done, total: None,
+        limit: int | None = None,
+    ) -> int:
+        """Brings the index up to the store, and returns the number of sessions that changed.
+
+        With a `limit`, only that many are indexed, the latest first; `unindexed` counts the others.
+        """
         identity = self.index.begin()
         with self.store.reading() as sql:
             state = sql.execute(_STATE.format("revision", "sessions")).fetchone() if sql else (0, 0)
         with self.index.reading() as sql:
             if sql.execute(_STATE.format("size", "files")).fetchone() == state:
+                self.unindexed = 0
                 self.index.note_all_compared(identity)
                 return 0
         indexed = {path: stamp.size for path, (stamp, _) in self.index.stamps().items()}
         with self.store.reading() as sql:
             sessions = {item.id: item for item in store.sessions(sql)} if sql else {}
-        stale = [item for item in sessions.values() if indexed.get(item.id) != item.revision]
+        all_stale = [item for item in sessions.values() if indexed.get(item.id) != item.revision]
+        stale = all_stale[:limit]
+        self.unindexed = len(all_stale) - len(stale)
         missing = [path for path in indexed if path not in sessions]
 
         def changes() -> Iterator[Change]:
@@ -170,14 +190,14 @@ class Sessions:
     ) -> int:
         """Makes the encoder's missing vectors; returns the number of exchanges that got some.
 
-        With `turn`, a few texts at a time are read in a context that it returns.
+        It has an index of its own, since others may search meanwhile; see `Index.make_meanings`.
         """
-        if not self._makes:
-            if self._index:
-                self._index.close()
-            self._index, self._makes = None, True
-        number = self.index.make_meanings(advance, turn)
-        self.index.count_missing_meanings()  # Notes that there are all.
+        with closing(self._opened()) as index:
+            index.encoder = self._encoder
+            number = index.make_meanings(advance, turn)
+            index.count_missing_meanings()  # Notes that there are all.
+        if self._index and vars(self._index).get("meanings", True) is None:
+            del self._index.meanings  # The next search asks for the encoder again.
         return number
 
 
@@ -186,9 +206,9 @@ def sessions_of(mind: Mind) -> Sessions:
     return mind.resource(Sessions)
 
 
-def topic_of(project: str) -> str:
-    """Returns the topic of the exchanges of a project."""
-    return store.digest_of(project).hex()
+def tag_of(value: str) -> str:
+    """Returns the tag of the exchanges of a client or a project, whose words no query has."""
+    return store.digest_of(value).hex()
 
 
 def exchanges(turns: Sequence[KeptTurn]) -> Iterator[list[KeptTurn]]:
@@ -210,11 +230,10 @@ def _change(session: Session, turns: Sequence[KeptTurn]) -> Change:
             memory=Memory(
                 id=f"{session.id}#{group[0].n}",
                 type=VISIBLE if session.kind is Kind.MAIN else HIDDEN,
-                topic=topic_of(session.project),
                 title=session.title if position == 0 else None,
                 content=_content(group),
                 created=next((t.at for _, t in group if t.at), session.started),
-                tags=(session.client,),
+                tags=(tag_of(session.client), tag_of(session.project)),
             ),
             place=place,
             parent=session.id,

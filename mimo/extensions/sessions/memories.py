@@ -42,7 +42,7 @@ from mimo.api import (
     Kind as MemoryKind,
 )
 from mimo.extensions.sessions import store, turning_on
-from mimo.extensions.sessions.indexing import Sessions, topic_of
+from mimo.extensions.sessions.indexing import Sessions, tag_of
 from mimo.extensions.sessions.readers import lines
 from mimo.extensions.sessions.reading import project_of, without_secrets
 
@@ -113,7 +113,11 @@ class AgentMemories(Sessions):
     def _folder(self) -> Path:
         return self._mind.home / "cache" / FOLDER
 
-    def update(self, advance: Callable[[int, int], object] = lambda done, total: None) -> int:
+    def update(
+        self,
+        advance: Callable[[int, int], object] = lambda done, total: None,
+        limit: int | None = None,
+    ) -> int:
         """Brings the index up to the files, and returns the number of those that changed."""
         return self._follow(_files(self._mind))
 
@@ -145,7 +149,7 @@ class AgentMemories(Sessions):
         self._follow(files)
         scopes, number, now = [_EVERYWHERE], limit + len(texts), self._mind.now()
         if project := _project(self._mind):
-            scopes.append(topic_of(project))
+            scopes.append(tag_of(project))
         filters = (replace(conditions, tags=frozenset((scope,))) for scope in scopes)
         requests = (Request(query, filter, number, now) for filter in filters)
         hits = [hit for request in requests for hit in self.index.search(request).hits]
@@ -275,7 +279,7 @@ def _change(location: Location, path: Path, stamp: Stamp, beside: Collection[Pat
 
 
 def _record(location: Location, path: Path, created: datetime, entry: Entry) -> Record:
-    tags = tuple(topic_of(project) for project in entry.projects)
+    tags = tuple(tag_of(project) for project in entry.projects)
     return Record(
         memory=Memory(
             id=store.digest_of(f"{path}").hex()[:16],

@@ -121,16 +121,19 @@ class Reading:
     def run(self, advance: Callable[[int, int], object] = lambda done, total: None) -> Read:
         """Reads all that is new, and returns how much that was.
 
-        The oldest are first, so that a session has its turns, and not a later fork of it. `advance`
-        gets the number of sources done and of all, and may raise to stop. Raises `StorageFailed`,
-        also while another process reads, and `Invalid` for settings with a mistake.
+        The known and then the oldest are first, so that a session has its turns, and not a later
+        fork of it. `advance` gets the number of sources done and of all, and may raise to stop.
+        Raises `StorageFailed`, also while another process reads, and `Invalid` for settings with a
+        mistake.
         """
         if self._selection.problem:
             raise Invalid(self._selection.problem, hint="correct it: nothing is read until then")
         with self._store.exclusive():
             total = Read(removed=self._remove_unselected())
             pending = [item for reader in self._readers for item in self._look(reader, notes=True)]
-            pending.sort(key=lambda item: (item.source.mtime_ns, item.source.path))
+            pending.sort(
+                key=lambda item: (item.state is None, item.source.mtime_ns, item.source.path)
+            )
             for done, item in enumerate(pending):
                 advance(done, len(pending))
                 total = _sum(total, self._take(item))

@@ -61,7 +61,8 @@ def _columns(rows: tuple[SessionRow, ...]) -> tuple[list[str], list[str]]:
 def _summary(result: SessionRows) -> str:
     """Returns the number of sessions: all of them, or how many of them an answer has."""
     number = len(result.sessions)
-    text = count(number, "session")
+    weak = sum(row.weak is True for row in result.sessions)
+    text = f"{count(number, 'session')}{f', {weak} weak' if weak else ''}"
     if result.query is None and number < result.total:
         text = f"{number:,} of {count(result.total, 'session')}"
     more = result.elsewhere if result.query is None else None

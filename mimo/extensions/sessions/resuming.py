@@ -26,7 +26,7 @@ from mimo.api import (
 from mimo.extensions.sessions import store
 from mimo.extensions.sessions.commands import SessionId, opened
 from mimo.extensions.sessions.model import Kind
-from mimo.extensions.sessions.readers import reader_of
+from mimo.extensions.sessions.readers import CLIENTS, reader_of
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
@@ -95,7 +95,8 @@ def resume(
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
     words: tuple[str, ...] = ()
-    if chosen.kind is not Kind.SUBAGENT and _ID.fullmatch(chosen.native_id):
+    is_known = chosen.client in CLIENTS and chosen.kind is not Kind.SUBAGENT
+    if is_known and _ID.fullmatch(chosen.native_id):
         words = reader_of(chosen.client).resume(chosen.native_id)
     if not words:
         raise Invalid(

@@ -1,6 +1,7 @@
 """Listing, finding, showing, continuing and forgetting earlier sessions."""
 
 import os
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ import pytest
 
 from mimo.call import Call, Caller, Surface
 from mimo.errors import Cancelled, Denied, Invalid, NotFound
+from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.mind import Mind
 from mimo.surroundings import Question
 from tests.conftest import NOW
 from tests.extensions.sessions.talks import KEYSET, LONG, claude_code, kept, user
-from tests.kit import do, with_console
+from tests.kit import do, put, with_console
 
 __all__ = ["kept", "user"]
 
@@ -91,6 +93,22 @@ def test_what_is_forgotten_is_in_no_file_and_is_not_read_again(kept: Call, home:
     for folder in (home / "sessions", home / "cache" / "sessions"):
         for path in folder.iterdir():
             assert b"keyset" not in path.read_bytes(), path
+
+
+def test_sub_agents_are_forgotten_with_their_session(user: Path, call: Call, project: Path) -> None:
+    talk = [("user", "Find each use of offset."), ("agent", "In three files.")]
+    path = claude_code(user, "agent-0001", project, talk, NOW - timedelta(days=20))
+    records = path.read_text("utf-8").replace(
+        '"sessionId": "agent-0001"', f'"sessionId": "{KEYSET}"'
+    )
+    part = put(path.with_name(KEYSET) / "subagents" / path.name, records)
+    os.utime(part, (path.stat().st_mtime,) * 2)
+    path.unlink()
+    do(call, "sessions index")
+
+    assert len(ids(do(call, "sessions", hidden=True))) == 2
+    assert len(do(call, "sessions forget", sessions=[KEYSET], yes=True).ids) == 2
+    assert ids(do(call, "sessions", hidden=True)) == []
 
 
 def test_old_sessions_are_forgotten_after_a_question(kept: Call) -> None:
@@ -209,6 +227,44 @@ def test_what_was_read_before_a_stop_is_kept(user: Path, call: Call, project: Pa
         (number,) = sql.execute("SELECT count(*) FROM sessions").fetchone()
     assert number == 3
     assert do(call, "sessions index").sessions == 5
+
+
+def test_a_search_indexes_some_sessions_and_reports_the_others(
+    user: Path, call: Call, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "AT_ONCE", 2)
+    for number in range(4):
+        talk = [("user", f"Hello {number}"), ("agent", "Hello")]
+        claude_code(user, f"{number}" * 12, project, talk, NOW - timedelta(days=number + 1))
+    turning_on.reading(call.mind).run()
+
+    for left in (4, 2):
+        notice = do(call, "sessions search", query="hello").notice
+        assert str(notice).startswith(f"{left} sessions newer than the index")
+    assert do(call, "sessions search", query="hello").notice is None
+
+
+def test_vectors_are_made_of_the_words_that_count(
+    kept: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    sessions = sessions_of(kept.mind)
+
+    class Noting:
+        model = "noting"
+
+        def encode(self, text: str) -> bytes:
+            return bytes(384)
+
+        def encode_many(self, given: Sequence[str]) -> list[bytes]:
+            texts.extend(given)
+            return [bytes(384) for _ in given]
+
+    monkeypatch.setattr(Mind, "encoder", Noting())
+    assert sessions.make_meanings(lambda done, total: None) > 0
+    assert any(text.startswith("Let's use keyset") for text in texts)
+    assert not any(text.startswith("> ") for text in texts)
+    assert ids(do(kept, "sessions search", query="keyset pagination")) == ["cc-aaaaaaaa"]
 
 
 def test_nothing_is_read_while_sessions_are_off(call: Call) -> None:

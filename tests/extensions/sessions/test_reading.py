@@ -250,6 +250,17 @@ def test_a_fork_has_its_own_turns_and_names_the_original(clients: Clients) -> No
     assert (clients.sessions()[TWO].copies, clients.texts(TWO)[-1]) == (2, "More")
 
 
+def test_a_session_that_went_on_after_its_fork_has_its_turns(clients: Clients) -> None:
+    clients.write(ONE, said("a", "Use keys", "Done"), hours_ago=4)
+    clients.read()
+    shared = said("b", "More", "Sure")
+    clients.write(TWO, [*said("a", "Use keys", "Done"), *shared, *said("c", "Last")], hours_ago=3)
+    clients.append(ONE, shared, hours_ago=2)
+    clients.read()
+    assert clients.texts(ONE) == ["Use keys", "Done", "More", "Sure"]
+    assert clients.texts(TWO) == ["Last"]
+
+
 def test_a_fork_with_new_ids_is_known_by_its_texts_also_if_of_a_fork(clients: Clients) -> None:
     clients.write(ONE, said("a", "Use keys", "Done"), hours_ago=4)
     clients.write(TWO, said("b", "Use keys", "Done", "More", "Sure"), hours_ago=3)

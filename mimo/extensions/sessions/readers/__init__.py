@@ -12,6 +12,8 @@ _CLASSES = {
     "gemini": "gemini:Gemini",
     "opencode": "opencode:OpenCode",
     "copilot": "copilot:Copilot",
+    "cline": "cline:Cline",
+    "cursor": "cursor:Cursor",
 }
 """The readers by client, as `module:class`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,7 @@ from mimo.extensions.sessions.readers.lines import (
     whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts
-
-_WAIT_SECONDS = 0.5
-"""The time to wait for a lock of the client."""
+from mimo.extensions.sessions.readers.places import opened_database
 
 _LATEST = 9_000_000_000_000
 """Milliseconds since 1970: of later times, the nanoseconds are no number of SQLite."""
@@ -112,7 +110,7 @@ class OpenCode:
         if source.path.suffix == ".json":
             yield from _read_files(source)
         elif source.key:
-            with _opened(source.path) as sql:
+            with opened_database(source.path) as sql:
                 yield from _read_database(sql, source.key)
         else:
             _sessions_of(source)
@@ -137,39 +135,9 @@ class _Message(NamedTuple):
 # The database.
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Opens a database, and leaves no file beside it. Raises `sqlite3.Error` and `OSError`.
-
-    SQLite would make the two files of a log that the client has closed. So a database without one
-    is opened as one that does not change; if it did, an error is raised.
-    """
-    state = source_of(path)
-    if state is None:
-        raise OSError("not a regular file")
-    log, shared, journal = (
-        source_of(path.with_name(path.name + end)) for end in ("-wal", "-shm", "-journal")
-    )
-    is_live = bool(journal or (log and (shared or log.size)))
-    uri = f"{path.absolute().as_uri()}?mode=ro{'' if is_live else '&immutable=1'}"
-    sql = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
-    sql.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    try:
-        yield sql
-        if not is_live and source_of(path) != state:
-            raise sqlite3.OperationalError("the database changed while it was read")
-    except (
-        UnicodeDecodeError,
-        MemoryError,
-    ) as error:  # Python's module decodes names and messages itself.
-        raise sqlite3.DatabaseError("the schema of the database is damaged") from error
-    finally:
-        sql.close()
-
-
 def _sessions_of(database: Source) -> list[Source]:
     """Returns the sessions of a database, latest first; without a time, they have the file's."""
-    with _opened(database.path) as sql:
+    with opened_database(database.path) as sql:
         rows = sql.execute(_WATERMARKS).fetchall()
     return [
         Source(

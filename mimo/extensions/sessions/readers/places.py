@@ -1,0 +1,50 @@
+"""The folders and databases of desktop applications."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from mimo.extensions.sessions.readers.lines import source_of
+
+_WAIT_SECONDS = 0.5
+"""The time to wait for a lock of the client."""
+
+
+def settings_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    """Returns the folders of applications' settings on Linux, macOS and Windows, or in WSL."""
+    return (
+        Path(environment.get("XDG_CONFIG_HOME") or home / ".config"),
+        home / "Library" / "Application Support",
+        Path(environment.get("APPDATA") or home / "AppData" / "Roaming"),
+    )
+
+
+@contextmanager
+def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """Opens a database, and leaves no file beside it. Raises `sqlite3.Error` and `OSError`.
+
+    SQLite would make the two files of a log that the client has closed. So a database without one
+    is opened as one that does not change; if it did, an error is raised.
+    """
+    state = source_of(path)
+    if state is None:
+        raise OSError("not a regular file")
+    log, shared, journal = (
+        source_of(path.with_name(path.name + end)) for end in ("-wal", "-shm", "-journal")
+    )
+    is_live = bool(journal or (log and (shared or log.size)))
+    uri = f"{path.absolute().as_uri()}?mode=ro{'' if is_live else '&immutable=1'}"
+    sql = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+    sql.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    try:
+        yield sql
+        if not is_live and source_of(path) != state:
+            raise sqlite3.OperationalError("the database changed while it was read")
+    except (UnicodeDecodeError, MemoryError) as error:
+        # Python's module decodes names and messages itself.
+        raise sqlite3.DatabaseError("the schema of the database is damaged") from error
+    finally:
+        sql.close()

@@ -579,7 +579,8 @@ def forget(
             )
         remove_turns(sql, session.key, 0)
         sql.execute("DELETE FROM sessions WHERE key = ?", (session.key,))
-        change = "DELETE FROM sources" if rereads else "UPDATE sources SET read = 0, digests = x''"
+        reset = "UPDATE sources SET read = 0, state = '', digests = x''"
+        change = "DELETE FROM sources" if rereads else reset
         sql.execute(f"{change} WHERE client = ? AND native_id = ?", names)
     return len(removed)
 

@@ -415,6 +415,35 @@ def test_a_secret_between_two_blocks_or_turns_is_masked(clients: Clients) -> Non
     assert "here" in clients.texts(ONE)[-1]
 
 
+def test_a_secret_in_three_blocks_or_two_turns_is_masked(clients: Clients) -> None:
+    user, parts = said("a", "")[0], (KEY[:7], KEY[7:14], f"{KEY[14:]} here")
+    user["message"]["content"] = [{"type": "text", "text": part} for part in ("of 4", *parts)]
+    turns = [*said("b", f"It is {TOKEN[:30]}"), *said("c", f"{TOKEN[30:]} there")]
+    clients.write(ONE, [user, *turns])
+    clients.read()
+    data = clients.store.path.read_bytes()
+    for part in (*parts[:2], KEY[14:], TOKEN[:30], TOKEN[30:]):
+        assert part.encode() not in data
+    assert clients.texts(ONE)[0].startswith("of 4")
+    assert clients.texts(ONE)[0].endswith(" here")
+
+
+def test_a_paste_of_secrets_leaves_no_part_of_one_at_its_cut(clients: Clients) -> None:
+    text = " ".join(f"{TOKEN[:-4]}{n}" for n in range(1_000, 3_000))
+    clients.write(ONE, said("a", text, text))
+    clients.read()
+    for kept in clients.texts(ONE):
+        assert not any(TOKEN[n : n + 8] in kept for n in range(len(TOKEN) - 12))
+
+
+def test_a_file_of_the_future_is_not_the_latest_forever(clients: Clients) -> None:
+    (record,) = said("a", "Use keys")
+    del record["timestamp"]
+    clients.write(ONE, [record], hours_ago=-50_000)
+    clients.read()
+    assert clients.sessions()[ONE].ended == clients.now
+
+
 def test_secrets_in_names_paths_commands_and_errors_are_masked(clients: Clients) -> None:
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": f"login {TOKEN}"}}
     result = {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": f"No {TOKEN}"}
@@ -577,6 +606,7 @@ def test_projects_are_repositories_also_of_worktrees_that_are_gone(tmp_path: Pat
     assert project_of(str(inside)) == str(root)
     assert project_of(f"{root}/.claude/worktrees/x/deep") == str(root)
     assert project_of("/nowhere/at/all") == "/nowhere/at/all"
+    assert project_of(".") == "."  # It is of another process.
 
 
 def test_edited_files_are_relative_to_the_project(clients: Clients) -> None:

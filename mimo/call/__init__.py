@@ -136,7 +136,7 @@ class Call:
         self.owns_home = self.permissions is None
         """False if the home is that of a server's account, and not the caller's own."""
         self.sees_sessions = self.owns_home and caller.sees_sessions
-        """Whether answers may have words of the user's earlier sessions."""
+        """True if answers may have words of the user's earlier sessions."""
         self.recorded = caller.permissions
         """The user of a server that the record of this call names."""
 

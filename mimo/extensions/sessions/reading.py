@@ -118,17 +118,21 @@ class Reading:
         self._projects: dict[str, str] = {}
         self._present: set[tuple[str, str]] = set()
 
-    def run(self, advance: Callable[[int, int], object] = lambda done, total: None) -> Read:
+    def run(
+        self,
+        advance: Callable[[int, int], object] = lambda done, total: None,
+        wait: Callable[[], object] | None = None,
+    ) -> Read:
         """Reads all that is new, and returns how much that was.
 
         The known and then the oldest are first, so that a session has its turns, and not a later
-        fork of it. `advance` gets the number of sources done and of all, and may raise to stop.
-        Raises `StorageFailed`, also while another process reads, and `Invalid` for settings with a
-        mistake.
+        fork of it. `advance` gets the number of sources done and of all, and may raise to stop, as
+        may `wait`, which is called while another process reads. Raises `StorageFailed`, without
+        `wait` also for such a process, and `Invalid` for settings with a mistake.
         """
         if self._selection.problem:
             raise Invalid(self._selection.problem, hint="correct it: nothing is read until then")
-        with self._store.exclusive():
+        with self._store.exclusive(wait):
             total = Read(removed=self._remove_unselected())
             pending = [item for reader in self._readers for item in self._look(reader, notes=True)]
             pending.sort(

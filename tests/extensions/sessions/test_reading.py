@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -591,6 +591,24 @@ def test_one_process_reads_at_a_time(clients: Clients) -> None:
         clients.read()
     assert clients.sessions() == {}
     assert clients.read().turns == 1
+
+
+def test_a_run_that_may_waits_for_the_process_that_reads(clients: Clients) -> None:
+    clients.write(ONE, said("a", "Use keys"))
+    clients.store.lock.parent.mkdir(parents=True)
+    with ExitStack() as held:
+        held.enter_context(lock(clients.store.lock))
+        assert clients.reading().run(wait=held.close).turns == 1
+
+
+@pytest.mark.parametrize("change", ["kind = 'other'", "ended = 1 << 62"])
+def test_impossible_values_are_a_damage(clients: Clients, change: str) -> None:
+    clients.write(ONE, said("a", "Use keys"))
+    clients.read()
+    with closing(sqlite3.connect(clients.store.path)) as sql, sql:
+        sql.execute(f"UPDATE sessions SET {change}")
+    with pytest.raises(StorageFailed, match="damaged"):
+        clients.sessions()
 
 
 def test_looking_for_new_sessions_writes_nothing(clients: Clients) -> None:

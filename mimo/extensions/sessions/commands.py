@@ -368,6 +368,8 @@ def index(call: Call) -> Indexed:
     meanings = archive.make_meanings(
         lambda done, total: call.advance("Reading exchanges for their meaning", done, total)
     )
+    if read.removed or read.expired:
+        archive.forget()
     memories = call.mind.resource(AgentMemories)
     memories.update()
     memories.make_meanings(

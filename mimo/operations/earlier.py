@@ -96,5 +96,5 @@ def memories(
 
 def _may_have(call: Call, conditions: Filter) -> bool:
     is_of_memories = replace(conditions, since=None, until=None) != Filter()
-    may = call.owns_home and call.origin.guard.permits("mind_sessions")
+    may = call.sees_sessions and call.origin.guard.permits("mind_sessions")
     return may and not is_of_memories

@@ -355,18 +355,21 @@ def transcript(
 def index(call: Call) -> Indexed:
     """Read new transcripts, and make them ready to be found
 
-    Servers do so in the background; this command ends when all is read, also for its meaning. What
-    is done when you stop it is kept.
+    Servers do so in the background; this command waits for one that does, and ends when all is
+    read, also for its meaning. What is done when you stop it is kept.
     """
     turning_on.check(call)
     read = turning_on.reading(call.mind).run(
-        lambda done, total: call.advance("Reading transcripts", done, total)
+        lambda done, total: call.advance("Reading transcripts", done, total),
+        lambda: call.advance("Waiting for a server that reads transcripts", 0, 1),
     )
     archive = sessions_of(call.mind)
     archive.update(lambda done, total: call.advance("Indexing sessions", done, total))
     meanings = archive.make_meanings(
         lambda done, total: call.advance("Reading exchanges for their meaning", done, total)
     )
+    if read.removed or read.expired:
+        archive.forget()
     memories = call.mind.resource(AgentMemories)
     memories.update()
     memories.make_meanings(

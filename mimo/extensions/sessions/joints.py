@@ -68,8 +68,10 @@ def update(mind: Mind, turn: Callable[[], AbstractContextManager[None]]) -> None
             steps.close()  # The step ends here, and the next one waits for its turn.
             steps.enter_context(turn())
 
-        turning_on.reading(mind).run(advance)
-        sessions.update()  # Also without those that the settings remove.
+        read = turning_on.reading(mind).run(advance)
+        if read.removed or read.expired:
+            sessions.forget()
+        sessions.update()
     sessions.make_meanings(lambda *_: None, turn)  # No user sees its progress.
 
 

@@ -188,7 +188,7 @@ def items(call: Call) -> list[Item]:
     """
     config = call.mind.config
     is_asked = turning_on.is_on(call.mind) and config["sessions.propose"] == "on"
-    if not is_asked or call.agent or not call.owns_home or not call.mind.has_project:
+    if not is_asked or call.agent or not call.sees_sessions or not call.mind.has_project:
         return []
     return [
         Item(

@@ -31,7 +31,7 @@ from mimo.api import (
 )
 from mimo.extensions.sessions import store
 from mimo.extensions.sessions.model import Facts, Part, Progress, Reader, Role, Source, Turn
-from mimo.extensions.sessions.readers.parts import ends_of
+from mimo.extensions.sessions.readers.parts import ends_of, was_cut
 from mimo.extensions.sessions.store import SourceState, Store
 
 if TYPE_CHECKING:
@@ -118,17 +118,21 @@ class Reading:
         self._projects: dict[str, str] = {}
         self._present: set[tuple[str, str]] = set()
 
-    def run(self, advance: Callable[[int, int], object] = lambda done, total: None) -> Read:
+    def run(
+        self,
+        advance: Callable[[int, int], object] = lambda done, total: None,
+        wait: Callable[[], object] | None = None,
+    ) -> Read:
         """Reads all that is new, and returns how much that was.
 
         The known and then the oldest are first, so that a session has its turns, and not a later
-        fork of it. `advance` gets the number of sources done and of all, and may raise to stop.
-        Raises `StorageFailed`, also while another process reads, and `Invalid` for settings with a
-        mistake.
+        fork of it. `advance` gets the number of sources done and of all, and may raise to stop, as
+        may `wait`, which is called while another process reads. Raises `StorageFailed`, without
+        `wait` also for such a process, and `Invalid` for settings with a mistake.
         """
         if self._selection.problem:
             raise Invalid(self._selection.problem, hint="correct it: nothing is read until then")
-        with self._store.exclusive():
+        with self._store.exclusive(wait):
             total = Read(removed=self._remove_unselected())
             pending = [item for reader in self._readers for item in self._look(reader, notes=True)]
             pending.sort(
@@ -260,7 +264,7 @@ class Reading:
             turns, facts, copies = _without_copies(sql, facts, turns, at_start=part.replaces)
             intake.put(sql, facts, turns, copies, replaces=part.replaces)
             if ends:
-                intake.finish(sql, facts, project)
+                intake.finish(sql, facts, project, self._now)
             store.note_source(sql, intake.source_state(is_done=ends))
 
     def _is_best(self, sql: Connection, facts: Facts, part: Part, intake: _Intake) -> bool:
@@ -343,7 +347,8 @@ class _Intake:
         except MindError:
             raise
         except Exception as error:  # noqa: BLE001 - one transcript must not stop the others
-            self._problem = one_line(_stored(str(error) or type(error).__name__))[:200]
+            (text,) = without_secrets([_stored(str(error) or type(error).__name__)])
+            self._problem = one_line(text)[:200]
             self.read = self.read._replace(unreadable=1)
 
     def advance(self, part: Part) -> None:
@@ -379,15 +384,16 @@ class _Intake:
             self._is_changed |= is_changed
         self.read = self.read._replace(turns=self.read.turns + len(turns))
 
-    def finish(self, sql: Connection, facts: Facts, project: str) -> None:
+    def finish(self, sql: Connection, facts: Facts, project: str, now: datetime) -> None:
         """Removes turns that a rewritten source no longer has, and sums the session up.
 
-        One that is only shorter was cut off: what was read of it stays.
+        One that is only shorter was cut off: what was read of it stays. A file of the future is of
+        `now`: it would be the latest of all forever.
         """
         if self._key is not None:
             if self._is_changed and not self._problem:
                 store.remove_turns(sql, self._key, self._number + 1)
-            at = self.source.mtime_ns // 1_000_000
+            at = min(self.source.mtime_ns // 1_000_000, store.number_of(now))
             store.sum_up(sql, self._key, facts, project, at=at, copies=self._copies)
             if self._is_changed:
                 store.note_change(sql, self._key)
@@ -442,7 +448,7 @@ def project_of(folder: str) -> str:
     folder = _main(folder)
     path = Path(folder)
     with suppress(OSError, ValueError, RuntimeError):
-        if path.is_dir():
+        if path.is_absolute() and path.is_dir():
             place = locate(path)
             if place.common and place.common.name == ".git":
                 return str(place.common.parent)
@@ -482,9 +488,16 @@ def _stored(text: str) -> str:
 
 def _masked(project: str, facts: Facts, turns: Sequence[Turn]) -> tuple[str, Facts, list[Turn]]:
     """Returns all texts of a part without secrets; what is long is cut only then."""
+    whole = [_changed(turn, text=_stored(turn.text)) for turn in turns]
+    for place in range(1, len(whole)):
+        turn, following = whole[place - 1 : place + 1]
+        if turn.role is following.role:
+            left, right = _without_split([turn.text, following.text])
+            whole[place - 1] = _changed(turn, text=left)
+            whole[place] = _changed(following, text=right)
     texts = [
         *(one_line(text) for text in (project, facts.cwd, facts.branch, facts.title)),
-        *(text for turn in turns for text in (turn.text, turn.error, *turn.files)),
+        *(text for turn in whole for text in (turn.text, turn.error, *turn.files)),
     ]
     safe = iter(without_secrets([_stored(text) for text in texts]))
     project, cwd, branch, title = (next(safe) for _ in range(4))
@@ -492,14 +505,8 @@ def _masked(project: str, facts: Facts, turns: Sequence[Turn]) -> tuple[str, Fac
         _changed(
             turn, text=next(safe), error=next(safe), files=tuple(next(safe) for _ in turn.files)
         )
-        for turn in turns
+        for turn in whole
     ]
-    for place in range(1, len(masked)):
-        turn, following = masked[place - 1 : place + 1]
-        if turn.role is following.role:
-            left, right = _without_split(turn.text, following.text)
-            masked[place - 1] = _changed(turn, text=left)
-            masked[place] = _changed(following, text=right)
     facts = replace(
         facts,
         native_id=_stored(facts.native_id),
@@ -508,7 +515,11 @@ def _masked(project: str, facts: Facts, turns: Sequence[Turn]) -> tuple[str, Fac
         branch=branch,
         title=title,
     )
-    return project, facts, [_changed(turn, text=ends_of(turn.text)) for turn in masked]
+    cut = [
+        _changed(turn, text=ends_of(turn.text, is_cut=was_cut(original.text)))
+        for turn, original in zip(masked, turns, strict=True)
+    ]
+    return project, facts, cut
 
 
 def _changed(turn: Turn, **values: Any) -> Turn:
@@ -533,29 +544,43 @@ def _secrets(text: str) -> Sequence[Finding]:
 
 
 _PIECE = r"[\w+/=-]{4,200}"
-_PARAGRAPHS = re.compile(rf"(?<![\w+/=-])({_PIECE})([ \t]*\n\n[ \t]*)({_PIECE})")
-"""Two blocks of text of a client, which may have parts of one token at their ends."""
+_BREAK = r"[ \t]*\n\n[ \t]*"
+_PARAGRAPHS = re.compile(rf"(?<![\w+/=-]){_PIECE}(?:{_BREAK}{_PIECE})+")
+"""Blocks of text of a client, which may have parts of one token at their ends."""
 _END, _START = re.compile(rf"(?<![\w+/=-]){_PIECE}\Z"), re.compile(_PIECE)
+
+_BLOCKS = 8
+"""The number of blocks over which a token may be split."""
 
 
 def _unsplit(match: re.Match[str]) -> str:
-    """Returns two blocks without a token that is split between them."""
-    left, right = _without_split(match[1], match[3])
-    return f"{left}{match[2]}{right}"
+    """Returns blocks without the tokens that are split between them."""
+    pieces = re.split(f"({_BREAK})", match[0])
+    blocks = pieces[::2]
+    for place in range(len(blocks) - 1):
+        blocks[place : place + _BLOCKS] = _without_split(blocks[place : place + _BLOCKS])
+    pieces[::2] = blocks
+    return "".join(pieces)
 
 
-def _without_split(left: str, right: str) -> tuple[str, str]:
-    """Returns two texts without a token whose parts are at their ends."""
-    end, start = _END.search(left[-201:]), _START.match(right)
-    if not (end and start):
-        return left, right
-    hits = _secrets(end[0] + start[0]) if any(map(str.isdigit, end[0] + start[0])) else ()
-    for hit in hits:
-        if hit.start < len(end[0]) < hit.end:
-            head = left[: len(left) - len(end[0]) + hit.start]
-            masked = without(end[0], [hit._replace(start=0, end=len(end[0]))])
-            return head + masked, right[hit.end - len(end[0]) :]
-    return left, right
+def _without_split(texts: Sequence[str]) -> list[str]:
+    """Returns texts without a token that begins at the end of the first, and goes on after it."""
+    first, *others = texts
+    end, starts = _END.search(first[-201:]), [_START.match(other) for other in others]
+    words = [start[0] for start in takewhile(bool, starts) if start]
+    joined = (end[0] if end else "") + "".join(words)
+    if not (end and words and any(map(str.isdigit, joined))):
+        return [*texts]
+    size = len(end[0])
+    for hit in _secrets(joined):
+        if hit.start < size < hit.end:
+            mark = without(end[0], [hit._replace(start=0, end=size)])
+            masked, left = [first[: len(first) - size + hit.start] + mark], hit.end - size
+            for other, piece in zip(others, words, strict=False):
+                masked.append(other[min(left, len(piece)) :])
+                left = max(left - len(piece), 0)
+            return [*masked, *others[len(words) :]]
+    return [*texts]
 
 
 def _relative(path: str, roots: Sequence[str]) -> str:

@@ -104,9 +104,9 @@ def resume(
             hint="its own window may list it",
         )
     folder, notice = chosen.cwd, None
-    if not Path(folder).is_dir():
+    if not _is_folder(folder):
         notice = f"its folder `{folder}` is missing"
-        folder = chosen.project if Path(chosen.project).is_dir() else ""
+        folder = chosen.project if _is_folder(chosen.project) else ""
     line = shlex.join(words)
     return Resumption(
         line=f"cd {shlex.quote(folder)} && {line}" if folder else line,
@@ -114,3 +114,7 @@ def resume(
         command=words,
         notice=notice,
     )
+
+
+def _is_folder(path: str) -> bool:
+    return Path(path).is_absolute() and Path(path).is_dir()

@@ -7,7 +7,9 @@ What is in it was masked before. A database that is damaged is refused, and stay
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,6 +85,9 @@ PREFIXES = {
     "cursor": "cu",
 }
 """The beginnings of the ids of the clients' sessions."""
+
+_PAUSE_SECONDS = 0.2
+"""The time between two looks whether another process still reads."""
 
 ABSENT = timedelta(hours=1)
 """The time after which a source that is still missing is deleted, not on a disk that is away."""
@@ -161,15 +166,20 @@ class Store:
         self._database = _SessionsDatabase(self.path, _SCHEMA, 1)
 
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Lets one process at a time read transcripts. Raises `StorageFailed` for another one."""
-        process = locks.holder(self.lock)
-        if process is not None:
-            raise StorageFailed(
-                f"process {process} reads the transcripts already",
-                hint="what it reads can be found as soon as it ends",
-            )
-        with locks.lock(self.lock, wait=0):
+    def exclusive(self, wait: Callable[[], object] | None = None) -> Iterator[None]:
+        """Lets one process at a time read transcripts.
+
+        While another one does, `wait` is called again and again. Raises `StorageFailed` without it.
+        """
+        while (process := locks.holder(self.lock)) is not None:
+            if wait is None:
+                raise StorageFailed(
+                    f"process {process} reads the transcripts already",
+                    hint="what it reads can be found as soon as it ends",
+                )
+            wait()
+            time.sleep(_PAUSE_SECONDS)
+        with locks.lock(self.lock, wait=1):
             yield
 
     def close(self) -> None:
@@ -197,7 +207,19 @@ def sessions(
 ) -> list[Session]:
     """Returns the sessions that meet a condition of SQL, the latest first."""
     query = f"SELECT * FROM sessions WHERE {where} ORDER BY ended DESC, key DESC LIMIT ?"
-    return [_session(row) for row in sql.execute(query, (*values, limit))]
+    with _possible():
+        return [_session(row) for row in sql.execute(query, (*values, limit))]
+
+
+@contextmanager
+def _possible() -> Iterator[None]:
+    """Raises `sqlite3.DatabaseError` for values that mind never writes: the file is damaged."""
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        damage = sqlite3.DatabaseError(f"{error}")
+        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damage from error
 
 
 def _session(row: Sequence[Any]) -> Session:
@@ -252,21 +274,22 @@ def turns(sql: Connection, session: int, start: int = 1, end: int = 1 << 40) -> 
         " WHERE session = ? AND n BETWEEN ? AND ? ORDER BY n",
         between,
     )
-    return [
-        KeptTurn(
-            n,
-            Turn(
-                role=Role(role),
-                text=text,
-                at=None if at is None else time_of(at),
-                native_id=native_id,
-                files=tuple(edited.get(n, ())),
-                error=error,
-                is_typed=bool(is_typed),
-            ),
-        )
-        for n, role, at, text, error, native_id, is_typed in rows
-    ]
+    with _possible():
+        return [
+            KeptTurn(
+                n,
+                Turn(
+                    role=Role(role),
+                    text=text,
+                    at=None if at is None else time_of(at),
+                    native_id=native_id,
+                    files=tuple(edited.get(n, ())),
+                    error=error,
+                    is_typed=bool(is_typed),
+                ),
+            )
+            for n, role, at, text, error, native_id, is_typed in rows
+        ]
 
 
 def turn_count(sql: Connection, session: int) -> int:
@@ -579,7 +602,8 @@ def forget(
             )
         remove_turns(sql, session.key, 0)
         sql.execute("DELETE FROM sessions WHERE key = ?", (session.key,))
-        change = "DELETE FROM sources" if rereads else "UPDATE sources SET read = 0, digests = x''"
+        reset = "UPDATE sources SET read = 0, state = '', digests = x''"
+        change = "DELETE FROM sources" if rereads else reset
         sql.execute(f"{change} WHERE client = ? AND native_id = ?", names)
     return len(removed)
 

@@ -22,7 +22,7 @@ def is_on(mind: Mind) -> bool:
 
 def check(call: Call) -> None:
     """Raises `Invalid` while sessions are off, and `Denied` for the user of a server."""
-    if not call.owns_home:
+    if not call.sees_sessions:
         raise Denied(
             "sessions are for the user of this machine alone",
             hint="run mind on the machine where they were held",

@@ -443,7 +443,7 @@ def _shared_index(call: Call) -> Iterator[Check]:
 
 
 def _sessions(call: Call) -> Iterator[Check]:
-    sessions = earlier.sessions_of(call.mind) if call.owns_home else None
+    sessions = earlier.sessions_of(call.mind) if call.sees_sessions else None
     for message, hint in sessions.described(call.mind) if sessions else ():
         yield _warning("sessions", message, hint) if hint else _ok("sessions", message)
 

@@ -215,7 +215,7 @@ def _user_memory(call: Call) -> UserMemory | None:
 
 def _sessions(call: Call) -> int | None:
     with suppress(MindError):  # `mind doctor` reports the reason.
-        if call.owns_home and (sessions := earlier.sessions_of(call.mind)):
+        if call.sees_sessions and (sessions := earlier.sessions_of(call.mind)):
             return sessions.number(call.mind)
     return None
 

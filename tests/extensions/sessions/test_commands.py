@@ -95,6 +95,15 @@ def test_what_is_forgotten_is_in_no_file_and_is_not_read_again(kept: Call, home:
             assert b"keyset" not in path.read_bytes(), path
 
 
+def test_what_the_settings_leave_out_is_in_no_file_either(kept: Call, home: Path) -> None:
+    put(home / "config.toml", '[sessions]\nenabled = "on"\nclients = ["codex"]\n')
+    other = Call(kept.mind.reopened())
+    assert do(other, "sessions index").removed == 2
+    for folder in (home / "sessions", home / "cache" / "sessions"):
+        for path in folder.iterdir():
+            assert b"keyset" not in path.read_bytes(), path
+
+
 def test_sub_agents_are_forgotten_with_their_session(user: Path, call: Call, project: Path) -> None:
     talk = [("user", "Find each use of offset."), ("agent", "In three files.")]
     path = claude_code(user, "agent-0001", project, talk, NOW - timedelta(days=20))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mimo.extensions.sessions.model import Kind, Progress, Role
+from mimo.extensions.sessions.readers import places
 from mimo.extensions.sessions.readers.opencode import OpenCode
 from tests.extensions.sessions.stories import (
     ASKED,
@@ -357,6 +358,23 @@ class TestBadInput:
 
         assert source.key == ""
         with pytest.raises(sqlite3.Error):
+            list(OpenCode().read(source, Progress()))
+
+    def test_a_view_without_an_end_is_reported(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(places, "_LONGEST_SECONDS", 0.2)
+        path = write_database(tmp_path)
+        with sqlite3.connect(path) as sql:
+            sql.execute("DROP TABLE message")
+            sql.execute(
+                "CREATE VIEW message AS WITH RECURSIVE numbers(id) AS (SELECT 1 UNION ALL SELECT 1"
+                " FROM numbers) SELECT n.id, s.id session_id, 1 time_created, 1 time_updated,"
+                " '' data FROM numbers n, session s"
+            )
+        sql.close()
+
+        (source,) = OpenCode().sources({}, tmp_path)
+
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             list(OpenCode().read(source, Progress()))
 
     def test_a_damaged_schema_is_reported(self, tmp_path):

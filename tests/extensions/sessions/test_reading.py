@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -415,6 +415,35 @@ def test_a_secret_between_two_blocks_or_turns_is_masked(clients: Clients) -> Non
     assert "here" in clients.texts(ONE)[-1]
 
 
+def test_a_secret_in_three_blocks_or_two_turns_is_masked(clients: Clients) -> None:
+    user, parts = said("a", "")[0], (KEY[:7], KEY[7:14], f"{KEY[14:]} here")
+    user["message"]["content"] = [{"type": "text", "text": part} for part in ("of 4", *parts)]
+    turns = [*said("b", f"It is {TOKEN[:30]}"), *said("c", f"{TOKEN[30:]} there")]
+    clients.write(ONE, [user, *turns])
+    clients.read()
+    data = clients.store.path.read_bytes()
+    for part in (*parts[:2], KEY[14:], TOKEN[:30], TOKEN[30:]):
+        assert part.encode() not in data
+    assert clients.texts(ONE)[0].startswith("of 4")
+    assert clients.texts(ONE)[0].endswith(" here")
+
+
+def test_a_paste_of_secrets_leaves_no_part_of_one_at_its_cut(clients: Clients) -> None:
+    text = " ".join(f"{TOKEN[:-4]}{n}" for n in range(1_000, 3_000))
+    clients.write(ONE, said("a", text, text))
+    clients.read()
+    for kept in clients.texts(ONE):
+        assert not any(TOKEN[n : n + 8] in kept for n in range(len(TOKEN) - 12))
+
+
+def test_a_file_of_the_future_is_not_the_latest_forever(clients: Clients) -> None:
+    (record,) = said("a", "Use keys")
+    del record["timestamp"]
+    clients.write(ONE, [record], hours_ago=-50_000)
+    clients.read()
+    assert clients.sessions()[ONE].ended == clients.now
+
+
 def test_secrets_in_names_paths_commands_and_errors_are_masked(clients: Clients) -> None:
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": f"login {TOKEN}"}}
     result = {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": f"No {TOKEN}"}
@@ -564,6 +593,24 @@ def test_one_process_reads_at_a_time(clients: Clients) -> None:
     assert clients.read().turns == 1
 
 
+def test_a_run_that_may_waits_for_the_process_that_reads(clients: Clients) -> None:
+    clients.write(ONE, said("a", "Use keys"))
+    clients.store.lock.parent.mkdir(parents=True)
+    with ExitStack() as held:
+        held.enter_context(lock(clients.store.lock))
+        assert clients.reading().run(wait=held.close).turns == 1
+
+
+@pytest.mark.parametrize("change", ["kind = 'other'", "ended = 1 << 62"])
+def test_impossible_values_are_a_damage(clients: Clients, change: str) -> None:
+    clients.write(ONE, said("a", "Use keys"))
+    clients.read()
+    with closing(sqlite3.connect(clients.store.path)) as sql, sql:
+        sql.execute(f"UPDATE sessions SET {change}")
+    with pytest.raises(StorageFailed, match="damaged"):
+        clients.sessions()
+
+
 def test_looking_for_new_sessions_writes_nothing(clients: Clients) -> None:
     clients.write(ONE, said("a", "Use keys"))
     assert clients.reading().behind() == 1
@@ -577,6 +624,7 @@ def test_projects_are_repositories_also_of_worktrees_that_are_gone(tmp_path: Pat
     assert project_of(str(inside)) == str(root)
     assert project_of(f"{root}/.claude/worktrees/x/deep") == str(root)
     assert project_of("/nowhere/at/all") == "/nowhere/at/all"
+    assert project_of(".") == "."  # It is of another process.
 
 
 def test_edited_files_are_relative_to_the_project(clients: Clients) -> None:

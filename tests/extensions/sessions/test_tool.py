@@ -11,6 +11,7 @@ from mimo.call.schema import input_schema
 from mimo.call.table import all_commands
 from mimo.errors import Denied, NotFound
 from mimo.extensions.team.tokens import Member, Scope, digest_of
+from mimo.features.procedures.calling import run_command
 from mimo.operations.invoke import invoke
 from tests import kit
 from tests.conftest import NOW
@@ -59,6 +60,19 @@ def test_a_server_that_was_not_told_of_the_setting_has_no_such_tool(kept: Call) 
         return [tool.name for tool in (await client.list_tools()).tools]
 
     assert "mind_sessions" not in kit.client(kept, talk)
+
+
+def test_no_client_over_http_and_no_procedure_gets_words_of_sessions(kept: Call) -> None:
+    async def talk(client: Any) -> list[str]:
+        calls = [("mind_search", "keyset pagination"), ("recall_memory", "keyset pagination")]
+        answers = [await client.call_tool(name, {"query": query}) for name, query in calls]
+        answers.append(await client.call_tool("mind_doctor", {}))
+        return [answer.content[0].text for answer in answers]
+
+    assert "session:cc-aaaaaaaa" in do(kept, "recall", "tester", query="keyset pagination").summary
+    assert not any("sessions" in text or "cc-" in text for text in kit.client(kept, talk))
+    answer = run_command(kept, "recall_memory", {"query": "keyset pagination"})
+    assert "cc-" not in str(answer)
 
 
 def test_a_pipe_lists_and_answers_it_while_sessions_are_on(

@@ -91,5 +91,25 @@ def test_the_last_line_says_something(output: str, line: str) -> None:
     assert last_line(output) == line
 
 
+KEY_LINES = ("MIIEowIBAAKCAQEA7bq5Zk3mT9xVhR2wYc8LpQ4s", "Jd6fGhN1vB0uXeKiOaWzEyCtMlPrSgUj5D8nFqHk")
+BEGIN = "-----BEGIN RSA PRIVATE KEY-----"
+TOKEN = "ghp_9aKq2Lx7Rt4Vb8Nz1Mw5Yc3Df6Gh0JpQsWeX"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "\n".join((BEGIN, *KEY_LINES)),
+        f"{'x ' * 90}eyJhbGciOiJIUzI1NiJ9.{'eyJzdWIiOiI0Mi' * 3}.{TOKEN[4:]}",
+        f"error {TOKEN} {'y' * 7_970}",
+        f"error {TOKEN} {'y ' * 3_985}",
+    ],
+)
+def test_the_last_line_has_no_part_of_a_secret(output: str) -> None:
+    line = last_line(output)
+    for secret in (*KEY_LINES, TOKEN, "eyJhbGciOiJIUzI1NiJ9"):
+        assert not any(secret[n : n + 8] in line for n in range(len(secret) - 7))
+
+
 def test_the_request_to_record_a_session_is_not_the_users() -> None:
     assert words_of(f"{REQUEST}, once in a session): record it now.") == ""

@@ -240,7 +240,7 @@ def _call(call: Mapping[str, Any]) -> _Call:
     return _Call(
         ends_of(text(call, "args", "command") or " ".join((name, *paths)), _LONGEST),
         paths if name in _EDITORS and not has_failed else (),
-        last_line(_STATE.sub("", output[-4_000:])) if has_failed else None,
+        last_line(_STATE.sub("", output[-10_000:])) if has_failed else None,
         paths,
     )
 

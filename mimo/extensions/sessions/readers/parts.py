@@ -22,7 +22,7 @@ _TURNS = 500
 
 _LONGEST_FACT = 4_096
 
-_READ = LONGEST_TEXT + 12_000
+_READ = LONGEST_TEXT + 16_000
 """The most characters of a turn that are read: a secret at a cut is masked before the last one."""
 
 _REPEATED = 8
@@ -320,9 +320,26 @@ def _digest(words: str) -> str:
     return blake2b(words.encode("utf-8", "replace"), digest_size=4).hexdigest()
 
 
-def ends_of(text: str, limit: int = LONGEST_TEXT) -> str:
-    """Returns a text; of a long one both ends, with a mark between."""
-    if len(text) <= limit:
+def was_cut(text: str) -> bool:
+    """Returns whether a turn that was read is only the ends of a longer text."""
+    return len(text) > _READ
+
+
+def ends_of(text: str, limit: int = LONGEST_TEXT, *, is_cut: bool = False) -> str:
+    """Returns a text; of a long one both ends, with a mark between.
+
+    What is beside the mark of one that `is_cut` may be a part of a secret, and is left out.
+    """
+    if not is_cut and len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[…]\n{text[-half:]}"
+    start, end = text[:half], text[-half:]
+    if is_cut:
+        start = text.partition(_CUT)[0][:-_BESIDE][:half]
+        end = text.rpartition(_CUT)[2][_BESIDE:][-half:]
+    return f"{start}{_CUT}{end}"
+
+
+_CUT = "\n[…]\n"
+_BESIDE = 7_000
+"""The characters on either side of a cut that are left out: no secret is longer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,9 @@ from mimo.extensions.sessions.readers.lines import source_of
 
 _WAIT_SECONDS = 0.5
 """The time to wait for a lock of the client."""
+
+_LONGEST_SECONDS = 120.0
+"""The time for what is done with an opened database: a view in it may have rows without end."""
 
 
 def settings_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
@@ -39,6 +43,8 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
     uri = f"{path.absolute().as_uri()}?mode=ro{'' if is_live else '&immutable=1'}"
     sql = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
     sql.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    end = time.monotonic() + _LONGEST_SECONDS
+    sql.set_progress_handler(lambda: time.monotonic() > end, 100_000)
     try:
         yield sql
         if not is_live and source_of(path) != state:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mimo.api import NamedTuple
+from mimo.api import NamedTuple, secrets_in, without
 
 _AROUND = frozenset({"user_query", "user_input", "task", "user_message"})
 """Elements that hold the user's words."""
@@ -111,9 +111,19 @@ def without_notes(text: str) -> str:
     return text.strip()
 
 
+_OUTPUT = 8_000
+"""The characters at the end of an output in which its last line is looked for."""
+
+
 def last_line(output: str, limit: int = 200) -> str:
-    """Returns the last line of a failed call's output with a letter or digit."""
-    for line in reversed(output[-4_000:].splitlines()):
+    """Returns the last line of a failed call's output with a letter or digit.
+
+    Its secrets are masked here, where all of them is still seen: a line may be a part of a key.
+    """
+    end = output[-_OUTPUT:]
+    hits = secrets_in(end, cut=True, allowing=False, examples=True)
+    lines = without(end, hits).splitlines()
+    for line in reversed(lines[1:] if len(output) > _OUTPUT else lines):  # The first one is cut.
         if any(map(str.isalnum, line)):
             return line.strip()[:limit]
     return ""

@@ -243,9 +243,7 @@ def _munged(path: str) -> str:
 
 def _settings(path: Path) -> Mapping[str, object]:
     """Returns a small file of JSON; empty if it can't be read."""
-    with suppress(OSError):
-        return lines.mapping(disk.read(path, limit=LARGEST_FILE, follow=True)) or {}
-    return {}
+    return lines.mapping(lines.small(path, follow=True)) or {}
 
 
 # The entries of a file.

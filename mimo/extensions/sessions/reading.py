@@ -10,7 +10,6 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -441,13 +440,14 @@ def project_of(folder: str) -> str:
         return ""
     folder = _main(folder)
     path = Path(folder)
-    with suppress(OSError, ValueError, RuntimeError):
-        if path.is_dir():
-            place = locate(path)
-            if place.common and place.common.name == ".git":
-                return str(place.common.parent)
-            return str(place.root)
-    return folder
+    try:
+        place = locate(path) if path.is_dir() else None
+    except (OSError, ValueError, RuntimeError):
+        return folder
+    if place is None:
+        return folder
+    common = place.common
+    return str(common.parent if common and common.name == ".git" else place.root)
 
 
 def _since(source: Source, state: SourceState | None) -> Progress:
@@ -464,11 +464,13 @@ def _digests(path: Path, offset: int) -> bytes:
     """Returns the digests of the beginning of a file, and of the bytes before an offset."""
     if not offset:
         return b""
-    with suppress(OSError), path.open("rb") as file:
-        head = file.read(min(_EDGE, offset))
-        file.seek(max(offset - _EDGE, 0))
-        return disk.sha256(head)[:8] + disk.sha256(file.read(min(_EDGE, offset)))[:8]
-    return b""
+    try:
+        with path.open("rb") as file:
+            head = file.read(min(_EDGE, offset))
+            file.seek(max(offset - _EDGE, 0))
+            return disk.sha256(head)[:8] + disk.sha256(file.read(min(_EDGE, offset)))[:8]
+    except OSError:
+        return b""
 
 
 # What is stored.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mimo.api import DataError, loads
 from mimo.extensions.sessions.model import Facts, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     LARGEST_FILE,
@@ -17,10 +15,12 @@ from mimo.extensions.sessions.readers.lines import (
     files_in,
     inner,
     items,
+    mapping,
     moment,
     opened,
     plain_id,
     records,
+    small,
     text,
     whole,
 )
@@ -75,7 +75,7 @@ class Copilot:
             _add_history(source, parts)
             yield parts.rest(Progress())
             return
-        workspace = _workspace(source.path.with_name("workspace.yaml"))
+        workspace = mapping(small(source.path.with_name("workspace.yaml")), "yaml")
         parts.learn(cwd=text(workspace, "cwd"), title=text(workspace, "name"))
         events, end = _Events(parts), since.offset
         with opened(source.path, source.inode) as file:
@@ -157,14 +157,6 @@ def _id_of(path: Path) -> str:
         return path.parent.name
     match = _OLD.fullmatch(path.stem)
     return match.group(1) if match else path.stem
-
-
-def _workspace(path: Path) -> Mapping[str, Any]:
-    """Returns the state of a session's folder; empty if it can't be read."""
-    with suppress(OSError, DataError, ValueError), opened(path) as file:
-        value = loads(file.read(1 << 16), "yaml")
-        return value if isinstance(value, dict) else {}
-    return {}
 
 
 def _is_typed(data: Mapping[str, Any]) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -194,12 +193,15 @@ def _existing(folder: str, name: str, depth: int = 12) -> str:
         return folder
     start = f"{_named(folder)}-".lstrip("-")
     if depth and name.startswith(start):
-        with suppress(OSError):
-            for each in sorted(Path(folder).iterdir()):
-                below = _named(str(each))
-                is_above = name == below or (below != start[:-1] and name.startswith(f"{below}-"))
-                if is_above and each.is_dir() and (match := _existing(str(each), name, depth - 1)):
-                    return match
+        try:
+            inside = sorted(Path(folder).iterdir())
+        except OSError:
+            return ""
+        for each in inside:
+            below = _named(str(each))
+            is_above = name == below or (below != start[:-1] and name.startswith(f"{below}-"))
+            if is_above and each.is_dir() and (match := _existing(str(each), name, depth - 1)):
+                return match
     return ""
 
 
@@ -271,8 +273,10 @@ def _read_store(sql: sqlite3.Connection, parts: Parts) -> datetime | None:
     """Adds the messages of a database; returns the time at which the session began."""
     about: Any = None
     for (value,) in sql.execute("SELECT value FROM meta WHERE key = '0'").fetchmany(1):
-        with suppress(ValueError, TypeError):
+        try:
             about = mapping(value if value[:1] == "{" else bytes.fromhex(value))
+        except (ValueError, TypeError):
+            about = None
     parts.learn(title=text(about, "name"), cwd=text(about, "workspacePath"))
     for (data,) in sql.execute(_BLOBS):
         raw = data.encode() if isinstance(data, str) else data

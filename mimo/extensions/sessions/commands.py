@@ -420,7 +420,7 @@ def forget(
     chosen = _all_of(call, archive, older_than, client, all_projects=all_projects) if all else []
     with archive.store.reading() as sql:
         chosen += [store.find(sql, session) for session in sessions]
-        chosen = finding.with_subagents(sql, chosen) if sql else chosen
+        chosen = store.with_subagents(sql, chosen) if sql else chosen
     if not yes and chosen:
         _agree(call, chosen)
     with archive.store.writing() as sql:

@@ -197,8 +197,7 @@ def _files(mind: Mind) -> dict[Path, tuple[Location, Stamp]]:
 
 def _project(mind: Mind) -> str:
     """Returns the main folder of the repository around; empty for none, or if it is left out."""
-    root = mind.project.root if mind.has_project else disk.working_directory()
-    project = project_of(f"{root}") if root else ""
+    project = turning_on.project(mind)
     selection = turning_on.selection(mind)
     return project if selection.admits(project) and selection.permits(project) else ""
 

@@ -1,6 +1,7 @@
 """Rollouts of Codex: words that are written twice, copies in forks, and compressed files."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -394,6 +395,20 @@ def test_titles_are_those_of_the_newest_database(home: Path) -> None:
     reader = Codex()
     titles = {each.facts.native_id: each.facts.title for _, each in sessions(reader, home)}
     assert (titles[MAIN], titles[FORK], titles[ARCHIVED]) == ("Orders by key", "First prompt", "")
+    assert read_tree(home) == before
+
+
+def test_a_log_in_a_copied_home_is_read_and_gets_no_file_beside_it(home: Path) -> None:
+    path, copy = home / "state_5.sqlite", home / ".codex" / "state_5.sqlite"
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute("PRAGMA journal_mode=WAL")
+        sql.execute("CREATE TABLE threads (id, title)")
+        sql.execute("INSERT INTO threads VALUES (?, 'Orders by key')", (MAIN,))
+        sql.commit()
+        for end in ("", "-wal"):
+            shutil.copy(f"{path}{end}", f"{copy}{end}")
+    before = read_tree(home)
+    assert "Orders by key" in {each.facts.title for _, each in sessions(Codex(), home)}
     assert read_tree(home) == before
 
 

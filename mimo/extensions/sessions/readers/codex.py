@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from mimo.extensions.sessions.readers.lines import (
     text,
 )
 from mimo.extensions.sessions.readers.parts import Parts
+from mimo.extensions.sessions.readers.places import opened_database
 from mimo.extensions.sessions.readers.wrappings import words_of
 
 _NAME = re.compile(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl")
@@ -133,25 +133,20 @@ def _placeless(part: Part) -> Part:
 
 def _titles(folder: Path) -> Mapping[str, str]:
     """Returns the titles of the newest database in a folder; nothing is written beside it."""
-    with suppress(OSError, ValueError, MemoryError, sqlite3.Error):  # A damaged one needs any size.
-        paths = [path for path in folder.glob("state_*.sqlite") if path.is_file()]
-        path = max(paths, key=lambda path: (len(path.name), path.name), default=None)
-        if path is None:
-            return {}
-        log, shared = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
-        if log.exists() and not shared.exists():
-            return {}  # SQLite would make a file to read the log.
-        mode = "mode=ro" if log.exists() else "immutable=1"
-        uri = f"{path.absolute().as_uri()}?{mode}"
-        with closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as sql:
-            sql.text_factory = lambda data: data.decode("utf-8", "replace")
+    paths = [source.path for source in files_in(folder, "state_*.sqlite")]
+    path = max(paths, key=lambda path: (len(path.name), path.name), default=None)
+    if path is None:
+        return {}
+    try:
+        with opened_database(path) as sql:
             columns = {name for _, name, *_ in sql.execute("PRAGMA table_info(threads)")}
             chosen = [name for name in ("name", "title") if name in columns]
             query = f"SELECT id, {', '.join(chosen)} FROM threads LIMIT {_TITLES}"
             rows = sql.execute(query).fetchall() if chosen else []
             titles = {id: next(filter(None, map(_title, names)), "") for id, *names in rows}
             return {id: title for id, title in titles.items() if isinstance(id, str)}
-    return {}
+    except (OSError, sqlite3.Error):
+        return {}
 
 
 def _title(value: Any) -> str:

@@ -75,7 +75,7 @@ class Proposal:
 
     @property
     def latest(self) -> datetime | None:
-        """Returns when its sentence was last said; None if no place has a time."""
+        """Returns when the user last wrote it; None if no place has a time."""
         return max((mention.at for mention in self.mentions if mention.at), default=None)
 
 

@@ -272,14 +272,14 @@ def turns(sql: Connection, session: int, start: int = 1, end: int = 1 << 40) -> 
 
 def with_subagents(sql: Connection, selected: Iterable[Session]) -> list[Session]:
     """Returns sessions with those of their sub-agents, and of theirs, each once."""
-    pending, found = [*selected][::-1], dict[int, Session]()
+    pending, by_key = [*selected][::-1], dict[int, Session]()
     while pending:
         session = pending.pop()
-        if session.key not in found:
-            found[session.key] = session
+        if session.key not in by_key:
+            by_key[session.key] = session
             where = f"client = ? AND parent = ? AND kind = '{Kind.SUBAGENT}'"
             pending += sessions(sql, where=where, values=(session.client, session.native_id))
-    return [*found.values()]
+    return [*by_key.values()]
 
 
 def turn_count(sql: Connection, session: int) -> int:

@@ -282,5 +282,5 @@ def test_a_session_in_place_of_a_removed_one_is_found(
     call = Call(Mind.open(project, clock=kept.mind.clock))
     assert do(call, "sessions index").removed == 1
 
-    found = do(call, "sessions search", query="deadlock NATS", all_projects=True)
-    assert ids(found) == ["cc-cccccccc"]
+    result = do(call, "sessions search", query="deadlock NATS", all_projects=True)
+    assert ids(result) == ["cc-cccccccc"]

@@ -20,6 +20,7 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     plain_id,
+    small,
     source_of,
     text,
     whole,
@@ -90,7 +91,7 @@ class Cline:
         else:
             messages, facts = items(value, "messages"), _session_facts(source.path, value)
         if not isinstance(messages, list):
-            raise OSError("not the messages of a session, or too large")
+            raise OSError("not the messages of a session")
         parts = Parts(facts, is_whole=True)
         started = moment(_number(source.path.parent.name)) or moment(source.mtime_ns / 1e9)
         for message in messages:
@@ -129,9 +130,7 @@ class Cline:
 
 def _session_facts(path: Path, value: Any) -> Facts:
     id, name = path.parent.name, path.name.removesuffix(_MESSAGES)
-    about: Any = None
-    if state := source_of(path.with_name(f"{id}.json")):
-        about = whole(state)
+    about = mapping(small(path.with_name(f"{id}.json")))
     is_lead = name == id
     return Facts(
         client=Cline.client,

@@ -10,7 +10,6 @@ from typing import Any
 
 from mimo.extensions.sessions.model import Facts, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
-    LARGEST_FILE,
     UNREAD,
     files_in,
     inner,
@@ -188,8 +187,6 @@ def _exit_code(data: Mapping[str, Any], output: str) -> int:
 
 
 def _add_history(source: Source, parts: Parts) -> None:
-    if source.size > LARGEST_FILE:
-        raise OSError(f"larger than {LARGEST_FILE:,} bytes")
     session = whole(source)
     started = text(session, "startTime")
     timeline = [entry for entry in items(session, "timeline") if text(entry, "type")]

@@ -26,9 +26,9 @@ from mimo.extensions.sessions.readers.lines import (
     opened,
     plain_id,
     records,
+    small,
     source_of,
     text,
-    whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts
 from mimo.extensions.sessions.readers.places import opened_database, settings_folders
@@ -153,8 +153,8 @@ def _about(path: Path) -> Mapping[str, Any]:
     if path.name != "store.db":
         root = next((each.parent for each in path.parents if each.name == "projects"), folder)
         folder, pattern = root / "chats", f"*/{_id_of(path) or '-'}/meta.json"
-    notes = [whole(file) for file in files_in(folder, pattern)]
-    return next((note for note in notes if isinstance(note, dict)), {})
+    notes = (mapping(small(file.path)) for file in files_in(folder, pattern))
+    return next(filter(None, notes), {})
 
 
 def _dated(part: Part, created: datetime | None, updated: datetime | None) -> Part:

@@ -186,8 +186,6 @@ def _log_of(file: Source) -> _Log:
     """Returns what a file of the older form, or of lines, contains. Raises `OSError`."""
     log = _Log()
     if file.path.suffix == ".json":
-        if file.size > LARGEST_FILE:
-            raise OSError(f"larger than {LARGEST_FILE:,} bytes")
         value = whole(file)
         log.take(value if isinstance(value, dict) else None)
     else:

@@ -198,9 +198,9 @@ def mapping(
 
 
 def whole(source: Source) -> Any:
-    """Returns the value of a file of JSON; None if it is too large or not JSON."""
+    """Returns the value of a file of JSON; None if it is not JSON. Raises `OSError`."""
     if source.size > LARGEST_FILE:
-        return None
+        raise OSError(f"larger than {LARGEST_FILE:,} bytes")
     with opened(source.path) as file:
         data = file.read(LARGEST_FILE + 1)
     try:
@@ -209,15 +209,12 @@ def whole(source: Source) -> Any:
         return None
 
 
-def small(path: Path, *, follow: bool = False) -> bytes:
-    """Returns the content of a file beside transcripts; empty if it is large or can't be read."""
+def small(path: Path, limit: int = 1 << 20, *, follow: bool = False) -> bytes:
+    """Returns the content of a file; empty if it has more bytes, or can't be read."""
     try:
-        return disk.read(path, limit=_SMALL, follow=follow)
+        return disk.read(path, limit=limit, follow=follow)
     except (OSError, ValueError):
         return b""
-
-
-_SMALL = 1 << 20
 
 
 # Values of foreign records: each function returns an empty value for what is of another type.

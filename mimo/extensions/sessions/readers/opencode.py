@@ -23,6 +23,7 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     plain_id,
+    small,
     source_of,
     text,
     whole,
@@ -234,8 +235,7 @@ def _read_files(source: Source) -> Iterator[Part]:
 def _values_in(folder: Path) -> Iterator[tuple[Source, Mapping[str, Any] | None]]:
     """Yields the files of a folder by their names, which begin with the time, and their objects."""
     for file in sorted(files_in(folder, "*.json")):
-        value = whole(file)
-        yield file, value if isinstance(value, dict) else None
+        yield file, mapping(small(file.path, LONGEST_LINE))
 
 
 def _files_in(folder: Path) -> list[tuple[str, Mapping[str, Any] | None]]:

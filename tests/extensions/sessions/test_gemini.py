@@ -21,7 +21,7 @@ from tests.extensions.sessions.stories import (
     RENAMED,
     RULES,
     TITLE,
-    Transcript,
+    Read,
     index,
     read,
     write_json,
@@ -95,12 +95,12 @@ def write_story(home: Path) -> Path:
     )
 
 
-def read_one(home: Path) -> Transcript:
+def read_one(home: Path) -> Read:
     (session,) = read(Gemini(), home)
     return session
 
 
-def of_messages(home: Path, *records: Any) -> Transcript:
+def of_messages(home: Path, *records: Any) -> Read:
     write_lines(chats(home) / FIRST, HEAD, *records)
     return read_one(home)
 

@@ -82,8 +82,6 @@ class Read(NamedTuple):
     sources: int = 0
     """The number of sources that had something new."""
     turns: int = 0
-    records: int = 0
-    unknown: int = 0
     unreadable: int = 0
     expired: int = 0
     """The number of sessions that were removed: too old, or the oldest of too many."""
@@ -352,9 +350,6 @@ class _Intake:
         self.native_id = _stored(part.facts.native_id)
         records, unknown = self._records
         self._records = records + part.records, unknown + part.unknown
-        self.read = self.read._replace(
-            records=self.read.records + part.records, unknown=self.read.unknown + part.unknown
-        )
 
     def leave(self, folder: str | None = None) -> None:
         """Ends the reading of a session that is not kept from here, perhaps because of a folder."""

@@ -395,7 +395,8 @@ def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
         state = clients.get(client, ClientState())
         clients[client] = state._replace(sessions=count, bytes=bytes)
     of_problems = (
-        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' GROUP BY client, problem"
+        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' AND omitted IS NULL"
+        " GROUP BY client, problem"
     )
     for client, problem, count in sql.execute(of_problems):
         state = clients[client]

@@ -19,6 +19,7 @@ from mimo.api import (
     policy,
 )
 from mimo.api import Command as Typed
+from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.readers import CLIENTS, reader_of
 from mimo.extensions.sessions.reading import Reading, Selection, project_of
 
@@ -99,8 +100,6 @@ def _restriction(mind: Mind, project: str) -> tuple[bool, bool]:
 
 def reading(mind: Mind) -> Reading:
     """Returns a run over the files of the clients, in the home folder of the user."""
-    from mimo.extensions.sessions.indexing import sessions_of
-
     home = Path(mind.environ.get("HOME") or Path.home())
     readers = [reader_of(client) for client in CLIENTS]
     store = sessions_of(mind).store

@@ -16,6 +16,7 @@ from mimo.extensions.sessions.model import Kind, Part, Progress, Source, Unavail
 from mimo.extensions.sessions.readers import lines
 from mimo.extensions.sessions.readers.codex import Codex
 from mimo.extensions.sessions.readers.lines import source_of
+from mimo.extensions.sessions.readers.parts import patched
 from tests.conftest import read_tree
 from tests.extensions.sessions.homes import (
     ANSWERED,
@@ -381,6 +382,10 @@ def test_a_damaged_compressed_file_has_what_is_before(
     with_library(monkeypatch, BytesIO(b"x" * 100_000))
     with pytest.raises(OSError, match="larger"):
         read(Codex(), _source(path))
+
+
+def test_a_patch_is_read_in_a_time_that_its_length_states() -> None:
+    assert patched("*** Add File: a" + " " * 200_000 + "b\n*** Move to: c d.py \r\n") == ("c d.py",)
 
 
 def test_titles_are_those_of_the_newest_database(home: Path) -> None:

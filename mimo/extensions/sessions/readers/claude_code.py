@@ -68,7 +68,7 @@ class ClaudeCode:
         is_agent = source.path.name.startswith("agent-")
         facts = Facts(
             client=self.client,
-            native_id=text({"": source.path.stem}, ""),
+            native_id=text(source.path.stem),
             kind=Kind.SUBAGENT if is_agent else Kind.MAIN,
             title=_description(source.path) if is_agent else "",
         )
@@ -204,7 +204,7 @@ def _blocks(content: Any) -> Sequence[Any]:
     """Returns the blocks of a message, whose content may be a text."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return items({"content": content}, "content")
+    return items(content)
 
 
 def _texts(content: Any) -> list[str]:

@@ -23,7 +23,7 @@ from mimo.extensions.sessions.readers.lines import (
     text,
     whole,
 )
-from mimo.extensions.sessions.readers.parts import Parts, ends_of
+from mimo.extensions.sessions.readers.parts import Parts, ends_of, patched
 
 _EVENTS = "events.jsonl"
 _OLD = re.compile(r"session_(.+)_[0-9]+")
@@ -42,8 +42,6 @@ _FAMILIES = frozenset(
 
 _EXIT = re.compile(r"^<[^<>\n]*exit code (-?[0-9]{1,9})>\s*$", re.MULTILINE)
 """The last line of a command's output, as older versions store its exit code."""
-
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
 
 
 class Copilot:
@@ -166,8 +164,8 @@ def _is_typed(data: Mapping[str, Any]) -> bool:
 def _call(name: str, arguments: Any) -> tuple[str, tuple[str, ...]]:
     """Returns the line of a call, and the files that it edits by its arguments."""
     if isinstance(arguments, str):
-        patched = tuple(dict.fromkeys(_PATCHED.findall(arguments)))
-        return " ".join((name, *patched)), patched
+        files = patched(arguments)
+        return " ".join((name, *files)), files
     path, command = text(arguments, "path"), text(arguments, "command")
     if not path:
         return ends_of(command or name), ()

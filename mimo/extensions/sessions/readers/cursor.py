@@ -213,7 +213,7 @@ def _take(record: Mapping[str, Any] | None, parts: Parts) -> None:
     parts.records += 1
     message = inner(record, "message") or record
     content = message.get("content") if message else None
-    blocks = items({"blocks": content}, "blocks")
+    blocks = items(content)
     if isinstance(content, str):
         blocks = [{"type": "text", "text": content}]
     role = text(record, "role")
@@ -343,7 +343,7 @@ def _add_answer(words: str, parts: Parts) -> None:
 def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
     def value(key: str) -> Mapping[str, Any] | None:
         (data,) = sql.execute(_VALUE, (key,)).fetchone() or (None,)
-        return mapping(data) if isinstance(data, str | bytes) else None
+        return mapping(data)
 
     composer = value(f"composerData:{source.key}")
     if composer is None:
@@ -374,8 +374,8 @@ def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
 
 def _add_bubble(bubble: Any, id: str, parts: Parts) -> bool:
     """Adds a message of the editor; returns whether it has a known shape."""
-    kind = inner({"bubble": bubble}, "bubble").get("type")
-    at = moment(inner({"bubble": bubble}, "bubble").get("createdAt"))
+    kind = inner(bubble).get("type")
+    at = moment(inner(bubble).get("createdAt"))
     if kind == 1:
         parts.say(text(bubble, "text"), at, id)
     elif kind == 2:

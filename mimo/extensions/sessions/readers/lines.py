@@ -186,12 +186,16 @@ def records(
             yield Line(mapping(line), end)
 
 
-def mapping(
-    data: bytes | str, syntax: Literal["json", "yaml"] = "json"
-) -> Mapping[str, Any] | None:
-    """Returns an object; None for anything else. Bytes that are not UTF-8 are replaced."""
+def mapping(data: Any, syntax: Literal["json", "yaml"] = "json") -> Mapping[str, Any] | None:
+    """Returns the object that a text or bytes hold; None for anything else.
+
+    Bytes that are not UTF-8 are replaced.
+    """
+    content = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+    if not isinstance(content, str):
+        return None
     try:
-        value = loads(data.decode("utf-8", "replace") if isinstance(data, bytes) else data, syntax)
+        value = loads(content, syntax)
     except (DataError, ValueError):
         return None
     return value if isinstance(value, dict) else None
@@ -263,7 +267,7 @@ def moment(value: Any) -> datetime | None:
 
 def plain_id(value: Any) -> str:
     """Returns the id of a session; empty if it could be an option, a path or several words."""
-    id = text({"id": value}, "id")
+    id = text(value)
     return id if _ID.fullmatch(id) else ""
 
 

@@ -185,8 +185,8 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
             _Message(
                 str(id),
                 created,
-                _object(data),
-                [(str(id), _object(data)) for id, data in sql.execute(_PARTS, (id,)).fetchall()],
+                mapping(data),
+                [(str(id), mapping(data)) for id, data in sql.execute(_PARTS, (id,)).fetchall()],
             )
             for id, created, data in messages
         ),
@@ -200,10 +200,6 @@ def _newer(sql: sqlite3.Connection, id: str) -> int:
         return int(sql.execute(query, (id,)).fetchone()[0])
     except sqlite3.OperationalError:
         return 0
-
-
-def _object(data: Any) -> Mapping[str, Any] | None:
-    return mapping(data) if isinstance(data, str | bytes) else None
 
 
 # The files of older versions: one for each session, message and part.
@@ -278,7 +274,7 @@ def _is_said(piece: Mapping[str, Any]) -> bool:
 
 def _is_summary(data: Any) -> bool:
     """Returns whether a message is a summary of those before it."""
-    return inner({"": data}, "").get("summary") is True or text(data, "mode") == "compaction"
+    return inner(data).get("summary") is True or text(data, "mode") == "compaction"
 
 
 def _quoted(words: str) -> str:

@@ -47,7 +47,8 @@ def main() -> int:
         program = installed(recipe)
         if program is None:
             continue
-        for scope in (options.scope,) if options.scope else recipe.scopes:
+        scopes = (options.scope,) if options.scope else recipe.scopes
+        for scope in scopes[:1] if options.sessions else scopes:
             with tempfile.TemporaryDirectory(prefix="mind-") as temporary:
                 base = Path(options.keep or temporary).absolute() / f"{recipe.client}-{scope}"
                 shutil.rmtree(base, ignore_errors=True)

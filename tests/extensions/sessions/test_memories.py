@@ -323,7 +323,7 @@ def test_a_recall_that_memories_do_not_answer_quotes_them(user: Path, call: Call
     summary = do(call, "recall", "tester", query="parts of uploads").summary
 
     assert "- claude memory, " in summary
-    assert "quotations: not approved" in summary
+    assert "(quotations: not approved" in summary
 
 
 @pytest.mark.parametrize("filters", [{"tags": ["x"]}, {"types": ["decision"]}, {"topic": "a"}])

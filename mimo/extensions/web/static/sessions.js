@@ -1,7 +1,7 @@
 // Earlier sessions with agents: their list, what a search finds in them, and one as a transcript.
 
 import { h, viewLink } from "./dom.js";
-import { count, day, empty, label, notice, time } from "./format.js";
+import { count, day, empty, label, notice, time, under } from "./format.js";
 
 const MOST = 100;
 const MOST_TURNS = 1000; // A browser needs a second to draw these.
@@ -73,8 +73,8 @@ function row(session) {
         h("span", { class: "row-title", dir: "auto" }, session.title),
         session.weak && label("weak match"),
       ),
-      place && h("span", { class: "row-passage", dir: "auto" }, place.text),
-      place?.answer && h("span", { class: "row-passage", dir: "auto" }, `Agent: ${place.answer}`),
+      !place?.text.startsWith(session.title) && under(place?.text),
+      place?.answer && under(`Agent: ${place.answer}`),
       facts(session),
     ),
   );

@@ -6,9 +6,9 @@ They are for the user of this machine alone, and used only while the user has tu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mimo.errors import MindError
 from mimo.frozen import replace
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mimo.call import Call
     from mimo.mind import Mind
     from mimo.operations.rows import ClientMemory, QuotedSession
+
+T = TypeVar("T")
 
 SWITCH = "sessions.enabled"
 """The setting that turns sessions on."""
@@ -75,10 +77,9 @@ def matching(call: Call, query: str, conditions: Filter) -> tuple[QuotedSession,
 
     A filter by anything but the time is about memories. Nothing is read from clients for this.
     """
-    with suppress(MindError):  # `mind doctor` reports the reason.
-        if _may_have(call, conditions) and (sessions := sessions_of(call.mind)):
-            return tuple(sessions.matching(call, query, LIMIT, conditions))
-    return ()
+    return _asked(
+        call, conditions, lambda sessions: sessions.matching(call, query, LIMIT, conditions)
+    )
 
 
 def memories(
@@ -88,13 +89,20 @@ def memories(
 
     `texts` are those of memories in the same answer, which are not repeated.
     """
-    with suppress(MindError):
-        if _may_have(call, conditions) and (sessions := sessions_of(call.mind)):
-            return tuple(sessions.memories(call.mind, query, LIMIT, conditions, texts))
-    return ()
+    return _asked(
+        call,
+        conditions,
+        lambda sessions: sessions.memories(call.mind, query, LIMIT, conditions, texts),
+    )
 
 
-def _may_have(call: Call, conditions: Filter) -> bool:
+def _asked(call: Call, conditions: Filter, ask: Callable[[Sessions], Sequence[T]]) -> tuple[T, ...]:
+    """Returns what the functions answer; nothing unless the answer to the call may have it."""
     is_of_memories = replace(conditions, since=None, until=None) != Filter()
-    may = call.sees_sessions and call.origin.guard.permits("mind_sessions")
-    return may and not is_of_memories
+    if is_of_memories or not (call.sees_sessions and call.origin.guard.permits("mind_sessions")):
+        return ()
+    try:
+        sessions = sessions_of(call.mind)
+        return tuple(ask(sessions)) if sessions else ()
+    except MindError:  # `mind doctor` reports the reason.
+        return ()

@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,6 +35,7 @@ from mimo.project.init import init
 from mimo.surroundings import Question, Timer
 from tests import mama_databases, privacy_fakes
 from tests.conftest import NOW
+from tests.extensions.sessions.talks import claude_code
 from tests.kit import put
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -339,12 +340,14 @@ Start the database before the tests of invoices, else they wait for a minute.
 
 
 def sessions_guide(stage: Stage) -> None:
-    name = re.sub("[^A-Za-z0-9]", "-", f"{stage.root}")
-    folder = Path(os.environ["HOME"]) / ".claude" / "projects" / name
+    home = Path(os.environ["HOME"])
+    folder = home / ".claude" / "projects" / re.sub("[^A-Za-z0-9]", "-", f"{stage.root}")
     assert stage.call
     saving.store(stage.call, saving.draft(Kind.FACT, "The invoices are tested with every build"))
-    converse(stage, folder / "1ccba294-0000-4000-8000-00003f9a1c20.jsonl", IN_MAY, 190)
-    converse(stage, folder / "2ccba294-0000-4000-8000-0000b07d55e1.jsonl", YESTERDAY, 1)
+    talk = [(role, f"{stage.root}/{text}" if role == "edit" else text) for role, text in IN_MAY]
+    for id, turns, days in (("00003f9a1c20", talk, 190), ("0000b07d55e1", YESTERDAY, 1)):
+        native_id, at = f"1ccba294-0000-4000-8000-{id}", NOW - timedelta(days=days)
+        claude_code(home, native_id, stage.root, turns, at, branch="")
     put(folder / "memory" / "slow_tests.md", REMEMBERED)
     os.utime(folder / "memory" / "slow_tests.md", ((NOW - timedelta(days=3)).timestamp(),) * 2)
     stage.masks.append((str(folder), "~/.claude/projects/shop"))
@@ -353,23 +356,6 @@ def sessions_guide(stage: Stage) -> None:
 def sessions_page(stage: Stage) -> None:
     sessions_guide(stage)
     assert stage.run("mind config sessions.enabled on")[0] == 0
-
-
-def converse(stage: Stage, path: Path, talk: Sequence[tuple[str, str]], days: int) -> None:
-    """Writes a transcript of Claude Code that began some days ago."""
-    lines = []
-    for number, (role, text) in enumerate(talk):
-        content: dict[str, object] = {"type": "text", "text": text}
-        if role == "edit":
-            file = {"file_path": f"{stage.root}/{text}"}
-            content = {"type": "tool_use", "id": "t1", "name": "Edit", "input": file}
-        kind = "user" if role == "user" else "assistant"
-        message = {"role": kind, "id": f"m{number}", "content": [content]}
-        time = (NOW - timedelta(days=days, minutes=-number)).isoformat()
-        facts = {"uuid": f"{path.stem}-{number}", "timestamp": time, "cwd": str(stage.root)}
-        lines.append(json.dumps({"type": kind, "message": message, **facts}))
-    put(path, "\n".join([*lines, ""]))
-    os.utime(path, ((NOW - timedelta(days=days)).timestamp(),) * 2)
 
 
 GUIDES: dict[str, Callable[[Stage], None]] = {

@@ -27,7 +27,6 @@ from mimo.api import (
     Weak,
     command,
     count,
-    disk,
     excerpt,
     for_people,
     frozen,
@@ -42,7 +41,6 @@ from mimo.extensions.sessions import finding, store, turning_on
 from mimo.extensions.sessions.indexing import AT_ONCE, Sessions, sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
 from mimo.extensions.sessions.model import Role, Turn
-from mimo.extensions.sessions.reading import project_of
 from mimo.extensions.sessions.store import Session
 
 if TYPE_CHECKING:
@@ -180,8 +178,7 @@ def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
 
     An agent's own session, which is running, does not count.
     """
-    root = call.mind.project.root if call.mind.has_project else disk.working_directory()
-    project = project_of(str(root)) if root else ""
+    project = turning_on.project(call.mind)
     is_all = options.pop("all_projects", False)
     client, file = options.pop("client", None), options.pop("file", None)
     hidden = options.pop("hidden", False)
@@ -423,7 +420,7 @@ def forget(
     chosen = _all_of(call, archive, older_than, client, all_projects=all_projects) if all else []
     with archive.store.reading() as sql:
         chosen += [store.find(sql, session) for session in sessions]
-        chosen = finding.with_subagents(sql, chosen) if sql else chosen
+        chosen = store.with_subagents(sql, chosen) if sql else chosen
     if not yes and chosen:
         _agree(call, chosen)
     with archive.store.writing() as sql:

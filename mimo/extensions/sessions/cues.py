@@ -140,6 +140,6 @@ def cause_in(text: str) -> str:
     for line in _FENCE.sub("", text).splitlines():
         for part in _SENTENCE.split(line):
             sentence = " ".join(part.split())
-            if _patterns().cause.search(sentence) and len(sentence) <= _LONGEST:
+            if len(sentence) <= _LONGEST and _patterns().cause.search(sentence):
                 return sentence
     return ""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import UTC, datetime
 
 from mimo.api import Command as Typed
-from mimo.api import Hint, Mind, NamedTuple, count
+from mimo.api import Hint, Mind, NamedTuple, count, disk
 from mimo.extensions.sessions import store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.memories import counts
-from mimo.extensions.sessions.store import ClientState, Store
+from mimo.extensions.sessions.store import ClientState
 
 _MANY = 0.1
 """The share of unknown records from which a client has probably changed its form."""
@@ -39,15 +37,16 @@ def described(mind: Mind) -> tuple[Line, ...]:
         clients = store.summary(sql, now) if sql else {}
     if problem := turning_on.selection(mind).problem:
         return (Line(problem, "correct it: sessions are not read until then"),)
-    time = _last_read(database)
-    if time is None:
+    read_at = disk.stamp(database.lock)
+    if read_at is None:
         hint = Hint("read them with ", Typed("sessions", "index"))
         return (Line("sessions are on, and none was read yet", hint), *_of_memories(mind))
     sessions = sum(state.sessions for state in clients.values())
     size = sum(state.bytes for state in clients.values()) / 1e6
     names = ", ".join(sorted(name for name, state in clients.items() if state.sessions))
     of_clients = f" of {names}" if names else ""
-    read = f"last read on {time.astimezone(mind.zone):%Y-%m-%d at %H:%M}"
+    time = disk.moment(read_at.mtime_ns / 1e9).astimezone(mind.zone)
+    read = f"last read on {time:%Y-%m-%d at %H:%M}"
     summary = Line(
         f"{count(sessions, 'session')}{of_clients}, {max(size, 0.1):,.1f} MB of text; {read}"
     )
@@ -72,10 +71,3 @@ def _of_client(name: str, state: ClientState) -> Iterator[Line]:
     for problem, number in sorted(state.problems.items()):
         message = f"{count(number, 'transcript')} of {name} can't be read: {problem}"
         yield Line(message, "they are tried again at each run")
-
-
-def _last_read(sessions: Store) -> datetime | None:
-    """Returns when transcripts were last read; None if they never were."""
-    with suppress(OSError):
-        return datetime.fromtimestamp(sessions.lock.stat().st_mtime, UTC)
-    return None

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mimo.api import Call, Hint, Memory, Mind, NotFound, codec, disk, handle_of, saving
+from mimo.api import Call, Hint, Memory, Mind, NotFound, codec, handle_of, saving
 from mimo.api import Command as Typed
-from mimo.extensions.sessions import store
+from mimo.extensions.sessions import store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.proposals import History, Proposal, proposed, shifts_of
-from mimo.extensions.sessions.reading import project_of
 from mimo.extensions.sessions.store import Session, digest_of
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def waiting(call: Call, limit: int = LIMIT, session: Session | None = None) -> l
 
     With `session`, only those of that session. Raises `StorageFailed`.
     """
-    proposals = drafts_of(call.mind).of(_project(call))
+    proposals = drafts_of(call.mind).of(turning_on.project(call.mind))
     if session is not None:
         id = session.id
         proposals = [p for p in proposals if id in {mention.session for mention in p.mentions}]
@@ -102,7 +101,7 @@ def named(call: Call, ids: Sequence[str]) -> list[Proposal]:
     """Returns the proposals with these ids. Raises `NotFound`."""
     by_name = {
         name: proposal
-        for proposal in drafts_of(call.mind).of(_project(call))
+        for proposal in drafts_of(call.mind).of(turning_on.project(call.mind))
         for name in (proposal.id, handle_of(proposal.id))
     }
     if missing := [id for id in ids if id not in by_name]:
@@ -120,11 +119,6 @@ def proposals_for(mind: Mind, native_id: str) -> list[str]:
     """
     proposals = drafts_of(mind).of("", native_id) if native_id else []
     return [f"{item.text} ({item.source})" for item in proposals[:LIMIT]]
-
-
-def _project(call: Call) -> str:
-    root = call.mind.project.root if call.mind.has_project else disk.working_directory()
-    return project_of(str(root))
 
 
 def _histories(sql: Connection, column: str, value: str) -> list[History]:
@@ -160,5 +154,5 @@ def _is_decided(proposal: Proposal, verdicts: dict[bytes, tuple[str, int]]) -> b
     earlier = [v for m in proposal.mentions if (v := verdicts.get(digest_of(m.text)))]
     if any(verdict != REJECTED for verdict, _ in earlier):
         return True
-    times = [store.number_of(mention.at) for mention in proposal.mentions if mention.at]
-    return bool(earlier) and max(times, default=0) <= max(at for _, at in earlier)
+    latest = store.number_of(proposal.latest) if proposal.latest else 0
+    return bool(earlier) and latest <= max(at for _, at in earlier)

@@ -154,20 +154,6 @@ def edited_in(sql: Connection, session: Session, file: str) -> list[int]:
     return [n for (n,) in turns]
 
 
-def with_subagents(sql: Connection, sessions: Sequence[Session]) -> list[Session]:
-    """Returns sessions with those of their sub-agents, each once."""
-    parts = [
-        part
-        for session in sessions
-        for part in store.sessions(
-            sql,
-            where=f"client = ? AND parent = ? AND kind = '{Kind.SUBAGENT}'",
-            values=(session.client, session.native_id),
-        )
-    ]
-    return list(dict.fromkeys((*sessions, *parts)))
-
-
 def running(
     sql: Connection, client: str, project: str, now: datetime, named: frozenset[str]
 ) -> frozenset[str]:

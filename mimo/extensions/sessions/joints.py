@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, replace
-from mimo.extensions.sessions import commands, drafts, finding, store, turning_on
+from mimo.extensions.sessions import commands, drafts, finding, store, tool, turning_on
 from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
@@ -34,13 +34,13 @@ def matching(call: Call, query: str, limit: int, conditions: Filter) -> list[Quo
 
 
 def _quoted(row: commands.SessionRow) -> QuotedSession:
-    place = row.best[0] if row.best else commands.ExchangeRow(turn=1, text=row.title)
+    earlier = tool.quoted(row)
     return QuotedSession(
-        session=f"session:{row.id}#{place.turn}",
-        title=None if place.text.startswith(row.title) else row.title,
-        client=row.client,
-        date=row.date,
-        content=f"user: {place.text}" + (f"\nagent: {place.answer}" if place.answer else ""),
+        session=earlier.session,
+        title=earlier.title,
+        client=earlier.client,
+        date=earlier.date,
+        content=earlier.content or "",
     )
 
 

@@ -197,8 +197,7 @@ def _files(mind: Mind) -> dict[Path, tuple[Location, Stamp]]:
 
 def _project(mind: Mind) -> str:
     """Returns the main folder of the repository around; empty for none, or if it is left out."""
-    root = mind.project.root if mind.has_project else disk.working_directory()
-    project = project_of(f"{root}") if root else ""
+    project = turning_on.project(mind)
     selection = turning_on.selection(mind)
     return project if selection.admits(project) and selection.permits(project) else ""
 
@@ -243,9 +242,7 @@ def _munged(path: str) -> str:
 
 def _settings(path: Path) -> Mapping[str, object]:
     """Returns a small file of JSON; empty if it can't be read."""
-    with suppress(OSError):
-        return lines.mapping(disk.read(path, limit=LARGEST_FILE, follow=True)) or {}
-    return {}
+    return lines.mapping(lines.small(path, follow=True)) or {}
 
 
 # The entries of a file.

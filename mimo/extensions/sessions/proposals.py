@@ -73,6 +73,11 @@ class Proposal:
         """Returns the reference of the clearest place."""
         return self.mentions[0].reference
 
+    @property
+    def latest(self) -> datetime | None:
+        """Returns when the user last wrote it; None if no place has a time."""
+        return max((mention.at for mention in self.mentions if mention.at), default=None)
+
 
 class History(NamedTuple):
     """A session with its turns."""

@@ -205,13 +205,12 @@ def items(call: Call) -> list[Item]:
 def _why(call: Call, proposal: Proposal) -> str:
     if proposal.sessions > 1:
         return f"in {proposal.sessions} sessions ({proposal.family})"
-    times = [mention.at for mention in proposal.mentions if mention.at]
-    day = f" on {max(times).astimezone(call.mind.zone):%Y-%m-%d}" if times else ""
+    time = proposal.latest
+    day = f" on {time.astimezone(call.mind.zone):%Y-%m-%d}" if time else ""
     return f"{proposal.family}{day}"
 
 
 def _row(proposal: Proposal) -> ProposalRow:
-    times = [mention.at for mention in proposal.mentions if mention.at]
     return ProposalRow(
         id=proposal.id,
         type=proposal.type,
@@ -219,7 +218,7 @@ def _row(proposal: Proposal) -> ProposalRow:
         cue=proposal.family.value,
         source=proposal.source,
         sessions=proposal.sessions,
-        date=max(times, default=None),
+        date=proposal.latest,
     )
 
 

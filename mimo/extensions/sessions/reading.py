@@ -10,7 +10,6 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -83,8 +82,6 @@ class Read(NamedTuple):
     sources: int = 0
     """The number of sources that had something new."""
     turns: int = 0
-    records: int = 0
-    unknown: int = 0
     unreadable: int = 0
     expired: int = 0
     """The number of sessions that were removed: too old, or the oldest of too many."""
@@ -358,9 +355,6 @@ class _Intake:
         self.native_id = _stored(part.facts.native_id)
         records, unknown = self._records
         self._records = records + part.records, unknown + part.unknown
-        self.read = self.read._replace(
-            records=self.read.records + part.records, unknown=self.read.unknown + part.unknown
-        )
 
     def leave(self, folder: str | None = None) -> None:
         """Ends the reading of a session that is not kept from here, perhaps because of a folder."""
@@ -447,13 +441,14 @@ def project_of(folder: str) -> str:
         return ""
     folder = _main(folder)
     path = Path(folder)
-    with suppress(OSError, ValueError, RuntimeError):
-        if path.is_absolute() and path.is_dir():
-            place = locate(path)
-            if place.common and place.common.name == ".git":
-                return str(place.common.parent)
-            return str(place.root)
-    return folder
+    try:
+        place = locate(path) if path.is_absolute() and path.is_dir() else None
+    except (OSError, ValueError, RuntimeError):
+        return folder
+    if place is None:
+        return folder
+    common = place.common
+    return str(common.parent if common and common.name == ".git" else place.root)
 
 
 def _since(source: Source, state: SourceState | None) -> Progress:
@@ -470,11 +465,13 @@ def _digests(path: Path, offset: int) -> bytes:
     """Returns the digests of the beginning of a file, and of the bytes before an offset."""
     if not offset:
         return b""
-    with suppress(OSError), path.open("rb") as file:
-        head = file.read(min(_EDGE, offset))
-        file.seek(max(offset - _EDGE, 0))
-        return disk.sha256(head)[:8] + disk.sha256(file.read(min(_EDGE, offset)))[:8]
-    return b""
+    try:
+        with path.open("rb") as file:
+            head = file.read(min(_EDGE, offset))
+            file.seek(max(offset - _EDGE, 0))
+            return disk.sha256(head)[:8] + disk.sha256(file.read(min(_EDGE, offset)))[:8]
+    except OSError:
+        return b""
 
 
 # What is stored.

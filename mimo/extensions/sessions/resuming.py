@@ -1,6 +1,5 @@
 """`mind sessions resume`: the command of a client that continues a session."""
 
-import re
 import shlex
 import signal
 import subprocess
@@ -27,8 +26,6 @@ from mimo.extensions.sessions import store
 from mimo.extensions.sessions.commands import SessionId, opened
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.readers import CLIENTS, reader_of
-
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
 @frozen
@@ -94,10 +91,8 @@ def resume(
         raise Denied("an agent can't continue a session", hint="the user can, at a terminal")
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
-    words: tuple[str, ...] = ()
     is_known = chosen.client in CLIENTS and chosen.kind is not Kind.SUBAGENT
-    if is_known and _ID.fullmatch(chosen.native_id):
-        words = reader_of(chosen.client).resume(chosen.native_id)
+    words = reader_of(chosen.client).resume(chosen.native_id) if is_known else ()
     if not words:
         raise Invalid(
             f"{chosen.client} has no command that continues `{chosen.id}`",

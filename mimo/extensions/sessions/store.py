@@ -72,7 +72,8 @@ CREATE TABLE verdicts (
     digest BLOB PRIMARY KEY, cue TEXT NOT NULL, verdict TEXT NOT NULL, at INTEGER NOT NULL
 ) WITHOUT ROWID"""
 # `copies` counts the turns that a session has from another one, its `parent`: they are kept once.
-# `revision` rises with each change of a session, so that the index knows what it lacks.
+# `revision` rises with each change of a session, so that the index knows what it lacks. It begins
+# with the time, since a removed session may have had the highest one.
 # `forgotten` has the clients' ids of sessions, and those of their records, which forks repeat.
 
 PREFIXES = {
@@ -292,6 +293,18 @@ def turns(sql: Connection, session: int, start: int = 1, end: int = 1 << 40) -> 
         ]
 
 
+def with_subagents(sql: Connection, selected: Iterable[Session]) -> list[Session]:
+    """Returns sessions with those of their sub-agents, and of theirs, each once."""
+    pending, by_key = [*selected][::-1], dict[int, Session]()
+    while pending:
+        session = pending.pop()
+        if session.key not in by_key:
+            by_key[session.key] = session
+            where = f"client = ? AND parent = ? AND kind = '{Kind.SUBAGENT}'"
+            pending += sessions(sql, where=where, values=(session.client, session.native_id))
+    return [*by_key.values()]
+
+
 def turn_count(sql: Connection, session: int) -> int:
     """Returns the number of turns of a session."""
     (number,) = sql.execute("SELECT count(*) FROM turns WHERE session = ?", (session,)).fetchone()
@@ -405,7 +418,8 @@ def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
         state = clients.get(client, ClientState())
         clients[client] = state._replace(sessions=count, bytes=bytes)
     of_problems = (
-        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' GROUP BY client, problem"
+        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' AND omitted IS NULL"
+        " GROUP BY client, problem"
     )
     for client, problem, count in sql.execute(of_problems):
         state = clients[client]
@@ -496,12 +510,13 @@ def remove_turns(sql: Connection, key: int, start: int, end: int = 1 << 40) -> N
 
 def _new_id(sql: Connection, facts: Facts) -> str:
     """Returns an id that no session has: the client's, and the end of its own id, made longer."""
+    prefix = PREFIXES.get(facts.client, facts.client[:2])
     tail = "".join(char for char in facts.native_id if char.isalnum() or char == "_").lower()
     for length in range(_SHORT, len(tail) + 1):
-        id = f"{PREFIXES.get(facts.client, facts.client[:2])}-{tail[-length:]}"
+        id = f"{prefix}-{tail[-length:]}"
         if not sql.execute("SELECT 1 FROM sessions WHERE id = ?", (id,)).fetchone():
             return id
-    return f"{PREFIXES.get(facts.client, facts.client[:2])}-{digest_of(facts.native_id).hex()[:16]}"
+    return f"{prefix}-{digest_of(facts.native_id).hex()[:16]}"
 
 
 _SUMS = """
@@ -539,8 +554,8 @@ def sum_up(sql: Connection, key: int, facts: Facts, project: str, *, at: int, co
 
 def note_change(sql: Connection, key: int) -> None:
     """Lets the index read a session again."""
-    query = "UPDATE sessions SET revision = (SELECT 1 + max(revision) FROM sessions) WHERE key = ?"
-    sql.execute(query, (key,))
+    highest = "SELECT max(1 + max(revision), CAST(1e8 * julianday('now') AS INTEGER)) FROM sessions"
+    sql.execute(f"UPDATE sessions SET revision = ({highest}) WHERE key = ?", (key,))
 
 
 def note_source(sql: Connection, state: SourceState) -> None:
@@ -584,15 +599,9 @@ def forget(
     With `marks`, they are never read again, nor are their records in the fork of a session.
     Otherwise they are once their transcripts change, or with `rereads` at once.
     """
-    pending, removed = [*selected], set[int]()
-    while pending:
-        session = pending.pop()
-        if session.key in removed:
-            continue
-        removed.add(session.key)
+    removed = with_subagents(sql, selected)
+    for session in removed:
         names = (session.client, session.native_id)
-        where = f"client = ? AND parent = ? AND kind = '{Kind.SUBAGENT}'"
-        pending += sessions(sql, where=where, values=names)
         if marks:
             sql.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", names)
             sql.execute(

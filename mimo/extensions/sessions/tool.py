@@ -95,7 +95,7 @@ def sessions(
         around = turn or (None if "#" in session else 1)
         part = transcript(call, session, around, _BACK, _ONWARD)
         return Earlier(
-            session=_of(part.session),
+            session=quoted(part.session),
             turns=tuple(
                 each if each.role == Role.USER else replace(each, at=None) for each in part.turns
             ),
@@ -108,10 +108,11 @@ def sessions(
         if query and query.strip()
         else latest(call, asked, _SESSIONS)
     )
-    return Earlier(sessions=tuple(map(_of, rows.sessions)), notice=rows.notice)
+    return Earlier(sessions=tuple(map(quoted, rows.sessions)), notice=rows.notice)
 
 
-def _of(row: SessionRow) -> EarlierSession:
+def quoted(row: SessionRow) -> EarlierSession:
+    """Returns a session for an agent, with the words of its places."""
     best = row.best or ()
     has_title = any(place.text.startswith(row.title) for place in best)
     return EarlierSession(

@@ -6,10 +6,22 @@ from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
-from mimo.api import Call, Denied, Hint, Invalid, Mind, MindError, Operation, Registered, policy
+from mimo.api import (
+    Call,
+    Denied,
+    Hint,
+    Invalid,
+    Mind,
+    MindError,
+    Operation,
+    Registered,
+    disk,
+    policy,
+)
 from mimo.api import Command as Typed
+from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.readers import CLIENTS, reader_of
-from mimo.extensions.sessions.reading import Reading, Selection
+from mimo.extensions.sessions.reading import Reading, Selection, project_of
 
 _READS = "mind_sessions_index"
 """The tool that a project's policy must permit to write, for its sessions to be kept."""
@@ -35,6 +47,12 @@ def check(call: Call) -> None:
                 ": it reads what agents' clients keep on this machine, and stays on it",
             ),
         )
+
+
+def project(mind: Mind) -> str:
+    """Returns the main folder of the repository around; empty without one."""
+    root = mind.project.root if mind.has_project else disk.working_directory()
+    return project_of(str(root)) if root else ""
 
 
 def selection(mind: Mind) -> Selection:
@@ -82,8 +100,6 @@ def _restriction(mind: Mind, project: str) -> tuple[bool, bool]:
 
 def reading(mind: Mind) -> Reading:
     """Returns a run over the files of the clients, in the home folder of the user."""
-    from mimo.extensions.sessions.indexing import sessions_of
-
     home = Path(mind.environ.get("HOME") or Path.home())
     readers = [reader_of(client) for client in CLIENTS]
     store = sessions_of(mind).store

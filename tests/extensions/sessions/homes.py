@@ -25,7 +25,8 @@ ASKED = "Let's use keyset pagination for orders, because OFFSET took 4 s on page
 CORRECTED = "No, don't call it offset anywhere. Rename it to key."
 ANSWERED = "Done: orders are paged by key now, and the test is green."
 COMMAND = "uv run pytest -q tests/test_pages.py"
-FILE = "/home/mina/shop/orders/pages.py"
+CWD = "/home/mina/shop"
+FILE = f"{CWD}/orders/pages.py"
 
 UNSAID = (
     "Use tabs.",
@@ -69,15 +70,24 @@ class Read(NamedTuple):
     records: int = 0
     unknown: int = 0
 
+    def of(self, role: Role) -> list[str]:
+        """Returns the texts of the turns of a role."""
+        return [turn.text for turn in self.turns if turn.role is role]
+
     @property
     def prompts(self) -> list[str]:
         """The words of the user."""
-        return [turn.text for turn in self.turns if turn.role is Role.USER]
+        return self.of(Role.USER)
 
     @property
     def answers(self) -> list[str]:
         """The words of the agent."""
-        return [turn.text for turn in self.turns if turn.role is Role.AGENT]
+        return self.of(Role.AGENT)
+
+    @property
+    def errors(self) -> list[str]:
+        """The last lines of its failed calls."""
+        return [turn.error for turn in self.turns if turn.error]
 
     @property
     def calls(self) -> list[tuple[str, str]]:
@@ -94,12 +104,13 @@ def read(reader: Reader, source: Source, before: Read | None = None) -> Read:
     """Returns what a source holds, with what was read of it `before`."""
     total = before
     for part in reader.read(source, before.progress if before else Progress()):
-        total = _joined(total, part)
+        total = joined(total, part)
     assert total is not None
     return total
 
 
-def _joined(total: Read | None, part: Part) -> Read:
+def joined(total: Read | None, part: Part) -> Read:
+    """Returns what was read of a source with a further part."""
     facts = part.facts
     if total:
         names = Facts.__annotations__

@@ -52,14 +52,16 @@ def kept(user: Path, call: Call) -> Call:
     return call
 
 
-def claude_code(home: Path, id: str, cwd: Path | str, talk: Talk, at: datetime) -> Path:
+def claude_code(
+    home: Path, id: str, cwd: Path | str, talk: Talk, at: datetime, branch: str = "main"
+) -> Path:
     """Writes a transcript below the home folder of a user, with a turn each minute."""
     lines = []
     for number, (role, text) in enumerate(talk):
         record = _record(role, text, f"{id}-{number}", number)
         time = (at + timedelta(minutes=number)).isoformat()
         record |= {"timestamp": time, "cwd": str(cwd), "uuid": f"{id}-{number}"}
-        lines.append(json.dumps(record | {"sessionId": id, "gitBranch": "main"}))
+        lines.append(json.dumps(record | {"sessionId": id, "gitBranch": branch}))
     folder = "".join(char if char.isalnum() else "-" for char in str(cwd))
     path = put(home / ".claude" / "projects" / folder / f"{id}.jsonl", "\n".join(lines) + "\n")
     os.utime(path, ((at + timedelta(minutes=len(talk))).timestamp(),) * 2)

@@ -1,6 +1,7 @@
 """Rollouts of Codex: words that are written twice, copies in forks, and compressed files."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -15,6 +16,7 @@ from mimo.extensions.sessions.model import Kind, Part, Progress, Source, Unavail
 from mimo.extensions.sessions.readers import lines
 from mimo.extensions.sessions.readers.codex import Codex
 from mimo.extensions.sessions.readers.lines import source_of
+from mimo.extensions.sessions.readers.parts import patched
 from tests.conftest import read_tree
 from tests.extensions.sessions.homes import (
     ANSWERED,
@@ -382,6 +384,10 @@ def test_a_damaged_compressed_file_has_what_is_before(
         read(Codex(), _source(path))
 
 
+def test_a_patch_is_read_in_a_time_that_its_length_states() -> None:
+    assert patched("*** Add File: a" + " " * 200_000 + "b\n*** Move to: c d.py \r\n") == ("c d.py",)
+
+
 def test_titles_are_those_of_the_newest_database(home: Path) -> None:
     folder = home / ".codex"
     for number, name in ((9, "Old"), (10, "Orders by key")):
@@ -394,6 +400,20 @@ def test_titles_are_those_of_the_newest_database(home: Path) -> None:
     reader = Codex()
     titles = {each.facts.native_id: each.facts.title for _, each in sessions(reader, home)}
     assert (titles[MAIN], titles[FORK], titles[ARCHIVED]) == ("Orders by key", "First prompt", "")
+    assert read_tree(home) == before
+
+
+def test_a_log_in_a_copied_home_is_read_and_gets_no_file_beside_it(home: Path) -> None:
+    path, copy = home / "state_5.sqlite", home / ".codex" / "state_5.sqlite"
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute("PRAGMA journal_mode=WAL")
+        sql.execute("CREATE TABLE threads (id, title)")
+        sql.execute("INSERT INTO threads VALUES (?, 'Orders by key')", (MAIN,))
+        sql.commit()
+        for end in ("", "-wal"):
+            shutil.copy(f"{path}{end}", f"{copy}{end}")
+    before = read_tree(home)
+    assert "Orders by key" in {each.facts.title for _, each in sessions(Codex(), home)}
     assert read_tree(home) == before
 
 

@@ -279,3 +279,17 @@ def test_vectors_are_made_of_the_words_that_count(
 def test_nothing_is_read_while_sessions_are_off(call: Call) -> None:
     with pytest.raises(Invalid, match="searching earlier sessions is off"):
         do(call, "sessions")
+
+
+def test_a_session_in_place_of_a_removed_one_is_found(
+    kept: Call, user: Path, project: Path, home: Path
+) -> None:
+    put(home / "config.toml", f'[sessions]\nenabled = "on"\nexclude = ["{project}"]\n')
+    talk = [("user", "Which queue do we use?"), ("agent", "The deadlock is gone with NATS.")]
+    claude_code(user, LONG, user / "queue", talk, NOW - timedelta(days=1))
+
+    call = Call(Mind.open(project, clock=kept.mind.clock))
+    assert do(call, "sessions index").removed == 1
+
+    result = do(call, "sessions search", query="deadlock NATS", all_projects=True)
+    assert ids(result) == ["cc-cccccccc"]

@@ -19,7 +19,7 @@ from tests.extensions.sessions.stories import (
     OUTPUT,
     RENAMED,
     TITLE,
-    Transcript,
+    Read,
     index,
     read,
     write_json,
@@ -80,7 +80,7 @@ def write_story(home: Path, *events: Any, workspace: str | bytes = WORKSPACE) ->
     return path
 
 
-def of_events(home: Path, *events: Any, **options: Any) -> Transcript:
+def of_events(home: Path, *events: Any, **options: Any) -> Read:
     write_story(home, *events, **options)
     (session,) = read(Copilot(), home)
     return session

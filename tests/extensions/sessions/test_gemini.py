@@ -21,7 +21,7 @@ from tests.extensions.sessions.stories import (
     RENAMED,
     RULES,
     TITLE,
-    Transcript,
+    Read,
     index,
     read,
     write_json,
@@ -95,12 +95,12 @@ def write_story(home: Path) -> Path:
     )
 
 
-def read_one(home: Path) -> Transcript:
+def read_one(home: Path) -> Read:
     (session,) = read(Gemini(), home)
     return session
 
 
-def of_messages(home: Path, *records: Any) -> Transcript:
+def of_messages(home: Path, *records: Any) -> Read:
     write_lines(chats(home) / FIRST, HEAD, *records)
     return read_one(home)
 
@@ -343,7 +343,7 @@ class TestBadInput:
     def test_a_large_file_of_the_older_form_is_reported(self, tmp_path, monkeypatch):
         path = chats(tmp_path) / FIRST.replace("jsonl", "json")
         write_json(path, {**HEAD, "messages": [user("u1", ASKED)]})
-        monkeypatch.setattr("mimo.extensions.sessions.readers.gemini.LARGEST_FILE", 10)
+        monkeypatch.setattr("mimo.extensions.sessions.readers.lines.LARGEST_FILE", 10)
         (source,) = Gemini().sources({}, tmp_path)
 
         with pytest.raises(OSError, match="larger than 10 bytes"):

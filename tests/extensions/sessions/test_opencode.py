@@ -23,7 +23,7 @@ from tests.extensions.sessions.stories import (
     RENAMED,
     RULES,
     TITLE,
-    Transcript,
+    Read,
     index,
     read,
     write_json,
@@ -126,7 +126,7 @@ def write_database(home: Path, *messages: Message, **columns: Any) -> Path:
     return folder_of(home) / "opencode.db"
 
 
-def of_messages(home: Path, *messages: Message, **columns: Any) -> Transcript:
+def of_messages(home: Path, *messages: Message, **columns: Any) -> Read:
     write_database(home, *messages, **columns)
     (session,) = read(OpenCode(), home)
     return session

@@ -15,7 +15,7 @@ from mimo.extensions.sessions import describing, indexing, readers, store, turni
 from mimo.extensions.sessions.model import Facts, Kind, Progress, Role, Source, Turn
 from mimo.extensions.sessions.reading import Selection
 from mimo.extensions.sessions.store import SourceState
-from tests.conftest import make_store
+from tests.conftest import NOW, make_store
 from tests.extensions.sessions.claude import CWD, Clients, said
 from tests.kit import do, put
 
@@ -195,6 +195,15 @@ def test_the_state_of_each_client_is_described(mind: Call) -> None:
 
 
 # The user's settings, and those of projects.
+
+
+def test_a_damaged_transcript_that_is_left_out_is_not_described(clients: Clients) -> None:
+    left_out = SourceState(
+        *(Source(Path("/a.jsonl")), "codex", "", Progress(), b""), problem="damaged", omitted="/srv"
+    )
+    with clients.store.writing() as sql:
+        store.note_source(sql, left_out)
+        assert store.summary(sql, NOW) == {}
 
 
 def test_every_client_with_a_reader_can_be_named() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ from mimo.extensions.sessions.readers.lines import (
     files_in,
     inner,
     items,
+    mapping,
     moment,
     opened,
     plain_id,
     records,
-    source_of,
+    small,
     text,
-    whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts
 
@@ -50,8 +49,6 @@ _UNREAD_LINES = re.compile(
 _SUMMARIES = 50
 """The number of summaries that are kept until the record that they describe comes."""
 
-_LARGEST_META = 1 << 16
-
 
 class ClaudeCode:
     """Reads the sessions of Claude Code."""
@@ -71,7 +68,7 @@ class ClaudeCode:
         is_agent = source.path.name.startswith("agent-")
         facts = Facts(
             client=self.client,
-            native_id=text({"": source.path.stem}, ""),
+            native_id=text(source.path.stem),
             kind=Kind.SUBAGENT if is_agent else Kind.MAIN,
             title=_description(source.path) if is_agent else "",
         )
@@ -99,11 +96,7 @@ class ClaudeCode:
 
 def _description(path: Path) -> str:
     """Returns what the agent that started a sub-agent calls its task."""
-    with suppress(OSError):
-        meta = source_of(path.with_suffix(".meta.json"))
-        if meta and meta.size <= _LARGEST_META:
-            return text(whole(meta), "description")
-    return ""
+    return text(mapping(small(path.with_suffix(".meta.json"))), "description")
 
 
 def _take(record: Mapping[str, Any], parts: Parts, *, is_agent: bool) -> bool:
@@ -211,7 +204,7 @@ def _blocks(content: Any) -> Sequence[Any]:
     """Returns the blocks of a message, whose content may be a text."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return items({"content": content}, "content")
+    return items(content)
 
 
 def _texts(content: Any) -> list[str]:

@@ -20,11 +20,12 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     plain_id,
+    small,
     source_of,
     text,
     whole,
 )
-from mimo.extensions.sessions.readers.parts import Parts
+from mimo.extensions.sessions.readers.parts import Parts, patched
 from mimo.extensions.sessions.readers.places import settings_folders
 
 _MESSAGES, _HISTORY = ".messages.json", "api_conversation_history.json"
@@ -34,7 +35,6 @@ _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _STORAGE = "User/globalStorage/saoudrizwan.claude-dev"
 _EDITS = frozenset("editor apply_patch write_to_file replace_in_file new_rule delete_file".split())
 _PATHS = ("path", "absolutePath", "file_path")
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
 _FOLDER = re.compile(r"# Current Working Directory \((.{1,4096}?)\)")
 
 # Older versions of the extension have calls and their results in texts.
@@ -90,12 +90,12 @@ class Cline:
         else:
             messages, facts = items(value, "messages"), _session_facts(source.path, value)
         if not isinstance(messages, list):
-            raise OSError("not the messages of a session, or too large")
+            raise OSError("not the messages of a session")
         parts = Parts(facts, is_whole=True)
         started = moment(_number(source.path.parent.name)) or moment(source.mtime_ns / 1e9)
         for message in messages:
             parts.records += 1
-            at = moment(inner({"message": message}, "message").get("ts"))
+            at = moment(inner(message).get("ts"))
             if not _take(message, parts, at or started):
                 parts.unknown += 1
             yield from parts.full(Progress())
@@ -129,9 +129,7 @@ class Cline:
 
 def _session_facts(path: Path, value: Any) -> Facts:
     id, name = path.parent.name, path.name.removesuffix(_MESSAGES)
-    about: Any = None
-    if state := source_of(path.with_name(f"{id}.json")):
-        about = whole(state)
+    about = mapping(small(path.with_name(f"{id}.json")))
     is_lead = name == id
     return Facts(
         client=Cline.client,
@@ -150,8 +148,8 @@ def _number(name: str) -> int | None:
 
 def _take(message: Any, parts: Parts, at: datetime | None) -> bool:
     """Adds the words and calls of a message; returns whether it has a known shape."""
-    content = inner({"message": message}, "message").get("content")
-    blocks = items({"blocks": content}, "blocks")
+    content = inner(message).get("content")
+    blocks = items(content)
     if isinstance(content, str):
         blocks = [{"type": "text", "text": content}]
     role, id = text(message, "role"), text(message, "id")
@@ -184,17 +182,17 @@ def _add_user(blocks: Sequence[Any], parts: Parts, at: datetime | None, id: str)
 def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
-    blocks = items({"blocks": content}, "blocks")
+    blocks = items(content)
     return [text(block, "text") or text(block, "result") for block in blocks]
 
 
 def _error(content: Any, *, is_error: bool) -> str | None:
     """Returns the output of a call that failed; None if it did not."""
-    values = items({"values": content}, "values")
+    values = items(content)
     if isinstance(content, str):
         values = [mapping(content)]
     for value in values:
-        if inner({"value": value}, "value").get("success") is False:
+        if inner(value).get("success") is False:
             return text(value, "result") or text(value, "error")
     return "\n".join(_texts(content)) if is_error else None
 
@@ -260,9 +258,9 @@ def _add_call(
         parts.answer(text(arguments, _ANSWERS[name]), at, native_id, native_id)
         return
     paths = [text(arguments, key) for key in _PATHS if text(arguments, key)]
-    patched = _PATCHED.findall(text(arguments, "input") or text(arguments, "patch"))
-    commands = [text({"each": each}, "each") for each in items(arguments, "commands")]
+    files = patched(text(arguments, "input") or text(arguments, "patch"))
+    commands = [text(each) for each in items(arguments, "commands")]
     line = "; ".join(filter(None, commands)) or text(arguments, "command")
-    edited = [*paths, *patched] if name in _EDITS else ()
-    line = line if line and name not in _EDITS else " ".join([name, *paths, *patched])
+    edited = [*paths, *files] if name in _EDITS else ()
+    line = line if line and name not in _EDITS else " ".join([name, *paths, *files])
     parts.call(line, at, native_id, id=id, files=edited)

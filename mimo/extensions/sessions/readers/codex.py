@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,8 @@ from mimo.extensions.sessions.readers.lines import (
     records,
     text,
 )
-from mimo.extensions.sessions.readers.parts import Parts
+from mimo.extensions.sessions.readers.parts import Parts, patched
+from mimo.extensions.sessions.readers.places import opened_database
 from mimo.extensions.sessions.readers.wrappings import words_of
 
 _NAME = re.compile(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl")
@@ -56,7 +56,6 @@ _ITEMS = re.compile(r"message|reasoning|compaction\w*|ghost_snapshot|other|\w+_(
 _UNSPOKEN = frozenset({"session_meta", "compacted", "world_state", "token_usage_record"})
 """The kinds of records without words of a conversation."""
 
-_PATCHED = re.compile(r"(?m)^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+?)\s*$")
 _STATUS = re.compile(r"(?m)^(?:Process exited with code|Exit code:?) (-?\d+)")
 _STATUS_WITHIN = 1_000
 """The first characters of an output, which state the exit status."""
@@ -133,30 +132,25 @@ def _placeless(part: Part) -> Part:
 
 def _titles(folder: Path) -> Mapping[str, str]:
     """Returns the titles of the newest database in a folder; nothing is written beside it."""
-    with suppress(OSError, ValueError, MemoryError, sqlite3.Error):  # A damaged one needs any size.
-        paths = [path for path in folder.glob("state_*.sqlite") if path.is_file()]
-        path = max(paths, key=lambda path: (len(path.name), path.name), default=None)
-        if path is None:
-            return {}
-        log, shared = (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm"))
-        if log.exists() and not shared.exists():
-            return {}  # SQLite would make a file to read the log.
-        mode = "mode=ro" if log.exists() else "immutable=1"
-        uri = f"{path.absolute().as_uri()}?{mode}"
-        with closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as sql:
-            sql.text_factory = lambda data: data.decode("utf-8", "replace")
+    paths = [source.path for source in files_in(folder, "state_*.sqlite")]
+    path = max(paths, key=lambda path: (len(path.name), path.name), default=None)
+    if path is None:
+        return {}
+    try:
+        with opened_database(path) as sql:
             columns = {name for _, name, *_ in sql.execute("PRAGMA table_info(threads)")}
             chosen = [name for name in ("name", "title") if name in columns]
             query = f"SELECT id, {', '.join(chosen)} FROM threads LIMIT {_TITLES}"
             rows = sql.execute(query).fetchall() if chosen else []
             titles = {id: next(filter(None, map(_title, names)), "") for id, *names in rows}
             return {id: title for id, title in titles.items() if isinstance(id, str)}
-    return {}
+    except (OSError, sqlite3.Error):
+        return {}
 
 
 def _title(value: Any) -> str:
     """Returns a title; it may be the first prompt with what the client put before it."""
-    return words_of(text({"": value}, ""))
+    return words_of(text(value))
 
 
 class _Record(NamedTuple):
@@ -313,7 +307,7 @@ def _texts(item: Mapping[str, Any]) -> list[str]:
 def _changed(changes: Mapping[str, Any]) -> list[str]:
     """Returns the paths of a change of files, those to which some moved included."""
     moved = [text(change, "move_path") for change in changes.values()]
-    paths = [text({"": path}, "") for path in changes]
+    paths = [text(path) for path in changes]
     return [path for path in dict.fromkeys([*paths, *moved]) if path]
 
 
@@ -390,7 +384,7 @@ def _called(payload: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
     line = _command(arguments.get("command") or arguments.get("cmd"))
     patch = text(payload, "input") or text(arguments, "input") or line
     if "*** Begin Patch" in patch:
-        files = list(dict.fromkeys(_PATCHED.findall(patch)))
+        files = patched(patch)
         return " ".join(["apply_patch", *files]), files
     return line or name, ()
 
@@ -398,8 +392,8 @@ def _called(payload: Mapping[str, Any]) -> tuple[str, Sequence[str]]:
 def _command(value: Any) -> str:
     """Returns a command line; of one in a shell, what the shell runs."""
     if isinstance(value, str):
-        return text({"": value}, "")
-    words = [text({"": word}, "") for word in value] if isinstance(value, list) else []
+        return text(value)
+    words = [text(word) for word in value] if isinstance(value, list) else []
     is_shell = len(words) == 3 and words[1] in ("-c", "-lc")
     return words[2] if is_shell else " ".join(words)
 
@@ -411,7 +405,7 @@ def _result(output: Any) -> tuple[str, bool]:
     if isinstance(output, Mapping):
         message, is_failed = _result(text(output, "content"))
         return message, is_failed or output.get("success") is False
-    message = text({"": output}, "")
+    message = text(output)
     if message.startswith("{") and (value := mapping(message)):
         status = inner(value, "metadata").get("exit_code")
         return text(value, "output"), isinstance(status, int) and bool(status)

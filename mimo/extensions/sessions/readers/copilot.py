@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mimo.api import DataError, loads
 from mimo.extensions.sessions.model import Facts, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
-    LARGEST_FILE,
     UNREAD,
     files_in,
     inner,
     items,
+    mapping,
     moment,
     opened,
     plain_id,
     records,
+    small,
     text,
     whole,
 )
-from mimo.extensions.sessions.readers.parts import Parts, ends_of
+from mimo.extensions.sessions.readers.parts import Parts, ends_of, patched
 
 _EVENTS = "events.jsonl"
 _OLD = re.compile(r"session_(.+)_[0-9]+")
@@ -43,8 +42,6 @@ _FAMILIES = frozenset(
 
 _EXIT = re.compile(r"^<[^<>\n]*exit code (-?[0-9]{1,9})>\s*$", re.MULTILINE)
 """The last line of a command's output, as older versions store its exit code."""
-
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
 
 
 class Copilot:
@@ -75,7 +72,7 @@ class Copilot:
             _add_history(source, parts)
             yield parts.rest(Progress())
             return
-        workspace = _workspace(source.path.with_name("workspace.yaml"))
+        workspace = mapping(small(source.path.with_name("workspace.yaml")), "yaml")
         parts.learn(cwd=text(workspace, "cwd"), title=text(workspace, "name"))
         events, end = _Events(parts), since.offset
         with opened(source.path, source.inode) as file:
@@ -159,14 +156,6 @@ def _id_of(path: Path) -> str:
     return match.group(1) if match else path.stem
 
 
-def _workspace(path: Path) -> Mapping[str, Any]:
-    """Returns the state of a session's folder; empty if it can't be read."""
-    with suppress(OSError, DataError, ValueError), opened(path) as file:
-        value = loads(file.read(1 << 16), "yaml")
-        return value if isinstance(value, dict) else {}
-    return {}
-
-
 def _is_typed(data: Mapping[str, Any]) -> bool:
     is_continued = data.get("isAutopilotContinuation") is True
     return not is_continued and not text(data, "source").startswith(_UNSAID)
@@ -175,8 +164,8 @@ def _is_typed(data: Mapping[str, Any]) -> bool:
 def _call(name: str, arguments: Any) -> tuple[str, tuple[str, ...]]:
     """Returns the line of a call, and the files that it edits by its arguments."""
     if isinstance(arguments, str):
-        patched = tuple(dict.fromkeys(_PATCHED.findall(arguments)))
-        return " ".join((name, *patched)), patched
+        files = patched(arguments)
+        return " ".join((name, *files)), files
     path, command = text(arguments, "path"), text(arguments, "command")
     if not path:
         return ends_of(command or name), ()
@@ -196,8 +185,6 @@ def _exit_code(data: Mapping[str, Any], output: str) -> int:
 
 
 def _add_history(source: Source, parts: Parts) -> None:
-    if source.size > LARGEST_FILE:
-        raise OSError(f"larger than {LARGEST_FILE:,} bytes")
     session = whole(source)
     started = text(session, "startTime")
     timeline = [entry for entry in items(session, "timeline") if text(entry, "type")]

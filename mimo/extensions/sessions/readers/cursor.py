@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -27,9 +26,9 @@ from mimo.extensions.sessions.readers.lines import (
     opened,
     plain_id,
     records,
+    small,
     source_of,
     text,
-    whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts
 from mimo.extensions.sessions.readers.places import opened_database, settings_folders
@@ -154,8 +153,8 @@ def _about(path: Path) -> Mapping[str, Any]:
     if path.name != "store.db":
         root = next((each.parent for each in path.parents if each.name == "projects"), folder)
         folder, pattern = root / "chats", f"*/{_id_of(path) or '-'}/meta.json"
-    notes = [whole(file) for file in files_in(folder, pattern)]
-    return next((note for note in notes if isinstance(note, dict)), {})
+    notes = (mapping(small(file.path)) for file in files_in(folder, pattern))
+    return next(filter(None, notes), {})
 
 
 def _dated(part: Part, created: datetime | None, updated: datetime | None) -> Part:
@@ -194,12 +193,15 @@ def _existing(folder: str, name: str, depth: int = 12) -> str:
         return folder
     start = f"{_named(folder)}-".lstrip("-")
     if depth and name.startswith(start):
-        with suppress(OSError):
-            for each in sorted(Path(folder).iterdir()):
-                below = _named(str(each))
-                is_above = name == below or (below != start[:-1] and name.startswith(f"{below}-"))
-                if is_above and each.is_dir() and (match := _existing(str(each), name, depth - 1)):
-                    return match
+        try:
+            inside = sorted(Path(folder).iterdir())
+        except OSError:
+            return ""
+        for each in inside:
+            below = _named(str(each))
+            is_above = name == below or (below != start[:-1] and name.startswith(f"{below}-"))
+            if is_above and each.is_dir() and (match := _existing(str(each), name, depth - 1)):
+                return match
     return ""
 
 
@@ -211,7 +213,7 @@ def _take(record: Mapping[str, Any] | None, parts: Parts) -> None:
     parts.records += 1
     message = inner(record, "message") or record
     content = message.get("content") if message else None
-    blocks = items({"blocks": content}, "blocks")
+    blocks = items(content)
     if isinstance(content, str):
         blocks = [{"type": "text", "text": content}]
     role = text(record, "role")
@@ -271,8 +273,10 @@ def _read_store(sql: sqlite3.Connection, parts: Parts) -> datetime | None:
     """Adds the messages of a database; returns the time at which the session began."""
     about: Any = None
     for (value,) in sql.execute("SELECT value FROM meta WHERE key = '0'").fetchmany(1):
-        with suppress(ValueError, TypeError):
+        try:
             about = mapping(value if value[:1] == "{" else bytes.fromhex(value))
+        except (ValueError, TypeError):
+            about = None
     parts.learn(title=text(about, "name"), cwd=text(about, "workspacePath"))
     for (data,) in sql.execute(_BLOBS):
         raw = data.encode() if isinstance(data, str) else data
@@ -339,7 +343,7 @@ def _add_answer(words: str, parts: Parts) -> None:
 def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
     def value(key: str) -> Mapping[str, Any] | None:
         (data,) = sql.execute(_VALUE, (key,)).fetchone() or (None,)
-        return mapping(data) if isinstance(data, str | bytes) else None
+        return mapping(data)
 
     composer = value(f"composerData:{source.key}")
     if composer is None:
@@ -370,8 +374,8 @@ def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
 
 def _add_bubble(bubble: Any, id: str, parts: Parts) -> bool:
     """Adds a message of the editor; returns whether it has a known shape."""
-    kind = inner({"bubble": bubble}, "bubble").get("type")
-    at = moment(inner({"bubble": bubble}, "bubble").get("createdAt"))
+    kind = inner(bubble).get("type")
+    at = moment(inner(bubble).get("createdAt"))
     if kind == 1:
         parts.say(text(bubble, "text"), at, id)
     elif kind == 2:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from mimo.extensions.sessions.readers.lines import (
     opened,
     plain_id,
     records,
+    small,
     text,
     whole,
 )
@@ -186,8 +186,6 @@ def _log_of(file: Source) -> _Log:
     """Returns what a file of the older form, or of lines, contains. Raises `OSError`."""
     log = _Log()
     if file.path.suffix == ".json":
-        if file.size > LARGEST_FILE:
-            raise OSError(f"larger than {LARGEST_FILE:,} bytes")
         value = whole(file)
         log.take(value if isinstance(value, dict) else None)
     else:
@@ -260,9 +258,9 @@ def _cwd(folder: Path, log: _Log) -> str:
     Its name is a slug, which two files explain, or the SHA-256 of the path: then the path is a
     known one, or above one that the session names.
     """
-    if root := _content(folder / ".project_root").strip():
+    if root := small(folder / ".project_root").decode("utf-8", "replace").strip():
         return root
-    projects = inner(mapping(_content(folder.parent.parent / "projects.json")), "projects")
+    projects = inner(mapping(small(folder.parent.parent / "projects.json")), "projects")
     for path, slug in projects.items():
         if slug == folder.name:
             return path
@@ -283,10 +281,3 @@ def _folders(paths: Iterable[str]) -> dict[str, None]:
             folders[folder] = None
             folder = folder.rpartition("/")[0]
     return folders
-
-
-def _content(path: Path) -> str:
-    """Returns the text of a small file; empty if it can't be read."""
-    with suppress(OSError, ValueError), opened(path) as file:
-        return file.read(1 << 20).decode("utf-8", "replace")
-    return ""

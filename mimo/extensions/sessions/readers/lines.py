@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
-from mimo.api import DataError, NamedTuple, loads
+from mimo.api import DataError, NamedTuple, disk, loads
 from mimo.extensions.sessions.model import Source, Unavailable
 
 LONGEST_LINE = 8_000_000
@@ -53,11 +53,13 @@ class Line(NamedTuple):
 
 def source_of(path: Path, key: str = "") -> Source | None:
     """Returns the source that a regular file is; None if it is none."""
-    with suppress(OSError, ValueError):
+    try:
         state = path.lstat()
-        if stat.S_ISREG(state.st_mode):
-            return Source(path, key, state.st_size, state.st_mtime_ns, state.st_ino)
-    return None
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(state.st_mode):
+        return None
+    return Source(path, key, state.st_size, state.st_mtime_ns, state.st_ino)
 
 
 def files_in(folder: Path, *patterns: str) -> Iterator[Source]:
@@ -132,17 +134,15 @@ class _Decompressed(io.RawIOBase):
 
 
 def _decompressed(file: IO[bytes]) -> IO[bytes]:
-    for name in ("compression.zstd", "backports.zstd"):
+    stream: IO[bytes]
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
         with suppress(ImportError):
-            reader: IO[bytes] = import_module(name).open(file, "rb")
-            return reader
-    with suppress(ImportError):
-        stream: IO[bytes] = (
-            import_module("zstandard")
-            .ZstdDecompressor()
-            .stream_reader(file, read_across_frames=True)
-        )
-        return stream
+            library = import_module(name)
+            if name != "zstandard":
+                stream = library.open(file, "rb")
+            else:
+                stream = library.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+            return stream
     raise Unavailable("reading `.zst` needs the package zstandard, or Python 3.14")
 
 
@@ -186,22 +186,39 @@ def records(
             yield Line(mapping(line), end)
 
 
-def mapping(data: bytes | str) -> Mapping[str, Any] | None:
-    """Returns an object of JSON; None for anything else. Bytes that are not UTF-8 are replaced."""
+def mapping(data: Any, syntax: Literal["json", "yaml"] = "json") -> Mapping[str, Any] | None:
+    """Returns the object that a text or bytes hold; None for anything else.
+
+    Bytes that are not UTF-8 are replaced.
+    """
+    content = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+    if not isinstance(content, str):
+        return None
     try:
-        value = loads(data.decode("utf-8", "replace") if isinstance(data, bytes) else data)
+        value = loads(content, syntax)
     except (DataError, ValueError):
         return None
     return value if isinstance(value, dict) else None
 
 
 def whole(source: Source) -> Any:
-    """Returns the value of a small file of JSON; None if it is large or not JSON."""
+    """Returns the value of a file of JSON; None if it is not JSON. Raises `OSError`."""
     if source.size > LARGEST_FILE:
+        raise OSError(f"larger than {LARGEST_FILE:,} bytes")
+    with opened(source.path) as file:
+        data = file.read(LARGEST_FILE + 1)
+    try:
+        return loads(data)
+    except (DataError, ValueError):
         return None
-    with opened(source.path) as file, suppress(DataError, ValueError):
-        return loads(file.read(LARGEST_FILE + 1))
-    return None
+
+
+def small(path: Path, limit: int = 1 << 20, *, follow: bool = False) -> bytes:
+    """Returns the content of a file; empty if it has more bytes, or can't be read."""
+    try:
+        return disk.read(path, limit=limit, follow=follow)
+    except (OSError, ValueError):
+        return b""
 
 
 # Values of foreign records: each function returns an empty value for what is of another type.
@@ -235,7 +252,7 @@ def moment(value: Any) -> datetime | None:
 
     One that is not of this age is left out: it would be the first or the last of all forever.
     """
-    with suppress(ValueError, OverflowError, OSError):
+    try:
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
             time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
@@ -243,13 +260,14 @@ def moment(value: Any) -> datetime | None:
             time = datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
         else:
             return None
-        return time if 2000 <= time.year < 2200 else None
-    return None
+    except (ValueError, OverflowError, OSError):
+        return None
+    return time if 2000 <= time.year < 2200 else None
 
 
 def plain_id(value: Any) -> str:
     """Returns the id of a session; empty if it could be an option, a path or several words."""
-    id = text({"id": value}, "id")
+    id = text(value)
     return id if _ID.fullmatch(id) else ""
 
 

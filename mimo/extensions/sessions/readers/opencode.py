@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mimo.api import NamedTuple
+from mimo.api import NamedTuple, disk
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     LONGEST_LINE,
@@ -24,6 +23,7 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     plain_id,
+    small,
     source_of,
     text,
     whole,
@@ -102,8 +102,9 @@ class OpenCode:
         if can_read:  # Else the files may be older than what was read from the database.
             for file in files_in(data / "storage" / "session", "*/*.json"):
                 if file.path.stem not in migrated:
-                    messages = data / "storage" / "message" / file.path.stem
-                    yield file._replace(mtime_ns=max(file.mtime_ns, _changed(messages)))
+                    messages = disk.stamp(data / "storage" / "message" / file.path.stem)
+                    times = [each.mtime_ns for each in (file, messages) if each]
+                    yield file._replace(mtime_ns=max(times))
 
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
         """Yields the parts of a session, from its start."""
@@ -184,8 +185,8 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
             _Message(
                 str(id),
                 created,
-                _object(data),
-                [(str(id), _object(data)) for id, data in sql.execute(_PARTS, (id,)).fetchall()],
+                mapping(data),
+                [(str(id), mapping(data)) for id, data in sql.execute(_PARTS, (id,)).fetchall()],
             )
             for id, created, data in messages
         ),
@@ -194,14 +195,11 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
 
 def _newer(sql: sqlite3.Connection, id: str) -> int:
     """Returns the number of the messages of a session that a newer version stores elsewhere."""
-    with suppress(sqlite3.OperationalError):
-        query = "SELECT count(*) FROM session_message WHERE session_id = ?"
+    query = "SELECT count(*) FROM session_message WHERE session_id = ?"
+    try:
         return int(sql.execute(query, (id,)).fetchone()[0])
-    return 0
-
-
-def _object(data: Any) -> Mapping[str, Any] | None:
-    return mapping(data) if isinstance(data, str | bytes) else None
+    except sqlite3.OperationalError:
+        return 0
 
 
 # The files of older versions: one for each session, message and part.
@@ -233,19 +231,11 @@ def _read_files(source: Source) -> Iterator[Part]:
 def _values_in(folder: Path) -> Iterator[tuple[Source, Mapping[str, Any] | None]]:
     """Yields the files of a folder by their names, which begin with the time, and their objects."""
     for file in sorted(files_in(folder, "*.json")):
-        value = whole(file)
-        yield file, value if isinstance(value, dict) else None
+        yield file, mapping(small(file.path, LONGEST_LINE))
 
 
 def _files_in(folder: Path) -> list[tuple[str, Mapping[str, Any] | None]]:
     return [(file.path.stem, data) for file, data in _values_in(folder)]
-
-
-def _changed(folder: Path) -> int:
-    """Returns the time of the last change of a folder; 0 if there is none."""
-    with suppress(OSError, ValueError):
-        return folder.stat().st_mtime_ns
-    return 0
 
 
 # Both forms.
@@ -284,7 +274,7 @@ def _is_said(piece: Mapping[str, Any]) -> bool:
 
 def _is_summary(data: Any) -> bool:
     """Returns whether a message is a summary of those before it."""
-    return inner({"": data}, "").get("summary") is True or text(data, "mode") == "compaction"
+    return inner(data).get("summary") is True or text(data, "mode") == "compaction"
 
 
 def _quoted(words: str) -> str:

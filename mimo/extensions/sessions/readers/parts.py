@@ -8,6 +8,7 @@ known of earlier records is in the progress. No text is: it is stored, and was n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
@@ -318,6 +319,14 @@ def _loaded(text: str, facts: Facts) -> _State:
 
 def _digest(words: str) -> str:
     return blake2b(words.encode("utf-8", "replace"), digest_size=4).hexdigest()
+
+
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,4096})$", re.MULTILINE)
+
+
+def patched(patch: str) -> tuple[str, ...]:
+    """Returns the files that a patch of an agent changes, each once."""
+    return tuple(dict.fromkeys(map(str.strip, _PATCHED.findall(patch))))
 
 
 def was_cut(text: str) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from mimo.extensions.sessions.model import Source
 from mimo.extensions.sessions.readers.lines import source_of
 
 _WAIT_SECONDS = 0.5
@@ -30,27 +32,36 @@ def settings_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, 
 def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Opens a database, and leaves no file beside it. Raises `sqlite3.Error` and `OSError`.
 
-    SQLite would make the two files of a log that the client has closed. So a database without one
-    is opened as one that does not change; if it did, an error is raised.
+    SQLite would make the two files of a log that the client has closed, and the second one of a log
+    in a copied home. So what no client has open is read without locks; if it changed meanwhile, an
+    error is raised.
     """
-    state = source_of(path)
-    if state is None:
+    states = _states(path)
+    database, log, shared, journal = states
+    if database is None:
         raise OSError("not a regular file")
-    log, shared, journal = (
-        source_of(path.with_name(path.name + end)) for end in ("-wal", "-shm", "-journal")
-    )
-    is_live = bool(journal or (log and (shared or log.size)))
-    uri = f"{path.absolute().as_uri()}?mode=ro{'' if is_live else '&immutable=1'}"
+    is_live = bool(journal or (log and shared))
+    has_log = log is not None and log.size > 0
+    unlocked = "unix-none" if os.name == "posix" else "win32-none"
+    closed = f"vfs={unlocked}" if has_log else "immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode=ro{'' if is_live else f'&{closed}'}"
     sql = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
     sql.text_factory = lambda raw: raw.decode("utf-8", "replace")
     end = time.monotonic() + _LONGEST_SECONDS
     sql.set_progress_handler(lambda: time.monotonic() > end, 100_000)
     try:
+        if not is_live and has_log:
+            sql.execute("PRAGMA locking_mode = EXCLUSIVE")  # The log needs no second file then.
         yield sql
-        if not is_live and source_of(path) != state:
+        if not is_live and _states(path) != states:
             raise sqlite3.OperationalError("the database changed while it was read")
     except (UnicodeDecodeError, MemoryError) as error:
         # Python's module decodes names and messages itself.
         raise sqlite3.DatabaseError("the schema of the database is damaged") from error
     finally:
         sql.close()
+
+
+def _states(path: Path) -> list[Source | None]:
+    """Returns the states of a database, of its log with the index of that, and of its journal."""
+    return [source_of(Path(f"{path}{end}")) for end in ("", "-wal", "-shm", "-journal")]

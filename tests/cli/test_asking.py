@@ -105,7 +105,7 @@ def test_a_long_question_is_broken_between_words(
     text = "Keep earlier sessions with agents, and find them? " * 4
     Asking().ask(Question(text=f"{text}Now?", choices=("yes", "no")), 0)
 
-    first, *others, end = capsys.readouterr().err.split("\n")
+    first, *others, _ = capsys.readouterr().err.split("\n")
     parts = [first, *(line.removeprefix("    | ") for line in others)]
     assert "".join(parts) == f"{text}Now? [yes/no]"
     assert all(part.endswith(" ") for part in parts[:-1])

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from os.path import normpath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 from mimo.api import (
@@ -33,6 +35,7 @@ from mimo.api import (
     for_people,
     frozen,
     join_texts,
+    locate,
     matching_words,
     narrowed,
     one_line,
@@ -206,12 +209,23 @@ def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
     return finding.Conditions(
         project="" if is_all else project,
         client=client or "",
-        file=(file or "").removeprefix("./").removeprefix(f"{project}/"),
+        file=_in_project(file or "", project),
         since=times.since,
         until=times.until,
         hidden=hidden,
         excluded=excluded,
     )
+
+
+def _in_project(file: str, project: str) -> str:
+    """Returns the path of a file as sessions keep it: from the folder of its project."""
+    here = disk.working_directory()
+    if here and file.startswith("../"):
+        file = normpath(here / file)
+    parent = Path(file).parent
+    if parent.is_absolute() and parent.is_dir() and (place := locate(parent)).common:
+        file = file.removeprefix(f"{place.root}/")
+    return file.removeprefix("./").removeprefix(f"{project}/")
 
 
 @command(

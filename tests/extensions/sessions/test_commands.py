@@ -43,6 +43,15 @@ def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: P
     assert ids(do(kept, "sessions search", query="pagination", file="other.py")) == []
 
 
+def test_a_file_is_named_from_the_working_directory(
+    kept: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "orders").mkdir(exist_ok=True)
+    monkeypatch.chdir(project / "orders")
+
+    assert ids(do(kept, "sessions", file="../orders/pages.py")) == ["cc-aaaaaaaa"]
+
+
 def test_times_and_clients_narrow(kept: Call) -> None:
     every = {"all_projects": True}
     assert ids(do(kept, "sessions", time_filter="2026-10", **every)) == ["cc-aaaaaaaa"]

@@ -1,5 +1,6 @@
 """`mind sessions resume`: the command of a client that continues a session."""
 
+import os
 import re
 import shlex
 import signal
@@ -94,6 +95,7 @@ def resume(
         raise Denied("an agent can't continue a session", hint="the user can, at a terminal")
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
+        paths = store.paths_of(sql, chosen) if sql else []
     words: tuple[str, ...] = ()
     is_known = chosen.client in CLIENTS and chosen.kind is not Kind.SUBAGENT
     if is_known and _ID.fullmatch(chosen.native_id):
@@ -107,6 +109,8 @@ def resume(
     if not Path(folder).is_dir():
         notice = f"its folder `{folder}` is missing"
         folder = chosen.project if Path(chosen.project).is_dir() else ""
+    elif paths and not run and not any(map(os.path.exists, paths)):  # Else the client tells it.
+        notice = f"{chosen.client} deleted its transcript, so it may not know the session"
     line = shlex.join(words)
     return Resumption(
         line=f"cd {shlex.quote(folder)} && {line}" if folder else line,

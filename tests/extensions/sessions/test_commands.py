@@ -169,6 +169,17 @@ def test_a_session_is_continued_in_its_first_folder_with_each_word_quoted(
     assert (way.line, way.notice) == (f"claude --resume {LONG}", f"its folder `{place}` is missing")
 
 
+def test_a_session_whose_transcript_is_deleted_may_be_unknown_to_its_client(
+    user: Path, kept: Call
+) -> None:
+    assert do(kept, "sessions resume", session="cc-aaaaaaaa").notice is None
+    for transcript in user.rglob("*.jsonl"):
+        transcript.unlink()
+
+    notice = do(kept, "sessions resume", session="cc-aaaaaaaa").notice
+    assert notice == "claude-code deleted its transcript, so it may not know the session"
+
+
 @pytest.mark.attack("options as ids")
 @pytest.mark.parametrize("id", ["--help", "a;rm -rf x", "$(id)", "x y"])
 def test_an_id_that_is_no_id_continues_nothing(user: Path, call: Call, id: str) -> None:

@@ -41,8 +41,8 @@ def _(result: SessionRows, screen: Screen) -> None:
         weak = (dim("  weak"),) if row.weak else ()
         facts = "  ".join(filter(None, (row.branch, row.project)))
         more = dim(f"  {facts}" if facts else "")
-        when = dim(f"  {age(row.date, screen):>4}  {client}  ")
-        screen.line(accent(id), when, fitted(strong(row.title), _LEAST), *weak, fitted(more))
+        when, title = dim(f"  {age(row.date, screen):>4}"), fitted(strong(row.title), _LEAST)
+        screen.line(accent(id), when, fitted(dim(f"  {client}")), "  ", title, *weak, fitted(more))
         for place in row.best or ():
             query = result.query or ""
             answer = f"→ {place.answer}" if place.answer else ""

@@ -109,7 +109,9 @@ def resume(
     if not Path(folder).is_dir():
         notice = f"its folder `{folder}` is missing"
         folder = chosen.project if Path(chosen.project).is_dir() else ""
-    elif paths and not run and not any(map(os.path.exists, paths)):  # Else the client tells it.
+    elif (
+        paths and not run and not any(map(os.path.exists, paths))
+    ):  # With `--run`, the client reports it.
         notice = f"{chosen.client} deleted its transcript, so it may not know the session"
     line = shlex.join(words)
     return Resumption(

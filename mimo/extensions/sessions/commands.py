@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
+from os.path import normpath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 from mimo.api import (
@@ -27,10 +30,12 @@ from mimo.api import (
     Weak,
     command,
     count,
+    disk,
     excerpt,
     for_people,
     frozen,
     join_texts,
+    locate,
     matching_words,
     narrowed,
     one_line,
@@ -41,6 +46,7 @@ from mimo.extensions.sessions import finding, store, turning_on
 from mimo.extensions.sessions.indexing import AT_ONCE, Sessions, sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
 from mimo.extensions.sessions.model import Role, Turn
+from mimo.extensions.sessions.readers import CLIENTS
 from mimo.extensions.sessions.store import Session
 
 if TYPE_CHECKING:
@@ -61,8 +67,15 @@ _SECONDS = 600.0
 _OWN_IDS = ("MIND_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID")
 """Variables in which clients name the session that runs a program."""
 
+
+class ClientName(StrEnum):
+    """The names of the clients whose sessions are read."""
+
+    vars().update({name.replace("-", "_").upper(): name for name in CLIENTS})
+
+
 AllProjects = Annotated[bool, Arg("Of all projects, not of this one alone", agents="")]
-Client = Annotated[str | None, Arg("Only of this client, such as codex", listed=False)]
+Client = Annotated[ClientName | None, Arg("Only of this client", listed=False)]
 Edited = Annotated[str | None, Arg("Only sessions that edited this file", complete="path")]
 Hidden = Annotated[bool, Arg("Also sub-agents and runs of scripts", listed=False)]
 SessionId = Annotated[str, Arg("Id of a session, or its beginning")]
@@ -194,12 +207,23 @@ def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
     return finding.Conditions(
         project="" if is_all else project,
         client=client or "",
-        file=(file or "").removeprefix("./").removeprefix(f"{project}/"),
+        file=_in_project(file or "", project),
         since=times.since,
         until=times.until,
         hidden=hidden,
         excluded=excluded,
     )
+
+
+def _in_project(file: str, project: str) -> str:
+    """Returns the path of a file as sessions keep it: from the folder of its project."""
+    here = disk.working_directory()
+    if here and file.startswith("../"):
+        file = normpath(here / file)
+    parent = Path(file).parent
+    if parent.is_absolute() and parent.is_dir() and (place := locate(parent)).common:
+        file = file.removeprefix(f"{place.root}/")
+    return file.removeprefix("./").removeprefix(f"{project}/")
 
 
 @command(
@@ -430,7 +454,12 @@ def forget(
 
 
 def _all_of(
-    call: Call, archive: Sessions, older_than: str | None, client: str | None, *, all_projects: bool
+    call: Call,
+    archive: Sessions,
+    older_than: str | None,
+    client: ClientName | None,
+    *,
+    all_projects: bool,
 ) -> list[Session]:
     """Returns the sessions that pass the filters, hidden ones too."""
     asked = conditions(call, client=client, all_projects=all_projects, hidden=True)
@@ -489,7 +518,13 @@ def _place(sql: "Connection", session: Session, start: int, query: str) -> Excha
 
 
 def _reply(turn: Turn) -> str:
-    return f"{turn.text}: {turn.error}" if turn.error else turn.text
+    text = edited(turn.files) or turn.text
+    return f"{text}: {turn.error}" if turn.error else text
+
+
+def edited(files: Sequence[str] | None) -> str:
+    """Returns what a call did that edited files; empty if there are none."""
+    return f"edited {', '.join(files)}" if files else ""
 
 
 def _part(text: str, query: str) -> str:

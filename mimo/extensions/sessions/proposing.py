@@ -61,6 +61,7 @@ class Proposed:
     """The proposals that wait, best first."""
 
     proposals: tuple[ProposalRow, ...]
+    has_more: Annotated[bool, Out("Whether others wait after them")] = False
     notice: Omitted[str] = None
 
 
@@ -110,8 +111,9 @@ def propose(
     if session:
         with sessions_of(call.mind).store.reading() as sql:
             chosen = store.find(sql, session)
-    rows = tuple(map(_row, drafts.waiting(call, limit, chosen)))
-    return Proposed(proposals=rows, notice=None if rows else "nothing is proposed")
+    rows = tuple(map(_row, drafts.waiting(call, limit + 1, chosen)))
+    notice = None if rows else "nothing is proposed"
+    return Proposed(proposals=rows[:limit], has_more=len(rows) > limit, notice=notice)
 
 
 @command(
@@ -232,6 +234,7 @@ def _(result: Proposed, screen: Screen) -> None:
         screen.line(dim("  ".join(facts)), indent=BELOW)
     if result.proposals:
         many = count(len(result.proposals), "proposal")
+        many = f"{many}, more wait" if result.has_more else many
         screen.line(dim(f"{many}; "), accent("`mind sessions accept ID`"), dim(" saves one"))
 
 

@@ -23,6 +23,7 @@ from mimo.extensions.sessions.commands import (
     SessionRows,
     Transcript,
     TurnRow,
+    edited,
 )
 from mimo.extensions.sessions.model import Role
 from mimo.extensions.sessions.resuming import Resumption
@@ -40,8 +41,8 @@ def _(result: SessionRows, screen: Screen) -> None:
         weak = (dim("  weak"),) if row.weak else ()
         facts = "  ".join(filter(None, (row.branch, row.project)))
         more = dim(f"  {facts}" if facts else "")
-        when = dim(f"  {age(row.date, screen):>4}  {client}  ")
-        screen.line(accent(id), when, fitted(strong(row.title), _LEAST), *weak, fitted(more))
+        when, title = dim(f"  {age(row.date, screen):>4}"), fitted(strong(row.title), _LEAST)
+        screen.line(accent(id), when, fitted(dim(f"  {client}")), "  ", title, *weak, fitted(more))
         for place in row.best or ():
             query = result.query or ""
             answer = f"→ {place.answer}" if place.answer else ""
@@ -99,8 +100,7 @@ def _(result: Transcript, screen: Screen) -> None:
 def _write(turn: TurnRow, screen: Screen) -> None:
     number = dim(f"#{turn.n} ".ljust(BELOW))
     if turn.role == Role.TOOL:
-        edited = f"edited {', '.join(turn.files)}" if turn.files else turn.content
-        screen.line(number, fitted(dim(edited), _LEAST))
+        screen.line(number, fitted(dim(edited(turn.files) or turn.content), _LEAST))
         if turn.error:
             screen.line(bad(turn.error), indent=BELOW)
         return

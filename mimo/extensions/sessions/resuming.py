@@ -1,5 +1,6 @@
 """`mind sessions resume`: the command of a client that continues a session."""
 
+import os
 import shlex
 import signal
 import subprocess
@@ -91,6 +92,7 @@ def resume(
         raise Denied("an agent can't continue a session", hint="the user can, at a terminal")
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
+        paths = store.paths_of(sql, chosen) if sql else []
     is_known = chosen.client in CLIENTS and chosen.kind is not Kind.SUBAGENT
     words = reader_of(chosen.client).resume(chosen.native_id) if is_known else ()
     if not words:
@@ -102,6 +104,8 @@ def resume(
     if not _is_folder(folder):
         notice = f"its folder `{folder}` is missing"
         folder = chosen.project if _is_folder(chosen.project) else ""
+    elif paths and not run and not any(map(os.path.exists, paths)):  # Else the client reports it.
+        notice = f"{chosen.client} deleted its transcript, so it may not know the session"
     line = shlex.join(words)
     return Resumption(
         line=f"cd {shlex.quote(folder)} && {line}" if folder else line,

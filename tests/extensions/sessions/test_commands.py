@@ -43,6 +43,15 @@ def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: P
     assert ids(do(kept, "sessions search", query="pagination", file="other.py")) == []
 
 
+def test_a_file_is_named_from_the_working_directory(
+    kept: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "orders").mkdir(exist_ok=True)
+    monkeypatch.chdir(project / "orders")
+
+    assert ids(do(kept, "sessions", file="../orders/pages.py")) == ["cc-aaaaaaaa"]
+
+
 def test_times_and_clients_narrow(kept: Call) -> None:
     every = {"all_projects": True}
     assert ids(do(kept, "sessions", time_filter="2026-10", **every)) == ["cc-aaaaaaaa"]
@@ -167,6 +176,17 @@ def test_a_session_is_continued_in_its_first_folder_with_each_word_quoted(
     place.rmdir()
     way = do(call, "sessions resume", session="cc-cccccccc")
     assert (way.line, way.notice) == (f"claude --resume {LONG}", f"its folder `{place}` is missing")
+
+
+def test_a_session_whose_transcript_is_deleted_may_be_unknown_to_its_client(
+    user: Path, kept: Call
+) -> None:
+    assert do(kept, "sessions resume", session="cc-aaaaaaaa").notice is None
+    for transcript in user.rglob("*.jsonl"):
+        transcript.unlink()
+
+    notice = do(kept, "sessions resume", session="cc-aaaaaaaa").notice
+    assert notice == "claude-code deleted its transcript, so it may not know the session"
 
 
 @pytest.mark.attack("options as ids")

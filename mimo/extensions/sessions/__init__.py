@@ -29,5 +29,5 @@ EXTENSION = Extension(
     tools=(f"{_HERE}.tool",),
     sessions=f"{_HERE}.joints",
     drafts=f"{_PROPOSING}:items",
-    synonyms={"transcripts": ("sessions",), "history": ("sessions", "log")},
+    synonyms={"transcripts": ("sessions",)},
 )

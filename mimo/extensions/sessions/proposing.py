@@ -140,7 +140,7 @@ def accept(
     turning_on.check(call)
     proposals = drafts.named(call, ids)
     if text is not None and len(proposals) > 1:
-        raise Invalid("`--text` is of one memory", hint="give one id")
+        raise Invalid("a text is that of one memory", hint="give one id")
     saved = []
     for proposal in proposals:
         memory = drafts.memory_of(proposal, text or "")

@@ -6,7 +6,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from shutil import which
 from typing import Annotated, Any
 
 from mimo.api import (
@@ -21,6 +20,7 @@ from mimo.api import (
     StorageFailed,
     Surface,
     command,
+    disk,
     frozen,
 )
 from mimo.extensions.sessions import store
@@ -55,7 +55,7 @@ def continued(
         return way
     if way.notice:
         raise NotFound(way.notice, hint=f"to continue it elsewhere: {way.line}")
-    program = which(way.command[0])
+    program = disk.program(way.command[0], call.mind.environ)
     if program is None:
         raise Invalid(f"`{way.command[0]}` is not installed", hint=way.line)
     previous = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the client alone.

@@ -34,8 +34,8 @@ from mimo.project import projects
 from mimo.project.init import init
 from mimo.surroundings import Question, Timer
 from tests import mama_databases, privacy_fakes
+from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import claude_code
 from tests.kit import put
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,8 +7,9 @@ from pathlib import Path
 from mimo.call import Surface
 from mimo.call.spec import Effect
 from mimo.call.table import all_commands
+from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import KEYSET, OTHER_RULE, RULE, claude_code, id_of
+from tests.extensions.sessions.talks import KEYSET, OTHER_RULE, RULE, id_of
 from tests.kit import is_of_core
 from tests.redteam.test_private_files import Run, exposed, private_folders, run
 

@@ -13,8 +13,9 @@ from mimo.extensions.team.tokens import Member, Scope, digest_of
 from tests.call import test_surfaces as core
 from tests.call.test_surfaces import Example, Fresh, committed, keyed
 from tests.call.test_surfaces import fresh as fresh_core
+from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import KEYSET, RULE, claude_code, id_of
+from tests.extensions.sessions.talks import KEYSET, RULE, id_of
 from tests.kit import do
 
 __all__ = ["committed", "fresh_core"]

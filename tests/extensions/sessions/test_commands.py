@@ -14,8 +14,9 @@ from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.mind import Mind
 from mimo.surroundings import Question
+from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import KEYSET, LONG, claude_code, kept, user
+from tests.extensions.sessions.talks import KEYSET, LONG, kept, user
 from tests.kit import do, put, with_console
 
 __all__ = ["kept", "user"]

@@ -19,7 +19,7 @@ from mimo.operations import earlier, encoding
 from mimo.operations.encoding import Encoding
 from mimo.operations.listening import Memory
 from mimo.surroundings import Question
-from tests.extensions.sessions.talks import claude_code
+from tests.claude_sessions import claude_code
 from tests.features.hooks.test_capture import Agent
 from tests.kit import ask, do, fact, put, run
 from tests.operations.test_encoding import until

@@ -14,8 +14,9 @@ from mimo.extensions.team.tokens import Member, Scope, digest_of
 from mimo.features.procedures.calling import run_command
 from mimo.operations.invoke import invoke
 from tests import kit
+from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import LONG, claude_code, kept, user
+from tests.extensions.sessions.talks import LONG, kept, user
 from tests.kit import do, put
 
 __all__ = ["kept", "user"]

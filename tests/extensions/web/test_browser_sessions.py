@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import claude_code
 from tests.extensions.web import browser
 from tests.extensions.web.browser import Page
 from tests.extensions.web.conftest import CORPUS

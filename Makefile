@@ -50,7 +50,7 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 		{ echo "install Chromium and its driver first"; exit 1; }
 	$(BIN)/python scripts/groups.py browser > $(VENV)/browser-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
-	$(RUN) -m pytest -q tests/extensions/web/test_browser.py tests/extensions/web/test_browser_actions.py
+	$(RUN) -m pytest -q tests/extensions/web/test_browser*.py
 
 ADAPTERS := $(VENV)/.adapters$(if $(RESOLUTION),-$(RESOLUTION))
 
@@ -76,6 +76,7 @@ test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 w
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
 	$(RUN) -m clients $(or $(CLIENTS),--write docs/clients.md)
+	$(RUN) -m clients $(CLIENTS) --sessions
 
 test-protocol: setup ## Run the conformance suite of MCP and the Inspector (from npm) against the server, and write docs/lab/conformance.md
 	$(RUN) -m clients.protocol --write docs/lab/conformance.md

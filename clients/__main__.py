@@ -1,9 +1,11 @@
 """Runs real clients with mind and a model of this machine, and prints what they did.
 
     python -m clients [CLIENT …] [--scope user] [--keep FOLDER] [--write docs/clients.md]
+    python -m clients [CLIENT …] --sessions
 
 The clients come from npm into `.clients/`. None of them needs an account, and none reaches its
-service. Exits with 1 if a client did less than mind's table of clients promises.
+service. Exits with 1 if a client did less than mind's table of clients promises. With `--sessions`,
+what mind reads of the clients' transcripts is compared with what was said in them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from clients.recipes import RECIPES, Recipe
 from clients.sessions import Evidence, observe
+from clients.transcripts import Reading, read_back
 from mimo.data.disk import system_clock
 from mimo.features.clients.table import client
 from scripts.marked import part_of, table, write_part
@@ -29,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("clients", nargs="*", metavar="CLIENT")
     parser.add_argument("--scope", choices=("project", "user"))
+    parser.add_argument("--sessions", action="store_true", help="check what mind reads of sessions")
     parser.add_argument("--keep", type=Path, help="folder for the requests, outputs and files")
     parser.add_argument("--write", type=Path, help="page to write the table into")
     options = parser.parse_args()
@@ -43,10 +47,14 @@ def main() -> int:
         program = installed(recipe)
         if program is None:
             continue
-        for scope in (options.scope,) if options.scope else recipe.scopes:
+        scopes = (options.scope,) if options.scope else recipe.scopes
+        for scope in scopes[:1] if options.sessions else scopes:
             with tempfile.TemporaryDirectory(prefix="mind-") as temporary:
                 base = Path(options.keep or temporary).absolute() / f"{recipe.client}-{scope}"
                 shutil.rmtree(base, ignore_errors=True)
+                if options.sessions:
+                    complaints += show(recipe, read_back(recipe, program.parent, base, scope))
+                    continue
                 evidence = observe(recipe, program.parent, base, scope)
             rows[f"{recipe.client} {scope}"] = cells(recipe, scope, evidence)
             print("  ".join(rows[f"{recipe.client} {scope}"]), flush=True)
@@ -56,6 +64,13 @@ def main() -> int:
     if options.write:
         write(options.write, rows)
     return 1 if complaints else 0
+
+
+def show(recipe: Recipe, reading: Reading) -> list[str]:
+    """Prints what was read of the sessions of a client, and returns its differences."""
+    facts = f"{len(reading.prompts)} prompts, {reading.records} records, {reading.unknown} unknown"
+    print(f"{recipe.client} {reading.version}  {facts}", flush=True)
+    return [f"{recipe.client}: {text}" for text in reading.problems]
 
 
 def installed(recipe: Recipe) -> Path | None:

@@ -52,6 +52,22 @@ class Recipe:
         "write", {"filePath": str(path), "content": text}
     )
     """A call that writes a file."""
+    try_command: Callable[[str], Call] = lambda command: Call(
+        "bash", {"command": command, "description": "Try it"}
+    )
+    """A call that runs a command."""
+    resume: tuple[str, ...] = ("--resume", "{id}")
+    """Words after the program's name that continue a session."""
+    then: tuple[str, ...] = ()
+    """Words before the prompt that do so."""
+    fork: tuple[str, ...] = ()
+    """Words beside these that continue a copy of it."""
+    archive: tuple[str, ...] = ()
+    """Words of its command line that put a session away."""
+    first: tuple[str, ...] = ()
+    """The words that only a new session may have."""
+    starts_files: bool = False
+    """True if a session that is continued in another minute has another file."""
 
 
 def _codex_files(place: Place) -> Mapping[Path, str]:
@@ -100,7 +116,7 @@ RECIPES = (
         "claude-code",
         "@anthropic-ai/claude-code",
         "claude",
-        ("--permission-mode", "acceptEdits", "--allowedTools", "mcp__mind__*", "-p"),
+        ("--permission-mode", "acceptEdits", "--allowedTools", "mcp__mind__*,Bash", "-p"),
         files=lambda place: {
             place.home / ".claude.json": '{"hasCompletedOnboarding": true}\n',
             place.home / ".claude/settings.json": '{\n  "cleanupPeriodDays": 20 \n}\n',
@@ -114,6 +130,8 @@ RECIPES = (
         search=Call("ToolSearch", {"query": "mind", "max_results": 30}),
         rewrites=(".claude.json", "backups"),
         edit=lambda path, text: Call("Write", {"file_path": str(path), "content": text}),
+        try_command=lambda command: Call("Bash", {"command": command, "description": "Try it"}),
+        fork=("--fork-session",),
     ),
     Recipe(
         "codex",
@@ -124,6 +142,10 @@ RECIPES = (
         environ=lambda _: {"MOCK_KEY": "none"},
         search=Call("tool_search", {"query": "mind memory", "limit": 30}),
         edit=_patch,
+        try_command=lambda command: Call("exec_command", {"cmd": command}),
+        resume=(),
+        then=("resume", "{id}"),
+        archive=("archive", "{id}"),
     ),
     Recipe(
         "gemini",
@@ -137,6 +159,8 @@ RECIPES = (
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
         },
         edit=lambda path, text: Call("write_file", {"file_path": str(path), "content": text}),
+        try_command=lambda command: Call("run_shell_command", {"command": command}),
+        starts_files=True,
     ),
     Recipe(
         "opencode",
@@ -149,6 +173,9 @@ RECIPES = (
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
         },
+        resume=(),
+        then=("-s", "{id}"),
+        fork=("--fork",),
     ),
     Recipe(
         "copilot",
@@ -162,6 +189,8 @@ RECIPES = (
             "COPILOT_AUTO_UPDATE": "false",
         },
         edit=lambda path, text: Call("create", {"path": str(path), "file_text": text}),
+        resume=("--resume={id}",),
+        first=("--trust-folder",),
     ),
     Recipe(
         "cline",
@@ -175,5 +204,7 @@ RECIPES = (
             *("-b", f"{place.address}/v1"),
         ),
         edit=lambda path, text: Call("editor", {"path": str(path), "new_text": text}),
+        try_command=lambda command: Call("run_commands", {"commands": [command]}),
+        resume=(),  # It continues sessions in a terminal alone.
     ),
 )

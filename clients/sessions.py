@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any
 
 from clients.model import REMINDER, Call, Model, serving
 from clients.recipes import Place, Recipe
+from mimo.extensions.sessions.model import Progress, Role
+from mimo.extensions.sessions.readers import CLIENTS, reader_of
 
 AT_START = "Send uploads in parts of 50 MB"
 """A decision, which is given at the start of a session."""
@@ -131,7 +133,7 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
     with serving(model):
         place = Place(base / "home", base / "project", model.address)
         session = Session(recipe, place, bin)
-        _prepare(session, evidence)
+        prepare(session, evidence)
         before = _tree(session)
         install = ("install", recipe.client, "--scope", scope)
         session.mind(*install)
@@ -142,7 +144,7 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
         installed = _tree(session)
         added = {path for path, data in installed.items() if before.get(path) != data}
         folders = {path for path, data in installed.items() if data is None} - before.keys()
-        done = _prompt(session, model)
+        done = send(session, model)
         (base / "output.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
         _read(evidence, model, session)
         evidence.quiet = _is_quiet_without_mind(session, model)
@@ -168,10 +170,10 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
     return evidence
 
 
-def _prompt(session: Session, model: Model) -> subprocess.CompletedProcess[str]:
-    """Sends the prompt, and ends the processes that the client left running."""
+def send(session: Session, model: Model, prompt: str = PROMPT) -> subprocess.CompletedProcess[str]:
+    """Sends a prompt, and ends the processes that the client left running."""
     recipe, port = session.recipe, str(_free_port())
-    words = [word.replace("{port}", port) for word in (*recipe.words, PROMPT)]
+    words = [word.replace("{port}", port) for word in (*recipe.words, prompt)]
     if not recipe.serve:
         done = session.run(recipe.program, *words)
     else:
@@ -193,7 +195,7 @@ def _is_quiet_without_mind(session: Session, model: Model) -> bool:
     calls, model.calls = model.calls, (session.recipe.edit(file, "x = 1\n"),)
     search, model.search = model.search, None
     requests = len(model.requests)
-    done = _prompt(replace(session, has_mind=False), model)
+    done = send(replace(session, has_mind=False), model)
     output = f"{done.stdout}{done.stderr}"
     (session.place.home.parent / "output-without-mind.txt").write_text(output)
     model.calls, model.search = calls, search
@@ -221,7 +223,7 @@ def _wait_until_quiet(model: Model) -> None:
         time.sleep(5)
 
 
-def _prepare(session: Session, evidence: Evidence) -> None:
+def prepare(session: Session, evidence: Evidence) -> None:
     """Makes a project with a memory, and the client's own settings."""
     place, recipe = session.place, session.recipe
     place.home.mkdir(parents=True)
@@ -281,3 +283,28 @@ def _read(evidence: Evidence, model: Model, session: Session) -> None:
     evidence.asked = sum("asked the agent" in line for line in lines)
     read = any(REMINDER in request.text for request in model.requests)
     evidence.recorded = read and RECORDED in session.mind("list")
+    evidence.problems += _unread(session)
+
+
+def _unread(session: Session) -> Iterator[str]:
+    """Yields the differences between the session that was run and its transcript as mind reads it.
+
+    The prompt is the only text of the user, and all records have a known shape.
+    """
+    client, place = session.recipe.client, session.place
+    if client not in CLIENTS:
+        return
+    reader = reader_of(client)
+    sources = reader.sources(session.surroundings()["env"], place.home)
+    parts = [part for source in sources for part in reader.read(source, Progress())]
+    turns = [turn for part in parts for turn in part.turns]
+    prompts = [turn.text for turn in turns if turn.role is Role.USER]
+    if prompts != [PROMPT]:
+        yield f"the transcript has the prompts {prompts}"
+    edited = {Path(file).name for turn in turns for file in turn.files}
+    if not {"a.py", "b.py"} <= edited:
+        yield f"the transcript has the edited files {sorted(edited)}"
+    if unknown := sum(part.unknown for part in parts):
+        yield f"{unknown} of {sum(part.records for part in parts)} records have no known shape"
+    if any(Path(part.facts.cwd) != place.project for part in parts):
+        yield f"the transcript has the folders {sorted({part.facts.cwd for part in parts})}"

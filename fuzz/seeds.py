@@ -8,6 +8,7 @@ from io import BytesIO
 from random import Random
 from zipfile import ZipFile, ZipInfo
 
+from fuzz import sessions
 from fuzz.files import SAMPLES, SEPARATOR
 from fuzz.servers import AS_CLIENT, BEARER, JSON, PORT, SESSION, START, TOKEN, request
 from mimo.config import SETTINGS
@@ -239,6 +240,8 @@ _CLIENT_FILES = (
 def seeds(target: str) -> Iterator[bytes]:
     """Yields the inputs from which fuzzing of a target begins."""
     yield from _OWN.get(target, ())
+    if client := sessions.NAMES.get(target):
+        yield from sessions.seeds(client)
     if target in ("schema", "tools", "database", "shared", "output"):
         draw = Random(target)
         for number in range(24 if target == "output" else 64):

@@ -8,11 +8,12 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from typing import Any
 from unittest.mock import patch
 
-from fuzz import files, outputs, servers, tools
+from fuzz import files, outputs, servers, sessions, tools
 from fuzz.files import SEPARATOR
 from fuzz.project import NOW, a_project, file, scratch
 from mimo import config, when
@@ -536,4 +537,5 @@ TARGETS: Mapping[str, Target] = {
     "http": servers.requests,
     "web": servers.pages,
     "output": outputs.hostile_outputs,
+    **{name: partial(sessions.transcripts, client) for name, client in sessions.NAMES.items()},
 }

@@ -155,16 +155,10 @@ def _encoder(value: str) -> str:
     return value if value in _ON_OFF else encoder_place(value)
 
 
-def without_password(url: str) -> str:
-    """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
-    from mimo.data.urls import database_url
+def _database(url: str) -> str:
+    from mimo.data.urls import without_password
 
-    if url and database_url(url).passwords:
-        raise Invalid(
-            "the URL of the shared index has a password",
-            hint="put the password into ~/.pgpass, a service file, or PGPASSWORD",
-        )
-    return url
+    return without_password(url)
 
 
 def _groups(pairs: tuple[str, ...]) -> tuple[str, ...]:
@@ -176,19 +170,8 @@ def _groups(pairs: tuple[str, ...]) -> tuple[str, ...]:
     return pairs
 
 
-TOOLSETS = (
-    "save",
-    "load",
-    "search",
-    "evolve",
-    "memory",
-    "ingest",
-    "procedures",
-    "values",
-    "edges",
-    "recall",
-    "extra",
-    "legacy",
+TOOLSETS = tuple(
+    "save load search evolve memory ingest procedures values edges recall extra legacy".split()
 )
 """The groups that tools are listed by."""
 
@@ -200,6 +183,8 @@ SEVERAL = ("core", DEFAULT, "all")
 
 NAMINGS = ("underscore", "slash", "dot")
 """The spellings of tool names."""
+
+CLIENTS = tuple("claude-code codex gemini opencode copilot cline cursor".split())
 
 SETTINGS = (
     Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),
@@ -248,7 +233,7 @@ SETTINGS = (
         "",
         USER,
         "PostgreSQL database of the shared index, such as postgresql://ana@db.example.org/mind",
-        verified=without_password,
+        verified=_database,
     ),
     Setting("autocommit", False, USER, "Commit saved memories in the background (true or false)"),
     Setting(
@@ -413,6 +398,20 @@ SETTINGS = (
         USER,
         "Environment variables that procedures and the programs they run may see",
     ),
+    Setting("sessions.enabled", "off", USER, "Keep and find earlier sessions with agents", _ON_OFF),
+    Setting("sessions.clients", (), USER, "Clients to keep sessions of (default: all)", CLIENTS),
+    Setting("sessions.exclude", (), USER, "Folders whose sessions are left out"),
+    Setting(
+        "sessions.project",
+        "on",
+        PROJECT,
+        "Let users keep their sessions in this project",
+        _ON_OFF,
+        unapproved=Unapproved.NARROWS,
+    ),
+    Setting("sessions.propose", "off", USER, "List what sessions propose in a review", _ON_OFF),
+    Setting("sessions.keep_days", 730, USER, "Number of days that they are kept", (1, 36_500)),
+    Setting("sessions.max_mb", 1_000, USER, "Megabytes of sessions, at most", (1, 1_000_000)),
 )
 
 FALLBACKS = {
@@ -424,6 +423,7 @@ FALLBACKS = {
     "hook.edges": "off",
     "hook.summaries": "off",
     "server.socket": "off",
+    "sessions.project": "off",
 }
 """The values if those in a file can't be used, as texts.
 

@@ -25,6 +25,8 @@ class Question(NamedTuple):
     choices: tuple[str, ...]
     about: tuple[str, ...] = ()
     """The digests of the texts that it shows: a server asks no more about a declined one."""
+    default: str = ""
+    """The choice for an empty line at the terminal; empty if there is none."""
 
 
 Ask = Callable[[Question, float], str | None]

@@ -9,7 +9,7 @@ completions/ has copies of the scripts in mimo/completions/, where packagers loo
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -65,7 +65,9 @@ def summaries(commands: CommandTable) -> str:
 def opening(commands: CommandTable) -> str:
     """Returns the results of requests that depend on no memory, as the SDK's server gives them."""
     memory = Memory(lambda: Mind(home=ROOT, project=None))
-    server = App(memory, commands, toolsets=("all", "legacy"), naming="slash").server()
+    toolsets = ("all", "legacy")
+    app = App(memory, commands, toolsets=toolsets, naming="slash", settings=_every(commands))
+    server = app.server()
     meta = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
     request: Any = SimpleNamespace(
         transport=TransportContext(kind="none", can_send_request=False),
@@ -84,11 +86,20 @@ def opening(commands: CommandTable) -> str:
         "extensions": sorted(extensions()),
         "results": results,
         "tools": {
-            name: {"toolset": specs[0].toolset, "tool": tools[name]}
-            for name, specs in commands.tools().items()
+            name: {
+                "toolset": specs[0].toolset,
+                "setting": specs[0].setting,
+                "tool": tools[name],
+            }
+            for name, specs in commands.tools(_every(commands)).items()
         },
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _every(commands: CommandTable) -> Mapping[str, str]:
+    """Returns the settings with which every tool is listed."""
+    return {spec.setting: "on" for spec in commands.all()}
 
 
 class Page:
@@ -230,11 +241,12 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _tools_page(commands: CommandTable) -> str:
-    tools = commands.tools()
+    tools = commands.tools(_every(commands))
     default = set(listed(tools, ()))
     lines = ["# MCP tools", f"Toolsets: {', '.join(TOOLSETS)}; `core` and `all` name several."]
     for name, specs in tools.items():
         shown = "" if name in default else f" (listed in toolset `{specs[0].toolset}` only)"
+        shown += f", only while `{specs[0].setting}` is `on`" if specs[0].setting else ""
         lines += [f"## {spelled(name, 'underscore')}", f"Canonical name: `{name}`{shown}."]
         lines.append(_bullets("Arguments", _arguments(specs)))
         lines.append(_bullets("Answer", _fields(output_schema(specs))))

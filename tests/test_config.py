@@ -93,6 +93,7 @@ RESTRICTIVE = {
     "hook.summaries": "off",
     "server.socket": "off",
 }
+RESTRICTIVE_OF_PROJECT = {"sessions.project": "off"}
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,10 @@ def test_every_setting_has_a_default_of_its_own_type():
 
 def test_every_fallback_is_a_value_of_its_setting():
     fallbacks = settings_file.FALLBACKS
-    assert {key: setting(key).parse(text) for key, text in fallbacks.items()} == RESTRICTIVE
+    assert {key: setting(key).parse(text) for key, text in fallbacks.items()} == {
+        **RESTRICTIVE,
+        **RESTRICTIVE_OF_PROJECT,
+    }
 
 
 PLAIN_LINES = [

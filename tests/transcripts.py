@@ -64,7 +64,7 @@ from tests.kit import script
 RECORDING = "MIND_RECORD"
 """Set by `make transcripts`: outputs are written instead of being compared."""
 
-_TOOLS = all_commands().tools()
+_TOOLS = all_commands().tools({"sessions.enabled": "on"})
 _AGENT = Caller(surface=Surface.MCP, name="tester")
 _MARK = re.compile(r"(req|attack) (?:(\d+) )?(.+)")
 _ASSIGNMENT = re.compile(r"([A-Z_]+)=(\S*) ")

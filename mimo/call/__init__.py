@@ -75,6 +75,8 @@ class Caller:
     """True if the user asked to store a text that looks like a secret."""
     counts_uses: bool = True
     """False for a caller that passes by memories: its answers do not keep them from fading."""
+    sees_sessions: bool = True
+    """False for clients over HTTP, and for procedures: the user's earlier sessions are not sent."""
     session: Session | None = None
     """The session of one of several clients of a server; None for that of the process."""
 
@@ -133,6 +135,8 @@ class Call:
         """The rights of one of several users of a server; None if everything is permitted."""
         self.owns_home = self.permissions is None
         """False if the home is that of a server's account, and not the caller's own."""
+        self.sees_sessions = self.owns_home and caller.sees_sessions
+        """True if answers may have words of the user's earlier sessions."""
         self.recorded = caller.permissions
         """The user of a server that the record of this call names."""
 

@@ -51,6 +51,8 @@ class Extension:
 
     shared_index: str = ""
     """The module with the functions of a shared index, see `mimo.operations.sharing`."""
+    sessions: str = ""
+    """The module with the functions of earlier sessions, see `mimo.operations.earlier`."""
 
     # Functions, as `module:function`.
 
@@ -58,6 +60,8 @@ class Extension:
     """Values of `mind search --scope`, each with a function of the call, the query, the
     `finding.Options` and the names of types, which returns rows and a notice."""
 
+    drafts: str = ""
+    """Returns the `review.Item`s of a call that propose memories."""
     serve: str = ""
     """Runs `mind mcp --http`, see `mimo.cli.serving`."""
     permissions: str = ""

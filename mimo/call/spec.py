@@ -354,6 +354,8 @@ class Spec:
     """True if the list of tools has the schema of its answer, which programs read."""
     runs: bool = False
     """True if it starts or continues programs, which may do anything."""
+    setting: str = ""
+    """A setting of the user. Only while it is `on`, a server of the user alone has the tool."""
     screen: Callable[..., object] | None = None
     """Shows the command on a whole terminal, where there is one. It takes the call, a function that
     runs a command for a call, by its path and arguments, the arguments, and whether to use colour.
@@ -424,6 +426,7 @@ class Traits(TypedDict, total=False):
     finds: bool
     waits: bool
     runs: bool
+    setting: str
     lists_output: bool
     screen: Callable[..., object] | None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from mimo.call import Surface
 from mimo.call.arguments import nearest
@@ -388,11 +389,16 @@ class CommandTable:
         """Returns every command, in the table's order."""
         return tuple(spec for name in self._all.names for spec in self.module(name))
 
-    def tools(self) -> dict[str, tuple[Spec, ...]]:
-        """Returns the commands of each MCP tool by its canonical name, in a fixed order."""
+    def tools(
+        self, settings: Mapping[str, object] = MappingProxyType({})
+    ) -> dict[str, tuple[Spec, ...]]:
+        """Returns the commands of each MCP tool by its canonical name, in a fixed order.
+
+        Those of a setting are among them if `settings` has it on.
+        """
         tools: dict[str, list[Spec]] = {}
         for spec in self.all():
-            if Surface.MCP not in spec.surfaces:
+            if Surface.MCP not in spec.surfaces or not is_on(spec.setting, settings):
                 continue
             specs = tools.setdefault(spec.name, [])
             if not specs or (spec.tool and spec.tool == specs[0].tool):
@@ -458,6 +464,11 @@ ALWAYS = ("save/decision", "load/checkpoint")
 
 Tools = Mapping[str, Sequence[Spec]]
 """Tools by their canonical names, each with the commands that are its operations."""
+
+
+def is_on(setting: str, settings: Mapping[str, object]) -> bool:
+    """Returns whether the setting of a tool is on; a tool without one is always offered."""
+    return not setting or settings.get(setting) == "on"
 
 
 def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:

@@ -278,6 +278,7 @@ class Asking:
 
         if self.question != question:
             text = f"{question.text} [{'/'.join(question.choices)}]"
+            text += f" (Enter: {question.default})" if question.default else ""
             ask_exactly(text)
             self.question = question
         end = monotonic() + seconds
@@ -285,8 +286,9 @@ class Asking:
             typed = sys.stdin.readline()
             if not typed:
                 raise KeyboardInterrupt
-            answer = typed.strip().lower()
-            exact = [choice for choice in question.choices if choice == typed.strip()]
+            text = typed.strip() or question.default
+            answer = text.lower()
+            exact = [choice for choice in question.choices if choice == text]
             near = exact or [c for c in question.choices if answer and c.lower().startswith(answer)]
             if len(near) == 1:
                 self.question = None

@@ -87,3 +87,13 @@ def database_url(url: str) -> DatabaseUrl:
         place=f"{host}{port}{database}".rstrip("/"),
         passwords=tuple({form for word in passwords if word for form in (word, unquote(word))}),
     )
+
+
+def without_password(url: str) -> str:
+    """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
+    if url and database_url(url).passwords:
+        raise Invalid(
+            "the URL of the shared index has a password",
+            hint="put the password into ~/.pgpass, a service file, or PGPASSWORD",
+        )
+    return url

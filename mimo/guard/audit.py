@@ -323,9 +323,10 @@ class AuditLog:
     @property
     def key(self) -> bytes | None:
         """Returns the key that this machine seals records with; None if it has none yet."""
-        with suppress(OSError, ValueError):
+        try:
             return bytes.fromhex(disk.read(self._home / "key").decode("ascii")) or None
-        return None
+        except (OSError, ValueError):
+            return None
 
     @property
     def head(self) -> Head | None:
@@ -451,9 +452,10 @@ class AuditLog:
 
 def boot() -> str:
     """Returns a name for this start of the machine; empty if the system has none."""
-    with suppress(OSError, ValueError):
+    try:
         return disk.read(_BOOT).decode("ascii").strip()
-    return ""
+    except (OSError, ValueError):
+        return ""
 
 
 def _last_number(path: Path) -> int:

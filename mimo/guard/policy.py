@@ -63,6 +63,7 @@ LEADERS: Mapping[str, str] = {
         "ingest": ("mind_import", "mind_import_mama"),
         "mind_review": ("mind_review_settle", "mind_review_keep"),
         "mind_context": ("mind_context_write",),
+        "mind_sessions": ("mind_sessions_list", "mind_sessions_search", "mind_sessions_show"),
         "run_procedure": ("resume_procedure", "send_event", "cancel_procedure"),
         "list_procedures": ("recall_procedure", "procedure_status", "check_procedure"),
         "register_procedure": ("new_procedure",),
@@ -108,6 +109,9 @@ TOOLS = (
     mind_review_settle mind_review_keep mind_trust mind_untrust mind_events mind_context
     mind_context_write search_vibes ask_mimo knowledge resources/list resources/read
     resources/subscribe completion/complete hook/start hook/prompt hook/edit hook/stop
+    mind_sessions mind_sessions_list mind_sessions_search mind_sessions_show mind_sessions_resume
+    mind_sessions_index mind_sessions_forget mind_sessions_propose mind_sessions_accept
+    mind_sessions_reject
     """.split(),
 )
 """The names that a rule or a limit may have, beside `*`, `memories` and those of families.

@@ -106,10 +106,14 @@ class Tables:
         }
         where, values = selection.condition(filter)
         parameters: list[Any] = [value for place in sorted(places, key=str) for value in place]
+        if not places:
+            return {}
+        # SQLite has no index for pairs in a list, and would read all memories.
         selected = self._sql.execute(
-            f"SELECT m.key, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
-            f" (m.parent, m.position) IN (VALUES {','.join(['(?, ?)'] * len(places))})",
-            (*values, *parameters),
+            f"WITH places(parent, position) AS (VALUES {','.join(['(?, ?)'] * len(places))})"
+            f" SELECT m.key, ({where}) FROM places p CROSS JOIN memories m"
+            " ON m.parent = p.parent AND m.position = p.position WHERE m.shadowed = 0",
+            (*parameters, *values),
         )
         return {key: bool(admitted) for key, admitted in selected}
 

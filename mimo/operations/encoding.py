@@ -1,7 +1,8 @@
-"""Making the encoder's vectors, by which memories are compared in context.
+"""Making the encoder's vectors, by which memories are compared in context, and other quiet work.
 
 A search makes a few, and `mind index` makes all. A server and the daemon make them in a thread,
-while no call runs. No process is started.
+while no call runs; if they are the user's own, they then read transcripts of earlier sessions. No
+process is started.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ QUIET_SECONDS = 0.5
 
 NOTABLE = 40
 """The number of new memories from which a command states how many have no vector yet."""
+
+SESSIONS_SECONDS = 60.0
+"""The least time between two looks for new transcripts: that of the asking agent always grows."""
 
 _PAUSE_SECONDS = 0.2
 _WAIT_SECONDS = 2.0
@@ -93,6 +97,10 @@ class Encoding:
     def __init__(self, minds: Callable[[], Iterable[Mind]]) -> None:
         """Takes what returns the memories to work on. The thread starts after the first call."""
         self._minds = minds
+        self.sessions: Callable[[], Mind | None] = lambda: None
+        """Returns a memory with whose settings transcripts are read; not in a team's server."""
+        self._read_at: float | None = None
+        """The time at which transcripts were last read."""
         self._state = Condition()
         self._calls = 0
         self._quiet_at = 0.0
@@ -142,10 +150,22 @@ class Encoding:
                 with turn():
                     _fetch(Call(mind))
                 mind.index.make_meanings(lambda *_: None, turn)  # No user sees its progress.
+            self._read_sessions()
         except Cancelled:
             raise
         except FAILURES as error:  # The next call tries again.
             log.info("vectors were not made: %s", getattr(error, "message", error))
+
+    def _read_sessions(self) -> None:
+        """Reads new transcripts, unless that was done a short time ago."""
+        mind, now = self.sessions(), time.monotonic()
+        if mind is None or (self._read_at and now - self._read_at < SESSIONS_SECONDS):
+            return
+        from mimo.operations import earlier
+
+        if sessions := earlier.sessions_of(mind):
+            self._read_at = now
+            sessions.update(mind, partial(self._turn, mind.home / "cache" / "reading"))
 
     @contextmanager
     def _turn(self, lock: Path) -> Iterator[None]:

@@ -62,8 +62,17 @@ class Repository(Protocol):
 class Memory:
     """The memory behind a server, opened with the first call and kept open."""
 
-    def __init__(self, open: Callable[[], Mind], repository: Repository | None = None) -> None:
-        """Keeps how to open it; nothing is opened yet. Writing calls commit to a `repository`."""
+    def __init__(
+        self,
+        open: Callable[[], Mind],
+        repository: Repository | None = None,
+        *,
+        reads_sessions: bool = False,
+    ) -> None:
+        """Keeps how to open it; nothing is opened yet. Writing calls commit to a `repository`.
+
+        With `reads_sessions`, the user's earlier sessions are read between calls if that is on.
+        """
         self._open = open
         self.repository = repository
         self._mind: Mind | None = None
@@ -71,6 +80,8 @@ class Memory:
         self._lock = Lock()
         self.encoding = Encoding(self._minds)
         """The thread that makes missing vectors between calls; these run in its `pausing`."""
+        if reads_sessions:
+            self.encoding.sessions = lambda: self._mind
 
     def mind(self) -> Mind:
         """Returns the memory; without a project, each call looks for one again.

@@ -329,9 +329,10 @@ def install(root: Path) -> bool:
 
     Does nothing without git or a repository.
     """
-    with suppress(Invalid):
+    try:
         return bool(git.has_repository(root)) and git.install_driver(root)
-    return False
+    except Invalid:
+        return False
 
 
 def lacking(root: Path) -> str | None:

@@ -43,18 +43,20 @@ _BREAK = r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}(?:\r?\n|\r)[ \t>#*/]{0,40}[\"'`]?"
 """A line break inside a token, with the characters that end one line and begin the next."""
 
 
-def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[Finding, ...]:
+def secrets_in(
+    text: str, *, cut: bool = False, allowing: bool = True, examples: bool = False
+) -> tuple[Finding, ...]:
     """Returns the secrets in a text, in order.
 
-    With `cut` also the beginnings of tokens that were cut off, as titles are. Without `allowing`
-    the mark `mind:allow-secret` is ignored.
+    With `cut` also the beginnings of tokens that were cut off, as titles are, with `examples` also
+    tokens like those in documentation. Without `allowing` the mark `mind:allow-secret` is ignored.
     """
     if len(text) < _LEAST:
         return ()
     seen = folded(text)
-    spans = [*_plain(seen.text, cut=cut), *_encoded(seen.text)]
+    spans = [*_plain(seen.text, cut=cut, examples=examples), *_encoded(seen.text)]
     if plain := unescaped(seen.text):
-        again = (*_plain(plain.text, cut=cut), *_encoded(plain.text))
+        again = (*_plain(plain.text, cut=cut, examples=examples), *_encoded(plain.text))
         spans += [(kind, *plain.span(start, end)) for kind, start, end in again]
     if not spans:
         return ()
@@ -66,9 +68,9 @@ def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[
     return secrets
 
 
-def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
+def _plain(text: str, *, cut: bool = False, examples: bool = False) -> Iterator[Span]:
     """Yields the secrets that are not encoded."""
-    yield from _tokens(text, cut=cut)
+    yield from _tokens(text, cut=cut, examples=examples)
     yield from _forms(text)
     if "PRIVATE KEY" in text or "PuTTY-User-Key-File" in text:
         yield from _private_keys(text)
@@ -104,13 +106,13 @@ _BY_SIGN = {
 """The same by a sign that all their words have: a text without it is not searched for them."""
 
 
-def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
+def _tokens(text: str, *, cut: bool, examples: bool) -> Iterator[Span]:
     for sign, tokens in _BY_SIGN.items():
         for rule, words in tokens if sign in text else ():
             if not _has(text, words):
                 continue
             for match in _token(rule).finditer(text):
-                if _is_drawn(text, rule, match):
+                if _is_drawn(text, rule, match, examples=examples):
                     yield rule.kind, *match.span()
             if cut:
                 yield from _cut(text, rule)
@@ -125,10 +127,10 @@ def _token(rule: Token) -> re.Pattern[str]:
     )
 
 
-def _is_drawn(text: str, rule: Token, match: re.Match[str]) -> bool:
+def _is_drawn(text: str, rule: Token, match: re.Match[str], *, examples: bool) -> bool:
     """Returns whether a token looks drawn, the more so if letters touch it."""
     drawn = re.sub(r"\s", "", match[0])[-rule.least :]
-    if is_placeholder(drawn, of_token=True):
+    if not examples and is_placeholder(drawn, of_token=True):
         return False
     if "a-z" in rule.tail.lower() and not rule.tail.isupper() and not is_mixed(drawn):
         return False

@@ -173,8 +173,11 @@ def _folded(line: str, width: int) -> Iterator[str]:
         # More than the terminal may need: the width of some characters depends on its font.
         size = 1 if char.isascii() else 2
         if cells + size >= width:
-            yield part
-            part, cells = _BAR, len(_BAR)
+            word = part[part.rfind(" ") + 1 :]
+            word = word if len(word) < len(part) // 2 else ""
+            yield part.removesuffix(word)
+            part = _BAR + word
+            cells = sum(1 if each.isascii() else 2 for each in part)
         part, cells = part + char, cells + size
     yield part
 

@@ -245,13 +245,18 @@ class App:
         listing: Listing | None = None,
         has_users: bool = False,
         counts: Counts | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
-        """Describes every tool that is listed, once. With `has_users`, every request has a user."""
+        """Describes every tool that is listed, once. With `has_users`, every request has a user.
+
+        `settings` are those of the user, if the server is for the user alone, on a pipe.
+        """
         self._counts = counts
         self._memory = memory
         self._has_users = has_users
         self._naming = naming
-        self._tools = commands.tools()
+        self._is_of_user = settings is not None
+        self._tools = commands.tools(settings or {})
         self._names = listed(self._tools, toolsets)
         self._listed = self._described(lambda _: True)
         self._permitted: dict[frozenset[str], dict[str, Tool]] = {}
@@ -409,6 +414,7 @@ class App:
             name=_client(ctx),
             permissions=self.permissions_of(ctx),
             session=self.session_of(ctx),
+            sees_sessions=self._is_of_user,
         )
 
     def _answer(

@@ -20,7 +20,7 @@ from typing import Any
 from mimo import installation
 from mimo.call import Answers
 from mimo.call.extensions import extensions
-from mimo.call.table import listed_names
+from mimo.call.table import is_on, listed_names
 from mimo.data.disk import home_of, working_directory
 from mimo.data.loads import DataError, loads
 from mimo.errors import MindError, StorageFailed
@@ -73,7 +73,7 @@ def main(
     start = Path(named) if named else working_directory()
     outside = Mind(home=home_of(os.environ), project=None)
     settings = outside.config
-    memory = Memory(lambda: Mind.open(start, project=project))
+    memory = Memory(lambda: Mind.open(start, project=project), reads_sessions=True)
     is_outside = Mind.open(start, project=project).is_outside
 
     def move(folders: Sequence[Path]) -> None:
@@ -82,7 +82,7 @@ def main(
     toolsets = toolsets or settings["mcp.toolsets"]
     naming = naming or settings["mcp.tool_names"]
     mode = Mode(exposure) if exposure else mode_of(settings["mcp.exposure"], os.environ)
-    opening = Opening(Recording(toolsets, naming), is_static=mode is Mode.STATIC)
+    opening = Opening(Recording(toolsets, naming, settings.values), is_static=mode is Mode.STATIC)
     listener = Listener(outside.home, memory, answers)
     listener.start()
     listed = running.registered(outside.home, running.Kind.STDIO, memory.root(), outside.now())
@@ -95,7 +95,7 @@ def main(
 
             messages = opening.input, opening.remainder
             rooted = move if is_outside else None
-            ended = stdio.run(memory, *messages, rooted, toolsets, naming, mode)
+            ended = stdio.run(memory, *messages, rooted, toolsets, naming, mode, settings.values)
     except BaseExceptionGroup as errors:
         error: BaseException = errors
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
@@ -134,11 +134,14 @@ def _unwritten(error: OSError) -> StorageFailed:
 class Recording:
     """The results of requests that depend on no memory, for some toolsets and a spelling."""
 
-    def __init__(self, toolsets: Sequence[str], naming: str) -> None:
+    def __init__(
+        self, toolsets: Sequence[str], naming: str, settings: Mapping[str, object]
+    ) -> None:
         """Reads the generated file. Raises `Invalid` for an unknown toolset."""
         self._data = loads(PLACE.read_bytes())
         self._naming = naming
-        toolset_of = {name: tool["toolset"] for name, tool in self._data["tools"].items()}
+        tools = self._data["tools"].items()
+        toolset_of = {n: tool["toolset"] for n, tool in tools if is_on(tool["setting"], settings)}
         self._names = listed_names(toolset_of, toolsets)
         self._results: Mapping[str, Any] = self._data["results"]
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent import futures
 from contextlib import suppress
 from functools import partial
@@ -44,6 +44,7 @@ def run(
     toolsets: Sequence[str],
     naming: str,
     mode: Mode,
+    settings: Mapping[str, object],
 ) -> signal.Signals | None:
     """Serves a connection until the client disconnects, see `serve`.
 
@@ -51,7 +52,8 @@ def run(
     """
     make = partial(Rooted, move=move) if move else App
     listing = Listing(mode, memory.root)
-    app = make(memory, all_commands(), toolsets=toolsets, naming=naming, listing=listing)
+    listed: Any = {"toolsets": toolsets, "naming": naming, "settings": settings}
+    app = make(memory, all_commands(), listing=listing, **listed)
     try:
         return anyio.run(serve, app, input, remainder)
     finally:

@@ -99,6 +99,19 @@ def test_the_end_of_a_long_line_does_not_look_like_the_next_line(
         assert first + "".join(line[6:] for line in others) == action
 
 
+def test_a_long_question_is_broken_between_words(
+    typed: BinaryIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "Keep earlier sessions with agents, and find them? " * 4
+    Asking().ask(Question(text=f"{text}Now?", choices=("yes", "no")), 0)
+
+    first, *others, _ = capsys.readouterr().err.split("\n")
+    parts = [first, *(line.removeprefix("    | ") for line in others)]
+    assert "".join(parts) == f"{text}Now? [yes/no]"
+    assert all(part.endswith(" ") for part in parts[:-1])
+    assert len(others) > 1
+
+
 def test_a_question_is_printed_once_without_control_characters(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str]
 ) -> None:

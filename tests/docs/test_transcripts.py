@@ -34,6 +34,7 @@ from mimo.project import projects
 from mimo.project.init import init
 from mimo.surroundings import Question, Timer
 from tests import mama_databases, privacy_fakes
+from tests.claude_sessions import claude_code
 from tests.conftest import NOW
 from tests.kit import put
 
@@ -317,6 +318,46 @@ def pitfalls_guide(stage: Stage) -> None:
     stage.write("login.ts", "localStorage.setItem('refreshToken', token)\n")
 
 
+IN_MAY = (
+    ("user", "Orders take 4 s with OFFSET. Which pagination do we use instead?"),
+    ("edit", "orders/pages.py"),
+    ("agent", "Keyset pagination: OFFSET reads all rows before. It takes 40 ms now."),
+    ("user", "Good. From now on page by key everywhere, because offsets skip rows."),
+    ("agent", "Done for orders and invoices."),
+)
+YESTERDAY = (
+    ("user", "Why do uploads fail above 1 MB?"),
+    ("agent", "The proxy limits the body: client_max_body_size in nginx.conf is 1m."),
+)
+REMEMBERED = """\
+---
+name: Slow tests
+description: The tests of invoices need a database
+type: feedback
+---
+Start the database before the tests of invoices, else they wait for a minute.
+"""
+
+
+def sessions_guide(stage: Stage) -> None:
+    home = Path(os.environ["HOME"])
+    folder = home / ".claude" / "projects" / re.sub("[^A-Za-z0-9]", "-", f"{stage.root}")
+    assert stage.call
+    saving.store(stage.call, saving.draft(Kind.FACT, "The invoices are tested with every build"))
+    talk = [(role, f"{stage.root}/{text}" if role == "edit" else text) for role, text in IN_MAY]
+    for id, turns, days in (("00003f9a1c20", talk, 190), ("0000b07d55e1", YESTERDAY, 1)):
+        native_id, at = f"1ccba294-0000-4000-8000-{id}", NOW - timedelta(days=days)
+        claude_code(home, native_id, stage.root, turns, at, branch="")
+    put(folder / "memory" / "slow_tests.md", REMEMBERED)
+    os.utime(folder / "memory" / "slow_tests.md", ((NOW - timedelta(days=3)).timestamp(),) * 2)
+    stage.masks.append((str(folder), "~/.claude/projects/shop"))
+
+
+def sessions_page(stage: Stage) -> None:
+    sessions_guide(stage)
+    assert stage.run("mind config sessions.enabled on")[0] == 0
+
+
 GUIDES: dict[str, Callable[[Stage], None]] = {
     "first-five-minutes": first_minutes,
     "guides/agents": lambda _: None,
@@ -325,6 +366,7 @@ GUIDES: dict[str, Callable[[Stage], None]] = {
     "guides/privacy": repository,
     "guides/procedures": procedures_guide,
     "guides/search": decided,
+    "guides/sessions": sessions_guide,
     "guides/teams": teams_guide,
 }
 """The guides, each with what it needs in the project."""
@@ -344,6 +386,7 @@ PAGES: dict[str, Callable[[Stage], None]] = GUIDES | {
     "privacy": privacy,
     "procedures": procedures,
     "review": review,
+    "sessions": sessions_page,
     "trust": trust,
     "undo": undo,
     "user-memory": lambda _: None,

@@ -365,7 +365,7 @@ def test_a_foreign_package_replaces_no_extension_of_mind(tmp_path: Path) -> None
         check=True,
     )
     assert done.stdout.split() == [
-        *("browse", "exchange", "team", "web"),
+        *("browse", "exchange", "sessions", "team", "web"),
         "after",
         "mimo.extensions.team.organisation:search_organisation",
         "mimo.extensions.exchange.commands",

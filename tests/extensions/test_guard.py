@@ -13,6 +13,11 @@ from tests.redteam.test_guard import MEMBER, SHELL, SPECS, filled, policy
 def test_few_commands_are_free_of_any_policy_for_a_person() -> None:
     free = {spec.name for spec in SPECS.values() if spec.needs.person and not is_of_core(spec)}
     assert free == {
+        "mind_sessions_forget",
+        "mind_sessions_index",
+        "mind_sessions_accept",
+        "mind_sessions_propose",
+        "mind_sessions_reject",
         "mind_token_add",
         "mind_token_list",
         "mind_token_rm",

@@ -1,6 +1,7 @@
 """Commands of extensions answer on every surface as those of the core do."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from mimo.extensions.team.tokens import Member, Scope, digest_of
 from tests.call import test_surfaces as core
 from tests.call.test_surfaces import Example, Fresh, committed, keyed
 from tests.call.test_surfaces import fresh as fresh_core
+from tests.claude_sessions import claude_code
+from tests.conftest import NOW
+from tests.extensions.sessions.talks import KEYSET, RULE, id_of
+from tests.kit import do
 
 __all__ = ["committed", "fresh_core"]
 
@@ -21,6 +26,16 @@ EXAMPLES: dict[str, Example] = {
     "mind_import": {"source": "../memory.jsonl", "dry_run": True},
     "mind_report": {"file": "report.html"},
     "mind_search_org": {"query": "JWT tokens"},
+    "mind_sessions": {"query": "keyset pagination"},
+    "mind_sessions_accept": {"ids": [id_of(RULE)]},
+    "mind_sessions_forget": {"sessions": ["cc-aaaaaaaa"], "yes": True},
+    "mind_sessions_index": {},
+    "mind_sessions_list": {"all_projects": True},
+    "mind_sessions_propose": {},
+    "mind_sessions_reject": {"ids": [id_of(RULE)]},
+    "mind_sessions_resume": {"session": "cc-aaaaaaaa"},
+    "mind_sessions_search": {"query": "keyset pagination", "all_projects": True},
+    "mind_sessions_show": {"session": "cc-aaaaaaaa", "around": 2},
     "mind_token_add": {"name": "Ben", "email": "ben@example.com"},
     "mind_token_list": {},
     "mind_token_rm": {"name": "Ann"},
@@ -30,8 +45,8 @@ EXAMPLES: dict[str, Example] = {
 """One call of each command; a command without one fails."""
 
 SPECS = [spec for spec in core.REGISTRY.all() if spec not in core.SPECS]
-ELSEWHERE = ("mind_browse", "mind_search_org")
-"""Commands that need a terminal or a server; tests of their extensions have these."""
+ELSEWHERE = ("mind_browse", "mind_search_org", "mind_sessions")
+"""Commands that need a terminal, a server or an agent; tests of their extensions have these."""
 
 FOR_PEOPLE = [spec for spec in SPECS if spec.key not in ELSEWHERE]
 
@@ -43,6 +58,7 @@ def fresh(
     fresh_core: Callable[[], Call], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Fresh:
     """Returns the memory of the tests of the core, with a file to import and a user of a team."""
+    monkeypatch.setattr("mimo.extensions.sessions.turning_on.is_on", lambda _: True)
     # A real viewer has tests of its own.
     monkeypatch.setattr("mimo.extensions.web.serving.serve", lambda _, port, __: f"port {port}")
     entity = '{"type": "entity", "name": "Ana", "observations": ["Owns payments"]}'
@@ -52,6 +68,11 @@ def fresh(
         call = fresh_core()
         ann = Member(name="Ann", email="a@example.com", scope=Scope.READ, digest=digest_of("x"))
         tokens.write(home / tokens.FILE, [ann])
+        talk = [("user", "Let's use keyset pagination."), ("agent", "Done."), ("user", RULE)]
+        claude_code(
+            tmp_path / "user", KEYSET, call.mind.project.root, talk, NOW - timedelta(days=40)
+        )
+        do(call, "sessions index")
         return call
 
     return make

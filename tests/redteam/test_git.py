@@ -424,6 +424,7 @@ def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPat
 
 
 STARTS_PROGRAMS = {
+    "extensions/sessions/resuming.py",
     "features/clients/__init__.py",
     "features/daemon/process.py",
     "features/procedures/actions.py",

@@ -100,7 +100,7 @@ def test_lists_are_answered_while_the_sdk_loads_for_an_earlier_request(
 def test_other_extensions_leave_the_list_of_tools_to_the_sdk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recording = opening.Recording((), "underscore")
+    recording = opening.Recording((), "underscore", {})
     assert recording.result("tools/list")
     monkeypatch.setattr(opening, "extensions", lambda: {"another": None})
 

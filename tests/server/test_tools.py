@@ -13,7 +13,8 @@ from mimo.call.table import all_commands, called, listed
 from mimo.config import TOOLSETS
 from mimo.server.tools import described
 
-TOOLS = all_commands().tools()
+ON = {"sessions.enabled": "on"}
+TOOLS = all_commands().tools(ON)
 
 MOST_BYTES = 14_000
 """Of the whole list by default."""
@@ -21,13 +22,13 @@ MOST_ASKED = {(): 11_400, ("core",): 5_500}
 """Characters of names, descriptions and inputs."""
 
 
-def tools(*toolsets: str) -> list[Any]:
-    """Returns the tools as they are sent."""
+def tools(*toolsets: str, **settings: str) -> list[Any]:
+    """Returns the tools as they are sent to a client of a user with settings."""
     return [
         described(TOOLS[name], "underscore").model_dump(
             mode="json", by_alias=True, exclude_none=True
         )
-        for name in listed(TOOLS, toolsets)
+        for name in listed(all_commands().tools(settings), toolsets)
     ]
 
 
@@ -45,7 +46,7 @@ def schemas(value: Any) -> Iterator[dict[str, Any]]:
             yield from schemas(value[name])
 
 
-EACH = tools("all", "legacy")
+EACH = tools("all", "legacy", **ON)
 EVERY = [pytest.param(tool, id=tool["name"]) for tool in EACH]
 
 
@@ -121,6 +122,13 @@ def test_names_descriptions_and_inputs_are_small(toolsets: tuple[str, ...]) -> N
         for tool in tools(*toolsets)
     ]
     assert sum(map(size, asked)) < MOST_ASKED[toolsets]
+
+
+def test_a_tool_of_a_setting_is_listed_only_while_it_is_on() -> None:
+    (tool,) = [tool for tool in tools(**ON) if tool not in tools()]
+
+    assert tool["name"] == "mind_sessions"
+    assert size(tool) < 800
 
 
 @pytest.mark.parametrize("tool", EVERY)

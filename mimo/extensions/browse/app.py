@@ -255,7 +255,7 @@ class Browser(App[None]):
         if message.value == self.places[0].query:
             return
         del self.places[1:]
-        self.places[0] = Place(query=message.value)
+        self.places[0] = Place(view=self.places[0].view, query=message.value)
         if self._typing:
             self._typing.stop()
         self._typing = self._after(TYPING_SECONDS, self._search)
@@ -388,7 +388,7 @@ class Browser(App[None]):
 
     def action_search(self) -> None:
         """Gives the keys to the query."""
-        if self.place.view is not View.MEMORIES:
+        if len(self.places) > 1:
             del self.places[1:]
             self._arrive()
         self.screen_stack[0].set_class(False, "reading")
@@ -407,6 +407,8 @@ class Browser(App[None]):
             self._arrive()
         elif self.place.query:
             self.query_one(Query).value = ""
+        elif self.place.view is View.SESSIONS:
+            self.action_sessions()
 
     def action_reload(self) -> None:
         """Reads the list again."""
@@ -443,11 +445,24 @@ class Browser(App[None]):
         if self.place.view is not View.REVIEW:
             self._go(Place(view=View.REVIEW))
 
+    def action_sessions(self) -> None:
+        """Lists earlier sessions, in which the query then searches; or the memories again."""
+        if not self.reader.has_sessions:
+            self.tell((dim("earlier sessions are not kept: "), "mind config sessions.enabled on"))
+            return
+        is_shown = self.places[0].view is View.SESSIONS
+        view = View.MEMORIES if is_shown else View.SESSIONS
+        self.places[:] = [Place(view=view, query=self.places[0].query)]
+        self._arrive()
+
     def action_copy(self) -> None:
         """Copies the id of the chosen memory."""
-        if (row := self._chosen_memory()) is not None:
-            self.copy_to_clipboard(row.id or "")
-            self.tell((good("✓ "), f"copied {row.id}"))
+        row = self.rows.chosen
+        session = f"session:{row.session[0]}" if row and row.session else ""
+        if session or (row := self._chosen_memory()) is not None:
+            name = session or (row and row.id) or ""
+            self.copy_to_clipboard(name)
+            self.tell((good("✓ "), f"copied {name}"))
 
     def _chosen_memory(self) -> Row | None:
         """Returns the chosen row if it is a memory; else shows that it is none."""
@@ -501,6 +516,8 @@ def _heading(place: Place) -> list[Part]:
         return [dim(" > "), "review"]
     if place.about is not None:
         return [dim(" > links of "), place.about.title]
+    if place.view is View.SESSIONS:
+        return [dim(" > "), "search of sessions" if place.query.strip() else "sessions"]
     return [dim(" > "), "search" if place.query.strip() else "memories"]
 
 
@@ -512,6 +529,8 @@ def _empty(place: Place) -> str:
         return "no memory is linked with this one"
     if place.query.strip():
         return "nothing found; try other words"
+    if place.view is View.SESSIONS:
+        return "no sessions; `mind sessions index` reads them"
     return "no memories; `mind add TEXT` stores one"
 
 

@@ -46,6 +46,7 @@ KEYS = (
     ),
     Key(names="g", symbols="g", action="links", help="List the linked memories", label="graph"),
     Key(names="r", symbols="r", action="review", help="List the items to review", label="review"),
+    Key(names="s", symbols="s", action="sessions", help="List earlier sessions, or memories again"),
     Key(names="e", symbols="e", action="edit", help="Edit in $EDITOR", label="edit"),
     Key(names="d", symbols="d", action="delete", help="Delete the memory", label="delete"),
     Key(names="u", symbols="u", action="undo", help="Undo the last change", label="undo"),
@@ -118,6 +119,7 @@ class View(StrEnum):
     MEMORIES = "memories"
     LINKS = "links"
     REVIEW = "review"
+    SESSIONS = "sessions"
 
 
 @frozen
@@ -138,6 +140,8 @@ class Row:
     extra: tuple[Part, ...] = ()
     """The parts at the end, which are left out if they do not fit."""
     item: ReviewItem | None = None
+    session: tuple[str, int | None] | None = None
+    """The id of an earlier session, and the turn to show; None for all of it."""
 
 
 @frozen

@@ -42,6 +42,7 @@ from mimo.api import (
     count,
     day,
     dim,
+    earlier,
     fitted,
     frozen,
     ident,
@@ -73,6 +74,9 @@ Run = Callable[[Call, str, Mapping[str, Any]], object]
 
 MOST_MATCHES = 100
 """The number of matches that are listed."""
+
+MOST_SESSIONS, MOST_PROMPTS = 1000, 50
+"""The number of sessions that are listed, and of prompts of one that is shown whole."""
 
 MOST_TEXT = 50_000
 """Characters of a memory that the preview shows; the editor has all of them."""
@@ -174,6 +178,8 @@ class Reader:
             graph = self._graph(place.about.id or "", halted)
             rows = tuple(_neighbours(graph))
             return Page(rows=rows, total=len(rows))
+        if place.view is View.SESSIONS:
+            return self._sessions(pane, place.query.strip(), halted)
         if place.query.strip():
             asked = {"query": place.query.strip(), "limit": MOST_MATCHES}
             results = self._answer(SearchResults, "search", asked, halted)
@@ -189,6 +195,18 @@ class Reader:
             notice=unreadable,
         )
 
+    def _sessions(self, pane: Pane, query: str, halted: Halted) -> Page:
+        """Returns the sessions that match, or the latest: an extension has them."""
+        asked = {"query": query, "limit": MOST_MATCHES} if query else {"limit": MOST_SESSIONS}
+        listed: Any = self.run("sessions search" if query else "sessions", asked, halted)
+        rows = tuple(_session_row(pane, row) for row in listed.sessions)
+        return Page(rows=rows, total=len(rows), notice=listed.notice)
+
+    @property
+    def has_sessions(self) -> bool:
+        """True if the user keeps earlier sessions."""
+        return earlier.sessions_of(self._call.mind) is not None
+
     # Previews.
 
     def preview(
@@ -199,6 +217,11 @@ class Reader:
         if row.item is not None:
             _show_item(row.item, screen)
             return screen.lines()
+        if row.session is not None:
+            session, around = row.session
+            asked = {"session": session, **({"around": around} if around else {})}
+            show_on(screen, self.run("sessions show", asked, halted))
+            return _highlighted(screen.lines(), query)
         if row.id is None:
             screen.line(warn("this memory is missing"))
             return screen.lines()
@@ -317,6 +340,20 @@ def _match_row(screen: Screen, row: SearchResult) -> Row:
     return _listed(row, age(row.date, screen), type_mark(kind_of(row.type)), weak)
 
 
+def _session_row(screen: Screen, row: Any) -> Row:
+    """Returns the row of a session; of a long one, its beginning or what matches is shown."""
+    around = row.best[0].turn if row.best else 1 if row.prompts > MOST_PROMPTS else None
+    return Row(
+        identity=("session", row.id),
+        id=None,
+        title=row.title,
+        lead=(accent(row.id), dim(f"  {age(row.date, screen):>4}"), dim(f"  {row.client}")),
+        marks=(dim("  weak"),) if row.weak else (),
+        extra=(dim(f"  {row.branch}"),) if row.branch else (),
+        session=(row.id, around),
+    )
+
+
 def _listed(row: MemoryRow | SearchResult, old: str, mark: str, remarks: tuple[Part, ...]) -> Row:
     return Row(
         identity=(row.id,),
@@ -331,7 +368,7 @@ def _listed(row: MemoryRow | SearchResult, old: str, mark: str, remarks: tuple[P
 def _item_row(item: ReviewItem) -> Row:
     return Row(
         identity=actions.identity(item),
-        id=item.id,
+        id=item.id if item.kind != "proposal" else None,
         title=item.title or item.file,
         relation=(warn(f"{item.kind:<13} "),),
         item=item,

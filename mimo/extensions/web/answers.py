@@ -37,6 +37,7 @@ from mimo.api import (
     after_title,
     closed_as,
     command,
+    earlier,
     edge_problems,
     edge_row,
     finding,
@@ -194,6 +195,8 @@ class Overview:
     total: int
     types: dict[str, int]
     tags: dict[str, int]
+    sessions: bool
+    """True if the user keeps earlier sessions, which have a view."""
     months: dict[str, int]
     """The number of memories created in each month, such as 2026-11."""
 
@@ -237,6 +240,7 @@ def overview(call: Call) -> Overview:
         zone=call.mind.zone_name,
         total=index.count(Filter()),
         types=dict(sorted(types.items())),
+        sessions=earlier.sessions_of(call.mind) is not None,
         tags=dict(index.ask(survey.tags, _MOST_TAGS)),
         months=index.ask(survey.months, call.mind.zone),
     )

@@ -82,8 +82,14 @@ OWN = {
 }
 """The viewer's own queries."""
 
-SHARED = {"graph": "graph", "review": "review"}
-"""Commands whose answers are shown as they are."""
+SHARED = {
+    "graph": "graph",
+    "review": "review",
+    "sessions": "sessions",
+    "sessions_search": "sessions search",
+    "session": "sessions show",
+}
+"""Commands whose answers are shown as they are; an extension that is left out has none."""
 
 _MOST_AT_ONCE = 4
 """Answers that are computed at the same time."""
@@ -312,6 +318,10 @@ def decision(fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             return "review settle", {"id": about, **{name: fields.get(name) for name in names}}
         case "undo":
             return "undo", {"id": about}
+        case "accept":
+            return "sessions accept", {"ids": [about], "text": fields.get("text")}
+        case "reject" | "never" as verdict:
+            return "sessions reject", {"ids": [about], "never": verdict == "never"}
         case other:
             raise Invalid(f"`{other}` is not a decision")
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mimo.api import loopback
 
-VIEWS = ("", "memory", "timeline", "decisions", "graph", "pitfalls", "review")
+VIEWS = ("", "memory", "timeline", "decisions", "graph", "pitfalls", "review", "sessions")
 """The first parts of the addresses of the page, whose script shows the views."""
 
 ENTRY = "/#in="

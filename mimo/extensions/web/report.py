@@ -78,7 +78,7 @@ def _page_lines(policy: str, style: str) -> Iterator[str]:
             yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         elif line.startswith('<link rel="stylesheet"'):
             yield f"<style>{style}</style>\n"
-        elif not line.startswith(("<script", "<link", '<a href="/review"')):
+        elif not line.startswith(("<script", "<link", '<a href="/review"', '<a href="/sessions"')):
             yield line.replace('href="/', 'href="#/')
 
 

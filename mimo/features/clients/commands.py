@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from mimo.call import Call
+from mimo.call.extensions import extensions
 from mimo.call.schema import listed_input
 from mimo.call.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.call.table import all_commands, listed
@@ -18,12 +20,28 @@ from mimo.features.clients.table import Client, ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen, replace
 from mimo.operations import settings
+from mimo.operations.earlier import SWITCH
 from mimo.project import servers
 from mimo.project.projects import check_reach
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
 from mimo.surroundings import Question
 
+
+class Switch(StrEnum):
+    """The values of a setting that is on or off."""
+
+    ON = "on"
+    OFF = "off"
+
+
+KeepSessions = Annotated[
+    Switch | None, Arg("Keep earlier sessions with agents, on this machine, and find them")
+]
+Toolsets = Annotated[
+    str | None,
+    Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
+]
 ServerUrl = Annotated[
     str | None, Arg("Address of a team's server, whose memory you have without a clone")
 ]
@@ -82,10 +100,8 @@ def install(
     skill: Annotated[
         bool, Arg("Also install the skill `mind-memory`, instructions for agents")
     ] = False,
-    toolsets: Annotated[
-        str | None,
-        Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
-    ] = None,
+    toolsets: Toolsets = None,
+    sessions: KeepSessions = None,
     url: ServerUrl = None,
     token_file: TokenFile = None,
 ) -> Installation:
@@ -94,7 +110,8 @@ def install(
     Adds the server's entry, and the hooks of clients that have them, to the client's own
     configuration. Everything else in it stays byte for byte, and a copy is kept in
     $MIND_HOME/clients. The tools that the server lists are your setting `mcp.toolsets`, for all
-    clients; on a terminal, the first installation asks for it. With --url, the entry is that of a
+    clients; on a terminal, the first installation asks for it, whether to keep earlier sessions
+    and whether agents record what a session leaves. With --url, the entry is that of a
     team's server, and the hooks ask it in folders without a memory of their own.
     """
     here = machine(call)
@@ -112,6 +129,8 @@ def install(
     if skill and for_scope not in chosen.skills:
         raise Invalid(f"{chosen.title} has no known folder of skills", hint="leave out `--skill`")
     groups = None if toolsets is None else _toolsets_of(toolsets)
+    if not dry_run:
+        call = _with_choices(call, sessions, asks_capture=chosen.can_ask and not url)
     rows = tuple(
         clients.install(call, chosen, for_scope, here, force=force, dry_run=dry_run, skill=skill)
     )
@@ -147,7 +166,7 @@ def _cost(toolsets: Sequence[str]) -> str:
 
     A token of their names, descriptions and inputs has four characters.
     """
-    tools = all_commands().tools()
+    tools = all_commands().tools()  # Those that each user has.
     names = listed(tools, toolsets)
     size = sum(
         len(json.dumps([name, tools[name][0].description, listed_input(tools[name])]))
@@ -184,6 +203,40 @@ def _chosen(call: Call, groups: tuple[str, ...] | None, *, dry_run: bool) -> tup
     if groups != current or call.mind.config.origins[_TOOLSETS] == "default":
         settings.change(call, setting(_TOOLSETS), ",".join(groups), user=True)
     return groups
+
+
+_SESSIONS = (
+    "Keep earlier sessions with agents, and find them? mind then reads the transcripts that clients"
+    " write on this machine, and keeps the conversations, without secrets, in $MIND_HOME, for you"
+    " alone, also after a client deletes its own."
+)
+_CAPTURE = (
+    "Let the agent record what a session leaves? Once in a session that worked on something, at the"
+    " end of a turn, it is asked for decisions, failures and next steps."
+)
+_YES_OR_NO = ("no", "yes")
+
+
+def _with_choices(call: Call, sessions: Switch | None, *, asks_capture: bool) -> Call:
+    """Returns the call with the user's settings of earlier sessions and of the agent's request.
+
+    Without a choice, the user is asked on a terminal, unless the setting has a value.
+    """
+    if sessions is not None:
+        call = settings.change(call, setting(SWITCH), sessions, user=True)
+    questions = {}
+    if any(extension.sessions for extension in extensions().values()):
+        questions[SWITCH] = _SESSIONS
+    if asks_capture:
+        questions["hook.capture"] = _CAPTURE
+    for name, text in questions.items():
+        if call.ask is None or call.mind.config.origins[name] != "default":
+            continue
+        answer = call.ask(Question(text, _YES_OR_NO, default="no"), _ANSWER_SECONDS)
+        if answer is not None:
+            switch = Switch.ON if answer == "yes" else Switch.OFF
+            call = settings.change(call, setting(name), switch, user=True)
+    return call
 
 
 def _groups(name: str) -> tuple[str, ...]:

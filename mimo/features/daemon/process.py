@@ -81,6 +81,7 @@ class Loop:
         self._unread: set[Path] = set()
         """The projects that may have memories without the encoder's vectors."""
         self._encoding = Encoding(self._unread_minds)
+        self._encoding.sessions = lambda: self._mind
 
     def end(self) -> None:
         """Ends `run`; may be called by a signal handler or another thread."""
@@ -199,7 +200,8 @@ class Loop:
     def check(self) -> None:
         """Does the work that no change starts: sessions end, projects disappear, watching fails."""
         blind = self.is_blind()
-        self.update_projects()
+        with self._encoding.pausing():  # Afterwards, new transcripts are read.
+            self.update_projects()
         limit = timedelta(minutes=self._mind.config["daemon.inactivity_minutes"])
         for root, active_at in tuple(self.active.items()):
             if self._mind.now() - active_at >= limit:

@@ -8,15 +8,17 @@ the agent alone: mind counts its prompts and edits, and lists what is already st
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing, suppress
 from datetime import datetime
 
 from mimo.data import disk, files
-from mimo.errors import Conflict
+from mimo.errors import Conflict, MindError
 from mimo.features.hooks.events import REQUEST, fenced
 from mimo.features.hooks.related import matches
 from mimo.features.hooks.scene import Scene, Session, Work, remove_old
 from mimo.index.catalog import Catalog
 from mimo.memory.note import Note, plain
+from mimo.operations.earlier import SWITCH, sessions_of
 from mimo.text.tool_names import spelled
 
 LIST_BUDGET = 1_500
@@ -27,6 +29,9 @@ MAX_CLOSEST = 6
 """Maximum number of earlier memories in the list."""
 MAX_OF_USER = 2
 """Maximum number of the user's memories for all projects in the list."""
+
+MAX_PROPOSALS, PROPOSAL_LENGTH = 8, 300
+"""Maximum number of proposals from the session in the request, and of their characters."""
 
 _LEAST_STEPS = 3
 """Prompts and edits of a session that worked: a typo is one prompt and one edit."""
@@ -65,7 +70,21 @@ def request(scene: Scene, session: Session) -> str:
         closest += scene.of_user(
             lambda catalog: [*matches(catalog, message, limit=MAX_OF_USER).by_words]
         )
-    return worded(scene.allowed.naming, listed([*saved, *closest]))
+    return worded(scene.allowed.naming, listed([*saved, *closest]), _proposals(scene))
+
+
+def _proposals(scene: Scene) -> str:
+    """Returns what the user's extension for earlier sessions proposes from this one, in lines."""
+    is_here = scene.user is None and not scene.is_outside
+    if not (is_here and scene.trust.settings()[SWITCH] == "on" and scene.allows("mind_sessions")):
+        return ""
+    from mimo.mind import Mind
+
+    with suppress(MindError), closing(Mind.open(scene.root, project=scene.root)) as mind:
+        if sessions := sessions_of(mind):
+            proposals = sessions.proposals(mind, scene.event.session)[:MAX_PROPOSALS]
+            return "\n".join(f"- {plain(text, PROPOSAL_LENGTH)}" for text in proposals)
+    return ""
 
 
 def is_first(scene: Scene) -> bool:
@@ -120,6 +139,10 @@ it now.
 Without these tools, run `mind save decision|insight|checkpoint` in a shell. Leave out what the \
 code, git or the list below states. If nothing is left, end the turn as it was."""
 
+_PROPOSED = """\
+Found by rules in the words of this session. Of these, record what is right and will last, \
+corrected and with its reason, and leave out the others:"""
+
 _TOOLS = {
     "decision": "save/decision",
     "outcome": "evolve/outcome",
@@ -128,8 +151,10 @@ _TOOLS = {
 }
 
 
-def worded(naming: str, stored: str) -> str:
+def worded(naming: str, stored: str, proposals: str = "") -> str:
     """Returns the text of the request, with the names of tools in the user's spelling."""
     names = {word: spelled(tool, naming) for word, tool in _TOOLS.items()}
     words = _REQUEST.format_map({"reminder": REQUEST, **names})
+    if proposals:
+        words += f"\n{_PROPOSED}\n{fenced(proposals)}"
     return f"{words}\nAlready stored:\n{fenced(stored)}" if stored else words

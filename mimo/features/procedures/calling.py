@@ -60,7 +60,11 @@ def run_command(call: Call, name: str, arguments: Mapping[str, Any]) -> dict[str
     is_person = call.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
     caller = Caller(
-        surface=surface, name=call.author, agent=call.agent, permissions=call.permissions
+        surface=surface,
+        name=call.author,
+        agent=call.agent,
+        permissions=call.permissions,
+        sees_sessions=False,
     )
     nested = call.by(caller)
     with nullcontext() if spec.effect is Effect.READ else call.console.committing():

@@ -220,22 +220,22 @@ class Executions:
                 self._execution(name).remove()
         if len(ids := self.ids()) > _KEPT:
             # A pull may bring any number of runs, which must not push out the user's own.
-            for old in map(self._execution, sorted(ids, key=self._is_own)[:-_KEPT]):
+            ids = sorted(ids, key=lambda id: self._owned(id) is True)
+            for old in map(self._execution, ids[:-_KEPT]):
                 if not old.is_running:
                     old.remove()
         return Execution(folder)
 
-    def _is_own(self, id: str) -> bool:
-        """Returns whether this user started a run that can be read."""
-        with suppress(StorageFailed):
+    def _owned(self, id: str) -> bool | None:
+        """Returns whether this user started a run; None if it can't be read."""
+        try:
             return self.is_ours(id, self._execution(id).start())
-        return False
+        except StorageFailed:
+            return None
 
     def is_foreign(self, id: str) -> bool:
         """Returns whether a run can be read, and this user did not start it."""
-        with suppress(StorageFailed):
-            return not self.is_ours(id, self._execution(id).start())
-        return False
+        return self._owned(id) is False
 
     def is_ours(self, id: str, start: Mapping[str, Any]) -> bool:
         """Returns whether this user started a run; one that came with a clone is not theirs.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.call import Call
+from mimo.call.extensions import named
 from mimo.data import disk, files
 from mimo.data.locks import lock
 from mimo.errors import AmbiguousId, Command, Conflict, Hint, Invalid, NotFound, Option
@@ -41,6 +42,7 @@ class Waiting(StrEnum):
     OUTDATED = "outdated"
     STALE = "stale"
     DOUBLE = "double"
+    PROPOSAL = "proposal"
     FADING = "fading"
 
 
@@ -96,12 +98,14 @@ class Item:
     """Other data on which the item depends: if it changes, a hidden item is shown again."""
     remedy: str | None = None
     """The command that resolves it, if there is one."""
+    draft: Memory | None = None
+    """The memory that an extension proposes, with the id of the proposal."""
 
     @property
     def id(self) -> str | None:
         """Returns the id of the memory that it is about, or of the file that was ingested."""
         if self.record is None:
-            return None
+            return self.draft.id if self.draft else None
         return self.record.parent or self.record.memory.id
 
     @property
@@ -594,6 +598,10 @@ def _doubles(call: Call) -> Iterator[Item]:
             yield _between(Waiting.DOUBLE, (record, twin), "the two memories are near-duplicates")
 
 
+def _proposals(call: Call) -> list[Item]:
+    return [item for propose in named("drafts") for item in propose(call)]
+
+
 class _Fading:
     """The fading memories, weakest first; their files are read as they are asked for."""
 
@@ -624,5 +632,6 @@ _FINDERS: dict[Waiting, Callable[[Call], Iterable[Item]]] = {
     Waiting.OUTDATED: _outdated,
     Waiting.STALE: _stale,
     Waiting.DOUBLE: _doubles,
+    Waiting.PROPOSAL: _proposals,
     Waiting.FADING: _Fading,
 }

@@ -28,6 +28,8 @@ class Action:
     arguments: Mapping[str, Any] | None = None
     asks: str = ""
     """The question that the user must confirm first."""
+    text: str = ""
+    """A text that the user may change first, the argument `text`."""
     approves: str = ""
     """The id of the memory whose text the user must have read first."""
 
@@ -66,9 +68,10 @@ def chosen(action: Action, item: ReviewItem, id: str, handle: str) -> Action:
     return replace(action, arguments={**(action.arguments or {}), "id": id}, asks=asks)
 
 
-def keys_of(item: ReviewItem) -> dict[str, Action]:
-    """Returns the actions of the keys for an item."""
-    return dict(_choices(item)) | dict(_ways(item))
+def keys_of(item: ReviewItem, *, edits: bool = False) -> dict[str, Action]:
+    """Returns the actions of the keys for an item; with `edits`, also of texts to change first."""
+    keys = dict(_choices(item)) | dict(_ways(item))
+    return {key: action for key, action in keys.items() if edits or not action.text}
 
 
 def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
@@ -93,6 +96,14 @@ def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
 def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     """Yields the keys that the reason for the review allows."""
     if item.kind is Waiting.UNREADABLE:
+        return
+    if item.kind is Waiting.PROPOSAL:
+        ids, text = {"ids": [item.id]}, item.title or ""
+        yield "a", Action(label="accept", path="sessions accept", arguments=ids)
+        yield "e", Action(label="change", path="sessions accept", arguments=ids, text=text)
+        yield "x", Action(label="reject", path="sessions reject", arguments=ids)
+        never = ids | {"never": True}
+        yield "n", Action(label="never again", path="sessions reject", arguments=never)
         return
     memory = {"id": item.id or item.file}
     everywhere = {"user": True} if item.scope else {}

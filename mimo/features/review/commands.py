@@ -259,13 +259,14 @@ def keep(
 
 def _row(call: Call, item: Item) -> ReviewItem:
     memory = facts(call, [item.record], ReviewItem)[0] if item.record else None
-    title = memory.title if memory else None
+    draft = item.draft
+    title = memory.title if memory else draft.content if draft else None
     if item.record and (item.kind is Waiting.OUTDATED or item.record.parent):
         title = item.record.origin  # Its file, not its first chunk.
     return ReviewItem(
         kind=item.kind,
         id=item.id,
-        type=memory.type if memory else None,
+        type=memory.type if memory else draft.type if draft else None,
         title=title,
         why=_why(call, item),
         field=item.field,
@@ -342,6 +343,8 @@ def _actions(item: Item) -> tuple[str, ...]:
         ]
         settle += [line for part in item.others for line in _actions(part)[:-1]]
         return (*settle, edit) if kind is Waiting.VERSIONS else tuple(settle)
+    if kind is Waiting.PROPOSAL:
+        return Command("sessions accept", name), Command("sessions reject", name)
     if item.record is None and kind is Waiting.UNTRUSTED:
         return Command("trust", name), leave
     actions: dict[Waiting, list[str]] = {
@@ -547,7 +550,10 @@ def show_item(item: ReviewItem, screen: Screen) -> None:
     marks = labels(trust=trust) if item.kind is not Waiting.UNTRUSTED else []
     is_urgent = item.kind in (Waiting.UNREADABLE, Waiting.VERSIONS, Waiting.DECISIONS)
     kind = bad(item.kind) if is_urgent else warn(item.kind)
-    screen.line(kind, "  ", strong(short(item.title or item.file)), *marks)
+    title = short(item.title or item.file) if item.kind is not Waiting.PROPOSAL else item.type or ""
+    screen.line(kind, "  ", strong(title), *marks)
+    if item.kind is Waiting.PROPOSAL:
+        screen.text(item.title or "", indent=2)
     screen.line(with_handles(item.why), indent=2)
     place = f"{item.file}:{item.line}" if item.line else item.file
     is_choice = any(choice.id == item.id for choice in item.choices)

@@ -17,11 +17,13 @@ from mimo.operations import finding, searching
 from mimo.operations.rows import (
     NONE_PASSES,
     At,
+    ClientMemory,
     Facts,
     Filters,
     Group,
     Limit,
     Query,
+    QuotedSession,
     TrustLabel,
     facts_of_hits,
     matched,
@@ -104,6 +106,12 @@ class SearchResults:
     query: str
     total: Annotated[int, Out("Number of results")]
     results: tuple[SearchResult, ...]
+    sessions: Annotated[
+        Omitted[tuple[QuotedSession, ...]], Out("Earlier sessions, which are not results")
+    ] = None
+    client_memories: Annotated[
+        Omitted[tuple[ClientMemory, ...]], Out("Memories of clients, which are not results")
+    ] = None
     notice: Omitted[str] = None
 
 
@@ -186,7 +194,8 @@ def search(
         notice = None if rows and notice in (_EMPTY, NONE_PASSES) else notice
     outside = None if everywhere or scope != Scope.PROJECT or not call.mind.is_users else _OUTSIDE
     notice = join_texts(revision, outside, notice)
-    return SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
+    result = SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
+    return result if everywhere or at is not None else _with_sessions(call, result, conditions)
 
 
 def _check(call: Call, scope: str, at: str | None, *, private: bool, everywhere: bool) -> None:
@@ -228,6 +237,24 @@ def _global_edges(call: Call, query: str, types: Sequence[str]) -> list[SearchRe
         )
         for edge, score in sources.matching(call, query)
     ]
+
+
+def _with_sessions(call: Call, result: SearchResults, conditions: Filter) -> SearchResults:
+    """Returns a result with sessions that surely match; other searches load no module for them."""
+    if call.mind.config["sessions.enabled"] != "on":
+        return result
+    from mimo.operations import earlier
+
+    sessions = earlier.matching(call, result.query, conditions)
+    texts = [row.content for row in result.results]
+    memories = earlier.memories(call, result.query, conditions, texts)
+    labels = (memories and earlier.OF_CLIENTS, sessions and earlier.LABEL)
+    return replace(
+        result,
+        sessions=sessions or None,
+        client_memories=memories or None,
+        notice=join_texts(result.notice, *(labels if call.agent is not None else ())),
+    )
 
 
 def _at(call: Call, revision: str) -> tuple[Call, str]:
@@ -275,6 +302,7 @@ def _(result: SearchResults, screen: Screen) -> None:
         screen.line(f"nothing found for “{result.query}”")
         if not (result.notice or "").endswith((_EMPTY, NONE_PASSES)):
             screen.note("try other words or fewer filters; `mind list` lists all memories")
+        _write_sessions(result, screen)
         return
     several = len({row.project for row in result.results if not row.scope}) > 1
     sure = [row for row in result.results if not row.weak]
@@ -290,6 +318,25 @@ def _(result: SearchResults, screen: Screen) -> None:
         order = ", newest first" if is_ordered else ""
         summary = f"{count(result.total, 'memory', 'memories')}{order}"
     screen.line(dim(summary))
+    _write_sessions(result, screen)
+
+
+def _write_sessions(result: SearchResults, screen: Screen) -> None:
+    for memory in result.client_memories or ():
+        screen.line(
+            *(dim(f"{memory.origin}  "), strong(memory.title)),
+            dim(f"  {age(memory.date, screen)}  {memory.path}:{memory.line}"),
+        )
+        passage = first_lines(after_title(memory.passage, memory.title))
+        screen.text(passage, terms=matching_words(passage, result.query), indent=BELOW)
+    for row in result.sessions or ():
+        head, *lines = [*filter(None, [row.title]), *row.content.splitlines()]
+        screen.line(
+            *(dim("earlier session  "), ident(row.session), "  "),
+            *(fitted(strong(head.removeprefix("user: "))), dim(f"  {age(row.date, screen)}")),
+        )
+        passage = first_lines("\n".join(lines))
+        screen.text(passage, terms=matching_words(passage, result.query), indent=BELOW)
 
 
 def _write(row: SearchResult, screen: Screen, query: str, *, project: bool) -> None:

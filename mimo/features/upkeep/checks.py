@@ -26,7 +26,16 @@ from mimo.index.embedding import open_encoder
 from mimo.index.targets import Loose
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
-from mimo.operations import asking, disclosure, freshness, overview, refresh, sharing, syncing
+from mimo.operations import (
+    asking,
+    disclosure,
+    earlier,
+    freshness,
+    overview,
+    refresh,
+    sharing,
+    syncing,
+)
 from mimo.project import git, init, memories, projects
 from mimo.project.walk import LOG
 from mimo.rendering import Part, Screen, bad, dim, good, warn
@@ -433,6 +442,12 @@ def _shared_index(call: Call) -> Iterator[Check]:
         yield _warning("shared", error.message, error.hint or "")
 
 
+def _sessions(call: Call) -> Iterator[Check]:
+    sessions = earlier.sessions_of(call.mind) if call.sees_sessions else None
+    for message, hint in sessions.described(call.mind) if sessions else ():
+        yield _warning("sessions", message, hint) if hint else _ok("sessions", message)
+
+
 def _user(call: Call) -> Iterator[Check]:
     user = call.user()
     if user is None:
@@ -542,6 +557,7 @@ _EVERYWHERE = (
     _user,
     _edges,
     _encoder,
+    _sessions,
 )
 _OF_OWNER = (_locks, _merging, _audit)
 """Checks of files that only the user can read who works in the project."""

@@ -147,7 +147,7 @@ def steps(scratch: Path) -> Iterator[Step]:
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "demo", "prompt": PROMPT}
     answer = _call(scratch, "hook", "claude-code", data=json.dumps(event | {"cwd": str(scratch)}))
     yield Step(
-        title="You are about to repeat a mistake. The hook gives your agent the note against it:",
+        title="You are about to repeat a mistake. The hook gives your agent a note against it:",
         command=f"> {PROMPT}",
         output=json.loads(answer)["hookSpecificOutput"]["additionalContext"],
     )
@@ -196,3 +196,4 @@ def _(result: Demonstration, screen: Screen) -> None:
     screen.blank()
     screen.line(dim("To go on: "), accent(f"cd {result.project}; export MIND_HOME={result.home}"))
     screen.line(dim("In your project: "), accent("mind init && mind install claude-code"))
+    screen.line(dim("To find earlier sessions, too: "), accent("mind config sessions.enabled on"))

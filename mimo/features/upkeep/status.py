@@ -15,7 +15,16 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
-from mimo.operations import across, disclosure, finding, overview, running, sharing, syncing
+from mimo.operations import (
+    across,
+    disclosure,
+    earlier,
+    finding,
+    overview,
+    running,
+    sharing,
+    syncing,
+)
 from mimo.operations.overview import Health
 from mimo.operations.rows import File, row_of
 from mimo.operations.sharing import SharedState
@@ -126,6 +135,9 @@ class Status:
     global_stats: GlobalStats
     warnings: tuple[str, ...]
     user_memory: Annotated[Omitted[UserMemory], Out("The user's memory for all projects")] = None
+    sessions: Annotated[
+        Omitted[int], Out("Earlier sessions with agents that are kept, if that is on")
+    ] = None
     running: Annotated[
         tuple[RunningProcess, ...],
         Out("The daemon, MCP servers and viewers that run for this project", omit=True),
@@ -176,6 +188,7 @@ def status(call: Call) -> Status:
         ),
         warnings=tuple(_warnings(call)),
         user_memory=_user_memory(call),
+        sessions=_sessions(call),
         running=tuple(_running(call, process)),
     )
 
@@ -197,6 +210,13 @@ def _user_memory(call: Call) -> UserMemory | None:
         memories = finding.total(user)
         approved = user.index.count(Filter(approved=True))
         return UserMemory(memories=memories, proposed=memories - approved)
+    return None
+
+
+def _sessions(call: Call) -> int | None:
+    with suppress(MindError):  # `mind doctor` reports the reason.
+        if call.sees_sessions and (sessions := earlier.sessions_of(call.mind)):
+            return sessions.number(call.mind)
     return None
 
 
@@ -272,6 +292,8 @@ def _(result: Status, screen: Screen) -> None:
         proposed = f", {user.proposed:,} proposed (`mind review --user`)" if user.proposed else ""
         memories = count(user.memories, "memory", "memories")
         screen.line(dim(f"{memories} for all projects{proposed}"))
+    if result.sessions is not None:
+        screen.line(dim(f"{count(result.sessions, 'earlier session')} kept (`mind sessions`)"))
     total = result.global_stats
     if total.projects_registered > (1 if result.current_project else 0):
         registered = count(total.projects_registered, "registered project")

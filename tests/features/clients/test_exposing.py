@@ -24,10 +24,12 @@ def _of_a_user(call: Call, tmp_path: Path) -> None:
 
 
 def answering(call: Call, answer: str | None) -> list[str]:
-    """Lets a user at a terminal answer; returns the questions."""
+    """Lets a user at a terminal answer; returns the questions about tools."""
     asked: list[str] = []
 
     def ask(question: Any, _: float) -> str | None:
+        if not question.text.startswith("Tools"):
+            return None
         asked.append(question.text)
         return answer
 

@@ -26,9 +26,9 @@ const QUIET_MS = 250;
 const MESSAGE_MS = 8000;
 const MOST_MESSAGES = 3;
 
-/** Starts the page with a source of answers: the server, or the data of a report. */
-export function start(source) {
-  new Page(source).start();
+/** Starts the page with a source of answers, the server or the data of a report, and more views. */
+export function start(source, views = {}) {
+  new Page(source, { ...VIEWS, ...views }).start();
 }
 
 class Page {
@@ -39,8 +39,9 @@ class Page {
   #place = null;
   #state = { of: null };
 
-  constructor(source) {
+  constructor(source, views) {
     this.source = source;
+    this.views = views;
     this.main = document.getElementById("main");
     this.search = document.getElementById("search");
     this.status = document.getElementById("status");
@@ -86,7 +87,7 @@ class Page {
     let nodes;
     try {
       if (!this.#overview || keep) this.#take(await this.source.overview(signal));
-      const view = Object.hasOwn(VIEWS, name) ? VIEWS[name] : listView;
+      const view = Object.hasOwn(this.views, name) ? this.views[name] : listView;
       nodes = await view({
         argument,
         parameters,
@@ -133,7 +134,7 @@ class Page {
   /** Returns whether the user types, selects or reviews a text, or looks at the graph. */
   #isBusy() {
     const focused = document.activeElement;
-    const types = this.main.contains(focused) && focused.matches("input");
+    const types = this.main.contains(focused) && focused.matches("input, textarea");
     const selection = getSelection();
     const selects = !selection.isCollapsed && this.main.contains(selection.anchorNode);
     return types || selects || this.main.querySelector(".quoted, .compared") || address().name === "graph";
@@ -143,6 +144,8 @@ class Page {
     this.#overview = overview;
     useZone(overview.zone);
     document.getElementById("project").textContent = overview.project;
+    const sessions = document.getElementById("sessions-link");
+    if (sessions) sessions.hidden = !overview.sessions;
   }
 
   #typed() {
@@ -200,7 +203,7 @@ class Page {
     } else if (event.target.matches?.("input, select")) {
       event.target.blur();
       this.main.focus();
-    } else if (address().name === "memory" && history.length > 1) {
+    } else if (["memory", "sessions"].includes(address().name) && address().argument && history.length > 1) {
       history.back();
     }
   }

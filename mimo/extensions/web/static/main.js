@@ -2,5 +2,6 @@
 
 import { start } from "./app.js";
 import { Server } from "./server.js";
+import { sessionsView } from "./sessions.js";
 
-start(new Server());
+start(new Server(), { sessions: sessionsView });

@@ -13,6 +13,7 @@ const KINDS = {
   outdated: "Ingested files that changed",
   stale: "Memories that cite changed files",
   double: "Near-duplicates",
+  proposal: "Proposed from earlier sessions",
 };
 
 const SLOW = "double";
@@ -112,9 +113,9 @@ function card(item, view) {
     h(
       "p",
       { class: "row-head" },
-      item.id
+      item.id && item.kind !== "proposal"
         ? h("a", { class: "row-title", href: memoryLink(item.id), dir: "auto" }, item.title ?? item.id)
-        : h("strong", { class: "row-title" }, item.file),
+        : h("strong", { class: "row-title" }, item.kind === "proposal" ? item.type : item.file),
       item.trust === "untrusted" &&
         item.kind !== "untrusted" &&
         label("untrusted", "warn"),
@@ -164,7 +165,26 @@ function actions(item, view) {
     decide({ action: "hide", ...common, seen: item.seen }, "Hidden until it changes."),
   );
   if (item.kind === "untrusted") return untrusted(item, view, hide);
+  if (item.kind === "proposal") return proposal(item, { ...common, seen: item.seen }, decide);
   return item.kind === "versions" ? null : h("p", { class: "actions" }, hide);
+}
+
+/** Returns the actions on a proposal, whose text the user may change first. */
+function proposal(item, common, decide) {
+  const text = h("textarea", { class: "proposed", rows: "3", dir: "auto", "aria-label": "Text" }, item.title);
+  const act = (action, done) => () => decide({ action, ...common, text: text.value.trim() }, done);
+  return h(
+    "div",
+    {},
+    text,
+    h(
+      "p",
+      { class: "actions" },
+      button("Accept", act("accept", "Saved as a memory."), { class: "primary" }),
+      button("Reject", act("reject", "Rejected.")),
+      button("Never again", act("never", "Never proposed again.")),
+    ),
+  );
 }
 
 /** Returns the actions on an unapproved memory: its text is shown before it can be approved. */

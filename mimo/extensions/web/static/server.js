@@ -56,6 +56,14 @@ export class Server {
     return this.#ask("review", { kinds, limit: 100 }, signal);
   }
 
+  /** Lists earlier sessions, or finds those that match a query. */
+  sessions({ query, ...given }, signal) {
+    return query ? this.#ask("sessions_search", { query, ...given }, signal) : this.#ask("sessions", given, signal);
+  }
+  session(given, signal) {
+    return this.#ask("session", given, signal);
+  }
+
   /** Carries out a decision of the review. */
   async decide(decision) {
     return this.#json("/api/decide", {

@@ -1,0 +1,132 @@
+"""Homes of a user with one invented story in the transcripts of each client."""
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mimo.extensions.sessions.model import (
+    Facts,
+    Part,
+    Progress,
+    Reader,
+    Role,
+    Source,
+    Turn,
+    Unavailable,
+)
+
+FIXTURES = Path(__file__).with_name("fixtures")
+
+ASKED = "Let's use keyset pagination for orders, because OFFSET took 4 s on page 900."
+CORRECTED = "No, don't call it offset anywhere. Rename it to key."
+ANSWERED = "Done: orders are paged by key now, and the test is green."
+COMMAND = "uv run pytest -q tests/test_pages.py"
+CWD = "/home/mina/shop"
+FILE = f"{CWD}/orders/pages.py"
+
+UNSAID = (
+    "Use tabs.",
+    "mind-context",
+    "Send uploads in parts",
+    "task-notification",
+    "This session is being continued",
+    "Another language model",
+    "turn_aborted",
+    "environment_context",
+    "session_context",
+    "user_info",
+    "local-command-stdout",
+    "ide_opened_file",
+    "functionResponse",
+)
+"""Texts that clients write with the role of the user."""
+
+
+def home_of(client: str, folder: Path) -> Path:
+    """Writes the files of a client into a home: databases from SQL, names with their dots."""
+    for path in sorted((FIXTURES / client).glob("dot-*/**/*")):
+        if path.is_file():
+            names = path.relative_to(FIXTURES / client).parts
+            target = folder.joinpath(*(re.sub("^dot-", ".", name) for name in names))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".sql":
+                with closing(sqlite3.connect(target.with_suffix(""))) as sql:
+                    sql.executescript(path.read_text("utf-8"))
+            else:
+                shutil.copyfile(path, target)
+    return folder
+
+
+class Read(NamedTuple):
+    """The content of a source, its parts put together as the store does it."""
+
+    facts: Facts
+    turns: tuple[Turn, ...]
+    progress: Progress
+    records: int = 0
+    unknown: int = 0
+
+    def of(self, role: Role) -> list[str]:
+        """Returns the texts of the turns of a role."""
+        return [turn.text for turn in self.turns if turn.role is role]
+
+    @property
+    def prompts(self) -> list[str]:
+        """The words of the user."""
+        return self.of(Role.USER)
+
+    @property
+    def answers(self) -> list[str]:
+        """The words of the agent."""
+        return self.of(Role.AGENT)
+
+    @property
+    def errors(self) -> list[str]:
+        """The last lines of its failed calls."""
+        return [turn.error for turn in self.turns if turn.error]
+
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        """The calls of tools, each with the error that it ended with."""
+        return [(turn.text, turn.error) for turn in self.turns if turn.role is Role.TOOL]
+
+    @property
+    def files(self) -> list[str]:
+        """The edited files."""
+        return [file for turn in self.turns for file in turn.files]
+
+
+def read(reader: Reader, source: Source, before: Read | None = None) -> Read:
+    """Returns what a source holds, with what was read of it `before`."""
+    total = before
+    for part in reader.read(source, before.progress if before else Progress()):
+        total = joined(total, part)
+    assert total is not None
+    return total
+
+
+def joined(total: Read | None, part: Part) -> Read:
+    """Returns what was read of a source with a further part."""
+    facts = part.facts
+    if total:
+        names = Facts.__annotations__
+        merged: Mapping[str, Any] = {
+            name: getattr(facts, name) or getattr(total.facts, name) for name in names
+        } | {"cwd": total.facts.cwd or facts.cwd}
+        facts = Facts(**merged)
+    if total is None or part.replaces:
+        return Read(facts, tuple(part.turns), part.progress, part.records, part.unknown)
+    turns = (*total.turns, *part.turns)
+    records, unknown = total.records + part.records, total.unknown + part.unknown
+    return Read(facts, turns, part.progress, records, unknown)
+
+
+def sessions(reader: Reader, home: Path) -> Iterator[tuple[Source, Read]]:
+    """Yields the sources in a home with what they hold, but those that need a library."""
+    for source in reader.sources({}, home):
+        with suppress(Unavailable):
+            yield source, read(reader, source)

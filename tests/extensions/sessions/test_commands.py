@@ -1,0 +1,316 @@
+"""Listing, finding, showing, continuing and forgetting earlier sessions."""
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.call import Call, Caller, Surface
+from mimo.errors import Cancelled, Denied, Invalid, NotFound
+from mimo.extensions.sessions import commands, turning_on
+from mimo.extensions.sessions.indexing import sessions_of
+from mimo.mind import Mind
+from mimo.surroundings import Question
+from tests.claude_sessions import claude_code
+from tests.conftest import NOW
+from tests.extensions.sessions.talks import KEYSET, LONG, kept, user
+from tests.kit import do, put, with_console
+
+__all__ = ["kept", "user"]
+
+
+def ids(result: Any) -> list[str]:
+    return [row.id for row in result.sessions]
+
+
+def test_the_sessions_of_this_project_are_listed_and_others_counted(kept: Call) -> None:
+    result = do(kept, "sessions")
+
+    assert ids(result) == ["cc-aaaaaaaa"]
+    assert (result.total, result.elsewhere) == (1, 1)
+    assert ids(do(kept, "sessions", all_projects=True)) == ["cc-aaaaaaaa", "cc-bbbbbbbb"]
+
+
+def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: Path) -> None:
+    for file in ("orders/pages.py", "pages.py", "./orders/pages.py", project / "orders/pages.py"):
+        (row,) = do(kept, "sessions", file=str(file)).sessions
+        assert row.best[0].turn == 1
+        assert row.best[0].text.startswith("Let's use keyset pagination")
+        assert row.best[0].answer.startswith("The root cause")
+    assert ids(do(kept, "sessions", file="ages.py")) == []
+    assert ids(do(kept, "sessions search", query="pagination", file="other.py")) == []
+
+
+def test_a_file_is_named_from_the_working_directory(
+    kept: Call, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "orders").mkdir(exist_ok=True)
+    monkeypatch.chdir(project / "orders")
+
+    assert ids(do(kept, "sessions", file="../orders/pages.py")) == ["cc-aaaaaaaa"]
+
+
+def test_times_and_clients_narrow(kept: Call) -> None:
+    every = {"all_projects": True}
+    assert ids(do(kept, "sessions", time_filter="2026-10", **every)) == ["cc-aaaaaaaa"]
+    assert ids(do(kept, "sessions", client="codex", **every)) == []
+
+
+def test_a_search_gives_a_session_one_place_with_the_words_of_both(kept: Call) -> None:
+    (row,) = do(kept, "sessions search", query="missing index").sessions
+
+    assert (row.id, row.best[0].turn) == ("cc-aaaaaaaa", 1)
+    assert "keyset" in row.best[0].text
+    assert "missing index" in row.best[0].answer
+    assert row.weak is None
+
+
+def test_a_long_session_has_no_advantage(user: Path, call: Call, project: Path) -> None:
+    talk = [("user", f"Look at pagination again, part {n} of the plan") for n in range(60)]
+    claude_code(user, LONG, project, talk, NOW - timedelta(days=2))
+    do(call, "sessions index")
+
+    rows = do(call, "sessions search", query="keyset pagination because OFFSET took 4 s").sessions
+    assert rows[0].id == "cc-aaaaaaaa"
+
+
+def test_turns_around_one_are_shown(kept: Call) -> None:
+    part = do(kept, "sessions show", session="session:cc-aaaaaaaa#5", around=6)
+    assert [row.n for row in part.turns] == [1, 2, 3, 4, 5, 6]
+    assert part.total == 6
+    error = next(row for row in part.turns if row.error)
+    assert (error.content, error.error) == ("pytest -q tests/test_pages.py", "1 failed in 0.10s")
+    with pytest.raises(NotFound, match="no turn 99"):
+        do(kept, "sessions show", session="cc-aaaaaaaa", around=99)
+    with pytest.raises(NotFound, match="there is no session"):
+        do(kept, "sessions show", session="cc-zzz")
+
+
+# Forgetting.
+
+
+def test_what_is_forgotten_is_in_no_file_and_is_not_read_again(kept: Call, home: Path) -> None:
+    with pytest.raises(Invalid, match="removes 1 session for good"):
+        do(kept, "sessions forget", sessions=["cc-aaaaaaaa"])
+    do(kept, "sessions forget", sessions=["cc-aaaaaaaa"], yes=True)
+
+    do(kept, "sessions index")
+    assert ids(do(kept, "sessions", all_projects=True)) == ["cc-bbbbbbbb"]
+    kept.mind.close()
+    for folder in (home / "sessions", home / "cache" / "sessions"):
+        for path in folder.iterdir():
+            assert b"keyset" not in path.read_bytes(), path
+
+
+def test_what_the_settings_leave_out_is_in_no_file_either(kept: Call, home: Path) -> None:
+    put(home / "config.toml", '[sessions]\nenabled = "on"\nclients = ["codex"]\n')
+    other = Call(kept.mind.reopened())
+    assert do(other, "sessions index").removed == 2
+    for folder in (home / "sessions", home / "cache" / "sessions"):
+        for path in folder.iterdir():
+            assert b"keyset" not in path.read_bytes(), path
+
+
+def test_sub_agents_are_forgotten_with_their_session(user: Path, call: Call, project: Path) -> None:
+    talk = [("user", "Find each use of offset."), ("agent", "In three files.")]
+    path = claude_code(user, "agent-0001", project, talk, NOW - timedelta(days=20))
+    records = path.read_text("utf-8").replace(
+        '"sessionId": "agent-0001"', f'"sessionId": "{KEYSET}"'
+    )
+    part = put(path.with_name(KEYSET) / "subagents" / path.name, records)
+    os.utime(part, (path.stat().st_mtime,) * 2)
+    path.unlink()
+    do(call, "sessions index")
+
+    assert len(ids(do(call, "sessions", hidden=True))) == 2
+    assert len(do(call, "sessions forget", sessions=[KEYSET], yes=True).ids) == 2
+    assert ids(do(call, "sessions", hidden=True)) == []
+
+
+def test_old_sessions_are_forgotten_after_a_question(kept: Call) -> None:
+    questions = []
+
+    def ask(question: Question, _: float) -> str:
+        questions.append(question.text)
+        return "yes"
+
+    asked = with_console(kept, ask=ask)
+    result = do(asked, "sessions forget", all=True, all_projects=True, older_than="1 year")
+    assert result.ids == ("cc-bbbbbbbb",)
+    assert questions == ["Remove 1 session for good (cc-bbbbbbbb)?"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"sessions": ["x"], "all": True}, {"sessions": ["x"], "older_than": "1 day"}]
+)
+def test_sessions_are_chosen_by_ids_or_filters(kept: Call, options: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        do(kept, "sessions forget", yes=True, **options)
+
+
+def test_an_agent_in_a_shell_forgets_and_continues_nothing(kept: Call) -> None:
+    shell = Caller(surface=Surface.CLI, agent="claude-code")
+    with pytest.raises(Denied):
+        do(kept, "sessions forget", shell, all=True, yes=True)
+    with pytest.raises(Denied):
+        do(kept, "sessions resume", shell, session="cc-aaaaaaaa", run=True)
+
+
+# Continuing.
+
+
+def test_a_session_is_continued_in_its_first_folder_with_each_word_quoted(
+    user: Path, call: Call, tmp_path: Path
+) -> None:
+    place = tmp_path / "it's here; rm"
+    place.mkdir()
+    claude_code(user, LONG, place, [("user", "Hello")], NOW - timedelta(days=1))
+    do(call, "sessions index")
+
+    way = do(call, "sessions resume", session="cc-cccccccc")
+    quoted = str(place).replace("'", "'\"'\"'")
+    assert way.line == f"cd '{quoted}' && claude --resume {LONG}"
+    assert (way.folder, way.notice) == (str(place), None)
+    place.rmdir()
+    way = do(call, "sessions resume", session="cc-cccccccc")
+    assert (way.line, way.notice) == (f"claude --resume {LONG}", f"its folder `{place}` is missing")
+
+
+def test_a_session_whose_transcript_is_deleted_may_be_unknown_to_its_client(
+    user: Path, kept: Call
+) -> None:
+    assert do(kept, "sessions resume", session="cc-aaaaaaaa").notice is None
+    for transcript in user.rglob("*.jsonl"):
+        transcript.unlink()
+
+    notice = do(kept, "sessions resume", session="cc-aaaaaaaa").notice
+    assert notice == "claude-code deleted its transcript, so it may not know the session"
+
+
+@pytest.mark.attack("options as ids")
+@pytest.mark.parametrize("id", ["--help", "a;rm -rf x", "$(id)", "x y"])
+def test_an_id_that_is_no_id_continues_nothing(user: Path, call: Call, id: str) -> None:
+    claude_code(user, id, "/nowhere", [("user", "Hello")], NOW - timedelta(days=1))
+    do(call, "sessions index")
+    (row,) = (
+        row for row in do(call, "sessions", all_projects=True).sessions if row.title == "Hello"
+    )
+
+    with pytest.raises(Invalid, match="no command that continues"):
+        do(call, "sessions resume", session=row.id)
+
+
+# The asking agent.
+
+
+def test_an_agent_does_not_find_its_own_session(
+    kept: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = Caller(surface=Surface.CLI, agent="claude-code")
+    assert ids(do(kept, "sessions", shell)) == ["cc-aaaaaaaa"]
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", KEYSET)
+    again = Call(Mind.open(kept.mind.project.root, clock=kept.mind.clock))
+    assert ids(do(again, "sessions", shell)) == []
+    assert ids(do(again, "sessions")) == ["cc-aaaaaaaa"]
+    again.mind.close()
+
+
+def test_a_session_whose_transcript_grows_is_taken_for_that_of_the_agent(
+    kept: Call, user: Path
+) -> None:
+    (path,) = (user / ".claude" / "projects").rglob(f"{KEYSET}.jsonl")
+    os.utime(path, (NOW.timestamp(),) * 2)
+
+    for agent, listed in (("claude-code", []), ("codex", ["cc-aaaaaaaa"])):
+        shell = Caller(surface=Surface.CLI, agent=agent)
+        assert ids(do(kept, "sessions", shell)) == listed
+        assert ids(do(kept, "sessions search", shell, query="keyset pagination")) == listed
+
+
+# The index.
+
+
+def test_a_damaged_index_is_made_again(kept: Call, home: Path) -> None:
+    kept.mind.close()
+    for path in (home / "cache" / "sessions").iterdir():
+        path.write_bytes(b"no database" * 1000)
+    again = Call(Mind.open(kept.mind.project.root, clock=kept.mind.clock))
+
+    assert ids(do(again, "sessions search", query="keyset pagination")) == ["cc-aaaaaaaa"]
+    again.mind.close()
+
+
+def test_what_was_read_before_a_stop_is_kept(user: Path, call: Call, project: Path) -> None:
+    for number in range(3):
+        talk = [("user", f"Hello {number}"), ("agent", "Hello")]
+        claude_code(user, f"{number}" * 12, project, talk, NOW - timedelta(days=number + 1))
+    steps = iter([False] * 3 + [True] * 9)
+    stopped = with_console(call, halted=lambda: next(steps))
+
+    with pytest.raises(Cancelled):
+        do(stopped, "sessions index")
+    with sessions_of(call.mind).store.reading() as sql:
+        assert sql
+        (number,) = sql.execute("SELECT count(*) FROM sessions").fetchone()
+    assert number == 3
+    assert do(call, "sessions index").sessions == 5
+
+
+def test_a_search_indexes_some_sessions_and_reports_the_others(
+    user: Path, call: Call, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "AT_ONCE", 2)
+    for number in range(4):
+        talk = [("user", f"Hello {number}"), ("agent", "Hello")]
+        claude_code(user, f"{number}" * 12, project, talk, NOW - timedelta(days=number + 1))
+    turning_on.reading(call.mind).run()
+
+    for left in (4, 2):
+        notice = do(call, "sessions search", query="hello").notice
+        assert str(notice).startswith(f"{left} sessions newer than the index")
+    assert do(call, "sessions search", query="hello").notice is None
+
+
+def test_vectors_are_made_of_the_words_that_count(
+    kept: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    sessions = sessions_of(kept.mind)
+
+    class Noting:
+        model = "noting"
+
+        def encode(self, text: str) -> bytes:
+            return bytes(384)
+
+        def encode_many(self, given: Sequence[str]) -> list[bytes]:
+            texts.extend(given)
+            return [bytes(384) for _ in given]
+
+    monkeypatch.setattr(Mind, "encoder", Noting())
+    assert sessions.make_meanings(lambda done, total: None) > 0
+    assert any(text.startswith("Let's use keyset") for text in texts)
+    assert not any(text.startswith("> ") for text in texts)
+    assert ids(do(kept, "sessions search", query="keyset pagination")) == ["cc-aaaaaaaa"]
+
+
+def test_nothing_is_read_while_sessions_are_off(call: Call) -> None:
+    with pytest.raises(Invalid, match="searching earlier sessions is off"):
+        do(call, "sessions")
+
+
+def test_a_session_in_place_of_a_removed_one_is_found(
+    kept: Call, user: Path, project: Path, home: Path
+) -> None:
+    put(home / "config.toml", f'[sessions]\nenabled = "on"\nexclude = ["{project}"]\n')
+    talk = [("user", "Which queue do we use?"), ("agent", "The deadlock is gone with NATS.")]
+    claude_code(user, LONG, user / "queue", talk, NOW - timedelta(days=1))
+
+    call = Call(Mind.open(project, clock=kept.mind.clock))
+    assert do(call, "sessions index").removed == 1
+
+    result = do(call, "sessions search", query="deadlock NATS", all_projects=True)
+    assert ids(result) == ["cc-cccccccc"]

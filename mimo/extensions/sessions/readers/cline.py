@@ -20,10 +20,10 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     plain_id,
+    read_json,
     small,
     source_of,
     text,
-    whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts, patched
 from mimo.extensions.sessions.readers.places import settings_folders
@@ -84,7 +84,7 @@ class Cline:
 
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
         """Yields the parts of a session, from its start."""
-        value = whole(source)
+        value = read_json(source)
         if source.path.name == _HISTORY:
             messages, facts = value, self._task_facts(source.path)
         else:
@@ -120,7 +120,7 @@ class Cline:
         if source is None:
             return {}
         if source not in self._tasks:
-            tasks = whole(source)
+            tasks = read_json(source)
             self._tasks[source] = {
                 text(task, "id"): task for task in (tasks if isinstance(tasks, list) else ())
             }

@@ -18,10 +18,10 @@ from mimo.extensions.sessions.readers.lines import (
     moment,
     opened,
     plain_id,
+    read_json,
     records,
     small,
     text,
-    whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts, ends_of, patched
 
@@ -185,7 +185,7 @@ def _exit_code(data: Mapping[str, Any], output: str) -> int:
 
 
 def _add_history(source: Source, parts: Parts) -> None:
-    session = whole(source)
+    session = read_json(source)
     started = text(session, "startTime")
     timeline = [entry for entry in items(session, "timeline") if text(entry, "type")]
     has_timeline = any(text(entry, "type") == "user" for entry in timeline)

@@ -23,10 +23,10 @@ from mimo.extensions.sessions.readers.lines import (
     moment,
     opened,
     plain_id,
+    read_json,
     records,
     small,
     text,
-    whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts, ends_of
 from mimo.extensions.sessions.readers.wrappings import last_line, words_of
@@ -186,7 +186,7 @@ def _log_of(file: Source) -> _Log:
     """Returns what a file of the older form, or of lines, contains. Raises `OSError`."""
     log = _Log()
     if file.path.suffix == ".json":
-        value = whole(file)
+        value = read_json(file)
         log.take(value if isinstance(value, dict) else None)
     else:
         with opened(file.path, file.inode) as lines:

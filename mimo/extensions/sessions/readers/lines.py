@@ -201,7 +201,7 @@ def mapping(data: Any, syntax: Literal["json", "yaml"] = "json") -> Mapping[str,
     return value if isinstance(value, dict) else None
 
 
-def whole(source: Source) -> Any:
+def read_json(source: Source) -> Any:
     """Returns the value of a file of JSON; None if it is not JSON. Raises `OSError`."""
     if source.size > LARGEST_FILE:
         raise OSError(f"larger than {LARGEST_FILE:,} bytes")

@@ -23,10 +23,10 @@ from mimo.extensions.sessions.readers.lines import (
     mapping,
     moment,
     plain_id,
+    read_json,
     small,
     source_of,
     text,
-    whole,
 )
 from mimo.extensions.sessions.readers.parts import Parts
 from mimo.extensions.sessions.readers.places import opened_database
@@ -207,7 +207,7 @@ def _newer(sql: sqlite3.Connection, id: str) -> int:
 
 def _read_files(source: Source) -> Iterator[Part]:
     storage = source.path.parent.parent.parent
-    session = whole(source)
+    session = read_json(source)
     parts = Parts(
         Facts(
             client=OpenCode.client,

@@ -97,7 +97,8 @@ class Weights:
         def dense(name: str) -> Dense:
             matrix, bias = arrays[name], arrays[f"{name}.bias"]
             if matrix.dtype == np.int8:
-                return Dense(matrix, arrays[f"{name}.scale"], bias)
+                short = not name.endswith("qkv")
+                return Dense(matrix, arrays[f"{name}.scale"], bias, is_short=short)
             # The source of 4-bit weights has no more digits than one byte can hold.
             matrix, scale = rounded(unpacked(matrix))
             if name.endswith("qkv"):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 LIMIT = 20
 """The number of proposals that wait at a time: the best ones."""
 
-_SESSIONS = 300
-"""The latest sessions of a project that are searched for proposals."""
+_SESSIONS, _ELSEWHERE = 300, 100
+"""The latest sessions that are searched for proposals: of a project, of all others."""
 
 ACCEPTED, REJECTED, NEVER = "accepted", "rejected", "never"
 """The verdicts on a proposal.
@@ -57,7 +57,7 @@ class Drafts:
             if cached is None or cached[0] != state:
                 where, value = ("native_id =", native_id) if native_id else ("project =", project)
                 verdicts, shifts = _verdicts(sql), shifts_of(_counts(sql))
-                elsewhere = [] if native_id else _histories(sql, "project !=", project)
+                elsewhere = [] if native_id else _histories(sql, "project !=", project, _ELSEWHERE)
                 proposals = proposed(_histories(sql, where, value), shifts, elsewhere)
                 left = [item for item in proposals if not _is_rejected(item, verdicts)]
                 left = [replace(item, memory=_saved_as(item, verdicts)) for item in left]
@@ -141,10 +141,12 @@ def proposals_for(mind: Mind, native_id: str) -> list[str]:
     return [f"{item.text} ({item.source})" for item in waiting[:LIMIT]]
 
 
-def _histories(sql: Connection, condition: str, value: str) -> list[History]:
+def _histories(
+    sql: Connection, condition: str, value: str, limit: int = _SESSIONS
+) -> list[History]:
     """Returns the latest sessions with the user that meet a condition, in order of time."""
     where = f"{condition} ? AND kind = '{Kind.MAIN}' AND prompts > 0"
-    latest = store.sessions(sql, where=where, values=(value,), limit=_SESSIONS)
+    latest = store.sessions(sql, where=where, values=(value,), limit=limit)
     return [History(item.id, store.turns(sql, item.key)) for item in latest[::-1]]
 
 

@@ -33,6 +33,7 @@ from mimo.api import (
     ident,
     render,
     replace,
+    rows,
     saving,
     strong,
 )
@@ -111,9 +112,9 @@ def propose(
     if session:
         with sessions_of(call.mind).store.reading() as sql:
             chosen = store.find(sql, session)
-    rows = tuple(map(_row, drafts.waiting(call, limit + 1, chosen)))
-    notice = None if rows else "nothing is proposed"
-    return Proposed(proposals=rows[:limit], has_more=len(rows) > limit, notice=notice)
+    proposals = tuple(map(_row, drafts.waiting(call, limit + 1, chosen)))
+    notice = None if proposals else "nothing is proposed"
+    return Proposed(proposals=proposals[:limit], has_more=len(proposals) > limit, notice=notice)
 
 
 @command(
@@ -156,7 +157,7 @@ def accept(
     return Accepted(
         ids=tuple(record.memory.id for record in saved),
         titles=tuple(record.memory.heading for record in saved),
-        files=tuple(record.place.path for record in saved),
+        files=tuple(rows.file_of(call, record.place.path) for record in saved),
         notice=call.notice,
     )
 

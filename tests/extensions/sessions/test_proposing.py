@@ -79,7 +79,8 @@ def test_a_proposal_waits_again_once_its_memory_is_gone(
 
 def test_a_proposal_is_saved_for_all_projects(user_call: Call) -> None:
     id = first(user_call)
-    do(user_call, "sessions accept", ids=[id], user=True)
+    (file,) = do(user_call, "sessions accept", ids=[id], user=True).files
+    assert Path(file).exists()
     assert do(user_call, "list").memories == ()
     (row,) = do(user_call, "list", user=True).memories
     assert row.title == "Prices are integers in cents, never floats"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 
@@ -67,6 +67,10 @@ class Proposal:
     """Its places, the clearest first."""
     sessions: int = 1
     """The number of sessions that have it."""
+    is_general: bool = False
+    """True if sessions of other projects have it, too."""
+    memory: str = ""
+    """The id of the memory that the user accepted it as."""
 
     @property
     def source(self) -> str:
@@ -98,19 +102,22 @@ _TYPES = {Family.DECIDE: Kind.DECISION, Family.MEND: Kind.INSIGHT}
 
 
 def proposed(
-    histories: Sequence[History], verdicts: Mapping[str, float] | None = None
+    histories: Sequence[History],
+    verdicts: Mapping[str, float] | None = None,
+    elsewhere: Iterable[History] = (),
 ) -> list[Proposal]:
     """Returns the proposals of sessions, in order of time, best first.
 
-    `verdicts` has the strength that a family gains or loses by the user's earlier decisions.
+    `verdicts` has the strength that a family gains or loses by the user's earlier decisions;
+    `elsewhere` the sessions of other projects, which propose nothing here, but may repeat it.
     """
-    candidates: list[_Candidate] = []
+    candidates = [item for history in elsewhere for item in _stated(history)]
     signatures: set[str] = set()
     for history in histories:
         candidates += _stated(history)
         candidates += _mended(history, signatures)
-    proposals = (_proposal(group, verdicts or {}) for group in _folded(candidates))
     places = {history.session: place for place, history in enumerate(histories)}
+    proposals = (_proposal(group, verdicts or {}, places) for group in _folded(candidates))
     return sorted(
         filter(None, proposals),
         key=lambda proposal: (
@@ -120,10 +127,18 @@ def proposed(
     )
 
 
-def _proposal(group: Sequence[_Candidate], shifts: Mapping[str, float]) -> Proposal | None:
-    """Returns the proposal of sentences that state the same; None if it is too weak."""
+def _proposal(
+    candidates: Sequence[_Candidate], shifts: Mapping[str, float], places: Container[str]
+) -> Proposal | None:
+    """Returns the proposal of sentences that state the same; None if it is too weak.
+
+    None, too, if no session in `places` has it.
+    """
+    group = [item for item in candidates if item.mention.session in places]
+    if not group:
+        return None
     strongest, best = group[0], max(group, key=_worth)
-    sessions = len({item.mention.session for item in group if not _is_copy(strongest, item)})
+    sessions = len({item.mention.session for item in candidates if not _is_copy(strongest, item)})
     is_repeated = sessions > 1 and strongest.strength >= _PARTLY
     strength = strongest.strength + _REPEATED * is_repeated + shifts.get(strongest.family, 0.0)
     is_clear = len(best.words) >= (2 if is_repeated else _SHORTEST)
@@ -138,6 +153,7 @@ def _proposal(group: Sequence[_Candidate], shifts: Mapping[str, float]) -> Propo
         strength=strength,
         mentions=(best.mention, *mentions),
         sessions=sessions if is_repeated else 1,
+        is_general=is_repeated and len(candidates) > len(group),
     )
 
 
@@ -150,7 +166,7 @@ def shifts_of(counts: Iterable[tuple[str, str, int]]) -> dict[str, float]:
     """Returns the strength that each family gains by acceptances, and loses by rejections."""
     taken, left = Counter[str](), Counter[str]()
     for family, verdict, number in counts:
-        (taken if verdict == "accepted" else left)[family] += number
+        (taken if verdict.startswith("accepted") else left)[family] += number
     return {
         family: (taken[family] - left[family]) / (taken[family] + left[family] + 4)
         for family in taken.keys() | left.keys()
@@ -273,9 +289,9 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
 
 
 def _mend_strength(failure: _Failure, way: str, changes: Sequence[str]) -> float:
-    """Returns more for several attempts, and for a mend by settings or another command."""
+    """Returns enough for several attempts, or for a mend by settings or another command."""
     is_variant = way != failure.command or any(map(_SETTINGS.search, changes))
-    return ENOUGH + (failure.attempts > 1) + is_variant
+    return ENOUGH - 1 + (failure.attempts > 1) + is_variant
 
 
 def _story(failure: _Failure, cause: str, way: str, changes: Sequence[str]) -> str:

@@ -33,6 +33,7 @@ from mimo.api import (
     ident,
     render,
     replace,
+    rows,
     saving,
     strong,
 )
@@ -111,9 +112,9 @@ def propose(
     if session:
         with sessions_of(call.mind).store.reading() as sql:
             chosen = store.find(sql, session)
-    rows = tuple(map(_row, drafts.waiting(call, limit + 1, chosen)))
-    notice = None if rows else "nothing is proposed"
-    return Proposed(proposals=rows[:limit], has_more=len(rows) > limit, notice=notice)
+    proposals = tuple(map(_row, drafts.waiting(call, limit + 1, chosen)))
+    notice = None if proposals else "nothing is proposed"
+    return Proposed(proposals=proposals[:limit], has_more=len(proposals) > limit, notice=notice)
 
 
 @command(
@@ -135,8 +136,12 @@ def accept(
     *,
     text: Annotated[str | None, Arg("The memory's text, if it is another one")] = None,
     type: Annotated[Kind | None, Arg("Its type, if it is another one")] = None,
+    everywhere: Annotated[bool, Arg("Keep them for all projects", wire="user")] = False,
 ) -> Accepted:
-    """Save proposals as memories"""
+    """Save proposals as memories
+
+    `mind undo` removes the memory, and the proposal waits again.
+    """
     turning_on.check(call)
     proposals = drafts.named(call, ids)
     if text is not None and len(proposals) > 1:
@@ -147,11 +152,12 @@ def accept(
         memory = replace(memory, type=type or memory.type)
         saving.check_secrets(call, {"text": memory.content})
         saved.append(saving.store_once(call, memory).record)
-        drafts.drafts_of(call.mind).decide([proposal], drafts.ACCEPTED, call.mind.now())
+        verdict = f"{drafts.ACCEPTED} {saved[-1].memory.id}"
+        drafts.drafts_of(call.origin).decide([proposal], verdict, call.mind.now())
     return Accepted(
         ids=tuple(record.memory.id for record in saved),
         titles=tuple(record.memory.heading for record in saved),
-        files=tuple(record.place.path for record in saved),
+        files=tuple(rows.file_of(call, record.place.path) for record in saved),
         notice=call.notice,
     )
 
@@ -206,7 +212,8 @@ def items(call: Call) -> list[Item]:
 
 def _why(call: Call, proposal: Proposal) -> str:
     if proposal.sessions > 1:
-        return f"in {proposal.sessions} sessions ({proposal.family})"
+        where = ", also of other projects" if proposal.is_general else ""
+        return f"in {proposal.sessions} sessions{where} ({proposal.family})"
     time = proposal.latest
     day = f" on {time.astimezone(call.mind.zone):%Y-%m-%d}" if time else ""
     return f"{proposal.family}{day}"

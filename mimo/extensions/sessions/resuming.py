@@ -26,7 +26,7 @@ from mimo.api import (
 from mimo.extensions.sessions import store
 from mimo.extensions.sessions.commands import SessionId, opened
 from mimo.extensions.sessions.model import Kind
-from mimo.extensions.sessions.readers import CLIENTS, reader_of
+from mimo.extensions.sessions.readers import resuming
 
 
 @frozen
@@ -93,9 +93,8 @@ def resume(
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
         paths = store.paths_of(sql, chosen) if sql else []
-    is_known = chosen.client in CLIENTS and chosen.kind is not Kind.SUBAGENT
-    words = reader_of(chosen.client).resume(chosen.native_id) if is_known else ()
-    if not words:
+    words = resuming(chosen.client, chosen.native_id)
+    if not words or chosen.kind is Kind.SUBAGENT:
         raise Invalid(
             f"{chosen.client} has no command that continues `{chosen.id}`",
             hint="its own window may list it",

@@ -29,6 +29,7 @@ from mimo.api import (
     one_line,
 )
 from mimo.extensions.sessions.model import Facts, Kind, Progress, Role, Source, Turn
+from mimo.extensions.sessions.readers import CLIENTS
 
 if TYPE_CHECKING:
     from mimo.api import Connection
@@ -75,17 +76,6 @@ CREATE TABLE verdicts (
 # `revision` rises with each change of a session, so that the index knows what it lacks. It begins
 # with the time, since a removed session may have had the highest one.
 # `forgotten` has the clients' ids of sessions, and those of their records, which forks repeat.
-
-PREFIXES = {
-    "claude-code": "cc",
-    "codex": "cx",
-    "gemini": "gm",
-    "opencode": "oc",
-    "copilot": "cp",
-    "cline": "cl",
-    "cursor": "cu",
-}
-"""The beginnings of the ids of the clients' sessions."""
 
 _PAUSE_SECONDS = 0.2
 """The time between two looks whether another process still reads."""
@@ -510,7 +500,8 @@ def remove_turns(sql: Connection, key: int, start: int, end: int = 1 << 40) -> N
 
 def _new_id(sql: Connection, facts: Facts) -> str:
     """Returns an id that no session has: the client's, and the end of its own id, made longer."""
-    prefix = PREFIXES.get(facts.client, facts.client[:2])
+    client = CLIENTS.get(facts.client)
+    prefix = client.prefix if client else facts.client[:2]
     tail = "".join(char for char in facts.native_id if char.isalnum() or char == "_").lower()
     for length in range(_SHORT, len(tail) + 1):
         id = f"{prefix}-{tail[-length:]}"

@@ -172,8 +172,3 @@ def test_moved_folders(tmp_path: Path, name: str, folder: str) -> None:
     (tmp_path / ".cline").rename(tmp_path / "c")
     sources = Cline().sources({name: str(tmp_path / folder)}, tmp_path / "nowhere")
     assert [source.path.parent.name for source in sources] == [SESSION]
-
-
-def test_tasks_are_continued_in_the_editor_only() -> None:
-    assert Cline().resume(SESSION) == ("cline", "--id", SESSION)
-    assert Cline().resume(TASK) == ()

@@ -287,9 +287,6 @@ class TestOlderForms:
 
         assert len(read(Copilot(), tmp_path / "other", environment)) == 1
 
-    def test_resuming_names_the_id_in_one_argument(self):
-        assert Copilot().resume(ID) == ("copilot", f"--resume={ID}")
-
 
 class TestBadInput:
     @pytest.mark.parametrize(

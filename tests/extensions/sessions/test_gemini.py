@@ -298,9 +298,6 @@ class TestFiles:
         assert len(read(Gemini(), tmp_path / "other", environment)) == 1
         assert read(Gemini(), tmp_path / "other") == []
 
-    def test_resuming_names_the_id(self):
-        assert Gemini().resume(ID) == ("gemini", "--resume", ID)
-
 
 class TestBadInput:
     @pytest.mark.parametrize(

@@ -279,9 +279,6 @@ class TestSources:
             assert len(read(OpenCode(), tmp_path / "other", environment)) == 1
         assert read(OpenCode(), tmp_path / "other", {"OPENCODE_DB": ":memory:"}) == []
 
-    def test_resuming_names_the_id(self):
-        assert OpenCode().resume("ses_1") == ("opencode", "-s", "ses_1")
-
 
 class TestOlderFiles:
     def write(self, home: Path, id: str = "ses_old", **facts: Any) -> Path:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.extensions.sessions.model import Progress, Reader, Role, Source, Unavailable
-from mimo.extensions.sessions.readers import CLIENTS, lines, parts, reader_of
+from mimo.extensions.sessions.readers import CLIENTS, lines, parts, reader_of, resuming
 from mimo.extensions.sessions.readers.lines import source_of
 from tests.conftest import read_tree
 from tests.extensions.sessions.homes import ASKED, FIXTURES, UNSAID, Read, home_of, read, sessions
@@ -264,14 +264,29 @@ def test_a_long_file_is_yielded_in_parts(
         assert tuple(rest) == whole.turns[len(whole.turns) - len(rest) :]
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex"])
 @pytest.mark.parametrize("id", ["--help", "; rm -rf ~", "a b", "../x", "", "\ud800", "x" * 999])
 def test_an_id_that_is_none_has_no_command(client: str, id: str) -> None:
-    command = reader_of(client).resume(id)
-    assert not command if id else all(command)
+    assert resuming(client, id) == ()
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_session_is_continued_by_its_id(client: str) -> None:
-    id = "019a0000-0000-7000-8000-000000000001"
-    assert any(id in word for word in reader_of(client).resume(id)) or client == "cursor"
+UUID = "019a0000-0000-7000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("client", "id", "command"),
+    [
+        ("claude-code", UUID, f"claude --resume {UUID}"),
+        ("claude-code", "agent-0a1b2c3d", ""),
+        ("codex", UUID, f"codex resume {UUID}"),
+        ("gemini", UUID, f"gemini --resume {UUID}"),
+        ("opencode", "ses_1", "opencode -s ses_1"),
+        ("copilot", UUID, f"copilot --resume={UUID}"),
+        ("cline", "1793869200000_ab12c", "cline --id 1793869200000_ab12c"),
+        ("cline", "1764583200000", ""),  # A task, which is continued in the editor.
+        ("cursor", UUID, f"cursor-agent --resume={UUID}"),
+        ("cursor", "comp1", ""),
+        ("elsewhere", UUID, ""),
+    ],
+)
+def test_a_session_is_continued_by_its_id(client: str, id: str, command: str) -> None:
+    assert list(resuming(client, id)) == command.split()

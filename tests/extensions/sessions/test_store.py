@@ -207,8 +207,7 @@ def test_a_damaged_transcript_that_is_left_out_is_not_described(clients: Clients
 
 
 def test_every_client_with_a_reader_can_be_named() -> None:
-    assert set(readers.CLIENTS) <= set(CLIENTS)
-    assert set(CLIENTS) == set(store.PREFIXES)
+    assert set(readers.CLIENTS) == set(CLIENTS)
 
 
 def test_settings_select_what_is_kept(mind: Call) -> None:

@@ -88,11 +88,6 @@ class ClaudeCode:
                 yield from parts.many(end)
         yield parts.grown(end)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session; sub-agents have none."""
-        id = plain_id(native_id)
-        return ("claude", "--resume", id) if id and not id.startswith("agent-") else ()
-
 
 def _description(path: Path) -> str:
     """Returns what the agent that started a sub-agent calls its task."""

@@ -101,11 +101,6 @@ class Cline:
             yield from parts.full(Progress())
         yield parts.rest(Progress())
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session; tasks are continued in the editor."""
-        id = plain_id(native_id)
-        return ("cline", "--id", id) if id and not id.isdecimal() else ()
-
     def _task_facts(self, path: Path) -> Facts:
         task = self._tasks_of(path.parents[2]).get(path.parent.name)
         return Facts(

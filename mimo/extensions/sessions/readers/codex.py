@@ -109,11 +109,6 @@ class Codex:
                 yield from map(place, parts.many(end))
             yield place(parts.grown(end))
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session."""
-        id = plain_id(native_id)
-        return ("codex", "resume", id) if id else ()
-
     def _title(self, native_id: str) -> str:
         """Returns the title in the client's own database, which may be missing."""
         if self._titles is None:

@@ -85,11 +85,6 @@ class Copilot:
         parts.correct(branch=text(workspace, "branch"), title=text(workspace, "name"))
         yield parts.grown(end)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session."""
-        id = plain_id(native_id)
-        return ("copilot", f"--resume={id}") if id else ()
-
 
 _CONTEXTS = frozenset({"session.start", "session.resume", "session.context_changed"})
 """Kinds of events with the working directory and branch."""

@@ -104,11 +104,6 @@ class Cursor:
                         yield _dated(_placed(part, path), created, updated)
         yield _dated(_placed(parts.rest(Progress()), path), created, updated)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session of the command line."""
-        id = plain_id(native_id)
-        return ("cursor-agent", f"--resume={id}") if re.fullmatch(r"[0-9a-f-]{36}", id) else ()
-
 
 def _transcripts(root: Path) -> Iterator[Source]:
     folder = root / "projects"

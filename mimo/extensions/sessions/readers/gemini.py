@@ -98,11 +98,6 @@ class Gemini:
             yield from parts.full(Progress())
         yield parts.rest(Progress())
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session; it works in the project's folder alone."""
-        id = plain_id(native_id)
-        return ("gemini", "--resume", id) if id else ()
-
 
 class _Call(NamedTuple):
     """The call of a tool."""

@@ -116,11 +116,6 @@ class OpenCode:
         else:
             _sessions_of(source)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session."""
-        id = plain_id(native_id)
-        return ("opencode", "-s", id) if id else ()
-
 
 class _Message(NamedTuple):
     """A message with its parts, as both forms store them."""

@@ -59,9 +59,14 @@ class Sessions(Protocol):
         """Returns the proposals from a session, by its client's id."""
 
 
+def is_on(mind: Mind) -> bool:
+    """Returns whether the user turned sessions on."""
+    return bool(mind.config[SWITCH] == "on")
+
+
 def sessions_of(mind: Mind) -> Sessions | None:
     """Returns the functions; None while sessions are off, or if no extension has them."""
-    if mind.config[SWITCH] != "on":
+    if not is_on(mind):
         return None
     from mimo.call.extensions import extensions
 

@@ -26,12 +26,10 @@ class Line(NamedTuple):
 
 
 def described(mind: Mind) -> tuple[Line, ...]:
-    """Returns what `mind doctor` reports of the sessions; nothing while they are off.
+    """Returns what `mind doctor` reports of the sessions.
 
     Raises `StorageFailed` for a database that is damaged or of a later version.
     """
-    if not turning_on.is_on(mind):
-        return ()
     database, now = sessions_of(mind).store, mind.now()
     with database.reading() as sql:
         clients = store.summary(sql, now) if sql else {}

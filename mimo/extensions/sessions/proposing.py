@@ -28,6 +28,7 @@ from mimo.api import (
     command,
     count,
     dim,
+    earlier,
     frozen,
     good,
     ident,
@@ -189,7 +190,7 @@ def items(call: Call) -> list[Item]:
     Raises `StorageFailed`.
     """
     config = call.mind.config
-    is_asked = turning_on.is_on(call.mind) and config["sessions.propose"] == "on"
+    is_asked = earlier.is_on(call.mind) and config["sessions.propose"] == "on"
     if not is_asked or call.agent or not call.sees_sessions or not call.mind.has_project:
         return []
     return [

@@ -164,10 +164,6 @@ def lines(call: Call) -> list[str]:
     return [f"{line.message} | {line.hint}" for line in describing.described(call.mind)]
 
 
-def test_nothing_is_described_while_sessions_are_off(call: Call) -> None:
-    assert describing.described(call.mind) == ()
-
-
 def test_the_state_of_each_client_is_described(mind: Call) -> None:
     assert lines(mind) == [
         "sessions are on, and none was read yet | read them with `mind sessions index`"

@@ -10,9 +10,18 @@ import pytest
 
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.readers.cursor import Cursor
-from tests.extensions.sessions.homes import ANSWERED, ASKED, FILE, Read, home_of, sessions
+from tests.extensions.sessions.homes import (
+    ANSWERED,
+    ASKED,
+    CWD,
+    FILE,
+    Read,
+    by_id,
+    home_of,
+    sessions,
+    write_lines,
+)
 
-CWD = "/home/mina/shop"
 STORED = "8616c508-0000-4000-8000-000000000001"
 TRANSCRIPT = "9616c508-0000-4000-8000-000000000002"
 TEXT = "7016c508-0000-4000-8000-000000000003"
@@ -20,23 +29,16 @@ FOLDER = ".cursor/projects/home-mina-shop/agent-transcripts"
 EDITOR = ".config/Cursor/User/globalStorage/state.vscdb"
 
 
-def read_all(home: Path) -> dict[str, Read]:
-    """Returns the sessions in a home by their ids."""
-    return {each.facts.native_id: each for _, each in sessions(Cursor(), home)}
-
-
 @pytest.fixture
 def story(tmp_path: Path) -> dict[str, Read]:
     """The sessions of the story."""
-    return read_all(home_of("cursor", tmp_path))
+    return by_id(Cursor(), home_of("cursor", tmp_path))
 
 
 def transcript(home: Path, *records: Any, name: str = f"{TRANSCRIPT}/{TRANSCRIPT}") -> Read:
     """Returns what is read of a transcript."""
-    path = home / FOLDER / f"{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
-    return read_all(home)[path.stem]
+    path = write_lines(home / FOLDER / f"{name}.jsonl", *records)
+    return by_id(Cursor(), home)[path.stem]
 
 
 def message(role: str, *blocks: Any) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def composer(home: Path, about: Any, **bubbles: Any) -> Read:
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         sql.executemany("insert into cursorDiskKV values (?, ?)", rows)
         sql.commit()
-    return read_all(home)["c1"]
+    return by_id(Cursor(), home)["c1"]
 
 
 def test_the_story(story: dict[str, Read]) -> None:
@@ -134,9 +136,8 @@ def test_the_folder_of_a_session_without_files_is_one_that_exists(tmp_path: Path
     (project / "src").mkdir(parents=True)
     name = str(project).strip("/").replace("/", "-").replace(".", "-").replace("_", "-")
     path = tmp_path / "home/.cursor/projects" / name / "agent-transcripts/a/a.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(message("user", "Look.")) + "\n")
-    assert read_all(tmp_path / "home")["a"].facts.cwd == str(project)
+    write_lines(path, message("user", "Look."))
+    assert by_id(Cursor(), tmp_path / "home")["a"].facts.cwd == str(project)
 
 
 def test_the_first_form_of_a_transcript(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_the_first_form_of_a_transcript(tmp_path: Path) -> None:
         "assistant:\n[Thinking] hm\n\nI look.\n[Tool call] Shell\n  command: make test\n\n"
         "[Tool result] Shell\n\nassistant:\nNothing.\n"
     )
-    log = read_all(tmp_path)[TEXT]
+    log = by_id(Cursor(), tmp_path)[TEXT]
     assert log.prompts == ["What does this print?\nassistant:\nno"]
     assert log.answers == ["I look.", "Nothing."]
     assert log.calls == [("make test", "")]

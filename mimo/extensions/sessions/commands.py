@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -17,10 +18,8 @@ from mimo.api import (
     Hint,
     Invalid,
     Limit,
-    Needs,
     NotFound,
     Omitted,
-    Operation,
     Out,
     Query,
     Question,
@@ -66,6 +65,12 @@ _SECONDS = 600.0
 
 _OWN_IDS = ("MIND_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID")
 """Variables in which clients name the session that runs a program."""
+
+
+reads = partial(
+    command, effect=Effect.READ, toolset="extra", needs_project=False, surfaces=Surface.CLI
+)
+"""Declares a command that shows kept sessions to a person."""
 
 
 class ClientName(StrEnum):
@@ -226,13 +231,9 @@ def _in_project(file: str, project: str) -> str:
     return file.removeprefix("./").removeprefix(f"{project}/")
 
 
-@command(
+@reads(
     "mind_sessions_list",
     cli="sessions",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, StorageFailed),
     examples=("mind sessions", "mind sessions --file src/auth.py", "mind sessions --when may"),
 )
@@ -258,13 +259,9 @@ def latest(call: Call, asked: finding.Conditions, limit: int) -> SessionRows:
         return _rows(call, sql, rows, asked)
 
 
-@command(
+@reads(
     "mind_sessions_search",
     cli="sessions search",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, StorageFailed),
     examples=(
         "mind sessions search why keyset pagination",
@@ -294,13 +291,9 @@ def matching(call: Call, query: str, asked: finding.Conditions, limit: int) -> S
         return replace(_rows(call, sql, rows, asked), query=query)
 
 
-@command(
+@reads(
     "mind_sessions_show",
     cli="sessions show",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=(
         "mind sessions show cc-1ccba294",
@@ -362,14 +355,10 @@ def transcript(
     )
 
 
-@command(
+@for_people(
     "mind_sessions_index",
     cli="sessions index",
     effect=Effect.WRITE,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, StorageFailed),
     examples=("mind sessions index",),
 )
@@ -398,15 +387,7 @@ def index(call: Call) -> Indexed:
     )
     with archive.store.reading() as sql:
         number = store.session_count(sql) if sql else 0
-    return Indexed(
-        sources=read.sources,
-        turns=read.turns,
-        sessions=number,
-        meanings=meanings,
-        unreadable=read.unreadable,
-        expired=read.expired,
-        removed=read.removed,
-    )
+    return Indexed(sessions=number, meanings=meanings, **read._asdict())
 
 
 @for_people(

@@ -1,6 +1,7 @@
 """`mind sessions propose`: memories that may follow from what the user wrote in sessions."""
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from mimo.api import (
@@ -21,14 +22,13 @@ from mimo.api import (
     Screen,
     SecretDetected,
     StorageFailed,
-    Surface,
     Waiting,
     accent,
     age,
-    command,
     count,
     dim,
     earlier,
+    for_people,
     frozen,
     good,
     ident,
@@ -40,6 +40,8 @@ from mimo.api import (
 from mimo.extensions.sessions import drafts, store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.proposals import Proposal
+
+_command = partial(for_people, needs_project=True)
 
 ProposalIds = Annotated[tuple[str, ...], Arg("Ids of proposals")]
 
@@ -84,12 +86,10 @@ class Rejected:
     never: Annotated[bool, Out("Whether they are never proposed again")]
 
 
-@command(
+@_command(
     "mind_sessions_propose",
     cli="sessions propose",
     effect=Effect.READ,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.READ, person=True),
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions propose", "mind sessions propose cc-1ccba294"),
@@ -117,13 +117,10 @@ def propose(
     return Proposed(proposals=rows[:limit], has_more=len(rows) > limit, notice=notice)
 
 
-@command(
+@_command(
     "mind_sessions_accept",
     cli="sessions accept",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, NotFound, SecretDetected, StorageFailed),
     examples=(
         "mind sessions accept p3fa91c2",
@@ -157,13 +154,10 @@ def accept(
     )
 
 
-@command(
+@_command(
     "mind_sessions_reject",
     cli="sessions reject",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions reject p3fa91c2", "mind sessions reject p3fa91c2 --never"),
 )

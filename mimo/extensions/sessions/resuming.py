@@ -12,19 +12,16 @@ from mimo.api import (
     Arg,
     Call,
     Denied,
-    Effect,
     Invalid,
     NotFound,
     Omitted,
     Out,
     StorageFailed,
-    Surface,
-    command,
     disk,
     frozen,
 )
 from mimo.extensions.sessions import store
-from mimo.extensions.sessions.commands import SessionId, opened
+from mimo.extensions.sessions.commands import SessionId, opened, reads
 from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.readers import resuming
 
@@ -66,13 +63,9 @@ def continued(
     return None
 
 
-@command(
+@reads(
     "mind_sessions_resume",
     cli="sessions resume",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions resume cc-1ccba294", "mind sessions resume cc-1ccba294 --run"),
     screen=continued,

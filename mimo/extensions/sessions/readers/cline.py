@@ -14,6 +14,7 @@ from typing import Any
 from mimo.api import NamedTuple
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
+    blocks_of,
     files_in,
     inner,
     items,
@@ -143,10 +144,7 @@ def _number(name: str) -> int | None:
 
 def _take(message: Any, parts: Parts, at: datetime | None) -> bool:
     """Adds the words and calls of a message; returns whether it has a known shape."""
-    content = inner(message).get("content")
-    blocks = items(content)
-    if isinstance(content, str):
-        blocks = [{"type": "text", "text": content}]
+    blocks = blocks_of(inner(message).get("content"))
     role, id = text(message, "role"), text(message, "id")
     if role == "user":
         _add_user(blocks, parts, at, id)
@@ -175,10 +173,7 @@ def _add_user(blocks: Sequence[Any], parts: Parts, at: datetime | None, id: str)
 
 
 def _texts(content: Any) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    blocks = items(content)
-    return [text(block, "text") or text(block, "result") for block in blocks]
+    return [text(block, "text") or text(block, "result") for block in blocks_of(content)]
 
 
 def _error(content: Any, *, is_error: bool) -> str | None:

@@ -18,6 +18,7 @@ from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
 from mimo.extensions.sessions.readers.lines import (
     LARGEST_FILE,
     LONGEST_LINE,
+    blocks_of,
     files_in,
     inner,
     items,
@@ -207,10 +208,7 @@ def _take(record: Mapping[str, Any] | None, parts: Parts) -> None:
     """Adds the words and calls of a message, and counts it."""
     parts.records += 1
     message = inner(record, "message") or record
-    content = message.get("content") if message else None
-    blocks = items(content)
-    if isinstance(content, str):
-        blocks = [{"type": "text", "text": content}]
+    blocks = blocks_of(inner(message).get("content"))
     role = text(record, "role")
     if role == "user":
         _add_user(blocks, parts)

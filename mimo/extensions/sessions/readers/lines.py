@@ -247,6 +247,11 @@ def items(value: Any, *keys: str) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
+def blocks_of(content: Any) -> Sequence[Any]:
+    """Returns the blocks of a message, whose content may be a text."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+
+
 def moment(value: Any) -> datetime | None:
     """Returns the time of a record: ISO 8601, or seconds or milliseconds since 1970.
 

@@ -19,10 +19,15 @@ def claude_code(
 ) -> Path:
     """Writes a transcript below the home folder of a user, with a turn each minute."""
     turns = records(id, cwd, talk, at, branch)
-    folder = "".join(char if char.isalnum() else "-" for char in str(cwd))
-    path = put(home / ".claude" / "projects" / folder / f"{id}.jsonl", text_of(turns))
+    path = put(folder_of(home, cwd) / f"{id}.jsonl", text_of(turns))
     os.utime(path, ((at + timedelta(minutes=len(turns))).timestamp(),) * 2)
     return path
+
+
+def folder_of(home: Path, cwd: Path | str) -> Path:
+    """Returns the folder for a project below the home folder of a user."""
+    name = "".join(char if char.isalnum() else "-" for char in str(cwd))
+    return home / ".claude" / "projects" / name
 
 
 def records(

@@ -318,21 +318,14 @@ def source_states(
     values = [client]
     if native_id is not None:
         query, values = f"{query} AND native_id = ?", [client, native_id]
-    return {
-        (row[0], row[1]): SourceState(
-            Source(Path(row[0]), row[1], row[2], row[3], int(row[4])),
-            row[5],
-            row[6],
-            Progress(row[7], row[8]),
-            row[9],
-            row[10],
-            row[11],
-            row[12],
-            row[13],
-            None if row[14] is None else time_of(row[14]),
-        )
-        for row in sql.execute(query, values)
-    }
+    states = {}
+    for row in sql.execute(query, values):
+        path, key, size, mtime_ns, inode, client, id, offset, state, *counts, missing = row
+        source = Source(Path(path), key, size, mtime_ns, int(inode))
+        since = None if missing is None else time_of(missing)
+        item = SourceState(source, client, id, Progress(offset, state), *counts)
+        states[path, key] = item._replace(missing_since=since)
+    return states
 
 
 def paths_of(sql: Connection, session: Session) -> list[str]:

@@ -54,8 +54,7 @@ class ClaudeCode:
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields the transcripts and those of sub-agents, newest first."""
-        moved = environment.get("CLAUDE_CONFIG_DIR", "")
-        folder = Path(moved) if moved else home / ".claude"
+        folder = Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude")
         yield from files_in(
             folder / "projects", "*/*.jsonl", "*/*/subagents/*.jsonl", "*/*/subagents/*/*.jsonl"
         )

@@ -74,8 +74,7 @@ class Codex:
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields the rollouts, newest first; a compressed one only if there is no plain one."""
-        moved = environment.get("CODEX_HOME", "")
-        folder = Path(moved) if moved else home / ".codex"
+        folder = Path(environment.get("CODEX_HOME") or home / ".codex")
         self._databases = Path(environment.get("CODEX_SQLITE_HOME") or folder)
         places = ("sessions/*/*/*", "archived_sessions")
         names = [f"{place}/rollout-*.jsonl{end}" for place in places for end in ("", ".zst")]

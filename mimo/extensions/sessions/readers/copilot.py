@@ -48,8 +48,7 @@ class Copilot:
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields the newest form of each session: a folder, a file of events, or one of JSON."""
-        moved = environment.get("COPILOT_HOME", "")
-        folder = Path(moved) if moved else home / ".copilot"
+        folder = Path(environment.get("COPILOT_HOME") or home / ".copilot")
         seen = set()
         for place, pattern in (
             ("session-state", f"*/{_EVENTS}"),

@@ -369,8 +369,7 @@ class _Intake:
             if self._key is not None and replaces:
                 self._previous = store.numbers(sql, self._key)
             elif self._key is not None:
-                self._number = store.last_number(sql, self._key)
-                self._copies = store.copies_of(sql, self._key)
+                self._number, self._copies = store.end_of(sql, self._key)
         self._copies += copies
         if self._key is not None:
             number = self._number

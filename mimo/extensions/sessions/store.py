@@ -434,15 +434,13 @@ def numbers(sql: Connection, key: int) -> dict[int, tuple[bytes, str]]:
     return {n: (digest, error) for n, digest, error in sql.execute(query, (key,))}
 
 
-def copies_of(sql: Connection, key: int) -> int:
-    """Returns the number of turns that a session has from another one."""
-    return int(sql.execute("SELECT copies FROM sessions WHERE key = ?", (key,)).fetchone()[0])
-
-
-def last_number(sql: Connection, key: int) -> int:
-    """Returns the number of the last turn of a session; 0 if it has none."""
-    query = "SELECT coalesce(max(n), 0) FROM turns WHERE session = ?"
-    return int(sql.execute(query, (key,)).fetchone()[0])
+def end_of(sql: Connection, key: int) -> tuple[int, int]:
+    """Returns the number of a session's last turn, 0 for none, and of those of another one."""
+    last = "SELECT coalesce(max(n), 0) FROM turns WHERE session = ?1"
+    number, copies = sql.execute(
+        f"SELECT ({last}), copies FROM sessions WHERE key = ?1", (key,)
+    ).fetchone()
+    return int(number), int(copies)
 
 
 _NEAR = 50

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,3 @@ class Clients:
         kept = self.sessions()
         with self.store.writing() as sql:
             return store.forget(sql, [kept[id] for id in native_ids], marks=True)
-
-
-def moment(day: int) -> datetime:
-    """Returns a day of November 2026."""
-    return datetime(2026, 11, day, tzinfo=UTC)

@@ -77,19 +77,15 @@ class Read(NamedTuple):
     records: int = 0
     unknown: int = 0
 
-    def of(self, role: Role) -> list[str]:
-        """Returns the texts of the turns of a role."""
-        return [turn.text for turn in self.turns if turn.role is role]
-
     @property
     def prompts(self) -> list[str]:
         """The words of the user."""
-        return self.of(Role.USER)
+        return [turn.text for turn in self.turns if turn.role is Role.USER]
 
     @property
     def answers(self) -> list[str]:
         """The words of the agent."""
-        return self.of(Role.AGENT)
+        return [turn.text for turn in self.turns if turn.role is Role.AGENT]
 
     @property
     def errors(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mimo.extensions.sessions.model import Kind, Progress, Role
+from mimo.extensions.sessions.model import Kind, Progress
 from mimo.extensions.sessions.readers import places
 from mimo.extensions.sessions.readers.opencode import OpenCode
 from tests.extensions.sessions.claude import Clients
@@ -262,7 +262,7 @@ class TestOlderFiles:
         facts = session.facts
         assert (facts.native_id, facts.cwd, facts.title) == ("ses_old", CWD, "Config file")
         assert session.prompts == [ASKED]
-        assert session.of(Role.AGENT) == []
+        assert session.answers == []
         assert session.files == [FILE]
         assert (session.records, session.unknown) == (6, 0)
 

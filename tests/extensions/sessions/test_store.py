@@ -143,7 +143,7 @@ def test_numbers_stay_with_equal_turns_of_long_sessions(clients: Clients) -> Non
         numbers = store.numbers(sql, key)
         assert store.put(sql, key, turns, 0, numbers) == (3_000, False)
         assert store.put(sql, key, turns[5:], 0, numbers) == (3_000, False)
-        assert store.last_number(sql, key) == 3_000
+        assert store.end_of(sql, key) == (3_000, 0)
 
 
 # What doctor reports.

@@ -92,15 +92,15 @@ class Cline:
             messages, facts = items(value, "messages"), _session_facts(source.path, value)
         if not isinstance(messages, list):
             raise OSError("not the messages of a session")
-        parts = Parts(facts, is_whole=True)
+        parts = Parts(facts)
         started = moment(_number(source.path.parent.name)) or moment(source.mtime_ns / 1e9)
         for message in messages:
             parts.records += 1
             at = moment(inner(message).get("ts"))
             if not _take(message, parts, at or started):
                 parts.unknown += 1
-            yield from parts.full(Progress())
-        yield parts.rest(Progress())
+            yield from parts.full()
+        yield parts.rest()
 
     def _task_facts(self, path: Path) -> Facts:
         task = self._tasks_of(path.parents[2]).get(path.parent.name)

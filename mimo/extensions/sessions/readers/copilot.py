@@ -66,7 +66,7 @@ class Copilot:
         parts = Parts(facts, is_whole=not since.offset, state=since.state)
         if source.path.suffix == ".json":
             _add_history(source, parts)
-            yield parts.rest(Progress())
+            yield parts.rest()
             return
         workspace = mapping(small(source.path.with_name("workspace.yaml")), "yaml")
         about = {"branch": text(workspace, "branch"), "title": text(workspace, "name")}

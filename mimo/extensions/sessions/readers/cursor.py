@@ -101,9 +101,9 @@ class Cursor:
             with opened(path, source.inode) as file:
                 for record, _ in records(file):
                     _take(record, parts)
-                    for part in parts.full(Progress()):
+                    for part in parts.full():
                         yield _dated(_placed(part, path), created, updated)
-        yield _dated(_placed(parts.rest(Progress()), path), created, updated)
+        yield _dated(_placed(parts.rest(), path), created, updated)
 
 
 def _transcripts(root: Path) -> Iterator[Source]:
@@ -360,9 +360,9 @@ def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
         parts.records += 1
         if not _add_bubble(bubble, id, parts):
             parts.unknown += 1
-        for part in parts.full(Progress()):
+        for part in parts.full():
             yield _dated(part, created, updated)
-    yield _dated(parts.rest(Progress()), created, updated)
+    yield _dated(parts.rest(), created, updated)
 
 
 def _add_bubble(bubble: Any, id: str, parts: Parts) -> bool:

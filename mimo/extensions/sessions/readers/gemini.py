@@ -95,8 +95,8 @@ class Gemini:
         parts.records, parts.unknown = log.records, log.unknown
         for id, message in log.messages.items():
             _add(parts, id, message)
-            yield from parts.full(Progress())
-        yield parts.rest(Progress())
+            yield from parts.full()
+        yield parts.rest()
 
 
 class _Call(NamedTuple):

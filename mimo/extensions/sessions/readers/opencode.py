@@ -168,8 +168,7 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
             repository=worktree if is_beside else "",
             title=_title(session),
             parent=plain_id(session.get("parent_id")),
-        ),
-        is_whole=True,
+        )
     )
     messages = sql.execute(_MESSAGES, (id,)).fetchall()
     if not messages:
@@ -211,8 +210,7 @@ def _read_files(source: Source) -> Iterator[Part]:
             cwd=text(session, "directory"),
             title=_title(session),
             parent=plain_id(text(session, "parentID")),
-        ),
-        is_whole=True,
+        )
     )
     yield from _parts_of(
         parts,
@@ -258,8 +256,8 @@ def _parts_of(parts: Parts, messages: Iterable[_Message]) -> Iterator[Part]:
                 _add_answer(parts, message.id, pieces, at)
         else:
             parts.unknown += 1
-        yield from parts.full(Progress())
-    yield parts.rest(Progress())
+        yield from parts.full()
+    yield parts.rest()
 
 
 def _is_said(piece: Mapping[str, Any]) -> bool:

@@ -73,7 +73,7 @@ class _Mark(NamedTuple):
 class Parts:
     """Collects the turns of one session, and yields them in parts."""
 
-    def __init__(self, facts: Facts, *, is_whole: bool, state: str = "") -> None:
+    def __init__(self, facts: Facts, *, is_whole: bool = True, state: str = "") -> None:
         """Takes the known facts, and the state of the progress of the last part.
 
         `is_whole` if the source is read from its start.
@@ -264,14 +264,15 @@ class Parts:
 
     # Parts of a source that is read as a whole.
 
-    def full(self, progress: Progress) -> Iterator[Part]:
+    def full(self) -> Iterator[Part]:
         """Yields the turns so far as a part if they are many."""
         if len(self._turns) >= _TURNS:
-            yield self.rest(progress)
+            yield self.rest()
 
-    def rest(self, progress: Progress) -> Part:
+    def rest(self, offset: int = 0, state: str = "") -> Part:
         """Returns the turns that no part has yet."""
-        part = Part(self.facts, self._turns, progress, self.records, self.unknown, self._replaces)
+        counts, progress = (self.records, self.unknown), Progress(offset, state)
+        part = Part(self.facts, self._turns, progress, *counts, self._replaces)
         self._turns, self._calls, self._message = [], {}, ""
         self.records = self.unknown = 0
         self._replaces = False
@@ -329,7 +330,7 @@ class Parts:
             self._turns = self._turns[: mark.turns]
             self.records, self.unknown = mark.records, mark.unknown
         self._state, self._mark = state._replace(facts=facts), None
-        return self.rest(Progress(end, _dumped(state)))
+        return self.rest(end, _dumped(state))
 
 
 _DIGESTS = ("prompts", "queued", "answered", "calls")

@@ -78,7 +78,7 @@ AllProjects = Annotated[bool, Arg("Of all projects, not of this one alone", agen
 Client = Annotated[ClientName | None, Arg("Only of this client", listed=False)]
 Edited = Annotated[str | None, Arg("Only sessions that edited this file", complete="path")]
 Hidden = Annotated[bool, Arg("Also sub-agents and runs of scripts", listed=False)]
-SessionId = Annotated[str, Arg("Id of a session, or its beginning")]
+SessionId = Annotated[str, Arg("Id of a session, or its beginning", complete="session")]
 
 
 @frozen
@@ -422,7 +422,7 @@ def index(call: Call) -> Indexed:
 )
 def forget(
     call: Call,
-    sessions: Annotated[tuple[str, ...], Arg("Ids of sessions")] = (),
+    sessions: Annotated[tuple[str, ...], Arg("Ids of sessions", complete="session")] = (),
     *,
     all: Annotated[bool, Arg("All sessions of this project that pass the filters")] = False,
     older_than: Annotated[

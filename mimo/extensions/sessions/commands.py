@@ -543,7 +543,8 @@ def _rows(
     if behind:
         text = f"{count(behind, 'session')} newer than the index; "
         newer = Hint(text, Typed("sessions index"), " reads what is new")
-    none = None if rows else "no session matches"
+    is_empty = not (sql and store.session_count(sql))
+    none = None if rows else "no session is kept yet" if is_empty else "no session matches"
     if not rows and elsewhere:
         none = Hint(
             *("no session of this project matches; ", Typed("", all_projects=True)),

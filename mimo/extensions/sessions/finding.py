@@ -34,7 +34,7 @@ class Conditions:
     project: str = ""
     client: str = ""
     file: str = ""
-    """The end of the path of a file that it edited, or all of it."""
+    """The end of the path of a file that it edited, all of it, or a folder that holds it."""
     since: datetime | None = None
     until: datetime | None = None
     hidden: bool = False
@@ -108,11 +108,12 @@ def _where(conditions: Conditions) -> tuple[str, list[Any]]:
     return " AND ".join(where), values
 
 
-_EDITS = r"(path = ? OR path LIKE ? ESCAPE '\')"
+_EDITS = r"(path = ? OR path LIKE ? ESCAPE '\' OR path LIKE ? ESCAPE '\')"
 
 
-def _patterns(file: str) -> tuple[str, str]:
-    return file, f"%/{store.literal(file)}"
+def _patterns(file: str) -> tuple[str, str, str]:
+    name = store.literal(file)
+    return file, f"%/{name}", f"{name.rstrip('/')}/%"
 
 
 def search(

@@ -43,6 +43,8 @@ def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: P
         assert row.best[0].text.startswith("Let's use keyset pagination")
         assert row.best[0].answer.startswith("The root cause")
     assert ids(do(kept, "sessions", file="ages.py")) == []
+    assert ids(do(kept, "sessions", file="orders/")) == ["cc-aaaaaaaa"]
+    assert ids(do(kept, "sessions", file="order")) == []
     assert ids(do(kept, "sessions search", query="pagination", file="other.py")) == []
 
 
@@ -53,6 +55,12 @@ def test_a_file_is_named_from_the_working_directory(
     monkeypatch.chdir(project / "orders")
 
     assert ids(do(kept, "sessions", file="../orders/pages.py")) == ["cc-aaaaaaaa"]
+
+
+def test_an_empty_store_says_that_nothing_is_kept(call: Call, home: Path) -> None:
+    put(home / "config.toml", '[sessions]\nenabled = "on"\n')
+    assert do(call, "sessions").notice == "no session is kept yet"
+    assert do(call, "sessions search", query="redis").notice == "no session is kept yet"
 
 
 def test_the_progress_of_reading_ends(user: Path, call: Call) -> None:

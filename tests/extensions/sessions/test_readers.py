@@ -19,6 +19,7 @@ from mimo.extensions.sessions.readers import CLIENTS, lines, parts, reader_of
 from mimo.extensions.sessions.readers.lines import source_of
 from tests.conftest import read_tree
 from tests.extensions.sessions.homes import ASKED, FIXTURES, UNSAID, Read, home_of, read, sessions
+from tests.kit import put
 
 HOSTILE: list[Any] = [
     *(None, True, 0, -1, 5, 1e308, float("inf"), float("nan"), 10**400, "", "x", "\0", "\ud800"),
@@ -70,6 +71,63 @@ def test_a_session_has_the_users_words_and_none_of_a_program(client: str, tmp_pa
         assert all("mind-context" not in text for text in session.answers)
     assert ASKED in prompts
     assert not [(word, text) for word in UNSAID for text in prompts if word in text]
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        (".config", {}),
+        ("moved/config", {"XDG_CONFIG_HOME": "moved/config"}),
+        ("Library/Application Support", {}),
+        ("AppData/Roaming", {}),
+        ("moved/Roaming", {"APPDATA": "moved/Roaming"}),
+    ],
+    ids=["Linux", "Linux, moved", "macOS", "Windows", "Windows, moved"],
+)
+def test_the_editors_of_each_system_are_found(
+    tmp_path: Path, settings: str, environment: dict[str, str]
+) -> None:
+    user = tmp_path / settings
+    tasks = user / "Code/User/globalStorage/saoudrizwan.claude-dev/tasks"
+    put(tasks / "1/api_conversation_history.json", "[]")
+    put(user / "Cursor/User/globalStorage/state.vscdb", "")
+    moved = {name: str(tmp_path / value) for name, value in environment.items()}
+    for client in ("cline", "cursor"):
+        (source,) = reader_of(client).sources(moved, tmp_path)
+        assert user in source.path.parents
+
+
+@pytest.mark.parametrize(
+    ("client", "variable", "folder", "rest"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude", "projects/p/{id}.jsonl"),
+        (
+            "codex",
+            "CODEX_HOME",
+            ".codex",
+            "sessions/2026/11/05/rollout-2026-11-05T09-{id}.jsonl",
+        ),
+        (
+            "gemini",
+            "GEMINI_CLI_HOME",
+            "",
+            ".gemini/tmp/p/chats/session-2026-11-05-{id}.jsonl",
+        ),
+        ("opencode", "XDG_DATA_HOME", ".local/share", "opencode/storage/session/p/ses_1.json"),
+        ("copilot", "COPILOT_HOME", ".copilot", "session-state/{id}/events.jsonl"),
+        ("cline", "CLINE_DIR", ".cline", "data/sessions/1_abc/1_abc.messages.json"),
+        ("cursor", "CURSOR_CONFIG_DIR", ".cursor", "projects/p/agent-transcripts/{id}/{id}.jsonl"),
+    ],
+)
+def test_a_folder_of_a_client_may_be_moved(
+    tmp_path: Path, client: str, variable: str, folder: str, rest: str
+) -> None:
+    name = rest.format(id="1ccba294-0000-4000-8000-0000aaaaaaaa")
+    for moved in (folder, "moved"):
+        put(tmp_path / moved / name, "{}\n")
+    for environment, moved in (({}, folder), ({variable: str(tmp_path / "moved")}, "moved")):
+        (source,) = reader_of(client).sources(environment, tmp_path)
+        assert source.path == tmp_path / moved / name
 
 
 @pytest.fixture(autouse=True)

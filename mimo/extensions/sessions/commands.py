@@ -83,7 +83,7 @@ AllProjects = Annotated[bool, Arg("Of all projects, not of this one alone", agen
 Client = Annotated[ClientName | None, Arg("Only of this client", listed=False)]
 Edited = Annotated[str | None, Arg("Only sessions that edited this file", complete="path")]
 Hidden = Annotated[bool, Arg("Also sub-agents and runs of scripts", listed=False)]
-SessionId = Annotated[str, Arg("Id of a session, or its beginning")]
+SessionId = Annotated[str, Arg("Id of a session, or its beginning", complete="session")]
 
 
 @frozen
@@ -403,7 +403,7 @@ def index(call: Call) -> Indexed:
 )
 def forget(
     call: Call,
-    sessions: Annotated[tuple[str, ...], Arg("Ids of sessions")] = (),
+    sessions: Annotated[tuple[str, ...], Arg("Ids of sessions", complete="session")] = (),
     *,
     all: Annotated[bool, Arg("All sessions of this project that pass the filters")] = False,
     older_than: Annotated[
@@ -524,7 +524,8 @@ def _rows(
     if behind:
         text = f"{count(behind, 'session')} newer than the index; "
         newer = Hint(text, Typed("sessions index"), " reads what is new")
-    none = None if rows else "no session matches"
+    is_empty = not (sql and store.session_count(sql))
+    none = None if rows else "no session is kept yet" if is_empty else "no session matches"
     if not rows and elsewhere:
         none = Hint(
             *("no session of this project matches; ", Typed("", all_projects=True)),

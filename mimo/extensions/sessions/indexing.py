@@ -167,6 +167,7 @@ class Sessions:
                 with self.store.reading() as sql:
                     turns = store.turns(sql, session.key) if sql else []
                 yield _change(session, turns)
+            advance(len(stale), len(stale))
 
         if stale or missing:
             self.index.apply(changes(), now_ns=time.time_ns())

@@ -15,10 +15,12 @@ _BATCH = 20
 """The number of transcripts after which those that were read become searchable."""
 
 
-def matching(call: Call, query: str, limit: int, conditions: Filter) -> list[QuotedSession]:
-    """Returns the sessions of this project that surely match, as they were last indexed."""
+def matching(
+    call: Call, query: str, limit: int, conditions: Filter, *, all_projects: bool
+) -> list[QuotedSession]:
+    """Returns the sessions that surely match, as they were last indexed."""
     asked = replace(
-        commands.conditions(call),
+        commands.conditions(call, all_projects=all_projects),
         since=conditions.since,
         until=conditions.until,
     )
@@ -40,6 +42,7 @@ def _quoted(row: commands.SessionRow) -> QuotedSession:
         title=earlier.title,
         client=earlier.client,
         date=earlier.date,
+        project=earlier.project,
         content=earlier.content or "",
     )
 
@@ -49,6 +52,13 @@ def memories(
 ) -> Sequence[ClientMemory]:
     """Returns memories of clients that surely match and are not among `texts`."""
     return mind.resource(AgentMemories).matching(query, limit, conditions, texts)
+
+
+def beginning(mind: Mind, start: str, limit: int) -> list[tuple[str, str]]:
+    """Returns the ids that begin with a text, those of this project first, and titles."""
+    with sessions_of(mind).store.reading() as sql:
+        listed = finding.beginning(sql, start, turning_on.project(mind), limit) if sql else []
+    return [(session.id, session.title) for session in listed]
 
 
 def number(mind: Mind) -> int:

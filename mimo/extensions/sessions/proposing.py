@@ -96,7 +96,7 @@ class Rejected:
 )
 def propose(
     call: Call,
-    session: Annotated[str | None, Arg("Only sentences of this session")] = None,
+    session: Annotated[str | None, Arg("Only of this session", complete="session")] = None,
     *,
     limit: Limit = drafts.LIMIT,
 ) -> Proposed:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.table import all_commands
+from mimo.cli.completing import completions
 from mimo.errors import Cancelled, Denied, Invalid, NotFound
 from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
@@ -41,6 +43,8 @@ def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: P
         assert row.best[0].text.startswith("Let's use keyset pagination")
         assert row.best[0].answer.startswith("The root cause")
     assert ids(do(kept, "sessions", file="ages.py")) == []
+    assert ids(do(kept, "sessions", file="orders/")) == ["cc-aaaaaaaa"]
+    assert ids(do(kept, "sessions", file="order")) == []
     assert ids(do(kept, "sessions search", query="pagination", file="other.py")) == []
 
 
@@ -51,6 +55,39 @@ def test_a_file_is_named_from_the_working_directory(
     monkeypatch.chdir(project / "orders")
 
     assert ids(do(kept, "sessions", file="../orders/pages.py")) == ["cc-aaaaaaaa"]
+
+
+def test_an_empty_store_says_that_nothing_is_kept(call: Call, home: Path) -> None:
+    put(home / "config.toml", '[sessions]\nenabled = "on"\n')
+    assert do(call, "sessions").notice == "no session is kept yet"
+    assert do(call, "sessions search", query="redis").notice == "no session is kept yet"
+
+
+def test_the_progress_of_reading_ends(user: Path, call: Call) -> None:
+    steps = dict[str, list[tuple[int, int]]]()
+
+    def note(label: str, done: int, total: int) -> None:
+        steps.setdefault(label, []).append((done, total))
+
+    do(with_console(call, progress=note), "sessions index")
+    assert set(steps) >= {"Reading transcripts", "Indexing sessions"}
+    assert all(shown[-1] == (shown[-1][1],) * 2 for shown in steps.values())
+
+
+def test_ids_are_completed_those_of_this_project_first(
+    kept: Call, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    for words in ("show", "resume", "forget", "propose", "show --around 3"):
+        assert completions(all_commands(), ["sessions", *words.split(), "cc"]) == [
+            "cc-aaaaaaaa\tLet's use keyset pagination for orders, because OFFSET took",
+            "cc-bbbbbbbb\tWhy does redis time out?",
+        ]
+    assert completions(all_commands(), ["sessions", "show", "cc-b"]) == [
+        "cc-bbbbbbbb\tWhy does redis time out?"
+    ]
+    put(home / "config.toml", "")
+    assert completions(all_commands(), ["sessions", "show", "cc"]) == []
 
 
 def test_times_and_clients_narrow(kept: Call) -> None:

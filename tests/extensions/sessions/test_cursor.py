@@ -67,6 +67,38 @@ def composer(home: Path, about: Any, **bubbles: Any) -> Read:
     return by_id(Cursor(), home)["c1"]
 
 
+def workspace(home: Path, name: str, folder: Any, *ids: str) -> None:
+    """Writes a workspace of the editor, which lists sessions."""
+    path = (home / EDITOR).parents[1] / "workspaceStorage" / name
+    path.mkdir(parents=True)
+    (path / "workspace.json").write_text(json.dumps({"folder": folder}))
+    with closing(sqlite3.connect(path / "state.vscdb")) as sql:
+        sql.execute("create table ItemTable (key text unique on conflict replace, value blob)")
+        listed = json.dumps({"allComposers": [{"composerId": id} for id in ids]})
+        sql.execute("insert into ItemTable values ('composer.composerData', ?)", (listed,))
+        sql.commit()
+
+
+@pytest.mark.parametrize(
+    ("uri", "folder"),
+    [
+        ("file:///home/mina/my%20shop", "/home/mina/my shop"),
+        ("file:///c%3A/Users/mina/shop", "c:/Users/mina/shop"),
+        ("vscode-remote://ssh-remote%2Bhost/home/mina/shop", ""),
+        ("file://server/share/shop", ""),
+        (5, ""),
+    ],
+)
+def test_a_session_of_the_editor_is_in_the_folder_of_its_workspace(
+    tmp_path: Path, uri: Any, folder: str
+) -> None:
+    workspace(tmp_path, "0a", "file:///home/mina/other", "c2")
+    workspace(tmp_path, "0b", uri, "c1")
+    (tmp_path / EDITOR).parents[1].joinpath("workspaceStorage/0b2").mkdir()
+    read = composer(tmp_path, {}, b1={"type": 1, "text": ASKED})
+    assert (read.prompts, read.facts.cwd) == ([ASKED], folder)
+
+
 def test_the_story(story: dict[str, Read]) -> None:
     assert set(story) == {STORED, TRANSCRIPT, TEXT, "comp1"}
     for id in (STORED, TRANSCRIPT, "comp1"):

@@ -71,6 +71,20 @@ def test_a_search_has_at_most_two_sessions(user: Path, project: Path, call: Call
     assert len(do(call, "search", query="safari login time out").sessions) == 2
 
 
+def test_a_search_of_all_projects_has_the_sessions_of_all_of_them(
+    kept: Call, user: Path, tmp_path: Path
+) -> None:
+    converse(user, 2, tmp_path / "bank", "Why does redis time out?", "The pool is too small.")
+    do(kept, "sessions index")
+
+    assert do(kept, "search", query="redis time out pool").sessions is None
+    (row,) = do(kept, "search", query="redis time out pool", scope="all").sessions
+    assert (row.session, row.project) == ("session:cc-00000002#1", str(tmp_path / "bank"))
+    printed = run(kept, "search", "--scope", "all", "redis time out pool").out
+    assert "session:cc-00000002#1  Why does redis time out?" in printed
+    assert "bank" in printed
+
+
 def test_a_search_without_a_matching_session_has_no_field_for_them(kept: Call) -> None:
     assert "sessions" not in ask(kept, "search", "kubernetes ingress certificate")[1]
 

@@ -36,6 +36,7 @@ from tests.extensions.sessions.homes import (
     sessions,
     source,
 )
+from tests.kit import put
 
 HOSTILE: list[Any] = [
     *(None, True, 0, -1, 5, 1e308, float("inf"), float("nan"), 10**400, "", "x", "\0", "\ud800"),
@@ -134,6 +135,30 @@ def test_the_files_of_a_client_can_be_moved(
     below = [each for each in reader.sources({}, home) if each.path.is_relative_to(home / place)]
     environment = {variable: str(home / place)}
     assert list(reader.sources(environment, tmp_path / "nowhere")) == below != []
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        (".config", {}),
+        ("moved/config", {"XDG_CONFIG_HOME": "moved/config"}),
+        ("Library/Application Support", {}),
+        ("AppData/Roaming", {}),
+        ("moved/Roaming", {"APPDATA": "moved/Roaming"}),
+    ],
+    ids=["Linux", "Linux, moved", "macOS", "Windows", "Windows, moved"],
+)
+def test_the_editors_of_each_system_are_found(
+    tmp_path: Path, settings: str, environment: dict[str, str]
+) -> None:
+    user = tmp_path / settings
+    tasks = user / "Code/User/globalStorage/saoudrizwan.claude-dev/tasks"
+    put(tasks / "1/api_conversation_history.json", "[]")
+    put(user / "Cursor/User/globalStorage/state.vscdb", "")
+    moved = {name: str(tmp_path / value) for name, value in environment.items()}
+    for client in ("cline", "cursor"):
+        (task,) = reader_of(client).sources(moved, tmp_path)
+        assert user in task.path.parents
 
 
 @pytest.fixture(autouse=True)

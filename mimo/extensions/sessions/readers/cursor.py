@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from mimo.api import replace
 from mimo.extensions.sessions.model import Facts, Kind, Part, Progress, Source
@@ -34,6 +36,7 @@ from mimo.extensions.sessions.readers.lines import (
 from mimo.extensions.sessions.readers.parts import Parts
 from mimo.extensions.sessions.readers.places import opened_database, settings_folders
 
+_STATE = "state.vscdb"
 _EDITORS = re.compile(
     r"(?:multi)?_?(?:str_?replace|edit(?:_?file|_?notebook)?|search_?replace|write|apply_?patch"
     r"|delete(?:_?file)?)(?:_v\d)?",
@@ -54,6 +57,7 @@ FROM cursorDiskKV WHERE key > 'composerData:' AND key < 'composerData;' AND valu
 _VALUE = f"""
 SELECT CASE WHEN length(value) <= {LONGEST_LINE} THEN value END FROM cursorDiskKV WHERE key = ?
 """
+_LISTED = "SELECT value FROM ItemTable WHERE key = 'composer.composerData'"
 _BLOBS = f"SELECT CASE WHEN length(data) <= {LONGEST_LINE} THEN data END FROM blobs ORDER BY rowid"
 
 
@@ -61,6 +65,10 @@ class Cursor:
     """Reads the sessions of Cursor's command line and editor."""
 
     client = "cursor"
+
+    def __init__(self) -> None:
+        """Knows no folder of a workspace yet."""
+        self._folders: dict[Path, Mapping[str, str]] = {}
 
     def sources(self, environment: Mapping[str, str], home: Path) -> Iterator[Source]:
         """Yields each session once, in its best form; an unreadable database as a whole."""
@@ -80,9 +88,10 @@ class Cursor:
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
         """Yields the parts of a session, from its start."""
         path = source.path
-        if path.name == "state.vscdb":
+        if path.name == _STATE:
             with opened_database(path) as sql:
-                yield from _read_composer(sql, source)
+                for part in _read_composer(sql, source):
+                    yield self._in_workspace(part, path)
             return
         about = _about(path)
         parts = Parts(
@@ -105,6 +114,29 @@ class Cursor:
                         yield _dated(_placed(part, path), created, updated)
         yield _dated(_placed(parts.rest(), path), created, updated)
 
+    def _in_workspace(self, part: Part, path: Path) -> Part:
+        """Returns a part with the folder of the workspace that lists its session."""
+        if part.facts.cwd:
+            return part
+        storage = path.parents[1] / "workspaceStorage"
+        if storage not in self._folders:
+            self._folders[storage] = dict(_workspaces(storage))
+        cwd = self._folders[storage].get(part.facts.native_id, "")
+        return part._replace(facts=replace(part.facts, cwd=cwd))
+
+
+def _workspaces(storage: Path) -> Iterator[tuple[str, str]]:
+    """Yields the sessions of the editor's workspaces of one folder, each with that folder."""
+    for file in files_in(storage, "*/workspace.json"):
+        uri = urlsplit(text(mapping(small(file.path)), "folder"))
+        folder = re.sub(r"^/(?=[A-Za-z]:)", "", unquote(uri.path))
+        if uri.scheme != "file" or uri.netloc or not folder:
+            continue
+        with suppress(OSError, sqlite3.Error), opened_database(file.path.with_name(_STATE)) as sql:
+            (value,) = sql.execute(_LISTED).fetchone() or (None,)
+            for composer in items(mapping(value), "allComposers"):
+                yield text(composer, "composerId"), folder
+
 
 def _transcripts(root: Path) -> Iterator[Source]:
     folder = root / "projects"
@@ -124,7 +156,7 @@ def _stores(root: Path) -> Iterator[Source]:
 
 def _composers(folder: Path) -> Iterator[Source]:
     """Yields the sessions of an editor's database, or the database if it can't be read."""
-    path = folder / "User" / "globalStorage" / "state.vscdb"
+    path = folder / "User" / "globalStorage" / _STATE
     if database := source_of(path):
         try:
             with opened_database(path) as sql:

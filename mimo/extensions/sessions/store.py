@@ -351,15 +351,17 @@ def paths_of(sql: Connection, session: Session) -> list[str]:
     return [path for (path,) in sql.execute(query, (session.client, session.native_id))]
 
 
-def owners(sql: Connection, facts: Facts, native_ids: Iterable[str]) -> dict[str, str]:
-    """Returns the records that other sessions of a client have, with the ids of these sessions."""
+def owners(
+    sql: Connection, facts: Facts, native_ids: Iterable[str]
+) -> dict[tuple[str, bytes], str]:
+    """Returns the ids of other sessions of a client by what they have of records: ids, digests."""
     rows = sql.execute(
-        "SELECT t.native_id, s.native_id FROM json_each(?) j"
+        "SELECT t.native_id, t.digest, s.native_id FROM json_each(?) j"
         " CROSS JOIN turns t ON t.native_id = j.value AND t.native_id <> ''"
         " JOIN sessions s ON s.key = t.session WHERE s.client = ? AND s.native_id <> ?",
         (json.dumps([*native_ids]), facts.client, facts.native_id),
     )
-    return dict(rows.fetchall())
+    return {(id, digest): session for id, digest, session in rows}
 
 
 def forgotten(sql: Connection, client: str, native_ids: Iterable[str]) -> set[str]:

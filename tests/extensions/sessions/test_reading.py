@@ -272,6 +272,18 @@ def test_a_fork_with_new_ids_is_known_by_its_texts_also_if_of_a_fork(clients: Cl
     assert clients.sessions()[third].parent == TWO
 
 
+def test_a_record_with_an_equal_id_and_another_text_is_no_copy(clients: Clients) -> None:
+    clients.write(ONE, said("1", "Use keys", "Done", "Thanks"), hours_ago=3)
+    clients.write(TWO, said("1", "Use offsets", "Done", "Why?"), hours_ago=2)
+    clients.read()
+    assert clients.texts(ONE) == ["Use keys", "Done", "Thanks"]
+    assert clients.texts(TWO) == ["Use offsets", "Why?"]
+    clients.append(TWO, said("1", "Use both", minute=9))
+    clients.read()
+    assert clients.texts(TWO) == ["Use offsets", "Why?", "Use both"]
+    assert clients.sessions()[TWO].copies == 1
+
+
 def test_equal_first_prompts_alone_are_no_copies(clients: Clients) -> None:
     clients.write(ONE, said("a", "Review this", "It is good"), hours_ago=3)
     clients.write(TWO, said("b", "Review this", "It is bad"), hours_ago=2)

@@ -52,6 +52,23 @@ def test_a_damaged_database_is_refused_and_stays(clients: Clients, damage: bytes
     assert clients.store.path.read_bytes() == spoiled
 
 
+def test_damage_that_a_use_within_another_finds_is_stated_with_the_file(clients: Clients) -> None:
+    clients.write(ONE, said("a", "Use keys"))
+    clients.read()
+    with closing(sqlite3.connect(clients.store.path)) as sql:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'sources'"
+        (page,) = sql.execute(query).fetchone()
+        (size,) = sql.execute("PRAGMA page_size").fetchone()
+    clients.store.close()
+    with clients.store.path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    for use in (clients.store.reading, clients.store.writing):
+        with pytest.raises(StorageFailed, match="may be the only copy") as caught, use():
+            clients.reading().behind()
+        assert str(clients.store.path) in str(caught.value)
+
+
 def test_a_database_of_a_later_version_is_refused_and_stays(clients: Clients) -> None:
     clients.write(ONE, said("a", "Use keys"))
     clients.read()

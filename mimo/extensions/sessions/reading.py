@@ -344,7 +344,8 @@ class _Intake:
         except MindError:
             raise
         except Exception as error:  # noqa: BLE001 - one transcript must not stop the others
-            (text,) = without_secrets([_stored(str(error) or type(error).__name__)])
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            (text,) = without_secrets([_stored(reason)])
             self._problem = one_line(text)[:200]
             self.read = self.read._replace(unreadable=1)
 

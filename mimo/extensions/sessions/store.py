@@ -401,8 +401,8 @@ class ClientState(NamedTuple):
     unknown: int = 0
     missing: int = 0
     """The sources that are no longer where they were, so that only mind has their sessions."""
-    problems: Mapping[str, int] = {}
-    """The sources that can't be read, by the reason."""
+    problems: Mapping[str, tuple[int, str]] = {}
+    """The number of sources that can't be read, and the path of one of them, by the reason."""
 
 
 def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
@@ -420,12 +420,12 @@ def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
         state = clients.get(client, ClientState())
         clients[client] = state._replace(sessions=count, bytes=bytes)
     of_problems = (
-        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' AND omitted IS NULL"
-        " GROUP BY client, problem"
+        "SELECT client, problem, count(*), min(path) FROM sources"
+        " WHERE problem <> '' AND omitted IS NULL GROUP BY client, problem"
     )
-    for client, problem, count in sql.execute(of_problems):
+    for client, problem, count, path in sql.execute(of_problems):
         state = clients[client]
-        clients[client] = state._replace(problems={**state.problems, problem: count})
+        clients[client] = state._replace(problems={**state.problems, problem: (count, path)})
     return clients
 
 

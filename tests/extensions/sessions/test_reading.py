@@ -18,6 +18,7 @@ from mimo.extensions.sessions import store
 from mimo.extensions.sessions.model import Facts, Part, Progress, Role, Source, Turn
 from mimo.extensions.sessions.reading import Read, Reading, Selection, project_of
 from mimo.frozen import replace
+from tests.conftest import NOW
 from tests.extensions.sessions.claude import CWD, Clients, edited, said, text_of
 from tests.kit import repository
 
@@ -519,7 +520,7 @@ def test_a_name_that_is_not_utf_8_stops_nothing(clients: Clients) -> None:
 
 
 class _Fake:
-    """A reader of files with a text in each line; `!` raises an error in the middle."""
+    """A reader of files with a text in each line; `!` and `?` raise an error in the middle."""
 
     client = "claude-code"
 
@@ -540,6 +541,8 @@ class _Fake:
                 continue
             if line.strip() == "!":
                 raise RecursionError("too deep")
+            if line.strip() == "?":
+                source.path.with_name("missing").read_bytes()
             turn = Turn(role=Role.USER, text=line.strip())
             yield Part(facts, [turn], Progress(end), 1, 0, replaces=not start)
 
@@ -566,6 +569,14 @@ def test_a_reader_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -
     assert again.run().unreadable == 1
     _of_fake(tmp_path, {"a": ["One", "Now"], "b": ["Two"]}).run()
     assert Clients(tmp_path).texts("a") == ["One", "Now"]
+
+
+def test_files_that_cannot_be_read_for_one_reason_count_together(tmp_path: Path) -> None:
+    _of_fake(tmp_path, {"a": ["?"], "b": ["?"]}).run()
+    with Clients(tmp_path).store.reading() as sql:
+        assert sql is not None
+        problems = store.summary(sql, NOW)["claude-code"].problems
+    assert problems == {"No such file or directory": (2, str(tmp_path / "fake" / "a"))}
 
 
 def test_a_failure_in_a_rewritten_transcript_takes_nothing_away(tmp_path: Path) -> None:

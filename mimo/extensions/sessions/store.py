@@ -523,7 +523,7 @@ def _new_id(sql: Connection, facts: Facts) -> str:
 
 _SUMS = """
 UPDATE sessions SET
-    project = CASE ?2 WHEN '' THEN project ELSE ?2 END,
+    project = CASE WHEN ?2 = '' OR (project <> '' AND ?10) THEN project ELSE ?2 END,
     cwd = CASE cwd WHEN '' THEN ?3 ELSE cwd END,
     branch = CASE ?4 WHEN '' THEN branch ELSE ?4 END,
     title = CASE WHEN ?5 <> '' THEN ?5 WHEN title <> '' THEN title ELSE coalesce((
@@ -544,12 +544,12 @@ def sum_up(sql: Connection, key: int, facts: Facts, project: str, *, at: int, co
     """Brings the facts and sums of a session up to its turns.
 
     `at` is its time if no turn has one. `copies` is the number of turns that were left out as those
-    of another session.
+    of another session. A missing folder replaces no project, which may be where it was moved to.
     """
     query = "SELECT * FROM sessions WHERE key = ?"
     previous = sql.execute(query, (key,)).fetchone()
     of_facts = (project, facts.cwd, facts.branch, facts.title, facts.kind, facts.parent)
-    sql.execute(_SUMS, (key, *of_facts, at, copies))
+    sql.execute(_SUMS, (key, *of_facts, at, copies, not Path(project).is_dir()))
     if previous != sql.execute(query, (key,)).fetchone():
         note_change(sql, key)
 
@@ -558,6 +558,24 @@ def note_change(sql: Connection, key: int) -> None:
     """Lets the index read a session again."""
     highest = "SELECT max(1 + max(revision), CAST(1e8 * julianday('now') AS INTEGER)) FROM sessions"
     sql.execute(f"UPDATE sessions SET revision = ({highest}) WHERE key = ?", (key,))
+
+
+def move(sql: Connection, old: str, new: str) -> int:
+    """Gives the sessions of a folder, and of those in it, to another one; returns their number."""
+    places = sql.execute("SELECT key, project FROM sessions").fetchall()
+    moved = [(key, path) for key, path in places if f"{path}/".startswith(f"{old}/")]
+    for key, path in moved:
+        place = f"{new}{path[len(old) :]}"
+        sql.execute("UPDATE sessions SET project = ? WHERE key = ?", (place, key))
+        note_change(sql, key)
+    return len(moved)
+
+
+def namesakes(sql: Connection, project: str) -> list[str]:
+    """Returns the missing folders of sessions that have the name of a project's."""
+    query = r"SELECT project FROM sessions WHERE project LIKE ? ESCAPE '\' GROUP BY 1 ORDER BY 1"
+    pattern = f"%/{literal(Path(project).name)}"
+    return [path for (path,) in sql.execute(query, (pattern,)) if not Path(path).is_dir()]
 
 
 def note_source(sql: Connection, state: SourceState) -> None:

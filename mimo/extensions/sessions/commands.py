@@ -46,6 +46,7 @@ from mimo.extensions.sessions.indexing import AT_ONCE, Sessions, sessions_of
 from mimo.extensions.sessions.memories import AgentMemories
 from mimo.extensions.sessions.model import Role, Turn
 from mimo.extensions.sessions.readers import CLIENTS
+from mimo.extensions.sessions.reading import project_of
 from mimo.extensions.sessions.store import Session
 
 if TYPE_CHECKING:
@@ -360,15 +361,22 @@ def transcript(
     cli="sessions index",
     effect=Effect.WRITE,
     errors=(Invalid, Denied, StorageFailed),
-    examples=("mind sessions index",),
+    examples=("mind sessions index", "mind sessions index --moved ~/old/shop"),
 )
-def index(call: Call) -> Indexed:
+def index(
+    call: Call,
+    *,
+    moved: Annotated[
+        str | None, Arg("Folder that was moved here: what is kept of it, and below, is of here now")
+    ] = None,
+) -> Indexed:
     """Read new transcripts, and make them ready to be found
 
     Servers do so in the background; this command waits for one that does, and ends when all is
     read, also for its meaning. What is done when you stop it is kept.
     """
     turning_on.check(call)
+    notice = _take_over(call, moved) if moved else None
     read = turning_on.reading(call.mind).run(
         lambda done, total: call.advance("Reading transcripts", done, total),
         lambda: call.advance("Waiting for a server that reads transcripts", 0, 1),
@@ -387,7 +395,21 @@ def index(call: Call) -> Indexed:
     )
     with archive.store.reading() as sql:
         number = store.session_count(sql) if sql else 0
-    return Indexed(sessions=number, meanings=meanings, **read._asdict())
+    return Indexed(sessions=number, meanings=meanings, notice=notice, **read._asdict())
+
+
+def _take_over(call: Call, moved: str) -> str:
+    """Gives the sessions of a folder to the one that it became. Raises `Invalid`."""
+    old = normpath((disk.working_directory() or Path()) / Path(moved).expanduser())
+    new = turning_on.project(call.mind)
+    if not new or (Path(old).is_dir() and project_of(old) != new):
+        raise Invalid(f"`{old}` was not moved here", hint="run this in the folder that it became")
+    with sessions_of(call.mind).store.writing() as sql:
+        number = store.move(sql, old, new)
+    if not number:
+        names = Hint(Typed("sessions", all_projects=True), " names the folders of all")
+        raise Invalid(f"no session of `{old}` is kept", hint=names)
+    return f"{count(number, 'session')} of `{old}` moved to `{new}`"
 
 
 @for_people(
@@ -526,11 +548,14 @@ def _rows(
         newer = Hint(text, Typed("sessions index"), " reads what is new")
     is_empty = not (sql and store.session_count(sql))
     none = None if rows else "no session is kept yet" if is_empty else "no session matches"
-    if not rows and elsewhere:
+    if sql and not rows and elsewhere:
         none = Hint(
             *("no session of this project matches; ", Typed("", all_projects=True)),
             f" looks into {elsewhere:,} more",
         )
+        for old in () if call.agent else store.namesakes(sql, asked.project)[:2]:
+            command = Typed("sessions index", moved=old)
+            none = Hint(none, f"; if this was `{old}`, ", command, " takes its sessions over")
     label = LABEL if rows and call.agent else None
     return SessionRows(
         sessions=tuple(rows),

@@ -344,7 +344,8 @@ class _Intake:
         except MindError:
             raise
         except Exception as error:  # noqa: BLE001 - one transcript must not stop the others
-            (text,) = without_secrets([_stored(str(error) or type(error).__name__)])
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            (text,) = without_secrets([_stored(reason)])
             self._problem = one_line(text)[:200]
             self.read = self.read._replace(unreadable=1)
 
@@ -595,13 +596,14 @@ def _without_copies(
 ) -> tuple[list[Turn], Facts, int]:
     """Returns the turns that no other session of the client has, as one that was forked has.
 
-    The facts name that session then, and the number is that of the copies. Clients that keep the
-    ids of records in a fork tell a copy by these, others by the equal texts at the start of both
-    sessions, one of the agent's among them.
+    The facts name that session then, and the number is that of the copies. Only an equal text is a
+    copy: of a record with an equal id where clients keep these in a fork, otherwise at the start of
+    both sessions, with a text of the agent.
     """
-    owners = store.owners(sql, facts, {turn.native_id for turn in turns} - {""})
-    new = [turn for turn in turns if turn.native_id not in owners]
-    parents = [owners[turn.native_id] for turn in turns if turn.native_id in owners]
+    by_record = store.owners(sql, facts, {turn.native_id for turn in turns} - {""})
+    owners = [by_record.get((turn.native_id, store.digest_of(turn.text))) for turn in turns]
+    new = [turn for turn, owner in zip(turns, owners, strict=True) if owner is None]
+    parents = [*filter(None, owners)]
     if not parents and at_start:  # The original may be a fork, too.
         while (common := _common(sql, facts, new))[1]:
             parents.append(common[0])

@@ -334,15 +334,17 @@ def paths_of(sql: Connection, session: Session) -> list[str]:
     return [path for (path,) in sql.execute(query, (session.client, session.native_id))]
 
 
-def owners(sql: Connection, facts: Facts, native_ids: Iterable[str]) -> dict[str, str]:
-    """Returns the records that other sessions of a client have, with the ids of these sessions."""
+def owners(
+    sql: Connection, facts: Facts, native_ids: Iterable[str]
+) -> dict[tuple[str, bytes], str]:
+    """Returns the ids of other sessions of a client by what they have of records: ids, digests."""
     rows = sql.execute(
-        "SELECT t.native_id, s.native_id FROM json_each(?) j"
+        "SELECT t.native_id, t.digest, s.native_id FROM json_each(?) j"
         " CROSS JOIN turns t ON t.native_id = j.value AND t.native_id <> ''"
         " JOIN sessions s ON s.key = t.session WHERE s.client = ? AND s.native_id <> ?",
         (json.dumps([*native_ids]), facts.client, facts.native_id),
     )
-    return dict(rows.fetchall())
+    return {(id, digest): session for id, digest, session in rows}
 
 
 def forgotten(sql: Connection, client: str, native_ids: Iterable[str]) -> set[str]:
@@ -382,8 +384,8 @@ class ClientState(NamedTuple):
     unknown: int = 0
     missing: int = 0
     """The sources that are no longer where they were, so that only mind has their sessions."""
-    problems: Mapping[str, int] = {}
-    """The sources that can't be read, by the reason."""
+    problems: Mapping[str, tuple[int, str]] = {}
+    """The number of sources that can't be read, and the path of one of them, by the reason."""
 
 
 def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
@@ -401,12 +403,12 @@ def summary(sql: Connection, now: datetime) -> dict[str, ClientState]:
         state = clients.get(client, ClientState())
         clients[client] = state._replace(sessions=count, bytes=bytes)
     of_problems = (
-        "SELECT client, problem, count(*) FROM sources WHERE problem <> '' AND omitted IS NULL"
-        " GROUP BY client, problem"
+        "SELECT client, problem, count(*), min(path) FROM sources"
+        " WHERE problem <> '' AND omitted IS NULL GROUP BY client, problem"
     )
-    for client, problem, count in sql.execute(of_problems):
+    for client, problem, count, path in sql.execute(of_problems):
         state = clients[client]
-        clients[client] = state._replace(problems={**state.problems, problem: count})
+        clients[client] = state._replace(problems={**state.problems, problem: (count, path)})
     return clients
 
 
@@ -503,7 +505,7 @@ def _new_id(sql: Connection, facts: Facts) -> str:
 
 _SUMS = """
 UPDATE sessions SET
-    project = CASE ?2 WHEN '' THEN project ELSE ?2 END,
+    project = CASE WHEN ?2 = '' OR (project <> '' AND ?10) THEN project ELSE ?2 END,
     cwd = CASE cwd WHEN '' THEN ?3 ELSE cwd END,
     branch = CASE ?4 WHEN '' THEN branch ELSE ?4 END,
     title = CASE WHEN ?5 <> '' THEN ?5 WHEN title <> '' THEN title ELSE coalesce((
@@ -524,12 +526,12 @@ def sum_up(sql: Connection, key: int, facts: Facts, project: str, *, at: int, co
     """Brings the facts and sums of a session up to its turns.
 
     `at` is its time if no turn has one. `copies` is the number of turns that were left out as those
-    of another session.
+    of another session. A missing folder replaces no project, which may be where it was moved to.
     """
     query = "SELECT * FROM sessions WHERE key = ?"
     previous = sql.execute(query, (key,)).fetchone()
     of_facts = (project, facts.cwd, facts.branch, facts.title, facts.kind, facts.parent)
-    sql.execute(_SUMS, (key, *of_facts, at, copies))
+    sql.execute(_SUMS, (key, *of_facts, at, copies, not Path(project).is_dir()))
     if previous != sql.execute(query, (key,)).fetchone():
         note_change(sql, key)
 
@@ -538,6 +540,24 @@ def note_change(sql: Connection, key: int) -> None:
     """Lets the index read a session again."""
     highest = "SELECT max(1 + max(revision), CAST(1e8 * julianday('now') AS INTEGER)) FROM sessions"
     sql.execute(f"UPDATE sessions SET revision = ({highest}) WHERE key = ?", (key,))
+
+
+def move(sql: Connection, old: str, new: str) -> int:
+    """Gives the sessions of a folder, and of those in it, to another one; returns their number."""
+    places = sql.execute("SELECT key, project FROM sessions").fetchall()
+    moved = [(key, path) for key, path in places if f"{path}/".startswith(f"{old}/")]
+    for key, path in moved:
+        place = f"{new}{path[len(old) :]}"
+        sql.execute("UPDATE sessions SET project = ? WHERE key = ?", (place, key))
+        note_change(sql, key)
+    return len(moved)
+
+
+def namesakes(sql: Connection, project: str) -> list[str]:
+    """Returns the missing folders of sessions that have the name of a project's."""
+    query = r"SELECT project FROM sessions WHERE project LIKE ? ESCAPE '\' GROUP BY 1 ORDER BY 1"
+    pattern = f"%/{literal(Path(project).name)}"
+    return [path for (path,) in sql.execute(query, (pattern,)) if not Path(path).is_dir()]
 
 
 def note_source(sql: Connection, state: SourceState) -> None:

@@ -3,10 +3,12 @@
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from types import SimpleNamespace
 from typing import Any
 
@@ -335,6 +337,40 @@ def test_a_compressed_file_is_read_whole(home: Path, monkeypatch: pytest.MonkeyP
     log = read(Codex(), source(path))
     assert (log.facts.native_id, log.prompts) == (COMPRESSED, [ASKED])
     assert log.progress == Progress()
+
+
+def test_a_compressed_file_is_read_with_the_real_library(home: Path) -> None:
+    pytest.importorskip("zstandard")
+    (path,) = (home / ".codex").rglob("*.zst")
+    log = read(Codex(), source(path))
+    assert (log.facts.native_id, log.prompts) == (COMPRESSED, [ASKED])
+
+
+@pytest.mark.parametrize(
+    ("piece", "pieces", "window", "problem"),
+    [
+        (b"\0", 256, 0, "larger than a transcript may be"),
+        (b"\n", 1, 0, "more lines than a transcript may have"),
+        (b"\0", 1, 31, "requires too much memory"),
+    ],
+)
+def test_a_few_bytes_that_stand_for_many_cost_little(
+    home: Path, piece: bytes, pieces: int, window: int, problem: str
+) -> None:
+    zstd = pytest.importorskip("zstandard")
+    options = zstd.ZstdCompressionParameters.from_level(
+        1, **{"window_log": window} if window else {}
+    )
+    compressor = zstd.ZstdCompressor(compression_params=options).compressobj()
+    frame = compressor.compress(piece * (1 << 24)) + compressor.flush()
+    (path,) = (home / ".codex").rglob("*.zst")
+    path.write_bytes(frame * pieces)
+    assert path.stat().st_size < 500_000
+    before, began = getrusage(RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(OSError, match=problem):
+        read(Codex(), source(path))
+    assert time.process_time() - began < 20
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 100_000  # Kilobytes.
 
 
 def test_a_damaged_compressed_file_has_what_is_before(

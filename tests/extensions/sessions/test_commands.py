@@ -18,7 +18,7 @@ from mimo.mind import Mind
 from mimo.surroundings import Question
 from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import KEYSET, LONG, kept, user
+from tests.extensions.sessions.talks import KEYSET, LONG, OTHER, kept, user
 from tests.kit import do, put, with_console
 
 __all__ = ["kept", "user"]
@@ -238,6 +238,67 @@ def test_an_id_that_is_no_id_continues_nothing(user: Path, call: Call, id: str) 
 
     with pytest.raises(Invalid, match="no command that continues"):
         do(call, "sessions resume", session=row.id)
+
+
+# Moved folders.
+
+
+@pytest.fixture
+def moved(tmp_path: Path, kept: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """A call in the new place of the folder of the other project."""
+    place = tmp_path / "new" / "bank"
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    return Call(Mind.open(place, clock=kept.mind.clock))
+
+
+def test_a_moved_project_is_told_how_its_sessions_are_found_and_they_stay(
+    tmp_path: Path, user: Path, moved: Call
+) -> None:
+    old, new = tmp_path / "bank", tmp_path / "new" / "bank"
+    assert (
+        "if this was"
+        not in do(moved, "sessions", Caller(surface=Surface.CLI, agent="codex")).notice
+    )
+    notice = do(moved, "sessions").notice
+    assert f"if this was `{old}`, `mind sessions index --moved {old}` takes its" in notice
+
+    assert do(moved, "sessions index", moved="../../bank/").notice == (
+        f"1 session of `{old}` moved to `{new}`"
+    )
+    (transcript,) = user.rglob(f"{OTHER}.jsonl")
+    with transcript.open("a") as file:
+        file.write(transcript.read_text().splitlines()[-1].replace("too small", "16") + "\n")
+    os.utime(transcript, (0, NOW.timestamp() - 60))
+    assert do(moved, "sessions index").turns == 1
+    assert ids(do(moved, "sessions")) == ["cc-bbbbbbbb"]
+    assert ids(do(moved, "sessions search", query="redis time out")) == ["cc-bbbbbbbb"]
+    assert str(old) not in str(do(moved, "sessions search", query="postgres").notice)
+
+
+def test_a_moved_home_takes_all_projects_below(
+    tmp_path: Path, kept: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "home of mina"
+    (place / "bank").mkdir(parents=True)
+    monkeypatch.chdir(place)
+    call = Call(Mind.open(place, clock=kept.mind.clock))
+    with sessions_of(call.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '/Users/mina/bank' WHERE title LIKE '%redis%'")
+        sql.execute("UPDATE sessions SET project = '/Users/minas' WHERE title LIKE '%keyset%'")
+
+    do(call, "sessions index", moved="/Users/mina")
+
+    rows = do(call, "sessions", all_projects=True).sessions
+    assert [row.project for row in rows] == ["/Users/minas", str(place / "bank")]
+
+
+@pytest.mark.parametrize("place", ["user", "nowhere"])
+def test_a_folder_that_did_not_move_keeps_its_sessions(
+    tmp_path: Path, moved: Call, place: str
+) -> None:
+    with pytest.raises(Invalid, match=r"was not moved here|no session of"):
+        do(moved, "sessions index", moved=str(tmp_path / place))
 
 
 # The asking agent.

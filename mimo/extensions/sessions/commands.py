@@ -281,15 +281,25 @@ def search(
 
 
 def matching(call: Call, query: str, asked: finding.Conditions, limit: int) -> SessionRows:
-    """Returns the rows of the sessions that answer a query: the sure ones, or the nearest."""
+    """Returns the sessions that answer a query: the sure ones, or the nearest."""
     archive = opened(call)
-    matches, least_score = finding.search(archive, query, asked, limit)
-    sure = [match for match in matches if match.score >= SURE]
-    near = [match for match in matches if match.score >= least_score]
-    best = (*sure, *near[len(sure) : max(NEAREST, len(sure))])
+    rows = answers(archive, query, asked, limit, nearest=NEAREST)
     with archive.store.reading() as sql:
-        rows = [row_of(match.session, asked.project, match, query, sql) for match in best]
         return replace(_rows(call, sql, rows, asked), query=query)
+
+
+def answers(
+    archive: Sessions, query: str, asked: finding.Conditions, limit: int, *, nearest: int = 0
+) -> list[SessionRow]:
+    """Returns the rows of the sessions that surely answer a query, or some of the nearest."""
+    matches, least_score = finding.search(archive, query, asked, limit)
+    sure = sum(match.score >= SURE for match in matches)
+    near = sum(match.score >= least_score for match in matches[:nearest])
+    with archive.store.reading() as sql:
+        return [
+            row_of(match.session, asked.project, match, query, sql)
+            for match in matches[: max(sure, near)]
+        ]
 
 
 @reads(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from mimo.api import SURE, Call, ClientMemory, Filter, Mind, QuotedSession, replace
+from mimo.api import Call, ClientMemory, Filter, Mind, QuotedSession, replace
 from mimo.extensions.sessions import commands, drafts, finding, store, tool, turning_on
 from mimo.extensions.sessions.describing import described as described
 from mimo.extensions.sessions.indexing import sessions_of
@@ -24,27 +24,18 @@ def matching(
         since=conditions.since,
         until=conditions.until,
     )
-    kept = sessions_of(call.mind)
-    matches, _ = finding.search(kept, query, asked, limit)
-    with kept.store.reading() as sql:
-        rows = [
-            commands.row_of(match.session, asked.project, match, query, sql)
-            for match in matches
-            if match.score >= SURE
-        ]
-    return [_quoted(row) for row in rows]
-
-
-def _quoted(row: commands.SessionRow) -> QuotedSession:
-    earlier = tool.quoted(row)
-    return QuotedSession(
-        session=earlier.session,
-        title=earlier.title,
-        client=earlier.client,
-        date=earlier.date,
-        project=earlier.project,
-        content=earlier.content or "",
-    )
+    rows = commands.answers(sessions_of(call.mind), query, asked, limit)
+    return [
+        QuotedSession(
+            session=each.session,
+            title=each.title,
+            client=each.client,
+            date=each.date,
+            project=each.project,
+            content=each.content or "",
+        )
+        for each in map(tool.quoted, rows)
+    ]
 
 
 def memories(

@@ -94,10 +94,8 @@ class Cursor:
                     yield self._in_workspace(part, path)
             return
         about = _about(path)
-        parts = Parts(
-            Facts(client=self.client, native_id=_id_of(path), title=text(about, "title")),
-            is_whole=True,
-        )
+        facts = Facts(client=self.client, native_id=_id_of(path), title=text(about, "title"))
+        parts = Parts(facts)
         created, updated = moment(about.get("createdAtMs")), moment(source.mtime_ns / 1e9)
         if path.name == "store.db":
             with opened_database(path) as sql:
@@ -380,8 +378,7 @@ def _read_composer(sql: sqlite3.Connection, source: Source) -> Iterator[Part]:
             title=text(composer, "name"),
             cwd=text(composer, "workspaceIdentifier", "uri", "fsPath"),
             branch=text(composer, "createdOnBranch"),
-        ),
-        is_whole=True,
+        )
     )
     created = moment(composer.get("createdAt"))
     updated = moment(composer.get("lastUpdatedAt")) or created

@@ -207,9 +207,8 @@ def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
         environ = call.mind.environ
         named = frozenset(environ[name] for name in _OWN_IDS if environ.get(name))
         with sessions_of(call.mind).store.reading() as sql:
-            if sql:
-                agent = call.agent.lower()
-                excluded = finding.running(sql, agent, project, call.mind.now(), named)
+            agent = call.agent.lower()
+            excluded = finding.running(sql, agent, project, call.mind.now(), named)
     return finding.Conditions(
         project="" if is_all else project,
         client=client or "",
@@ -253,9 +252,9 @@ def latest(call: Call, asked: finding.Conditions, limit: int) -> SessionRows:
     archive = opened(call)
     with archive.store.reading() as sql:
         rows = []
-        for session in finding.listed(sql, asked, limit) if sql else ():
-            turns = finding.edited_in(sql, session, asked.file) if sql and asked.file else []
-            places = tuple(_place(sql, session, n, "") for n in turns) if sql else ()
+        for session in finding.listed(sql, asked, limit):
+            turns = finding.edited_in(sql, session, asked.file) if asked.file else []
+            places = tuple(_place(sql, session, n, "") for n in turns)
             rows.append(replace(row_of(session, asked.project), best=places or None))
         return _rows(call, sql, rows, asked)
 
@@ -336,11 +335,11 @@ def transcript(
     numbers = (around - back, around + onward) if around else (1, 1 << 40)
     with archive.store.reading() as sql:
         session = store.find(sql, name)
-        turns = store.turns(sql, session.key, *numbers) if sql else []
-        total = store.turn_count(sql, session.key) if sql else 0
+        turns = store.turns(sql, session.key, *numbers)
+        total = store.turn_count(sql, session.key)
         named = "client = ? AND native_id = ? AND native_id <> ''"
         by = (session.client, session.parent)
-        parents = store.sessions(sql, where=named, values=by) if sql else []
+        parents = store.sessions(sql, where=named, values=by)
     if around and not turns:
         message = f"`{session.id}` has no turn {around:,}"
         raise NotFound(message, hint=f"it has {count(total, 'turn')}")
@@ -404,7 +403,7 @@ def index(
         lambda done, total: call.advance("Reading what agents remember", done, total)
     )
     with archive.store.reading() as sql:
-        number = store.session_count(sql) if sql else 0
+        number = store.session_count(sql)
     return Indexed(sessions=number, meanings=meanings, notice=notice, **read._asdict())
 
 
@@ -457,7 +456,7 @@ def forget(
     chosen = _all_of(call, archive, older_than, client, all_projects=all_projects) if all else []
     with archive.store.reading() as sql:
         chosen += [store.find(sql, session) for session in sessions]
-        chosen = store.with_subagents(sql, chosen) if sql else chosen
+        chosen = store.with_subagents(sql, chosen)
     if not yes and chosen:
         _agree(call, chosen)
     with archive.store.writing() as sql:
@@ -478,7 +477,7 @@ def _all_of(
     asked = conditions(call, client=client, all_projects=all_projects, hidden=True)
     limit = narrowed(call, to_date=f"{older_than} ago").until if older_than else None
     with archive.store.reading() as sql:
-        listed = finding.listed(sql, asked, -1) if sql else []
+        listed = finding.listed(sql, asked, -1)
     return [session for session in listed if limit is None or session.ended < limit]
 
 
@@ -545,20 +544,20 @@ def _part(text: str, query: str) -> str:
 
 
 def _rows(
-    call: Call, sql: "Connection | None", rows: Sequence[SessionRow], asked: finding.Conditions
+    call: Call, sql: "Connection", rows: Sequence[SessionRow], asked: finding.Conditions
 ) -> SessionRows:
     """Returns rows with the number of all that pass the filters, and what limits the answer."""
-    total = finding.number(sql, asked) if sql else 0
-    wider = finding.number(sql, replace(asked, project="")) if sql else 0
+    total = finding.number(sql, asked)
+    wider = finding.number(sql, replace(asked, project=""))
     elsewhere = wider - total or None
     behind = turning_on.reading(call.mind).behind() + sessions_of(call.mind).unindexed
     newer = None
     if behind:
         text = f"{count(behind, 'session')} newer than the index; "
         newer = Hint(text, Typed("sessions index"), " reads what is new")
-    is_empty = not (sql and store.session_count(sql))
+    is_empty = not store.session_count(sql)
     none = None if rows else "no session is kept yet" if is_empty else "no session matches"
-    if sql and not rows and elsewhere:
+    if not rows and elsewhere:
         none = Hint(
             *("no session of this project matches; ", Typed("", all_projects=True)),
             f" looks into {elsewhere:,} more",

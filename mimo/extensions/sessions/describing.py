@@ -42,7 +42,7 @@ def described(mind: Mind) -> tuple[Line, ...]:
     """
     database, now = sessions_of(mind).store, mind.now()
     with database.reading() as sql:
-        clients = store.summary(sql, now) if sql else {}
+        clients = store.summary(sql, now)
     if problem := turning_on.selection(mind).problem:
         return (Line(problem, "correct it: sessions are not read until then"),)
     read_at = disk.stamp(database.lock)

@@ -133,8 +133,6 @@ def search(
     answer = sessions.search(text, request, ranked)
     hits = {hit.record.place.path: hit for hit in answer.hits}
     with sessions.store.reading() as sql:
-        if sql is None:
-            return [], 0.0
         marks = ", ".join("?" * len(hits))
         listing = store.sessions(sql, where=f"id IN ({marks})", values=list(hits))
         if conditions.file:

@@ -48,14 +48,14 @@ def memories(
 def beginning(mind: Mind, start: str, limit: int) -> list[tuple[str, str]]:
     """Returns the ids that begin with a text, those of this project first, and titles."""
     with sessions_of(mind).store.reading() as sql:
-        listed = finding.beginning(sql, start, turning_on.project(mind), limit) if sql else []
+        listed = finding.beginning(sql, start, turning_on.project(mind), limit)
     return [(session.id, session.title) for session in listed]
 
 
 def number(mind: Mind) -> int:
     """Returns the number of kept sessions."""
     with sessions_of(mind).store.reading() as sql:
-        return store.session_count(sql) if sql else 0
+        return store.session_count(sql)
 
 
 def update(mind: Mind, turn: Callable[[], AbstractContextManager[None]]) -> None:

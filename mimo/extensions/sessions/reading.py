@@ -153,9 +153,9 @@ class Reading:
         if reader.client not in self._selection.clients:
             return []
         with self._store.reading() as sql:
-            states = store.source_states(sql, reader.client) if sql else {}
+            states = store.source_states(sql, reader.client)
             ids = {item.native_id for item in states.values()}
-            forgotten = store.forgotten(sql, reader.client, ids) if sql else set()
+            forgotten = store.forgotten(sql, reader.client, ids)
         present: dict[tuple[str, str], Source] = {}
         try:
             for source in reader.sources(self._environment, self._home):
@@ -198,7 +198,7 @@ class Reading:
     def _remove_unselected(self) -> int:
         """Removes the sessions of clients, folders and projects that are no longer wanted."""
         with self._store.reading() as sql:
-            sessions = store.sessions(sql) if sql else []
+            sessions = store.sessions(sql)
         removed = [
             session
             for session in sessions
@@ -213,7 +213,7 @@ class Reading:
         since, count = self._now - self._selection.keep, 0
         while True:
             with self._store.reading() as sql:
-                removed = store.outdated(sql, since, self._selection.most_bytes) if sql else []
+                removed = store.outdated(sql, since, self._selection.most_bytes)
             if not removed:
                 return count
             count += self._remove(removed, rereads=False)

@@ -85,7 +85,7 @@ def resume(
         raise Denied("an agent can't continue a session", hint="the user can, at a terminal")
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
-        paths = store.paths_of(sql, chosen) if sql else []
+        paths = store.paths_of(sql, chosen)
     words = resuming(chosen.client, chosen.native_id)
     if not words or chosen.kind is Kind.SUBAGENT:
         raise Invalid(

@@ -10,13 +10,14 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mimo.api import (
     Command,
+    Connection,
     Database,
     Hint,
     Invalid,
@@ -30,9 +31,6 @@ from mimo.api import (
 )
 from mimo.extensions.sessions.model import Facts, Kind, Progress, Role, Source, Turn
 from mimo.extensions.sessions.readers import CLIENTS
-
-if TYPE_CHECKING:
-    from mimo.api import Connection
 
 FOLDER, FILE = "sessions", "sessions.db"
 """The folder in $MIND_HOME, and the file in it."""
@@ -177,9 +175,16 @@ class Store:
         """Closes the file."""
         self._database.close()
 
-    def reading(self) -> AbstractContextManager[Connection | None]:
-        """Yields the tables, or None if nothing was kept yet. Raises `StorageFailed`."""
-        return self._database.reading()
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yields the tables, empty ones if nothing was kept yet. Raises `StorageFailed`."""
+        with self._database.reading() as kept:
+            if kept is not None:
+                yield kept
+                return
+        with closing(sqlite3.connect(":memory:", factory=Connection)) as empty:
+            empty.executescript(_SCHEMA)
+            yield empty
 
     def writing(self) -> AbstractContextManager[Connection]:
         """Yields the tables in a transaction that is committed. Raises `StorageFailed`."""
@@ -228,14 +233,14 @@ def _session(row: Sequence[Any]) -> Session:
     return Session(**fields)
 
 
-def find(sql: Connection | None, reference: str) -> Session:
+def find(sql: Connection, reference: str) -> Session:
     """Returns the session that an id, its beginning or the client's own id names.
 
     `session:cc-1ccba294#12` names one, too. Raises `NotFound`, and `Invalid` if several match.
     """
     name = reference.removeprefix("session:").partition("#")[0].strip()
     matches: list[Session] = []
-    if sql is not None and name:
+    if name:
         exact = sessions(sql, where="id = ?1 OR native_id = ?1", values=(name,))
         pattern = f"{literal(name)}%"
         like = r"id LIKE ?1 ESCAPE '\' OR native_id LIKE ?1 ESCAPE '\'"

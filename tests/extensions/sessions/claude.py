@@ -76,7 +76,7 @@ class Clients:
     def sessions(self) -> dict[str, Session]:
         """Returns the kept sessions by the client's ids."""
         with self.store.reading() as sql:
-            return {each.native_id: each for each in store.sessions(sql)} if sql else {}
+            return {each.native_id: each for each in store.sessions(sql)}
 
     def texts(self, native_id: str) -> list[str]:
         """Returns the texts of the turns of a session; none if it is not kept."""
@@ -86,7 +86,7 @@ class Clients:
         """Returns the numbers and texts of the turns of a session."""
         session = self.sessions().get(native_id)
         with self.store.reading() as sql:
-            turns = store.turns(sql, session.key) if sql and session else []
+            turns = store.turns(sql, session.key) if session else []
         return [(n, turn.text) for n, turn in turns]
 
     def forget(self, native_ids: Sequence[str]) -> int:

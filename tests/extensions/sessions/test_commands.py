@@ -351,7 +351,6 @@ def test_what_was_read_before_a_stop_is_kept(user: Path, call: Call, project: Pa
     with pytest.raises(Cancelled):
         do(stopped, "sessions index")
     with sessions_of(call.mind).store.reading() as sql:
-        assert sql
         (number,) = sql.execute("SELECT count(*) FROM sessions").fetchone()
     assert number == 3
     assert do(call, "sessions index").sessions == 5

@@ -131,7 +131,6 @@ def test_a_moved_transcript_is_the_same_session(clients: Clients) -> None:
     clients.read()
     assert clients.sessions() == {ONE: kept}
     with clients.store.reading() as sql:
-        assert sql is not None
         assert [each[0] for each in store.source_states(sql, "claude-code")] == [
             str(folder / path.name)
         ]
@@ -215,7 +214,6 @@ def test_what_the_client_deleted_is_kept(clients: Clients) -> None:
 def test_sources_count_as_missing_after_an_hour_and_not_with_their_root(clients: Clients) -> None:
     def missing() -> int:
         with clients.store.reading() as sql:
-            assert sql is not None
             return store.summary(sql, clients.now)["claude-code"].missing
 
     paths = [clients.write(id, said(id, f"Said {id}")) for id in (ONE, TWO)]
@@ -574,7 +572,6 @@ def test_a_reader_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -
 def test_files_that_cannot_be_read_for_one_reason_count_together(tmp_path: Path) -> None:
     _of_fake(tmp_path, {"a": ["?"], "b": ["?"]}).run()
     with Clients(tmp_path).store.reading() as sql:
-        assert sql is not None
         problems = store.summary(sql, NOW)["claude-code"].problems
     assert problems == {"No such file or directory": (2, str(tmp_path / "fake" / "a"))}
 

@@ -126,7 +126,6 @@ def test_sessions_are_found_by_id_its_beginning_and_the_client_s_id(clients: Cli
         clients.write(id, said(id, f"Said {id}"))
     clients.read()
     with clients.store.reading() as sql:
-        assert sql is not None
         ids = {each.native_id: each.id for each in store.sessions(sql)}
         assert ids == {
             "33331111-1111": "cc-311111111",

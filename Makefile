@@ -159,7 +159,7 @@ $(VENV)/.tests: pyproject.toml scripts/groups.py $(LOCK) | $(BIN)/uv
 	@touch $(VENV)/.runtime $@
 
 lock: $(BIN)/uv ## Write requirements-dev.txt again after a change of pyproject.toml (UPGRADE=1 for the newest versions)
-	$(BIN)/uv pip compile --quiet pyproject.toml --group test --extra phone --extra tui --universal --python-version 3.11 \
+	$(BIN)/uv pip compile --quiet pyproject.toml --group test --extra phone --extra tui --extra zstd --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file requirements-dev.txt
 

@@ -50,8 +50,6 @@ class Drafts:
         Raises `StorageFailed`.
         """
         with self._store.reading() as sql:
-            if sql is None:
-                return []
             state = _state(sql)
             cached = self._cache.get(native_id or project)
             if cached is None or cached[0] != state:

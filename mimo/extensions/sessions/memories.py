@@ -101,8 +101,6 @@ class Location(NamedTuple):
 
 def counts(mind: Mind) -> Mapping[str, int]:
     """Returns the number of files of this project and of all projects, by origin."""
-    if not turning_on.is_on(mind):
-        return {}
     return Counter(location.origin for location, _ in _files(mind).values())
 
 

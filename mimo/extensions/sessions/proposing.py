@@ -1,6 +1,7 @@
 """`mind sessions propose`: memories that may follow from what the user wrote in sessions."""
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from mimo.api import (
@@ -21,13 +22,13 @@ from mimo.api import (
     Screen,
     SecretDetected,
     StorageFailed,
-    Surface,
     Waiting,
     accent,
     age,
-    command,
     count,
     dim,
+    earlier,
+    for_people,
     frozen,
     good,
     ident,
@@ -40,6 +41,8 @@ from mimo.api import (
 from mimo.extensions.sessions import drafts, store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.proposals import Proposal
+
+_command = partial(for_people, needs_project=True)
 
 ProposalIds = Annotated[tuple[str, ...], Arg("Ids of proposals")]
 
@@ -84,19 +87,17 @@ class Rejected:
     never: Annotated[bool, Out("Whether they are never proposed again")]
 
 
-@command(
+@_command(
     "mind_sessions_propose",
     cli="sessions propose",
     effect=Effect.READ,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.READ, person=True),
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions propose", "mind sessions propose cc-1ccba294"),
 )
 def propose(
     call: Call,
-    session: Annotated[str | None, Arg("Only sentences of this session")] = None,
+    session: Annotated[str | None, Arg("Only of this session", complete="session")] = None,
     *,
     limit: Limit = drafts.LIMIT,
 ) -> Proposed:
@@ -117,13 +118,10 @@ def propose(
     return Proposed(proposals=proposals[:limit], has_more=len(proposals) > limit, notice=notice)
 
 
-@command(
+@_command(
     "mind_sessions_accept",
     cli="sessions accept",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, NotFound, SecretDetected, StorageFailed),
     examples=(
         "mind sessions accept p3fa91c2",
@@ -162,13 +160,10 @@ def accept(
     )
 
 
-@command(
+@_command(
     "mind_sessions_reject",
     cli="sessions reject",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions reject p3fa91c2", "mind sessions reject p3fa91c2 --never"),
 )
@@ -195,7 +190,7 @@ def items(call: Call) -> list[Item]:
     Raises `StorageFailed`.
     """
     config = call.mind.config
-    is_asked = turning_on.is_on(call.mind) and config["sessions.propose"] == "on"
+    is_asked = earlier.is_on(call.mind) and config["sessions.propose"] == "on"
     if not is_asked or call.agent or not call.sees_sessions or not call.mind.has_project:
         return []
     return [

@@ -12,21 +12,18 @@ from mimo.api import (
     Arg,
     Call,
     Denied,
-    Effect,
     Invalid,
     NotFound,
     Omitted,
     Out,
     StorageFailed,
-    Surface,
-    command,
     disk,
     frozen,
 )
 from mimo.extensions.sessions import store
-from mimo.extensions.sessions.commands import SessionId, opened
+from mimo.extensions.sessions.commands import SessionId, opened, reads
 from mimo.extensions.sessions.model import Kind
-from mimo.extensions.sessions.readers import CLIENTS, reader_of
+from mimo.extensions.sessions.readers import resuming
 
 
 @frozen
@@ -66,13 +63,9 @@ def continued(
     return None
 
 
-@command(
+@reads(
     "mind_sessions_resume",
     cli="sessions resume",
-    effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     errors=(Invalid, Denied, NotFound, StorageFailed),
     examples=("mind sessions resume cc-1ccba294", "mind sessions resume cc-1ccba294 --run"),
     screen=continued,
@@ -92,10 +85,9 @@ def resume(
         raise Denied("an agent can't continue a session", hint="the user can, at a terminal")
     with archive.store.reading() as sql:
         chosen = store.find(sql, session)
-        paths = store.paths_of(sql, chosen) if sql else []
-    is_known = chosen.client in CLIENTS and chosen.kind is not Kind.SUBAGENT
-    words = reader_of(chosen.client).resume(chosen.native_id) if is_known else ()
-    if not words:
+        paths = store.paths_of(sql, chosen)
+    words = resuming(chosen.client, chosen.native_id)
+    if not words or chosen.kind is Kind.SUBAGENT:
         raise Invalid(
             f"{chosen.client} has no command that continues `{chosen.id}`",
             hint="its own window may list it",

@@ -16,6 +16,7 @@ from mimo.api import (
     Operation,
     Registered,
     disk,
+    earlier,
     policy,
 )
 from mimo.api import Command as Typed
@@ -27,11 +28,6 @@ _READS = "mind_sessions_index"
 """The tool that a project's policy must permit to write, for its sessions to be kept."""
 
 
-def is_on(mind: Mind) -> bool:
-    """Returns whether the user turned sessions on."""
-    return bool(mind.config["sessions.enabled"] == "on")
-
-
 def check(call: Call) -> None:
     """Raises `Invalid` while sessions are off, and `Denied` for the user of a server."""
     if not call.sees_sessions:
@@ -39,7 +35,7 @@ def check(call: Call) -> None:
             "sessions are for the user of this machine alone",
             hint="run mind on the machine where they were held",
         )
-    if not is_on(call.mind):
+    if not earlier.is_on(call.mind):
         raise Invalid(
             "searching earlier sessions is off",
             hint=Hint(

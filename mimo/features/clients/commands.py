@@ -195,7 +195,8 @@ def _chosen(call: Call, groups: tuple[str, ...] | None, *, dry_run: bool) -> tup
         if call.ask is None or call.mind.config.origins[_TOOLSETS] != "default":
             return current
         sizes = "".join(f"\n  {name}: {_cost(_groups(name))}" for name in SEVERAL)
-        question = Question(f"Tools that agents may be shown:{sizes}\nWhich?", SEVERAL)
+        text = f"Tools that agents may be shown:{sizes}\nWhich?"
+        question = Question(text, SEVERAL, default=DEFAULT)
         answer = call.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mimo.call import Call, Caller, Surface
+from mimo.call.table import all_commands
+from mimo.cli.completing import completions
 from mimo.errors import Cancelled, Denied, Invalid, NotFound
 from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
@@ -16,7 +18,7 @@ from mimo.mind import Mind
 from mimo.surroundings import Question
 from tests.claude_sessions import claude_code
 from tests.conftest import NOW
-from tests.extensions.sessions.talks import KEYSET, LONG, kept, user
+from tests.extensions.sessions.talks import KEYSET, LONG, OTHER, kept, user
 from tests.kit import do, put, with_console
 
 __all__ = ["kept", "user"]
@@ -41,6 +43,8 @@ def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: P
         assert row.best[0].text.startswith("Let's use keyset pagination")
         assert row.best[0].answer.startswith("The root cause")
     assert ids(do(kept, "sessions", file="ages.py")) == []
+    assert ids(do(kept, "sessions", file="orders/")) == ["cc-aaaaaaaa"]
+    assert ids(do(kept, "sessions", file="order")) == []
     assert ids(do(kept, "sessions search", query="pagination", file="other.py")) == []
 
 
@@ -51,6 +55,39 @@ def test_a_file_is_named_from_the_working_directory(
     monkeypatch.chdir(project / "orders")
 
     assert ids(do(kept, "sessions", file="../orders/pages.py")) == ["cc-aaaaaaaa"]
+
+
+def test_an_empty_store_says_that_nothing_is_kept(call: Call, home: Path) -> None:
+    put(home / "config.toml", '[sessions]\nenabled = "on"\n')
+    assert do(call, "sessions").notice == "no session is kept yet"
+    assert do(call, "sessions search", query="redis").notice == "no session is kept yet"
+
+
+def test_the_progress_of_reading_ends(user: Path, call: Call) -> None:
+    steps = dict[str, list[tuple[int, int]]]()
+
+    def note(label: str, done: int, total: int) -> None:
+        steps.setdefault(label, []).append((done, total))
+
+    do(with_console(call, progress=note), "sessions index")
+    assert set(steps) >= {"Reading transcripts", "Indexing sessions"}
+    assert all(shown[-1] == (shown[-1][1],) * 2 for shown in steps.values())
+
+
+def test_ids_are_completed_those_of_this_project_first(
+    kept: Call, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    for words in ("show", "resume", "forget", "propose", "show --around 3"):
+        assert completions(all_commands(), ["sessions", *words.split(), "cc"]) == [
+            "cc-aaaaaaaa\tLet's use keyset pagination for orders, because OFFSET took",
+            "cc-bbbbbbbb\tWhy does redis time out?",
+        ]
+    assert completions(all_commands(), ["sessions", "show", "cc-b"]) == [
+        "cc-bbbbbbbb\tWhy does redis time out?"
+    ]
+    put(home / "config.toml", "")
+    assert completions(all_commands(), ["sessions", "show", "cc"]) == []
 
 
 def test_times_and_clients_narrow(kept: Call) -> None:
@@ -203,6 +240,67 @@ def test_an_id_that_is_no_id_continues_nothing(user: Path, call: Call, id: str) 
         do(call, "sessions resume", session=row.id)
 
 
+# Moved folders.
+
+
+@pytest.fixture
+def moved(tmp_path: Path, kept: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """A call in the new place of the folder of the other project."""
+    place = tmp_path / "new" / "bank"
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    return Call(Mind.open(place, clock=kept.mind.clock))
+
+
+def test_a_moved_project_is_told_how_its_sessions_are_found_and_they_stay(
+    tmp_path: Path, user: Path, moved: Call
+) -> None:
+    old, new = tmp_path / "bank", tmp_path / "new" / "bank"
+    assert (
+        "if this was"
+        not in do(moved, "sessions", Caller(surface=Surface.CLI, agent="codex")).notice
+    )
+    notice = do(moved, "sessions").notice
+    assert f"if this was `{old}`, `mind sessions index --moved {old}` takes its" in notice
+
+    assert do(moved, "sessions index", moved="../../bank/").notice == (
+        f"1 session of `{old}` moved to `{new}`"
+    )
+    (transcript,) = user.rglob(f"{OTHER}.jsonl")
+    with transcript.open("a") as file:
+        file.write(transcript.read_text().splitlines()[-1].replace("too small", "16") + "\n")
+    os.utime(transcript, (0, NOW.timestamp() - 60))
+    assert do(moved, "sessions index").turns == 1
+    assert ids(do(moved, "sessions")) == ["cc-bbbbbbbb"]
+    assert ids(do(moved, "sessions search", query="redis time out")) == ["cc-bbbbbbbb"]
+    assert str(old) not in str(do(moved, "sessions search", query="postgres").notice)
+
+
+def test_a_moved_home_takes_all_projects_below(
+    tmp_path: Path, kept: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "home of mina"
+    (place / "bank").mkdir(parents=True)
+    monkeypatch.chdir(place)
+    call = Call(Mind.open(place, clock=kept.mind.clock))
+    with sessions_of(call.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '/Users/mina/bank' WHERE title LIKE '%redis%'")
+        sql.execute("UPDATE sessions SET project = '/Users/minas' WHERE title LIKE '%keyset%'")
+
+    do(call, "sessions index", moved="/Users/mina")
+
+    rows = do(call, "sessions", all_projects=True).sessions
+    assert [row.project for row in rows] == ["/Users/minas", str(place / "bank")]
+
+
+@pytest.mark.parametrize("place", ["user", "nowhere"])
+def test_a_folder_that_did_not_move_keeps_its_sessions(
+    tmp_path: Path, moved: Call, place: str
+) -> None:
+    with pytest.raises(Invalid, match=r"was not moved here|no session of"):
+        do(moved, "sessions index", moved=str(tmp_path / place))
+
+
 # The asking agent.
 
 
@@ -253,7 +351,6 @@ def test_what_was_read_before_a_stop_is_kept(user: Path, call: Call, project: Pa
     with pytest.raises(Cancelled):
         do(stopped, "sessions index")
     with sessions_of(call.mind).store.reading() as sql:
-        assert sql
         (number,) = sql.execute("SELECT count(*) FROM sessions").fetchone()
     assert number == 3
     assert do(call, "sessions index").sessions == 5

@@ -14,6 +14,7 @@ from mimo.extensions.sessions import memories
 from mimo.memory.model import Filter
 from mimo.operations import earlier
 from mimo.operations.rows import ClientMemory
+from tests.claude_sessions import folder_of
 from tests.conftest import git, read_tree
 from tests.kit import ask, do, fact, put, run
 
@@ -72,8 +73,7 @@ TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5"
 
 def memory_of(user: Path, project: Path) -> Path:
     """Returns the folder of Claude Code's memory of a project."""
-    name = "".join(char if char.isalnum() else "-" for char in str(project))
-    return user / ".claude" / "projects" / name / "memory"
+    return folder_of(user, project) / "memory"
 
 
 @pytest.fixture
@@ -127,7 +127,6 @@ def test_nothing_is_found_while_sessions_are_off(user: Path, home: Path, call: C
     put(home / "config.toml", '[sessions]\nenabled = "off"\n')
 
     assert origins(call, "pnpm or npm") == []
-    assert memories.counts(call.mind) == {}
     assert not (home / "cache" / memories.FOLDER).exists()
 
 
@@ -265,14 +264,6 @@ def test_a_file_of_another_user_is_left_out(
     put(user / ".claude" / "CLAUDE.md", "- Penguins swim\n")
 
     assert origins(call, "penguins swim") == []
-
-
-def test_files_are_counted_by_origin(user: Path, call: Call) -> None:
-    assert memories.counts(call.mind) == {
-        "claude memory": 2,
-        "codex memory": 1,
-        "claude rules": 1,
-    }
 
 
 def test_a_damaged_index_is_made_again(user: Path, home: Path, call: Call) -> None:

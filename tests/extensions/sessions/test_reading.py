@@ -18,6 +18,7 @@ from mimo.extensions.sessions import store
 from mimo.extensions.sessions.model import Facts, Part, Progress, Role, Source, Turn
 from mimo.extensions.sessions.reading import Read, Reading, Selection, project_of
 from mimo.frozen import replace
+from tests.conftest import NOW
 from tests.extensions.sessions.claude import CWD, Clients, edited, said, text_of
 from tests.kit import repository
 
@@ -130,7 +131,6 @@ def test_a_moved_transcript_is_the_same_session(clients: Clients) -> None:
     clients.read()
     assert clients.sessions() == {ONE: kept}
     with clients.store.reading() as sql:
-        assert sql is not None
         assert [each[0] for each in store.source_states(sql, "claude-code")] == [
             str(folder / path.name)
         ]
@@ -214,7 +214,6 @@ def test_what_the_client_deleted_is_kept(clients: Clients) -> None:
 def test_sources_count_as_missing_after_an_hour_and_not_with_their_root(clients: Clients) -> None:
     def missing() -> int:
         with clients.store.reading() as sql:
-            assert sql is not None
             return store.summary(sql, clients.now)["claude-code"].missing
 
     paths = [clients.write(id, said(id, f"Said {id}")) for id in (ONE, TWO)]
@@ -270,6 +269,18 @@ def test_a_fork_with_new_ids_is_known_by_its_texts_also_if_of_a_fork(clients: Cl
     assert clients.texts(TWO) == ["More", "Sure"]
     assert clients.texts(third) == ["Last"]
     assert clients.sessions()[third].parent == TWO
+
+
+def test_a_record_with_an_equal_id_and_another_text_is_no_copy(clients: Clients) -> None:
+    clients.write(ONE, said("1", "Use keys", "Done", "Thanks"), hours_ago=3)
+    clients.write(TWO, said("1", "Use offsets", "Done", "Why?"), hours_ago=2)
+    clients.read()
+    assert clients.texts(ONE) == ["Use keys", "Done", "Thanks"]
+    assert clients.texts(TWO) == ["Use offsets", "Why?"]
+    clients.append(TWO, said("1", "Use both", minute=9))
+    clients.read()
+    assert clients.texts(TWO) == ["Use offsets", "Why?", "Use both"]
+    assert clients.sessions()[TWO].copies == 1
 
 
 def test_equal_first_prompts_alone_are_no_copies(clients: Clients) -> None:
@@ -507,7 +518,7 @@ def test_a_name_that_is_not_utf_8_stops_nothing(clients: Clients) -> None:
 
 
 class _Fake:
-    """A reader of files with a text in each line; `!` raises an error in the middle."""
+    """A reader of files with a text in each line; `!` and `?` raise an error in the middle."""
 
     client = "claude-code"
 
@@ -528,6 +539,8 @@ class _Fake:
                 continue
             if line.strip() == "!":
                 raise RecursionError("too deep")
+            if line.strip() == "?":
+                source.path.with_name("missing").read_bytes()
             turn = Turn(role=Role.USER, text=line.strip())
             yield Part(facts, [turn], Progress(end), 1, 0, replaces=not start)
 
@@ -554,6 +567,13 @@ def test_a_reader_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -
     assert again.run().unreadable == 1
     _of_fake(tmp_path, {"a": ["One", "Now"], "b": ["Two"]}).run()
     assert Clients(tmp_path).texts("a") == ["One", "Now"]
+
+
+def test_files_that_cannot_be_read_for_one_reason_count_together(tmp_path: Path) -> None:
+    _of_fake(tmp_path, {"a": ["?"], "b": ["?"]}).run()
+    with Clients(tmp_path).store.reading() as sql:
+        problems = store.summary(sql, NOW)["claude-code"].problems
+    assert problems == {"No such file or directory": (2, str(tmp_path / "fake" / "a"))}
 
 
 def test_a_failure_in_a_rewritten_transcript_takes_nothing_away(tmp_path: Path) -> None:

@@ -116,11 +116,6 @@ class OpenCode:
         else:
             _sessions_of(source)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        """Returns the command that continues a session."""
-        id = plain_id(native_id)
-        return ("opencode", "-s", id) if id else ()
-
 
 class _Message(NamedTuple):
     """A message with its parts, as both forms store them."""
@@ -173,8 +168,7 @@ def _read_database(sql: sqlite3.Connection, id: str) -> Iterator[Part]:
             repository=worktree if is_beside else "",
             title=_title(session),
             parent=plain_id(session.get("parent_id")),
-        ),
-        is_whole=True,
+        )
     )
     messages = sql.execute(_MESSAGES, (id,)).fetchall()
     if not messages:
@@ -216,8 +210,7 @@ def _read_files(source: Source) -> Iterator[Part]:
             cwd=text(session, "directory"),
             title=_title(session),
             parent=plain_id(text(session, "parentID")),
-        ),
-        is_whole=True,
+        )
     )
     yield from _parts_of(
         parts,
@@ -263,8 +256,8 @@ def _parts_of(parts: Parts, messages: Iterable[_Message]) -> Iterator[Part]:
                 _add_answer(parts, message.id, pieces, at)
         else:
             parts.unknown += 1
-        yield from parts.full(Progress())
-    yield parts.rest(Progress())
+        yield from parts.full()
+    yield parts.rest()
 
 
 def _is_said(piece: Mapping[str, Any]) -> bool:

@@ -104,18 +104,19 @@ _SUBJECTS = (
 """Words of a prompt about a program, in which the words of an intent rarely are requests."""
 
 _AGO = (
-    r"\b(?:before(?=\s*(?:$|[.?!,;)]))|earlier|once|(?:day|week|month|year)s? ago"
+    r"\b(?:(?:before|once)(?=\s*(?:$|[.?!,;)]))|earlier|(?:day|week|month|year)s? ago"
     r"|last (?:time|week|month|year|spring|summer|autumn|fall|winter))\b"
 )
 _DID = r"(?:did|done|solved|fixed|discussed|tried|decided|talked|had|seen|saw|hit|ran into)"
 _EARLIER = (
     r"\blast time (?:we|i|you|this|that|it)\b|\b(?:as|like|the way) (?:we|i|you) (?:did|had)\b"
     r"|\b(?:what|how|why|where|when|which|who)\b[^.?!\n]{0,60}\blast time\b"
-    r"|\b(?:earlier|previous|past|last|old) (?:session|conversation|chat)s?\b"
-    r"|\b(?:did|have|had|haven't|hadn't|didn't) (?:we|i|you) (?:already|ever)\b"
+    r"|\b(?:(?:in|from) (?:an?|the|our|my)|our|my) (?:earlier|previous|past|last)"
+    r" (?:session|conversation|chat)s?\b"
+    r"|\b(?:did|have|had|haven't|hadn't|didn't) (?:we|i) (?:already|ever)\b"
     rf"|\b(?:did|have|had|haven't|hadn't|didn't) (?:we|i|you)\b[^.?!\n]{{0,80}}{_AGO}"
     rf"|\b(?:we|i|you)(?:'ve)? (?:have |had |already )*{_DID}\b[^.?!\n]{{0,60}}{_AGO}"
-    r"|(?:이전|지난|저번)\s?(?:세션|대화)|[가-힣]\s적이?\s?있"
+    r"|(?:이전|지난|저번)\s?(?:세션|대화)(?:에|때)|[가-힣]\s적이?\s?있"
     r"|(?:저번|지난\s?(?:번|주|달|해)|예전|이전|작년|(?<!기)(?<!기\s)\b전)에?\b[^.?!\n]{0,60}"
     r"(?:했|었|았|였|봤|썼|갔|렸|냈|꿨)"
 )

@@ -180,11 +180,9 @@ class Narrowing(Times, total=False):
 
 
 def opened(call: Call) -> Sessions:
-    """Returns the kept sessions, indexed. Raises as `turning_on.check`, and `StorageFailed`."""
+    """Returns the kept sessions. Raises as `turning_on.check`."""
     turning_on.check(call)
-    sessions = sessions_of(call.mind)
-    sessions.update(limit=AT_ONCE)
-    return sessions
+    return sessions_of(call.mind)
 
 
 def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
@@ -286,6 +284,7 @@ def search(
 def matching(call: Call, query: str, asked: finding.Conditions, limit: int) -> SessionRows:
     """Returns the rows of the sessions that answer a query: the sure ones, or the nearest."""
     archive = opened(call)
+    archive.update(limit=AT_ONCE)
     matches, least_score = finding.search(archive, query, asked, limit)
     sure = [match for match in matches if match.score >= SURE]
     near = [match for match in matches if match.score >= least_score]

@@ -185,11 +185,9 @@ class Narrowing(Times, total=False):
 
 
 def opened(call: Call) -> Sessions:
-    """Returns the kept sessions, indexed. Raises as `turning_on.check`, and `StorageFailed`."""
+    """Returns the kept sessions. Raises as `turning_on.check`."""
     turning_on.check(call)
-    sessions = sessions_of(call.mind)
-    sessions.update(limit=AT_ONCE)
-    return sessions
+    return sessions_of(call.mind)
 
 
 def conditions(call: Call, **options: Unpack[Narrowing]) -> finding.Conditions:
@@ -282,6 +280,7 @@ def search(
 def matching(call: Call, query: str, asked: finding.Conditions, limit: int) -> SessionRows:
     """Returns the sessions that answer a query: the sure ones, or the nearest."""
     archive = opened(call)
+    archive.update(limit=AT_ONCE)
     rows = answers(archive, query, asked, limit, nearest=NEAREST)
     with archive.store.reading() as sql:
         return replace(_rows(call, sql, rows, asked), query=query)

@@ -1,7 +1,9 @@
 """Listing, finding, showing, continuing and forgetting earlier sessions."""
 
 import os
+import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli.completing import completions
-from mimo.errors import Cancelled, Denied, Invalid, NotFound
+from mimo.errors import Cancelled, Denied, Invalid, NotFound, StorageFailed
 from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.mind import Mind
@@ -238,6 +240,17 @@ def test_an_id_that_is_no_id_continues_nothing(user: Path, call: Call, id: str) 
 
     with pytest.raises(Invalid, match="no command that continues"):
         do(call, "sessions resume", session=row.id)
+
+
+def test_sessions_are_listed_and_read_while_no_index_can_be_written(kept: Call, home: Path) -> None:
+    shutil.rmtree(home / "cache" / "sessions")
+    put(home / "cache" / "sessions", "not a folder")
+    with closing(kept.mind.reopened()) as mind:
+        again = Call(mind)
+        assert ids(do(again, "sessions")) == ["cc-aaaaaaaa"]
+        assert do(again, "sessions show", session="cc-aaaaaaaa").total == 6
+        with pytest.raises(StorageFailed):
+            do(again, "sessions search", query="keyset")
 
 
 # Moved folders.

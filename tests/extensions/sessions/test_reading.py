@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
@@ -602,6 +605,47 @@ def test_a_run_that_ends_between_two_parts_goes_on(tmp_path: Path, kept: int) ->
             reading.run()
     _of_fake(tmp_path, {}).run()
     assert Clients(tmp_path).texts("a") == ["One", "Two", "Three", "Four"]
+
+
+_KILLED = """
+import os, sys
+from pathlib import Path
+from mimo.extensions.sessions import store
+from tests.extensions.sessions.claude import Clients
+
+folder, name, calls = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+function, left = getattr(store, name), [calls]
+
+def last(*given, **named):
+    result = function(*given, **named)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), 9)
+    return result
+
+setattr(store, name, last)
+Clients(folder).read()
+"""
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+@pytest.mark.parametrize("name", ["put", "sum_up", "note_source"])
+def test_a_killed_run_loses_nothing_and_the_next_one_goes_on(
+    tmp_path: Path, name: str, calls: int
+) -> None:
+    clients = Clients(tmp_path)
+    for number in range(4):
+        clients.write(
+            f"s{number}", said(f"a{number}", f"Use {number}", "Done"), hours_ago=9 - number
+        )
+    command = [sys.executable, "-c", _KILLED, str(tmp_path), name, str(calls)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert len(clients.sessions()) == calls - 1  # As the transactions before it, and none in part.
+    clients.read()
+    assert [clients.texts(f"s{number}") for number in range(4)] == [
+        [f"Use {number}", "Done"] for number in range(4)
+    ]
+    assert clients.read() == Read()
 
 
 def test_one_process_reads_at_a_time(clients: Clients) -> None:

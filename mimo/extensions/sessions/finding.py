@@ -76,7 +76,7 @@ def number(sql: Connection, conditions: Conditions) -> int:
 _SHOWN = f"prompts > 0 AND kind = '{Kind.MAIN}'"
 
 
-def beginning(sql: Connection, start: str, project: str, limit: int) -> list[Session]:
+def with_prefix(sql: Connection, start: str, project: str, limit: int) -> list[Session]:
     """Returns the sessions whose id begins with a text, those of a project first."""
     values = (f"{store.literal(start)}%", project)
     where = rf"{_SHOWN} AND id LIKE ? ESCAPE '\' AND project"

@@ -13,7 +13,7 @@ import pytest
 from mimo.call import Call, Caller, Surface
 from mimo.call.table import all_commands
 from mimo.cli.completing import completions
-from mimo.errors import Cancelled, Invalid, StorageFailed
+from mimo.errors import Cancelled, Invalid, NotFound, StorageFailed
 from mimo.extensions.sessions import commands, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.mind import Mind
@@ -91,6 +91,14 @@ def test_a_long_session_has_no_advantage(user: Path, call: Call, project: Path) 
 
     rows = do(call, "sessions search", query="keyset pagination because OFFSET took 4 s").sessions
     assert rows[0].id == "cc-aaaaaaaa"
+
+
+def test_a_turn_that_no_number_of_the_database_can_name_is_missing(kept: Call) -> None:
+    for reference, turn in (("cc-aaaaaaaa#9" + "9" * 5_000, None), ("cc-aaaaaaaa", 10**30)):
+        with pytest.raises(NotFound, match="has no turn"):
+            commands.transcript(kept, reference, turn)
+    with pytest.raises(NotFound, match="no session `#5`"):
+        do(kept, "sessions show", session="#5")
 
 
 # Forgetting.
@@ -269,6 +277,11 @@ def test_a_folder_that_did_not_move_keeps_its_sessions(
 ) -> None:
     with pytest.raises(Invalid, match=r"was not moved here|no session of"):
         do(moved, "sessions index", moved=str(tmp_path / place))
+
+
+def test_a_folder_is_not_moved_to_itself(kept: Call, project: Path) -> None:
+    with pytest.raises(Invalid, match="was not moved here"):
+        do(kept, "sessions index", moved=str(project))
 
 
 # The asking agent.

@@ -307,7 +307,7 @@ def _sessions(start: str, project: str | None) -> list[Item]:
 
     mind = _permitted(project)
     sessions = sessions_of(mind)
-    return list(sessions.beginning(mind, start, MOST)) if sessions else []
+    return list(sessions.with_prefix(mind, start, MOST)) if sessions else []
 
 
 SOURCES: dict[str, Callable[[str | None], Iterator[Item]]] = {

@@ -248,7 +248,7 @@ def _agreed(walk: Walk, item: ReviewItem, action: Action) -> dict[str, Any] | No
     """
     arguments = dict(action.arguments or {})
     if action.text:
-        arguments["text"] = rendering.edited(action.text)
+        arguments["text"] = rendering.edit_text(action.text)
         if not arguments["text"]:
             return None
     look = walk.everything() if action.approves_all else None

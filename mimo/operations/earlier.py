@@ -49,7 +49,7 @@ class Sessions(Protocol):
     def described(self, mind: Mind) -> Sequence[tuple[str, str]]:
         """Returns the lines for `mind doctor`, each with a hint if it is a problem."""
 
-    def beginning(self, mind: Mind, start: str, limit: int) -> Sequence[tuple[str, str]]:
+    def with_prefix(self, mind: Mind, start: str, limit: int) -> Sequence[tuple[str, str]]:
         """Returns the ids that begin with a text, those of this project first, and titles."""
 
     def number(self, mind: Mind) -> int:

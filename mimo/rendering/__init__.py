@@ -136,7 +136,7 @@ def complain(text: str) -> None:
     _write_error(safe(text))
 
 
-def edited(text: str) -> str:
+def edit_text(text: str) -> str:
     """Returns a text as the user changed it in the editor; empty if the user saved none.
 
     Raises `Invalid` if the editor fails.

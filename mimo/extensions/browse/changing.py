@@ -16,7 +16,7 @@ from mimo.api import (
     ReviewItem,
     Undone,
     actions,
-    edited,
+    edit_text,
     strong,
     text_of,
 )
@@ -106,7 +106,7 @@ class Changing:
         """Returns what a command did, or its error: raised, it would leave the screen blank."""
         try:
             if "text" in arguments:
-                arguments = {**arguments, "text": edited(arguments["text"])}
+                arguments = {**arguments, "text": edit_text(arguments["text"])}
                 if not arguments["text"]:
                     return Done(message="nothing changed")
             return self._reader.change(path, arguments)

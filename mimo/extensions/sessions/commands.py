@@ -61,6 +61,9 @@ _EXCERPT = 200
 AROUND = 6
 """The turns on either side of one."""
 
+_DIGITS = 12
+"""The digits of a turn's number that are read: SQLite has no larger ones."""
+
 _SECONDS = 600.0
 """The time for an answer to a question."""
 
@@ -106,7 +109,7 @@ class SessionRow:
     title: Annotated[str, Out("The client's title, or the first prompt")]
     client: str
     date: Annotated[datetime, Out("When it ended")]
-    project: Annotated[Omitted[str], Out("Its folder, if it is not this project")] = None
+    project: Annotated[Omitted[str], Out("Its folder, unless all are of this project")] = None
     branch: Annotated[Omitted[str], Out("The branch in git")] = None
     prompts: Annotated[int, Out("Number of the user's turns")] = 0
     relevance: Annotated[Omitted[float], Out("Probability of an answer, 0 to 1")] = None
@@ -328,12 +331,13 @@ def transcript(
     Raises `NotFound`.
     """
     archive = opened(call)
-    name, _, number = reference.partition("#")
+    number = reference.partition("#")[2]
     if around is None and number.isdecimal():
-        around = int(number)
-    numbers = (around - back, around + onward) if around else (1, 1 << 40)
+        around = int(number[:_DIGITS])
+    near = min(around or 0, 10**_DIGITS)
+    numbers = (near - back, near + onward) if around else (1, 1 << 40)
     with archive.store.reading() as sql:
-        session = store.find(sql, name)
+        session = store.find(sql, reference)
         turns = store.turns(sql, session.key, *numbers)
         total = store.turn_count(sql, session.key)
         named = "client = ? AND native_id = ? AND native_id <> ''"
@@ -381,7 +385,8 @@ def index(
     """Read new transcripts, and make them ready to be found
 
     Servers do so in the background; this command waits for one that does, and ends when all is
-    read, also for its meaning. What is done when you stop it is kept.
+    read, also for its meaning. The oldest are read first, since later ones may be copies of them;
+    what is done when you stop it is kept.
     """
     turning_on.check(call)
     notice = _take_over(call, moved) if moved else None
@@ -410,7 +415,7 @@ def _take_over(call: Call, moved: str) -> str:
     """Gives the sessions of a folder to the one that it became. Raises `Invalid`."""
     old = normpath((disk.working_directory() or Path()) / Path(moved).expanduser())
     new = turning_on.project(call.mind)
-    if not new or (Path(old).is_dir() and project_of(old) != new):
+    if new in ("", old) or (Path(old).is_dir() and project_of(old) != new):
         raise Invalid(f"`{old}` was not moved here", hint="run this in the folder that it became")
     with sessions_of(call.mind).store.writing() as sql:
         number = store.move(sql, old, new)

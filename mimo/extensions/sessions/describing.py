@@ -51,13 +51,12 @@ def described(mind: Mind) -> tuple[Line, ...]:
         return (Line("sessions are on, and none was read yet", hint), *_of_memories(mind))
     sessions = sum(state.sessions for state in clients.values())
     size = sum(state.bytes for state in clients.values()) / 1e6
+    text = f", {max(size, 0.1):,.1f} MB of text" if sessions else ""
     names = ", ".join(sorted(name for name, state in clients.items() if state.sessions))
     of_clients = f" of {names}" if names else ""
     time = disk.moment(read_at.mtime_ns / 1e9).astimezone(mind.zone)
     read = f"last read on {time:%Y-%m-%d at %H:%M}"
-    summary = Line(
-        f"{count(sessions, 'session')}{of_clients}, {max(size, 0.1):,.1f} MB of text; {read}"
-    )
+    summary = Line(f"{count(sessions, 'session')}{of_clients}{text}; {read}")
     lines = [line for item in sorted(clients.items()) for line in _of_client(*item)]
     return (summary, *lines, *_of_memories(mind))
 

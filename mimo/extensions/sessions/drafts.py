@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from mimo.api import Call, Hint, Memory, Mind, NotFound, codec, handle_of, replace, saving
 from mimo.api import Command as Typed
-from mimo.extensions.sessions import store, turning_on
+from mimo.extensions.sessions import finding, store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
-from mimo.extensions.sessions.model import Kind
 from mimo.extensions.sessions.proposals import History, Proposal, proposed, shifts_of
 from mimo.extensions.sessions.store import Session, digest_of
 
@@ -143,7 +142,7 @@ def _histories(
     sql: Connection, condition: str, value: str, limit: int = _SESSIONS
 ) -> list[History]:
     """Returns the latest sessions with the user that meet a condition, in order of time."""
-    where = f"{condition} ? AND kind = '{Kind.MAIN}' AND prompts > 0"
+    where = f"{condition} ? AND {finding.SHOWN}"
     latest = store.sessions(sql, where=where, values=(value,), limit=limit)
     return [History(item.id, store.turns(sql, item.key)) for item in latest[::-1]]
 

@@ -73,13 +73,14 @@ def number(sql: Connection, conditions: Conditions) -> int:
     return int(number)
 
 
-_SHOWN = f"prompts > 0 AND kind = '{Kind.MAIN}'"
+SHOWN = f"prompts > 0 AND kind = '{Kind.MAIN}'"
+"""The condition of sessions with the user, as against sub-agents and runs of scripts."""
 
 
-def beginning(sql: Connection, start: str, project: str, limit: int) -> list[Session]:
+def with_prefix(sql: Connection, start: str, project: str, limit: int) -> list[Session]:
     """Returns the sessions whose id begins with a text, those of a project first."""
     values = (f"{store.literal(start)}%", project)
-    where = rf"{_SHOWN} AND id LIKE ? ESCAPE '\' AND project"
+    where = rf"{SHOWN} AND id LIKE ? ESCAPE '\' AND project"
     first = store.sessions(sql, where=f"{where} = ?", values=values, limit=limit)
     others = limit - len(first)
     return first + store.sessions(sql, where=f"{where} <> ?", values=values, limit=others)
@@ -88,7 +89,7 @@ def beginning(sql: Connection, start: str, project: str, limit: int) -> list[Ses
 def _where(conditions: Conditions) -> tuple[str, list[Any]]:
     where, values = ["1"], list[Any]()
     if not conditions.hidden:
-        where.append(_SHOWN)
+        where.append(SHOWN)
     for name in ("project", "client"):
         if value := getattr(conditions, name):
             where.append(f"{name} = ?")

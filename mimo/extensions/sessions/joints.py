@@ -45,10 +45,10 @@ def memories(
     return mind.resource(AgentMemories).matching(query, limit, conditions, texts)
 
 
-def beginning(mind: Mind, start: str, limit: int) -> list[tuple[str, str]]:
+def with_prefix(mind: Mind, start: str, limit: int) -> list[tuple[str, str]]:
     """Returns the ids that begin with a text, those of this project first, and titles."""
     with sessions_of(mind).store.reading() as sql:
-        listed = finding.beginning(sql, start, turning_on.project(mind), limit)
+        listed = finding.with_prefix(sql, start, turning_on.project(mind), limit)
     return [(session.id, session.title) for session in listed]
 
 

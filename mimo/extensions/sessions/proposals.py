@@ -103,12 +103,12 @@ _TYPES = {Family.DECIDE: Kind.DECISION, Family.MEND: Kind.INSIGHT}
 
 def proposed(
     histories: Sequence[History],
-    verdicts: Mapping[str, float] | None = None,
+    shifts: Mapping[str, float] | None = None,
     elsewhere: Iterable[History] = (),
 ) -> list[Proposal]:
     """Returns the proposals of sessions, in order of time, best first.
 
-    `verdicts` has the strength that a family gains or loses by the user's earlier decisions;
+    `shifts` has the strength that a family gains or loses by the user's earlier decisions;
     `elsewhere` the sessions of other projects, which propose nothing here, but may repeat it.
     """
     candidates = [item for history in elsewhere for item in _stated(history)]
@@ -117,7 +117,7 @@ def proposed(
         candidates += _stated(history)
         candidates += _mended(history, signatures)
     places = {history.session: place for place, history in enumerate(histories)}
-    proposals = (_proposal(group, verdicts or {}, places) for group in _folded(candidates))
+    proposals = (_proposal(group, shifts or {}, places) for group in _folded(candidates))
     return sorted(
         filter(None, proposals),
         key=lambda proposal: (
@@ -271,7 +271,7 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
                 previous = failures.get(program) or _Failure("", "", 0, len(edits))
                 attempts = previous.attempts + 1
                 failures[program] = _Failure(turn.text, turn.error, attempts, previous.edits)
-                new.add(_signature(turn.error))
+                new.add(_VARIABLE.sub("…", turn.error))
                 mended = None
             elif not turn.files and (failure := failures.pop(program, None)):
                 mended = failure, turn.text
@@ -279,7 +279,7 @@ def _mended(history: History, signatures: set[str]) -> Iterator[_Candidate]:
         elif mended and (cause := cues.cause_in(turn.text)):
             failure, way = mended
             changes = tuple(dict.fromkeys(edits[failure.edits :]))
-            is_known = _signature(failure.error) in signatures
+            is_known = _VARIABLE.sub("…", failure.error) in signatures
             text = _story(failure, cause, way, changes)
             strength = _mend_strength(failure, way, changes) + _REPEATED * is_known
             mention = Mention(history.session, n, cause, turn.at)
@@ -314,7 +314,3 @@ def _program(command: str) -> str:
         return command
     subcommand = words[1] if len(words) > 1 and re.fullmatch("[a-z][a-z-]*", words[1]) else ""
     return f"{PurePath(words[0]).name} {subcommand}"
-
-
-def _signature(error: str) -> str:
-    return _VARIABLE.sub("…", error)

@@ -173,8 +173,7 @@ class Reading:
                 continue
             if item and (item.native_id in forgotten or self._is_omitted(item)):
                 continue
-            is_copy = place[0].endswith(".zst") and (place[0][:-4], place[1]) in present
-            if self._is_readable(source) and not is_copy:
+            if self._is_readable(source):
                 pending.append(_Pending(reader, source, item))
         return pending
 

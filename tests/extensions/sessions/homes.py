@@ -9,6 +9,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from mimo.extensions.sessions.model import (
     Facts,
     Part,
@@ -19,7 +21,7 @@ from mimo.extensions.sessions.model import (
     Turn,
     Unavailable,
 )
-from mimo.extensions.sessions.readers.lines import source_of
+from mimo.extensions.sessions.readers import lines
 from tests.claude_sessions import text_of
 from tests.kit import put
 
@@ -51,6 +53,16 @@ UNSAID = (
     "functionResponse",
 )
 """Texts that clients write with the role of the user."""
+
+
+@pytest.fixture
+def without_zstd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All libraries of zstd are missing, wherever the tests run."""
+
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(lines, "import_module", missing)
 
 
 def home_of(client: str, folder: Path) -> Path:
@@ -148,7 +160,7 @@ def by_id(reader: Reader, home: Path) -> dict[str, Read]:
 
 def source(path: Path) -> Source:
     """Returns the source that a file is."""
-    state = source_of(path)
+    state = lines.source_of(path)
     assert state is not None
     return state
 

@@ -248,15 +248,6 @@ def test_lines_that_are_damaged_are_counted(tmp_path: Path) -> None:
     assert whole.unknown == 4
 
 
-def test_a_half_written_line_waits(tmp_path: Path) -> None:
-    path = tmp_path / f"{MAIN}.jsonl"
-    line = json.dumps(said("Grüße"), ensure_ascii=False).encode() + b"\n"
-    for cut in range(len(line)):
-        path.write_bytes(line[:cut])
-        half = read(ClaudeCode(), source(path))
-        assert (half.turns, half.progress.offset, half.records) == ((), 0, 0)
-
-
 def test_long_lines_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LONGEST_LINE", 1_000)
     monkeypatch.setattr(lines, "_CHUNK", 64)

@@ -28,8 +28,11 @@ from tests.extensions.sessions.homes import (
     home_of,
     read,
     source,
+    without_zstd,
     write_lines,
 )
+
+__all__ = ["without_zstd"]
 
 MAIN, FORK, ARCHIVED, COMPRESSED = (f"019a0000-0000-7000-8000-{n:012d}" for n in range(1, 5))
 TURN = "019a0000-0000-7000-8000-0000000000a1"
@@ -85,19 +88,9 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def story(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Read]:
+def story(home: Path, without_zstd: None) -> dict[str, Read]:
     """The sessions of the story without the compressed one, by the client's ids."""
-    without_library(monkeypatch)
     return by_id(Codex(), home)
-
-
-def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes all libraries of zstd missing."""
-
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    monkeypatch.setattr(lines, "import_module", missing)
 
 
 def with_library(monkeypatch: pytest.MonkeyPatch, stream: Any) -> None:
@@ -322,8 +315,7 @@ def test_a_plain_file_is_preferred_to_a_compressed_one(home: Path) -> None:
     }
 
 
-def test_a_compressed_file_needs_a_library(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_library(monkeypatch)
+def test_a_compressed_file_needs_a_library(home: Path, without_zstd: None) -> None:
     (path,) = (home / ".codex").rglob("*.zst")
     with pytest.raises(Unavailable, match="zstandard"):
         read(Codex(), source(path))

@@ -158,15 +158,6 @@ class TestWords:
 
 
 class TestProgress:
-    def test_an_unfinished_call_waits(self, tmp_path):
-        path = write_story(tmp_path, asked(1, ASKED), start(2, "bash", {"command": COMMAND}))
-
-        session = read(Copilot(), source(path))
-
-        assert [turn.text for turn in session.turns] == [ASKED]
-        rest = path.read_bytes()[session.progress.offset :]
-        assert rest.startswith(b'{"type": "tool.execution_start"')
-
     def test_calls_without_an_end_do_not_pile_up(self, tmp_path):
         calls = [start(n, "bash", {"command": "x"}) for n in range(3_000)]
 
@@ -238,27 +229,6 @@ class TestOlderForms:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        "record",
-        [
-            {"type": 5},
-            {"type": "user.message", "data": 5},
-            {"type": "user.message", "data": {"content": {"a": 1}}, "id": 5, "timestamp": -1},
-            {"type": "assistant.message", "data": {"content": None, "messageId": []}},
-            {"type": "tool.execution_start", "data": {"arguments": [1], "toolName": {}}},
-            {"type": "tool.execution_complete", "data": {"toolCallId": [], "fileEdits": {}}},
-            {"type": "tool.execution_complete", "data": {"fileEdits": [1, {"path": 5}]}},
-            {"type": "session.start", "data": {"context": [], "cwd": 5}},
-            {"type": "session.title_changed", "data": {"title": ["x"]}},
-            [],
-            None,
-        ],
-    )
-    def test_values_of_other_types_are_skipped(self, tmp_path, record):
-        session = of_events(tmp_path, asked(1, ASKED), record)
-
-        assert session.prompts == [ASKED]
-
     def test_unknown_kinds_are_counted(self, tmp_path):
         kinds = ("brand_new.record", "user.said", "session.of_next_month", "abort", "")
         session = of_events(tmp_path, *(event(n, kind) for n, kind in enumerate(kinds)), "x")
@@ -274,12 +244,3 @@ class TestBadInput:
         session = of_events(tmp_path, *events, workspace=workspace)
 
         assert (session.facts.cwd, session.facts.branch, session.facts.title) == (CWD, "trunk", "")
-
-    @pytest.mark.parametrize(
-        "data", [b"", b"{", b"\xff\xfe{\x00\n", b"[" * 100_000 + b"\n", b"5\n"]
-    )
-    def test_a_file_that_is_not_json_has_no_turns(self, tmp_path, data):
-        write_story(tmp_path).write_bytes(data)
-        write_json(tmp_path / ".copilot" / "history-session-state" / "session_a_1.json", 5)
-
-        assert all(not session.turns for session in by_id(Copilot(), tmp_path).values())

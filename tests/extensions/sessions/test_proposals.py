@@ -1,8 +1,5 @@
 """Proposals from sessions: repetition, mended failures, order, and the labelled sessions."""
 
-from datetime import UTC, datetime
-from itertools import product
-
 import pytest
 
 from bench.proposals import FOLDER, read, share, verdict
@@ -118,14 +115,6 @@ def test_an_answer_to_a_choice_is_stronger_than_one_to_an_offer() -> None:
     words = "let's use sharp"
     assert proposed([history("cc-1", agent("Sharp or a CDN?"), words)])
     assert not proposed([history("cc-1", agent("Would you like sharp or a CDN?"), words)])
-
-
-def test_many_sessions_take_little_time() -> None:
-    names = ["".join(pair) for pair in product("bdfgklmnprst", "aeiou", "bdgkmnp", "aeiou")]
-    turns = [f"we never use {a} in {b}" for a, b in zip(names, names[::-1], strict=True)]
-    at = datetime(2026, 5, 1, tzinfo=UTC)
-    made = [Turn(role=Role.USER, text=text, at=at) for text in turns]
-    assert len(proposed([history("cc-1", *made)])) > 1_000
 
 
 @pytest.mark.parametrize(

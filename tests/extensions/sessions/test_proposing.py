@@ -196,13 +196,6 @@ def test_other_projects_propose_nothing_here(user_call: Call) -> None:
     assert ask(user_call, "sessions", "propose")[1]["proposals"] == []
 
 
-def test_the_list_is_printed_with_the_places(user_call: Call) -> None:
-    out = run(user_call, "sessions", "propose").out
-    assert "Prices are integers in cents, never floats" in out
-    assert "rule  session:cc-11111111#1" in out
-    assert "2 proposals" in out
-
-
 @pytest.mark.parametrize(
     ("action", "titles"),
     [("accept", ["Prices are in cents"]), ("reject", []), ("never", [])],

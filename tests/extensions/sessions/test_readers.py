@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.extensions.sessions.model import Kind, Progress, Reader, Role, Unavailable
-from mimo.extensions.sessions.readers import CLIENTS, lines, parts, reader_of, resuming
+from mimo.extensions.sessions.readers import CLIENTS, parts, reader_of, resuming
 from tests.conftest import read_tree
 from tests.extensions.sessions.homes import (
     ANSWERED,
@@ -35,8 +35,12 @@ from tests.extensions.sessions.homes import (
     read,
     sessions,
     source,
+    without_zstd,
 )
 from tests.kit import put
+
+__all__ = ["without_zstd"]
+pytestmark = pytest.mark.usefixtures("without_zstd")
 
 HOSTILE: list[Any] = [
     *(None, True, 0, -1, 5, 1e308, float("inf"), float("nan"), 10**400, "", "x", "\0", "\ud800"),
@@ -159,16 +163,6 @@ def test_the_editors_of_each_system_are_found(
     for client in ("cline", "cursor"):
         (task,) = reader_of(client).sources(moved, tmp_path)
         assert user in task.path.parents
-
-
-@pytest.fixture(autouse=True)
-def with_zst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers of `.zst` behave as without a library, wherever the tests run."""
-
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    monkeypatch.setattr(lines, "import_module", missing)
 
 
 def test_nothing_is_written(client: str, tmp_path: Path) -> None:

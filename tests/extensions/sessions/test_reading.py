@@ -154,12 +154,6 @@ def test_a_smaller_copy_of_a_transcript_takes_nothing_away(clients: Clients) -> 
     assert clients.reading().behind() == 0
 
 
-def test_a_compressed_transcript_beside_the_plain_one_is_not_read(tmp_path: Path) -> None:
-    reading = _of_fake(tmp_path, {"a.jsonl": ["Plain"], "a.jsonl.zst": ["Compressed"]}, same="a")
-    assert reading.run().sources == 1
-    assert reading.behind() == 0
-
-
 CHANGES = st.lists(
     st.tuples(st.sampled_from(["add", "rewrite", "cut", "delete", "move"]), st.integers(0, 6)),
     max_size=8,
@@ -307,16 +301,6 @@ def test_a_forgotten_session_is_never_read_again_nor_its_turns_in_a_fork(clients
     assert ONE not in clients.sessions()
     assert clients.texts(TWO) == ["Own words"]
     assert clients.reading().behind() == 0
-
-
-def test_sub_agents_are_forgotten_with_their_session(clients: Clients) -> None:
-    clients.write(ONE, said("a", "Look for it", "Found"))
-    agent = said("g", "Find each use", "Two", sessionId=ONE, isSidechain=True)
-    clients.write(f"{ONE}/subagents/agent-7", agent)
-    clients.read()
-    assert clients.sessions()["agent-7"].parent == ONE
-    assert clients.forget([ONE]) == 2
-    assert clients.sessions() == {}
 
 
 def test_opting_out_removes_what_was_kept_and_opting_in_reads_it_again(clients: Clients) -> None:
@@ -525,8 +509,8 @@ class _Fake:
 
     client = "claude-code"
 
-    def __init__(self, folder: Path, same: str = "") -> None:
-        self.folder, self.same = folder, same
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def sources(self, environment: object, home: Path) -> Iterator[Source]:
         for path in sorted(self.folder.iterdir()):
@@ -534,7 +518,7 @@ class _Fake:
             yield Source(path, "", state.st_size, state.st_mtime_ns, state.st_ino)
 
     def read(self, source: Source, since: Progress) -> Iterator[Part]:
-        facts = Facts(client=self.client, native_id=self.same or source.path.stem, cwd=CWD)
+        facts = Facts(client=self.client, native_id=source.path.stem, cwd=CWD)
         end = 0
         for line in source.path.read_text().splitlines(keepends=True):
             start, end = end, end + len(line)
@@ -547,18 +531,15 @@ class _Fake:
             turn = Turn(role=Role.USER, text=line.strip())
             yield Part(facts, [turn], Progress(end), 1, 0, replaces=not start)
 
-    def resume(self, native_id: str) -> tuple[str, ...]:
-        return ()
 
-
-def _of_fake(tmp_path: Path, files: dict[str, list[str]], same: str = "") -> Reading:
+def _of_fake(tmp_path: Path, files: dict[str, list[str]]) -> Reading:
     clients = Clients(tmp_path)
     folder = tmp_path / "fake"
     folder.mkdir(exist_ok=True)
     for name, lines in files.items():
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
         clients.touch(folder / name, hours_ago=1 + len(lines))
-    reader = _Fake(folder, same)
+    reader = _Fake(folder)
     return Reading(clients.store, [reader], clients.selection, {}, clients.home, clients.now)
 
 

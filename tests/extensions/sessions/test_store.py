@@ -186,6 +186,10 @@ def test_the_state_of_each_client_is_described(mind: Call) -> None:
         "sessions are on, and none was read yet | read them with `mind sessions index`"
     ]
     kept = indexing.sessions_of(mind.mind).store
+    with kept.exclusive():
+        pass
+    os.utime(kept.lock, (0, mind.mind.now().timestamp()))
+    assert lines(mind) == ["0 sessions; last read on 2026-11-20 at 15:30 | "]
     with kept.exclusive(), kept.writing() as sql:
         facts = Facts(client="codex", native_id="x")
         key = store.key_of(sql, facts, make=True)

@@ -93,7 +93,9 @@ class Cline:
         if not isinstance(messages, list):
             raise OSError("not the messages of a session")
         parts = Parts(facts)
-        started = moment(_number(source.path.parent.name)) or moment(source.mtime_ns / 1e9)
+        name = source.path.parent.name
+        started = moment(int(name)) if re.fullmatch("[0-9]{10,14}", name) else None
+        started = started or moment(source.mtime_ns / 1e9)
         for message in messages:
             parts.records += 1
             at = moment(inner(message).get("ts"))
@@ -136,10 +138,6 @@ def _session_facts(path: Path, value: Any) -> Facts:
         title=text(about, "metadata", "title") if is_lead else "",
         parent="" if is_lead else id,
     )
-
-
-def _number(name: str) -> int | None:
-    return int(name) if re.fullmatch(r"[0-9]{10,14}", name) else None
 
 
 def _take(message: Any, parts: Parts, at: datetime | None) -> bool:

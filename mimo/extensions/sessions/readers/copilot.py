@@ -94,7 +94,9 @@ class _Events:
         is_of_agent = bool(text(event, "agentId") or text(data, "parentToolCallId"))
         if kind == "user.message":
             self._edits.clear()
-            if not is_of_agent and _is_typed(data):
+            is_sent = data.get("isAutopilotContinuation") is True
+            is_sent = is_sent or text(data, "source").startswith(_UNSAID)
+            if not (is_of_agent or is_sent):
                 parts.say(text(data, "content"), at, id)
         elif kind == "assistant.message":
             if not is_of_agent:
@@ -140,11 +142,6 @@ def _id_of(path: Path) -> str:
         return path.parent.name
     match = _OLD.fullmatch(path.stem)
     return match.group(1) if match else path.stem
-
-
-def _is_typed(data: Mapping[str, Any]) -> bool:
-    is_continued = data.get("isAutopilotContinuation") is True
-    return not is_continued and not text(data, "source").startswith(_UNSAID)
 
 
 def _call(name: str, arguments: Any) -> tuple[str, tuple[str, ...]]:

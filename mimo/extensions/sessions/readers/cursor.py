@@ -351,13 +351,11 @@ def _add_answer(words: str, parts: Parts) -> None:
             _add_call(name, arguments, parts)
             name, arguments = "", {}
         if label or not line.strip():
-            parts.answer("\n".join(answer), None, message="")
+            parts.answer("\n".join(answer), None)
             answer = []
             name = label[2].strip() if label and label[1] == "Tool call" else ""
         else:
             answer.append(line)
-    if name:
-        _add_call(name, arguments, parts)
 
 
 # The editor's database.

@@ -134,7 +134,7 @@ class TurnRow:
 
     n: int
     role: Annotated[str, Out("`user`, `agent`, or `tool` for a call")]
-    content: Annotated[str, Out("The words, or of a call the command")]
+    content: Annotated[str, Out("The words, or of a call the command or the files")]
     error: Annotated[Omitted[str], Out("The last line of a call that failed")] = None
     files: Annotated[Omitted[tuple[str, ...]], Out("Files that the call edited")] = None
     at: Annotated[Omitted[datetime], Out("When it was")] = None
@@ -350,7 +350,7 @@ def transcript(
         TurnRow(
             n=n,
             role=turn.role.value,
-            content=turn.text,
+            content=edited(turn.files) or turn.text,
             error=turn.error or None,
             files=turn.files or None,
             at=turn.at,
@@ -561,9 +561,10 @@ def _rows(
         newer = Hint(text, Typed("sessions index"), " reads what is new")
     is_empty = not store.session_count(sql)
     none = None if rows else "no session is kept yet" if is_empty else "no session matches"
-    if not rows and elsewhere:
+    if elsewhere and all(row.weak for row in rows):
+        surely = " surely" if rows else ""
         none = Hint(
-            *("no session of this project matches; ", Typed("", all_projects=True)),
+            *(f"no session of this project{surely} matches; ", Typed("", all_projects=True)),
             f" looks into {elsewhere:,} more",
         )
         for old in () if call.agent else store.namesakes(sql, asked.project)[:2]:

@@ -513,9 +513,10 @@ UPDATE sessions SET
     project = CASE WHEN ?2 = '' OR (project <> '' AND ?10) THEN project ELSE ?2 END,
     cwd = CASE cwd WHEN '' THEN ?3 ELSE cwd END,
     branch = CASE ?4 WHEN '' THEN branch ELSE ?4 END,
-    title = CASE WHEN ?5 <> '' THEN ?5 WHEN title <> '' THEN title ELSE coalesce((
-        SELECT substr(text, 1, 200) FROM turns
-        WHERE session = ?1 AND role = 'user' ORDER BY n LIMIT 1), '') END,
+    title = CASE WHEN ?5 <> '' THEN ?5 WHEN title <> '' AND NOT EXISTS (
+        SELECT 1 FROM turns WHERE session = ?1 AND text = title) THEN title ELSE coalesce((
+        SELECT substr(text, 1, 200) FROM turns WHERE session = ?1 AND role = 'user'
+        ORDER BY length(CAST(text AS BLOB)) < 9, n LIMIT 1), '') END,
     kind = ?6, parent = CASE ?7 WHEN '' THEN parent ELSE ?7 END,
     started = (SELECT coalesce(min(at), ?8) FROM turns WHERE session = ?1),
     ended = (SELECT coalesce(max(at), ?8) FROM turns WHERE session = ?1),

@@ -97,7 +97,8 @@ def sessions(
         return Earlier(
             session=quoted(part.session),
             turns=tuple(
-                each if each.role == Role.USER else replace(each, at=None) for each in part.turns
+                each if each.role == Role.USER else replace(each, at=None, files=None)
+                for each in part.turns
             ),
             total=part.total,
             notice=part.notice,

@@ -40,7 +40,7 @@ def check(call: Call) -> None:
             "searching earlier sessions is off",
             hint=Hint(
                 *("turn it on with ", Typed("config", "sessions.enabled", "on")),
-                ": it reads what agents' clients keep on this machine, and stays on it",
+                ": mind then reads the transcripts of clients; nothing leaves this machine",
             ),
         )
 

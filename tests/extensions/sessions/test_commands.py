@@ -30,6 +30,13 @@ def ids(result: Any) -> list[str]:
     return [row.id for row in result.sessions]
 
 
+def test_an_answer_that_is_not_sure_points_at_other_projects(kept: Call) -> None:
+    result = do(kept, "sessions search", query="renamed redis pool")
+    assert [row.weak for row in result.sessions] == [True]
+    assert str(result.notice).startswith("no session of this project surely matches; ")
+    assert do(kept, "sessions search", query="keyset pagination").notice is None
+
+
 def test_a_file_names_the_sessions_that_edited_it_and_why(kept: Call, project: Path) -> None:
     for file in ("orders/pages.py", "pages.py", "./orders/pages.py", project / "orders/pages.py"):
         (row,) = do(kept, "sessions", file=str(file)).sessions

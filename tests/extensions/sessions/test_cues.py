@@ -15,6 +15,7 @@ KEPT = [
     ("you used print again, use the logger", Family.CORRECT),
     ("앞으로는 상태 관리는 riverpod만 쓰자", Family.RULE),
     ("Wir bleiben bei Fortran", Family.DECIDE),
+    ("Bitte ab jetzt nie wieder npm benutzen", Family.RULE),
     ("以后用 pnpm", Family.RULE),
     ("不要用 npm，这个项目一律用 pnpm", Family.RULE),
     ("本番の DB は絶対に直接触らないこと", Family.RULE),

@@ -141,6 +141,16 @@ def test_sessions_are_found_by_id_its_beginning_and_the_client_s_id(clients: Cli
             store.find(sql, "cc-%")
 
 
+def test_a_greeting_is_the_title_only_until_there_are_more_words(clients: Clients) -> None:
+    clients.write(ONE, said("a", "hi", "Hello!"))
+    clients.write(TWO, said("b", "결제 오류", "Which?", "The one of today, at the terminal"))
+    clients.read()
+    assert [each.title for each in clients.sessions().values()] == ["결제 오류", "hi"]
+    clients.append(ONE, said("c", "Set up the deployment", "Done.", "Now pin it", minute=5))
+    clients.read()
+    assert clients.sessions()[ONE].title == "Set up the deployment"
+
+
 def test_ids_hold_only_letters_and_digits_of_hostile_ones(clients: Clients) -> None:
     with clients.store.writing() as sql:
         for native_id in ("; rm -rf ~", "--help", "../../x", "é\x1b[31m", "…"):

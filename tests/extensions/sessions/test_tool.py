@@ -44,6 +44,8 @@ def test_a_query_finds_places_whose_reference_shows_the_turns_there(kept: Call) 
     assert [turn.n for turn in part.turns] == [1, 2, 3, 4, 5, 6]
     assert [turn.at is None for turn in part.turns] == [False, True, True, True, False, True]
     assert part.session.title.startswith("Let's use keyset")
+    assert part.turns[1].content == "edited orders/pages.py"
+    assert part.turns[1].files is None
     assert part.total == 6
 
 

@@ -123,7 +123,6 @@ function said(turn, isAsked) {
       "li",
       { class: "turn tool", ...key },
       h("p", {}, number, " ", h("code", { dir: "auto" }, turn.content)),
-      turn.files?.map((file) => h("p", { class: "muted" }, h("code", {}, file))),
       turn.error && h("p", { class: "notice bad" }, turn.error),
     );
   }

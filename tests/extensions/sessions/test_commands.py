@@ -306,12 +306,29 @@ def test_a_moved_home_takes_all_projects_below(
     assert [row.project for row in rows] == ["/Users/minas", str(place / "bank")]
 
 
-@pytest.mark.parametrize("place", ["user", "nowhere"])
+@pytest.mark.parametrize("place", ["user", "nowhere", "~nobody-of-this-name/shop"])
 def test_a_folder_that_did_not_move_keeps_its_sessions(
     tmp_path: Path, moved: Call, place: str
 ) -> None:
-    with pytest.raises(Invalid, match=r"was not moved here|no session of"):
-        do(moved, "sessions index", moved=str(tmp_path / place))
+    with pytest.raises(Invalid, match=r"was not moved here|no session of|unknown user"):
+        do(moved, "sessions index", moved=place if place[0] == "~" else str(tmp_path / place))
+
+
+def test_the_folder_of_other_projects_did_not_become_this_project(moved: Call) -> None:
+    with sessions_of(moved.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '/Users/mina/' || key")
+    with pytest.raises(Invalid, match="no session of `/Users/mina` is of a folder here"):
+        do(moved, "sessions index", moved="/Users/mina")
+    assert {row.project for row in do(moved, "sessions", all_projects=True).sessions} == {
+        "/Users/mina/1",
+        "/Users/mina/2",
+    }
+
+
+def test_no_folder_that_only_looks_like_an_option_is_named_as_moved(moved: Call) -> None:
+    with sessions_of(moved.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '--all/bank'")
+    assert "--all/bank" not in str(do(moved, "sessions").notice)
 
 
 # The asking agent.

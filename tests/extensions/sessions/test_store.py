@@ -53,6 +53,15 @@ def test_a_damaged_database_is_refused_and_stays(clients: Clients, damage: bytes
     assert clients.store.path.read_bytes() == spoiled
 
 
+def test_a_number_that_is_none_is_damage(clients: Clients) -> None:
+    clients.write("one", said("a", "Use keys"))
+    clients.read()
+    with clients.store.writing() as sql:
+        sql.execute("UPDATE sources SET inode = '12''6'")
+    with pytest.raises(StorageFailed):
+        clients.reading().run()
+
+
 def test_damage_that_a_use_within_another_finds_is_stated_with_the_file(clients: Clients) -> None:
     clients.write(ONE, said("a", "Use keys"))
     clients.read()

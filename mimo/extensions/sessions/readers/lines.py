@@ -37,6 +37,9 @@ UNREAD: Mapping[str, Any] = {}
 WITHOUT_ZSTD = "reading `.zst` needs the package zstandard, or Python 3.14"
 
 _CHUNK = 1 << 20
+_LATEST = (1 << 63) - 1
+"""Nanoseconds since 1970: later ones are no number of SQLite."""
+
 _BLANK = b"\0\t\r\n "
 """Bytes around a record; a crash of the system can leave zeros in a file."""
 
@@ -64,7 +67,8 @@ def source_of(path: Path, key: str = "") -> Source | None:
         return None
     if not stat.S_ISREG(state.st_mode):
         return None
-    return Source(path, key, state.st_size, state.st_mtime_ns, state.st_ino)
+    changed = min(state.st_mtime_ns, _LATEST)
+    return Source(path, key, state.st_size, changed, state.st_ino)
 
 
 def files_in(folder: Path, *patterns: str) -> Iterator[Source]:

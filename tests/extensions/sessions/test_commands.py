@@ -253,6 +253,17 @@ def test_sessions_are_listed_and_read_while_no_index_can_be_written(kept: Call, 
             do(again, "sessions search", query="keyset")
 
 
+@pytest.mark.parametrize(
+    ("session", "around"),
+    [("cc-aaaaaaaa#" + "9" * 5_000, None), ("cc-aaaaaaaa#" + "9" * 20, None), ("cc-a", 2**63 - 1)],
+)
+def test_a_turn_with_a_number_beyond_all_is_not_found(
+    kept: Call, session: str, around: int | None
+) -> None:
+    with pytest.raises(NotFound, match="has no turn"):
+        do(kept, "sessions show", session=session, around=around)
+
+
 # Moved folders.
 
 

@@ -207,7 +207,9 @@ def test_the_state_of_each_client_is_described(mind: Call) -> None:
         store.note_source(sql, state._replace(source=Source(Path("/3")), problem=WITHOUT_ZSTD))
         denied = state._replace(source=Source(Path("/5")), problem="Permission denied")
         store.note_source(sql, denied)
-        store.note_source(sql, state._replace(source=Source(Path("/6 ghp_" + "a1" * 18)), problem="damaged"))
+        store.note_source(
+            sql, state._replace(source=Source(Path("/6 ghp_" + "a1" * 18)), problem="damaged")
+        )
         long_ago = mind.mind.now() - timedelta(days=1)
         store.note_source(sql, state._replace(source=Source(Path("/4")), missing_since=long_ago))
     os.utime(kept.lock, (0, mind.mind.now().timestamp()))

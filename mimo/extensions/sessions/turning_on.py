@@ -62,7 +62,7 @@ def selection(mind: Mind) -> Selection:
 
     return Selection(
         clients=frozenset(config["sessions.clients"] or CLIENTS),
-        excluded=tuple(str(Path(folder).expanduser()) for folder in config["sessions.exclude"]),
+        excluded=tuple(str(disk.expanded(folder)) for folder in config["sessions.exclude"]),
         keep=timedelta(days=config["sessions.keep_days"]),
         most_bytes=config["sessions.max_mb"] * 1_000_000,
         permits=lambda project: not restriction(project)[0],

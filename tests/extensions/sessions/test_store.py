@@ -260,6 +260,17 @@ def test_settings_select_what_is_kept(mind: Call) -> None:
     assert "codexx" in selected(mind).problem
 
 
+def test_a_folder_is_left_out_by_the_name_of_a_link_to_it_too(mind: Call, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "private")
+    do(mind, "config", key="sessions.exclude", value=f"{tmp_path / 'link'}, relative")
+    for name in ("link", "private"):
+        assert not selected(mind).admits(str(tmp_path / name / "shop"))
+    assert selected(mind).admits(str(Path.cwd() / "relative"))
+    do(mind, "config", key="sessions.exclude", value="~nobody-of-this-name/x")
+    with pytest.raises(Invalid, match="unknown user"):
+        selected(mind)
+
+
 OFF = 'format = 1\n\n[sessions]\nproject = "off"\n'
 
 

@@ -61,9 +61,6 @@ _EXCERPT = 200
 AROUND = 6
 """The turns on either side of one."""
 
-_DIGITS = 12
-"""Digits of the number of a turn, at most."""
-
 _SECONDS = 600.0
 """The time for an answer to a question."""
 
@@ -333,9 +330,9 @@ def transcript(
     archive = opened(call)
     name, _, number = reference.partition("#")
     if around is None and number.isdecimal():
-        around = int(number[:_DIGITS])
-    start = min(around or 1, 10**_DIGITS)  # SQLite has no larger numbers.
-    numbers = (start - back, start + onward) if around else (1, 1 << 40)
+        around = int(number[:12])
+    place = min(around or 1, 1 << 40)  # SQLite knows no more.
+    numbers = (place - back, place + onward) if around else (1, 1 << 40)
     with archive.store.reading() as sql:
         session = store.find(sql, name)
         turns = store.turns(sql, session.key, *numbers)

@@ -37,9 +37,6 @@ UNREAD: Mapping[str, Any] = {}
 WITHOUT_ZSTD = "reading `.zst` needs the package zstandard, or Python 3.14"
 
 _CHUNK = 1 << 20
-_LATEST = (1 << 63) - 1
-"""Nanoseconds since 1970: later ones are no number of SQLite."""
-
 _BLANK = b"\0\t\r\n "
 """Bytes around a record; a crash of the system can leave zeros in a file."""
 
@@ -67,7 +64,7 @@ def source_of(path: Path, key: str = "") -> Source | None:
         return None
     if not stat.S_ISREG(state.st_mode):
         return None
-    changed = min(state.st_mtime_ns, _LATEST)
+    changed = min(state.st_mtime_ns, (1 << 63) - 1)  # SQLite knows no later.
     return Source(path, key, state.st_size, changed, state.st_ino)
 
 

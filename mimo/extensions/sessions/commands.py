@@ -227,7 +227,7 @@ def _in_project(file: str, project: str) -> str:
     if here and file.startswith("../"):
         file = normpath(here / file)
     parent = Path(file).parent
-    if parent.is_absolute() and parent.is_dir() and (place := locate(parent)).common:
+    if store.is_folder(str(parent)) and (place := locate(parent)).common:
         file = file.removeprefix(f"{place.root}/")
     return file.removeprefix("./").removeprefix(f"{project}/")
 
@@ -413,15 +413,15 @@ def index(
 
 def _take_over(call: Call, moved: str) -> str:
     """Gives the sessions of a folder to the one that it became. Raises `Invalid`."""
-    old = normpath((disk.working_directory() or Path()) / Path(moved).expanduser())
+    old = normpath((disk.working_directory() or Path()) / disk.expanded(moved))
     new = turning_on.project(call.mind)
-    if new in ("", old) or (Path(old).is_dir() and project_of(old) != new):
+    if new in ("", old) or (store.is_folder(old) and project_of(old) != new):
         raise Invalid(f"`{old}` was not moved here", hint="run this in the folder that it became")
     with sessions_of(call.mind).store.writing() as sql:
         number = store.move(sql, old, new)
     if not number:
         names = Hint(Typed("sessions", all_projects=True), " names the folders of all")
-        raise Invalid(f"no session of `{old}` is kept", hint=names)
+        raise Invalid(f"no session of `{old}` is of a folder here", hint=names)
     return f"{count(number, 'session')} of `{old}` moved to `{new}`"
 
 

@@ -12,6 +12,7 @@ from mimo.extensions.sessions import store, turning_on
 from mimo.extensions.sessions.indexing import sessions_of
 from mimo.extensions.sessions.memories import counts
 from mimo.extensions.sessions.readers.lines import WITHOUT_ZSTD
+from mimo.extensions.sessions.reading import without_secrets
 from mimo.extensions.sessions.store import ClientState
 
 _MANY = 0.1
@@ -78,4 +79,5 @@ def _of_client(name: str, state: ClientState) -> Iterator[Line]:
     for problem, (number, path) in sorted(state.problems.items()):
         example = f"such as `{path}`" if number > 1 else f"`{path}`"
         message = f"{count(number, 'transcript')} of {name} can't be read: {problem} ({example})"
+        (message,) = without_secrets([message])
         yield Line(message, f"{_HINTS.get(problem, _OTHERWISE)}; each run tries again")

@@ -36,6 +36,9 @@ _TOLERANCE = 0.4
 _COMMAND = 120
 """Characters of a command in a memory."""
 
+_FILES = 5
+"""Changed files in a memory."""
+
 _QUESTION = 200
 """Characters of the agent's question before an answer."""
 
@@ -299,7 +302,8 @@ def _story(failure: _Failure, cause: str, way: str, changes: Sequence[str]) -> s
     story = f"`{_short(failure.command)}` failed: {failure.error.rstrip('.')}. {cause}"
     if way != failure.command:
         return f"{story} Then `{_short(way)}` worked."
-    return f"{story} Changed: {', '.join(changes)}." if changes else story
+    names = ", ".join(changes[:_FILES]) + (" …" if changes[_FILES:] else ".")
+    return f"{story} Changed: {names}" if changes else story
 
 
 def _short(command: str) -> str:

@@ -441,7 +441,7 @@ def project_of(folder: str) -> str:
     folder = _main(folder)
     path = Path(folder)
     try:
-        place = locate(path) if path.is_absolute() and path.is_dir() else None
+        place = locate(path) if store.is_folder(folder) else None
     except (OSError, ValueError, RuntimeError):
         return folder
     if place is None:

@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 from mimo.api import (
@@ -93,9 +92,9 @@ def resume(
             hint="its own window may list it",
         )
     folder, notice = chosen.cwd, None
-    if not _is_folder(folder):
+    if not store.is_folder(folder):
         notice = f"its folder `{folder}` is missing"
-        folder = chosen.project if _is_folder(chosen.project) else ""
+        folder = chosen.project if store.is_folder(chosen.project) else ""
     elif paths and not run and not any(map(os.path.exists, paths)):  # Else the client reports it.
         notice = f"{chosen.client} deleted its transcript, so it may not know the session"
     line = shlex.join(words)
@@ -105,7 +104,3 @@ def resume(
         command=words,
         notice=notice,
     )
-
-
-def _is_folder(path: str) -> bool:
-    return Path(path).is_absolute() and Path(path).is_dir()

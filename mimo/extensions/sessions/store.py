@@ -7,6 +7,7 @@ What is in it was masked before. A database that is damaged is refused, and stay
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -212,7 +213,7 @@ def _possible() -> Iterator[None]:
     """Raises `sqlite3.DatabaseError` for values that mind never writes: the file is damaged."""
     try:
         yield
-    except (ValueError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         damage = sqlite3.DatabaseError(f"{error}")
         damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damage from error
@@ -324,12 +325,13 @@ def source_states(
     if native_id is not None:
         query, values = f"{query} AND native_id = ?", [client, native_id]
     states = {}
-    for row in sql.execute(query, values):
-        path, key, size, mtime_ns, inode, client, id, offset, state, *counts, missing = row
-        source = Source(Path(path), key, size, mtime_ns, int(inode))
-        since = None if missing is None else time_of(missing)
-        item = SourceState(source, client, id, Progress(offset, state), *counts)
-        states[path, key] = item._replace(missing_since=since)
+    with _possible():
+        for row in sql.execute(query, values):
+            path, key, size, mtime_ns, inode, client, id, offset, state, *counts, missing = row
+            source = Source(Path(path), key, size, mtime_ns, int(inode))
+            since = None if missing is None else time_of(missing)
+            item = SourceState(source, client, id, Progress(offset, state), *counts)
+            states[path, key] = item._replace(missing_since=since)
     return states
 
 
@@ -537,7 +539,7 @@ def sum_up(sql: Connection, key: int, facts: Facts, project: str, *, at: int, co
     query = "SELECT * FROM sessions WHERE key = ?"
     previous = sql.execute(query, (key,)).fetchone()
     of_facts = (project, facts.cwd, facts.branch, facts.title, facts.kind, facts.parent)
-    sql.execute(_SUMS, (key, *of_facts, at, copies, not Path(project).is_dir()))
+    sql.execute(_SUMS, (key, *of_facts, at, copies, not is_folder(project)))
     if previous != sql.execute(query, (key,)).fetchone():
         note_change(sql, key)
 
@@ -549,11 +551,16 @@ def note_change(sql: Connection, key: int) -> None:
 
 
 def move(sql: Connection, old: str, new: str) -> int:
-    """Gives the sessions of a folder, and of those in it, to another one; returns their number."""
+    """Gives the sessions of a folder, and of those in it, to another one; returns their number.
+
+    That is 0 if no project of them is there: the folder that moved was not that one.
+    """
     places = sql.execute("SELECT key, project FROM sessions").fetchall()
-    moved = [(key, path) for key, path in places if f"{path}/".startswith(f"{old}/")]
-    for key, path in moved:
-        place = f"{new}{path[len(old) :]}"
+    inside = [(key, path) for key, path in places if f"{path}/".startswith(f"{old}/")]
+    moved = [(key, f"{new}{path[len(old) :]}") for key, path in inside]
+    if not any(is_folder(place) for place in {place for _, place in moved}):
+        return 0
+    for key, place in moved:
         sql.execute("UPDATE sessions SET project = ? WHERE key = ?", (place, key))
         note_change(sql, key)
     return len(moved)
@@ -563,7 +570,8 @@ def namesakes(sql: Connection, project: str) -> list[str]:
     """Returns the missing folders of sessions that have the name of a project's."""
     query = r"SELECT project FROM sessions WHERE project LIKE ? ESCAPE '\' GROUP BY 1 ORDER BY 1"
     pattern = f"%/{literal(Path(project).name)}"
-    return [path for (path,) in sql.execute(query, (pattern,)) if not Path(path).is_dir()]
+    paths = [path for (path,) in sql.execute(query, (pattern,)) if Path(path).is_absolute()]
+    return [path for path in paths if not is_folder(path)]
 
 
 def note_source(sql: Connection, state: SourceState) -> None:
@@ -645,6 +653,12 @@ def outdated(sql: Connection, since: datetime, most_bytes: int) -> list[Session]
 
 
 # Values in the tables.
+
+
+def is_folder(path: str) -> bool:
+    """Returns whether a path is absolute, and of a folder that can be seen."""
+    return Path(path).is_absolute() and os.path.isdir(path)  # noqa: PTH112 - raises nothing
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

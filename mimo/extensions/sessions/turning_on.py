@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -54,6 +55,7 @@ def project(mind: Mind) -> str:
 def selection(mind: Mind) -> Selection:
     """Returns the sessions that the user's settings and the projects ask for."""
     config, file = mind.config, mind.home / "config.toml"
+    folders = [str(disk.expanded(folder)) for folder in config["sessions.exclude"]]
     stated = tuple(line for line in config.warnings if line.startswith(f"{file}: "))
 
     @cache
@@ -62,7 +64,7 @@ def selection(mind: Mind) -> Selection:
 
     return Selection(
         clients=frozenset(config["sessions.clients"] or CLIENTS),
-        excluded=tuple(str(Path(folder).expanduser()) for folder in config["sessions.exclude"]),
+        excluded=(*folders, *map(os.path.realpath, filter(os.path.isabs, folders))),
         keep=timedelta(days=config["sessions.keep_days"]),
         most_bytes=config["sessions.max_mb"] * 1_000_000,
         permits=lambda project: not restriction(project)[0],

@@ -225,6 +225,17 @@ def test_sessions_are_listed_and_read_while_no_index_can_be_written(kept: Call, 
             do(again, "sessions search", query="keyset")
 
 
+@pytest.mark.parametrize(
+    ("session", "around"),
+    [("cc-aaaaaaaa#" + "9" * 5_000, None), ("cc-aaaaaaaa#" + "9" * 20, None), ("cc-a", 2**63 - 1)],
+)
+def test_a_turn_with_a_number_beyond_all_is_not_found(
+    kept: Call, session: str, around: int | None
+) -> None:
+    with pytest.raises(NotFound, match="has no turn"):
+        do(kept, "sessions show", session=session, around=around)
+
+
 # Moved folders.
 
 
@@ -278,12 +289,29 @@ def test_a_moved_home_takes_all_projects_below(
     assert [row.project for row in rows] == ["/Users/minas", str(place / "bank")]
 
 
-@pytest.mark.parametrize("place", ["user", "nowhere"])
+@pytest.mark.parametrize("place", ["user", "nowhere", "~nobody-of-this-name/shop"])
 def test_a_folder_that_did_not_move_keeps_its_sessions(
     tmp_path: Path, moved: Call, place: str
 ) -> None:
-    with pytest.raises(Invalid, match=r"was not moved here|no session of"):
-        do(moved, "sessions index", moved=str(tmp_path / place))
+    with pytest.raises(Invalid, match=r"was not moved here|no session of|unknown user"):
+        do(moved, "sessions index", moved=place if place[0] == "~" else str(tmp_path / place))
+
+
+def test_the_folder_of_other_projects_did_not_become_this_project(moved: Call) -> None:
+    with sessions_of(moved.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '/Users/mina/' || key")
+    with pytest.raises(Invalid, match="no session of `/Users/mina` is of a folder here"):
+        do(moved, "sessions index", moved="/Users/mina")
+    assert {row.project for row in do(moved, "sessions", all_projects=True).sessions} == {
+        "/Users/mina/1",
+        "/Users/mina/2",
+    }
+
+
+def test_no_folder_that_only_looks_like_an_option_is_named_as_moved(moved: Call) -> None:
+    with sessions_of(moved.mind).store.writing() as sql:
+        sql.execute("UPDATE sessions SET project = '--all/bank'")
+    assert "--all/bank" not in str(do(moved, "sessions").notice)
 
 
 def test_a_folder_is_not_moved_to_itself(kept: Call, project: Path) -> None:

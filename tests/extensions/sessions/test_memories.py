@@ -245,6 +245,13 @@ def test_odd_files_are_left_out(
     assert origins(call, "where do penguins swim") == ["claude memory"]
 
 
+def test_a_link_to_itself_among_the_rules_stops_nothing(user: Path, call: Call) -> None:
+    rules = user / ".claude" / "rules"
+    put(rules / "birds.md", "- Penguins swim\n")
+    (rules / "a.md").symlink_to("a.md")
+    assert origins(call, "penguins swim") == ["claude rules"]
+
+
 def test_rules_may_be_a_link_to_markdown_alone(user: Path, tmp_path: Path, call: Call) -> None:
     rules = user / ".claude" / "CLAUDE.md"
     rules.unlink()

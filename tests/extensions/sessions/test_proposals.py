@@ -88,6 +88,14 @@ def test_a_long_command_is_cut() -> None:
     assert len(proposal.text) < 250
 
 
+def test_of_many_changed_files_the_first_are_named() -> None:
+    failed = called("make", "Error 2")
+    edits = [called("Edit", "", f"{n}.py") for n in range(1_000)]
+    turns = [failed, *edits, failed, called("make"), agent("The cause was a typo.")]
+    (proposal,) = proposed([history("cc-1", "go", *turns)])
+    assert proposal.text.endswith("Changed: 0.py, 1.py, 2.py, 3.py, 4.py …")
+
+
 def test_a_failure_that_was_seen_before_is_worth_more() -> None:
     cause = "The root cause was the cache."
     turns = (

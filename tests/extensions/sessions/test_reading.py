@@ -33,6 +33,16 @@ def clients(tmp_path: Path) -> Clients:
     return Clients(tmp_path)
 
 
+def test_a_folder_of_no_possible_name_and_a_time_of_no_number_stop_no_run(clients: Clients) -> None:
+    clients.write(ONE, said("a", "One", cwd=f"/{'x' * 300}"))
+    late = clients.write(TWO, said("b", "Two"))
+    os.utime(late, ns=(10**19, 10**19))
+    if late.stat().st_mtime_ns < 10**19:
+        pytest.skip("the file system has no such time")
+    assert clients.read() == Read(sources=2, turns=2)
+    assert clients.reading().behind() == 0
+
+
 # What changed.
 
 

@@ -53,6 +53,15 @@ def test_a_damaged_database_is_refused_and_stays(clients: Clients, damage: bytes
     assert clients.store.path.read_bytes() == spoiled
 
 
+def test_a_number_that_is_none_is_damage(clients: Clients) -> None:
+    clients.write("one", said("a", "Use keys"))
+    clients.read()
+    with clients.store.writing() as sql:
+        sql.execute("UPDATE sources SET inode = '12''6'")
+    with pytest.raises(StorageFailed):
+        clients.reading().run()
+
+
 def test_damage_that_a_use_within_another_finds_is_stated_with_the_file(clients: Clients) -> None:
     clients.write(ONE, said("a", "Use keys"))
     clients.read()
@@ -212,7 +221,9 @@ def test_the_state_of_each_client_is_described(mind: Call) -> None:
         store.note_source(sql, state._replace(source=Source(Path("/3")), problem=WITHOUT_ZSTD))
         denied = state._replace(source=Source(Path("/5")), problem="Permission denied")
         store.note_source(sql, denied)
-        store.note_source(sql, state._replace(source=Source(Path("/6")), problem="damaged"))
+        store.note_source(
+            sql, state._replace(source=Source(Path("/6 ghp_" + "a1" * 18)), problem="damaged")
+        )
         long_ago = mind.mind.now() - timedelta(days=1)
         store.note_source(sql, state._replace(source=Source(Path("/4")), missing_since=long_ago))
     os.utime(kept.lock, (0, mind.mind.now().timestamp()))
@@ -225,7 +236,7 @@ def test_the_state_of_each_client_is_described(mind: Call) -> None:
             " | give yourself the right to read it, if you want to keep it; each run tries again"
         ),
         (
-            "1 transcript of codex can't be read: damaged (`/6`)"
+            "1 transcript of codex can't be read: damaged (`/6 [REDACTED:github_token]`)"
             " | what is before the damage is kept; each run tries again"
         ),
         (
@@ -261,6 +272,17 @@ def test_settings_select_what_is_kept(mind: Call) -> None:
     assert selection.keep == timedelta(days=10)
     put(mind.mind.home / "config.toml", '[sessions]\nenabled = "on"\nclients = ["codexx"]\n')
     assert "codexx" in selected(mind).problem
+
+
+def test_a_folder_is_left_out_by_the_name_of_a_link_to_it_too(mind: Call, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "private")
+    do(mind, "config", key="sessions.exclude", value=f"{tmp_path / 'link'}, relative")
+    for name in ("link", "private"):
+        assert not selected(mind).admits(str(tmp_path / name / "shop"))
+    assert selected(mind).admits(str(Path.cwd() / "relative"))
+    do(mind, "config", key="sessions.exclude", value="~nobody-of-this-name/x")
+    with pytest.raises(Invalid, match="unknown user"):
+        selected(mind)
 
 
 OFF = 'format = 1\n\n[sessions]\nproject = "off"\n'

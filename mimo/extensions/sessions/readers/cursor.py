@@ -53,6 +53,7 @@ SELECT substr(key, 14), length(value),
     CASE WHEN json_valid(value) THEN coalesce(
         json_extract(value, '$.lastUpdatedAt'), json_extract(value, '$.createdAt')) END
 FROM cursorDiskKV WHERE key > 'composerData:' AND key < 'composerData;' AND value IS NOT NULL
+LIMIT 100000
 """
 _VALUE = f"""
 SELECT CASE WHEN length(value) <= {LONGEST_LINE} THEN value END FROM cursorDiskKV WHERE key = ?

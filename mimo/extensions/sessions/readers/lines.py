@@ -64,7 +64,8 @@ def source_of(path: Path, key: str = "") -> Source | None:
         return None
     if not stat.S_ISREG(state.st_mode):
         return None
-    return Source(path, key, state.st_size, state.st_mtime_ns, state.st_ino)
+    changed = min(state.st_mtime_ns, (1 << 63) - 1)  # SQLite knows no later.
+    return Source(path, key, state.st_size, changed, state.st_ino)
 
 
 def files_in(folder: Path, *patterns: str) -> Iterator[Source]:

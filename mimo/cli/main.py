@@ -92,6 +92,22 @@ def main(
 
 def _read(registry: CommandTable, words: Sequence[str]) -> Line | Callable[[], None]:
     """Returns a line, or what else the words ask for. Raises `Invalid` for others."""
+    # click asks `inspect` for help pages, and `uuid` for a type of options that is never used; they
+    # take half of its time to load.
+    later = {name: type(sys)(name) for name in {"inspect", "uuid"} - sys.modules.keys()}
+
+    def of_inspect(name: str) -> object:
+        import inspect
+
+        return getattr(inspect, name)
+
+    for name, module in later.items():
+        vars(module).update(__getattr__=of_inspect, UUID=str)
+        sys.modules[name] = module
+    import click  # noqa: F401 - loaded without them
+
+    for name in later:
+        del sys.modules[name]
     from mimo.cli.program import Page, read
 
     line = read(registry, words)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,18 +97,19 @@ def _read(registry: CommandTable, words: Sequence[str]) -> Line | Callable[[], N
     # take half of its time to load.
     later = {name: type(sys)(name) for name in {"inspect", "uuid"} - sys.modules.keys()}
 
-    def of_inspect(name: str) -> object:
-        import inspect
-
-        return getattr(inspect, name)
+    def attribute(module: str, name: str) -> object:
+        if sys.modules.get(module) is later[module]:
+            del sys.modules[module]
+        return getattr(import_module(module), name)
 
     for name, module in later.items():
-        vars(module).update(__getattr__=of_inspect, UUID=str)
-        sys.modules[name] = module
+        vars(module).update(__getattr__=partial(attribute, name), UUID=str)
+    sys.modules.update(later)
     import click  # noqa: F401 - loaded without them
 
-    for name in later:
-        del sys.modules[name]
+    for name, module in later.items():
+        if sys.modules.get(name) is module:
+            del sys.modules[name]
     from mimo.cli.program import Page, read
 
     line = read(registry, words)

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Concatenate, cast
 
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Transaction
@@ -327,6 +326,8 @@ class Index(Reader):
             index = cls(tables, vectors, embedder, owner, folder)
         except StorageFailed:
             return cls.in_memory(embedder)
+        from shutil import rmtree  # It loads five others, which most commands never need.
+
         with suppress(OSError):
             os.utime(tables)
             states = sorted(tables.parent.iterdir(), key=lambda state: -state.stat().st_mtime)
@@ -494,6 +495,8 @@ class Index(Reader):
                 purge_vectors(self._folder, tracking.vector_names(sql), self._owner)
         self._tables.compact()
         if self._folder:
+            from shutil import rmtree
+
             with suppress(FileNotFoundError):
                 rmtree(self._folder / "past")
 

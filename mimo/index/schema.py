@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from mimo.data import Schema
 from mimo.errors import Misread
@@ -311,7 +312,7 @@ class Approvals:
             if approvals is None:
                 return False
             if approvals.approves is None:
-                approvals.approves = approvals.checker()
+                approvals.approves = cache(approvals.checker())  # A join asks for a text often.
             return approvals.approves(from_digest(name or ""))
 
         connection.add_function("approved", 1, approved)

@@ -398,10 +398,10 @@ def ignored(root: Path) -> str | None:
     except Invalid as error:
         return error.message
     with suppress(Invalid):
-        if git.is_ignored(root, f"{STORE}/{files.CONFIG}"):
-            return None
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", STORE)
         listed = os.fsdecode(git.run(root, *words).stdout).split("\0")
+        if files.SETTINGS in listed:
+            return None
         paths = [path for path in listed if has_memories(path) or _is_apart(path)]
         paths = [path for path in paths if not disk.is_temporary(path.rpartition("/")[2])]
         if not paths:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from mimo.memory.model import Filter, Record
 
 if TYPE_CHECKING:
     from mimo.index.meanings import Meanings
+    from mimo.ranking import Ranked
 
 REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
@@ -80,12 +81,12 @@ class Tables:
         return self._vectors.cosines(query, names) if self._vectors else _NONE
 
     def compared(
-        self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
+        self, text: str, filter: Filter, by_words: Callable[[], list[Ranked]]
     ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
         self._check(self._sql)
         meanings = self._meanings()
-        return meanings.compared(self._sql, text, filter, best) if meanings else None
+        return meanings.compared(self._sql, text, filter, by_words) if meanings else None
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs."""

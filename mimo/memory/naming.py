@@ -219,6 +219,8 @@ def aliases(header: Mapping[str, Any], content: str) -> list[str]:
 
 def _listed(value: Any) -> Iterator[str]:
     """Yields the texts in a list, or in a text with commas."""
+    if value is None:
+        return
     items = re.split(r"[,\n]", value) if isinstance(value, str) else value
     for item in items if isinstance(items, list) else [items]:
         text = str(item) if isinstance(item, str | int | float) else ""
@@ -248,7 +250,6 @@ def of_record(record: Record) -> tuple[dict[str, Rank], str]:
     return names, " ".join((*words, *alias_names, *more))[:_MOST_SEARCHED]
 
 
-def is_named(record: Record, name: str) -> bool:
-    """Returns whether a memory has a name, that of its file, its title or an alias."""
-    key = key_of(name)
+def is_named(record: Record, key: str) -> bool:
+    """Returns whether a memory has a name with a key, that of its file, its title or an alias."""
     return bool(key) and any(_fits(key, *each) for each in of_record(record)[0].items())

@@ -23,7 +23,7 @@ from mimo.errors import (
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
 from mimo.memory.model import Filter, topic_key
-from mimo.memory.naming import is_named
+from mimo.memory.naming import is_named, key_of
 from mimo.operations import refresh
 from mimo.operations.finding import Options
 from mimo.operations.lists import (
@@ -229,9 +229,8 @@ def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> F
     """
     asked = request(call, text, options)._replace(by_meaning=by_meaning)
     result = call.index.search(asked)
-    if len(result.hits) >= asked.limit and not all(
-        call.mind.trust.trusted(hit.record.place.approval) for hit in result.hits
-    ):
+    names = [hit.record.place.approval for hit in result.hits]
+    if len(names) >= asked.limit and not call.mind.trust.trusted(*names):
         approved = replace(options.filter, approved=True)
         result = _with_literal(result, call.index.search(asked._replace(filter=approved)), text)
     if not options.filter.shared:
@@ -249,7 +248,8 @@ def _find(call: Call, by_meaning: bool | None, text: str, options: Options) -> F
 def _with_literal(result: Found, approved: Found, text: str) -> Found:
     """Returns an answer with the approved literal matches that others left no room for."""
     keys = {hit.key for hit in result.hits}
-    literal = (hit for hit in approved.hits if hit.is_literal or is_named(hit.record, text))
+    key = key_of(text)
+    literal = (hit for hit in approved.hits if hit.is_literal or is_named(hit.record, key))
     hits = (*result.hits, *(hit for hit in literal if hit.key not in keys))
     of, more = result.evidence, approved.evidence
     if of and more:

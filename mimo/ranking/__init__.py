@@ -201,6 +201,8 @@ def _ahead(orders: Sequence[float], guessed: float) -> list[float]:
 
 def _best_unit(coverages: Sequence[float], cosines: Sequence[float]) -> int:
     """Returns the number of the unit that adds most to the order."""
+    if len(coverages) < 2:
+        return 0
     near = cosines or [0.0] * len(coverages)
     values = [WORDS / 2 * share + cosine for share, cosine in zip(coverages, near, strict=False)]
     return max(range(len(values)), key=values.__getitem__, default=0)

@@ -18,7 +18,7 @@ from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import SURE, Evidence, Found, Hit, Newer, Request
 from mimo.index.schema import Totals, to_time
 from mimo.index.selection import pruned
-from mimo.memory.model import Filter, Record
+from mimo.memory.model import Filter, Kind, Record
 from mimo.memory.naming import is_named, key_of
 from mimo.ranking import (
     Candidate,
@@ -316,7 +316,8 @@ def _hits(source: Source, ranked: Sequence[Ranked], candidates: Candidates) -> t
     """Returns matches with all that is shown of them."""
     newer = source.newer({match.key: candidates[match.key].memory.id for match in ranked})
     records = source.records([match.key for match in ranked])
-    competing = source.competing({key: record.memory.id for key, record in records.items()})
+    decisions = {k: r.memory.id for k, r in records.items() if r.memory.type is Kind.DECISION}
+    competing = source.competing(decisions)
     hits = []
     for match in ranked:
         record, stored = records[match.key], candidates[match.key]
@@ -493,9 +494,9 @@ def _shape(memory: CandidateRow, units: Sequence[StoredUnit]) -> Shape:
 
 def _is_conversation(units: Sequence[StoredUnit]) -> bool:
     """Returns whether most units have one of few speakers."""
-    speaking = [unit.speakers.split() for unit in units]
-    if not any(speaking):
+    if not any(unit.speakers for unit in units):
         return False
+    speaking = [unit.speakers.split() for unit in units]
     times = Counter(name for names in speaking for name in names)
     people = {name for name, number in times.items() if number >= max(2, len(units) / 4)}
     return sum(not people.isdisjoint(names) for names in speaking) > len(units) / 2

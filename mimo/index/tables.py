@@ -94,8 +94,8 @@ class Tables:
             f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
         ).fetchall()
         units = _units(self._sql, [row[0] for row in selected])
-        rows_of = [CandidateRow(*row)._replace(path=from_sql(row[6])) for row in selected]
-        return {row.key: stored_of(row, units[row.key]) for row in rows_of}
+        memories = [CandidateRow(*(*row[:6], from_sql(row[6]), *row[7:])) for row in selected]
+        return {memory.key: stored_of(memory, units[memory.key]) for memory in memories}
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""

@@ -22,6 +22,7 @@ from mimo.errors import (
 )
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import SURE, Found, Hit, Request, least
+from mimo.index.selection import count_unread
 from mimo.memory.model import Filter, topic_key
 from mimo.memory.naming import is_named, key_of
 from mimo.operations import refresh
@@ -153,7 +154,7 @@ def search(
         is_of_git = any(hit.record.place.path in (LOG, COMMITS) for hit in answer.hits)
         if is_of_git and git.boundary(call.mind.project.root):
             problem = join_texts(problem, git.SHALLOW)
-    if number := call.index.count_unread():
+    if number := call.index.cached(count_unread):
         files = "1 file" if number == 1 else f"{number:,} files"
         problem = join_texts(f"{files} can't be read (doctor names them)", problem)
     return replace(answer, notice=join_texts(call.notice, answer.notice, problem))
@@ -512,6 +513,8 @@ def with_successors(matches: Sequence[tuple[Asked, Hit]]) -> list[tuple[Asked, H
     the score of the match that it replaces. A circle of matches keeps its order.
     """
     by_name = {(id(asked), hit.record.memory.id): (asked, hit) for asked, hit in matches}
+    if not any(hit.newer.superseded_by for _, hit in matches):
+        return list(by_name.values())
     complete: dict[tuple[int, str], tuple[Asked, Hit]] = {}
     for name, (asked, hit) in by_name.items():
         if name in complete:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import repeat
 from math import inf
 
 from mimo.frozen import NamedTuple
@@ -123,7 +124,11 @@ class Ranker:
             if literal[place]:
                 lowest = max(lowest, self._sure)
             reading = self._reader[key]
-            unit = _best_unit(reading.coverages, near[place])
+            shares, unit = reading.coverages, 0
+            if len(shares) > 1:  # The unit that adds most to the order.
+                pairs = zip(shares, near[place] or repeat(0.0), strict=False)
+                values = [WORDS / 2 * share + cosine for share, cosine in pairs]
+                unit = values.index(max(values))
             ranked.append(
                 Ranked(key, orders[place], lowest, unit, reading.coverage, reading.is_literal)
             )
@@ -197,12 +202,3 @@ def _ahead(orders: Sequence[float], guessed: float) -> list[float]:
     best = sorted([*(max(order, least) for order in orders), *assumed], reverse=True)[: _NEXT + 1]
     total = sum(best)
     return [order - (total - max(order, best[-1])) / _NEXT for order in orders]
-
-
-def _best_unit(coverages: Sequence[float], cosines: Sequence[float]) -> int:
-    """Returns the number of the unit that adds most to the order."""
-    if len(coverages) < 2:
-        return 0
-    near = cosines or [0.0] * len(coverages)
-    values = [WORDS / 2 * share + cosine for share, cosine in zip(coverages, near, strict=False)]
-    return max(range(len(values)), key=values.__getitem__, default=0)

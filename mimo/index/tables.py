@@ -35,12 +35,15 @@ class Tables:
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
         check: Callable[[sqlite3.Connection], None] = lambda _: None,
+        counts: dict[str, int] | None = None,
     ) -> None:
         """Takes the vectors and their model, None to search by words only, and the encoder's.
 
         `sql` is in a transaction. `meanings` is called if words do not suffice: the encoder imports
-        numpy. `check` is called before, and makes missing vectors.
+        numpy. `check` is called before, and makes missing vectors. `counts` has the numbers of
+        units with terms that were counted before in the same state, and gets further ones.
         """
+        self._counts = {} if counts is None else counts
         self._sql, self._vectors, self._meanings, self._check = sql, vectors, meanings, check
         self.embedder = embedder if vectors else None
 
@@ -55,7 +58,10 @@ class Tables:
 
     def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
         """Returns the number of units that hold each term."""
-        return {term: schema.frequency(self._sql, term) for term in terms}
+        for term in terms:
+            if term not in self._counts:
+                self._counts[term] = schema.frequency(self._sql, term)
+        return {term: self._counts[term] for term in terms}
 
     def by_words(
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int

@@ -53,7 +53,10 @@ class RankingQuery:
     @property
     def length(self) -> float:
         """0 for a short query, 1 for one of several sentences, and between them a share."""
-        words = sum(_PAIR if compiled(f"[{UNSPACED}]").match(term) else 1 for term in self.content)
+        words = sum(
+            1 if term.isascii() or not compiled(f"[{UNSPACED}]").match(term) else _PAIR
+            for term in self.content
+        )
         return min(1.0, max(0.0, (words - _SHORT) / (_LONG - _SHORT)))
 
 
@@ -73,7 +76,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         asks_when=compiled(_WHEN).match(text) is not None,
         literal=phrases or (terms.content if words <= _FEW else ()),
         is_foreign=terms.is_foreign,
-        is_spaced=not compiled(f"[{UNSPACED}]").search(text),
+        is_spaced=text.isascii() or not compiled(f"[{UNSPACED}]").search(text),
     )
 
 

@@ -151,8 +151,8 @@ def search(source: Source, request: Request) -> Found:
     candidates = Candidates(source, keys, request.filter)
     by_words = cache(partial(ranker.rank, candidates.listed, candidates.around))
     cosines, notice = Cosines({}), None
-    is_enough = request.by_meaning is None and query.literal and words_suffice(by_words())
-    if is_enough or request.by_meaning is False:
+    is_literal = request.by_meaning is None and ranker.has_literal(candidates.listed)
+    if request.by_meaning is False or (is_literal and words_suffice(by_words())):
         ranked = by_words()
     else:
         candidates, cosines, notice = _compared(source, request, candidates, by_words)

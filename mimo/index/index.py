@@ -47,6 +47,9 @@ _MOST_REPLACED = 3
 
 _OF_FILES = (sqlite3.Error, OSError)
 
+_MOST_COUNTS = 10_000
+"""The number of terms whose units are counted once for a state."""
+
 _KEPT_PAST = 8
 """The number of past states whose tables are kept, the last used ones."""
 
@@ -59,6 +62,8 @@ class Caches:
         self.identity = identity
         self.walks: Walks | None = None
         self.answers: dict[object, tuple[object, object]] = {}
+        self.counts: tuple[int, dict[str, int]] = 0, {}
+        """A revision, and the numbers of its units with some terms."""
 
 
 class Reader(Queries):
@@ -381,9 +386,17 @@ class Index(Reader):
         from mimo.index.search import search
         from mimo.index.tables import Tables
 
-        self.caches_of(sql)  # Forgets what it knows of the encoder's vectors for another file.
+        # For another file, this forgets what it knows of the encoder's vectors.
+        caches, revision = self.caches_of(sql), schema.totals(sql).revision
+        if caches.counts[0] != revision or len(caches.counts[1]) > _MOST_COUNTS:
+            caches.counts = revision, {}
         source = Tables(
-            sql, self._vectors, self._embedder, lambda: self.meanings, self.check_vectors
+            sql,
+            self._vectors,
+            self._embedder,
+            lambda: self.meanings,
+            self.check_vectors,
+            caches.counts[1],
         )
         matches, file = search(source, request), self._vectors_file
         return matches, not (self._vectors and file) or self._vectors.identity == file

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimo.data.cache import Cache
 from mimo.errors import StorageFailed
@@ -24,6 +25,9 @@ from mimo.index.schema import marks, portions
 from mimo.index.selection import memories_near
 from mimo.index.vectors import State, Vectors
 from mimo.memory.model import Filter
+
+if TYPE_CHECKING:
+    from mimo.ranking import Ranked
 
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
@@ -124,19 +128,19 @@ class Meanings:
         sql: sqlite3.Connection,
         text: str,
         filter: Filter,
-        best: Iterable[tuple[int, int]] | None = (),
+        by_words: Callable[[], list[Ranked]] | None = list,
     ) -> Compared | None:
         """Returns the comparison of a query with the memories that pass a filter.
 
-        Makes some missing vectors first: those of the units in `best`, each given as the key of a
-        memory and the unit's number, then those of the newest memories. None of them is made if
-        `best` is None. Returns None if there are no vectors.
+        Makes some missing vectors first: those of the best units of the memories that `by_words`
+        returns, then those of the newest memories; none if it is None. Returns None if there are no
+        vectors.
         """
         query = self.encoder.encode(text)
         if not query:
             return None
-        if (lacking := self._lacking_vectors(sql)) and best is not None:
-            self._catch_up(sql, lacking, best)
+        if (lacking := self._lacking_vectors(sql)) and by_words:
+            self._catch_up(sql, lacking, by_words())
             lacking = self._lacking_vectors(sql)
         state = self.vectors.state()
         if state.full <= READABLE * state.empty:
@@ -215,10 +219,10 @@ class Meanings:
         self,
         sql: sqlite3.Connection,
         lacking: Mapping[int, int],
-        best: Iterable[tuple[int, int]],
+        ranked: Sequence[Ranked],
     ) -> None:
         """Makes some of the missing vectors: of the best units, then of the newest memories."""
-        best = [(key, number) for key, number in best if key in lacking][:_MOST_READ]
+        best = [(match.key, match.unit) for match in ranked if match.key in lacking][:_MOST_READ]
         records = rows.by_key(sql, [key for key, _ in best])
         units = [document(records[key]).unit_texts[number] for key, number in best]
         texts = self._without_vector(units)

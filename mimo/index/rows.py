@@ -251,7 +251,7 @@ def record(values: Sequence[Any], *, has_checksum: bool = True) -> Record:
     """
     if has_checksum and checksum(values) != values[18]:
         raise Misread("checksum")
-    rest = from_json(values[15])
+    rest = {} if values[15] == "{}" else from_json(values[15])
     memory = Memory(
         id=values[0],
         type=Kind(values[6]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from mimo.memory.model import Filter, Record
 
 if TYPE_CHECKING:
     from mimo.index.meanings import Meanings
+    from mimo.ranking import Ranked
 
 REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
@@ -34,12 +35,15 @@ class Tables:
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
         check: Callable[[sqlite3.Connection], None] = lambda _: None,
+        counts: dict[str, int] | None = None,
     ) -> None:
         """Takes the vectors and their model, None to search by words only, and the encoder's.
 
         `sql` is in a transaction. `meanings` is called if words do not suffice: the encoder imports
-        numpy. `check` is called before, and makes missing vectors.
+        numpy. `check` is called before, and makes missing vectors. `counts` has the numbers of
+        units with terms that were counted before in the same state, and gets further ones.
         """
+        self._counts = {} if counts is None else counts
         self._sql, self._vectors, self._meanings, self._check = sql, vectors, meanings, check
         self.embedder = embedder if vectors else None
 
@@ -54,7 +58,10 @@ class Tables:
 
     def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
         """Returns the number of units that hold each term."""
-        return {term: schema.frequency(self._sql, term) for term in terms}
+        for term in terms:
+            if term not in self._counts:
+                self._counts[term] = schema.frequency(self._sql, term)
+        return {term: self._counts[term] for term in terms}
 
     def by_words(
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
@@ -80,12 +87,12 @@ class Tables:
         return self._vectors.cosines(query, names) if self._vectors else _NONE
 
     def compared(
-        self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
+        self, text: str, filter: Filter, by_words: Callable[[], list[Ranked]]
     ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
         self._check(self._sql)
         meanings = self._meanings()
-        return meanings.compared(self._sql, text, filter, best) if meanings else None
+        return meanings.compared(self._sql, text, filter, by_words) if meanings else None
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs."""
@@ -93,8 +100,8 @@ class Tables:
             f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
         ).fetchall()
         units = _units(self._sql, [row[0] for row in selected])
-        rows_of = [CandidateRow(*row)._replace(path=from_sql(row[6])) for row in selected]
-        return {row.key: stored_of(row, units[row.key]) for row in rows_of}
+        memories = [CandidateRow(*(*row[:6], from_sql(row[6]), *row[7:])) for row in selected]
+        return {memory.key: stored_of(memory, units[memory.key]) for memory in memories}
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""

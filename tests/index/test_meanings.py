@@ -12,6 +12,7 @@ from mimo.index.index import Index
 from mimo.index.rows import Change, Request
 from mimo.index.vectors import SCHEMA
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
+from mimo.ranking import Ranker
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 FACTS = {
@@ -57,6 +58,22 @@ def write(index, facts):
 def best(index, question, **filter):
     matches = index.search(Request(question, filter=Filter(**filter), limit=5, now=NOW))
     return [hit.record.memory.id for hit in matches.hits]
+
+
+@pytest.mark.parametrize("question", ["how do people stay signed in?", "kept in Redis"])
+def test_memories_with_vectors_are_ranked_once(index, monkeypatch, question):
+    best(index, question)  # It makes the missing vectors.
+    ranked = []
+    rank = Ranker.rank
+
+    def count(*given):
+        ranked.append(given)
+        return rank(*given)
+
+    monkeypatch.setattr(Ranker, "rank", count)
+
+    assert best(index, question)[0] == "sessions"
+    assert len(ranked) == 1
 
 
 @pytest.mark.parametrize(("question", "name"), QUESTIONS.items())

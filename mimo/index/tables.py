@@ -33,15 +33,18 @@ class Tables:
         vectors: Vectors | None,
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
-        check: Callable[[sqlite3.Connection], None] = lambda _: None,
+        check: Callable[[sqlite3.Connection, Collection[bytes] | None], None] = lambda *_: None,
     ) -> None:
         """Takes the vectors and their model, None to search by words only, and the encoder's.
 
         `sql` is in a transaction. `meanings` is called if words do not suffice: the encoder imports
-        numpy. `check` is called before, and makes missing vectors.
+        numpy. `check` is called before, and makes missing static vectors of the names given to it,
+        of all without names.
         """
         self._sql, self._vectors, self._meanings, self._check = sql, vectors, meanings, check
         self.embedder = embedder if vectors else None
+        self._has_all = False
+        """True if the encoder's vectors are all made, so that static ones say nothing more."""
 
     @cached_property
     def totals(self) -> Totals:
@@ -73,19 +76,25 @@ class Tables:
         """Returns the memories whose static vectors are nearest, nearest first."""
         if self._vectors is None:
             return []
+        self._check(self._sql, None)
         return list(selection.memories_near(self._sql, self._vectors, query, filter))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of a query with each static vector."""
-        return self._vectors.cosines(query, names) if self._vectors else _NONE
+        if self._vectors is None:
+            return _NONE
+        self._check(self._sql, () if self._has_all else names)
+        return self._vectors.cosines(query, names)
 
     def compared(
         self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
     ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
-        self._check(self._sql)
+        self._check(self._sql, ())
         meanings = self._meanings()
-        return meanings.compared(self._sql, text, filter, best) if meanings else None
+        compared = meanings.compared(self._sql, text, filter, best) if meanings else None
+        self._has_all = compared is not None and not compared.missing
+        return compared
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs."""

@@ -58,7 +58,7 @@ _REACH = 60
 _VERB, _PARTICLE, _BOTH = 1, 2, 4
 _CLOSE = r"[13].{0,2}[23]|[4-7]"
 """A particle at most three chunks after a verb, or both in one, by the flags of the chunks."""
-_KEPT_CHUNKS = 50_000
+_KEPT_CHUNKS = 200_000
 _NO_END = 1 << 62
 
 

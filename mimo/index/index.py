@@ -46,6 +46,9 @@ Past states share them, and a text may come back.
 _MOST_REPLACED = 3
 """The number of times that other processes may replace the tables before a query runs."""
 
+_LARGE = 10_000_000
+"""The size from which a first index, and its log, are written again without gaps, in bytes."""
+
 _OF_FILES = (sqlite3.Error, OSError)
 
 _KEPT_PAST = 8
@@ -274,8 +277,7 @@ class Index(Reader):
         folder: Path | None = None,
     ) -> None:
         """Takes the folders of the tables and of the vectors; `open` and `in_memory` call it."""
-        self.approvals = Approvals()
-        """The check whether a text is approved; the caller sets its `checker`."""
+        self.approvals = Approvals()  # The caller sets its `checker`.
         self._tables = schema.open_cache(tables, owner, self.approvals)
         self._tables.check_folder()
         self._folder, self._owner = folder, owner
@@ -419,11 +421,14 @@ class Index(Reader):
     def note_all_compared(self, identity: str) -> None:
         """Notes that all files were compared with the tables that had an identity in `begin`.
 
-        Removes the files of earlier versions of mind if the index is complete for the first time.
+        A first index is made small then, and the files of earlier versions of mind are removed.
         """
         self._compared_file = identity
         if self._is_first and self._folder:
             schema.remove_earlier(self._folder)
+            if self._tables.size() > _LARGE:
+                with suppress(StorageFailed):  # A process that reads it keeps it so large.
+                    self._tables.compact()
         self._is_first = False
 
     def note_compared(self, digest: bytes, revision: int) -> None:
@@ -644,9 +649,8 @@ class Index(Reader):
                 self._vectors_file = self._vectors.identity
             else:
                 self._embed_missing(sql, self._vectors, self._embedder)
-        if not (self._vectors and self.is_read):
-            return
-        self._make(sql, tracking.vector_names(sql) if names is None else names)
+        if self.is_read:
+            self._make(sql, tracking.vector_names(sql) if names is None else names)
 
     def _embed_missing(self, sql: sqlite3.Connection, vectors: Vectors, embedder: Embedder) -> None:
         """Makes all vectors that are lost, of another model, or could not be made before.

@@ -163,7 +163,7 @@ _COLUMNS = (
 def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:
     units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
     selected = sql.execute(
-        "SELECT tokens, speakers, vector, line, start, length, memory FROM units"
+        "SELECT unpacked(tokens), speakers, vector, line, start, length, memory FROM units"
         f" WHERE memory IN ({marks(keys)}) ORDER BY key",
         keys,
     )

@@ -113,7 +113,9 @@ def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_pa
         )
     )
 
-    units = store.ask(lambda sql: sql.execute("SELECT vector, tokens FROM units").fetchall())
+    units = store.ask(
+        lambda sql: sql.execute("SELECT vector, unpacked(tokens) FROM units").fetchall()
+    )
     assert store.meanings
     made = store.meanings.vectors.known(name for name, _ in units)
     assert [tokens for name, tokens in units if name in made] == [

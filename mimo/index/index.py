@@ -46,7 +46,7 @@ Past states share them, and a text may come back.
 _MOST_REPLACED = 3
 """The number of times that other processes may replace the tables before a query runs."""
 
-_LARGE = 10_000_000
+_LARGE = 1_000_000
 """The size from which a first index, and its log, are written again without gaps, in bytes."""
 
 _OF_FILES = (sqlite3.Error, OSError)

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mimo.index import rows, schema, selection
-from mimo.index.embedding import Embedder
+from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.rows import Newer
 from mimo.index.schema import Totals, from_sql, marks
 from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, stored_of
@@ -93,7 +93,8 @@ class Tables:
         self._check(self._sql, ())
         meanings = self._meanings()
         compared = meanings.compared(self._sql, text, filter, best) if meanings else None
-        self._has_all = compared is not None and not compared.missing
+        is_local = meanings and not is_elsewhere(meanings.encoder)  # It gets private texts, too.
+        self._has_all = compared is not None and not compared.missing and bool(is_local)
         return compared
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:

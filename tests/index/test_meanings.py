@@ -37,7 +37,7 @@ def index(tmp_path):
     opened.close()
 
 
-def write(index, facts):
+def write(index, facts, private=()):
     changes = [
         Change(
             path=f".mind/facts/{name}.md",
@@ -45,7 +45,9 @@ def write(index, facts):
             records=(
                 Record(
                     memory=Memory(id=name, type=Kind.FACT, content=content, created=NOW),
-                    place=Place(path=f".mind/facts/{name}.md", line=1, digest=""),
+                    place=Place(
+                        path=f".mind/facts/{name}.md", line=1, digest="", private=name in private
+                    ),
                 ),
             ),
         )
@@ -396,3 +398,25 @@ def test_equal_stores_give_equal_answers_when_all_vectors_are_made(tmp_path, mon
     assert answers[0] == answers[1] == answers[2]
     once.close()
     stepwise.close()
+
+
+class Elsewhere:
+    """An encoder on another machine, which gets no private text."""
+
+    is_elsewhere = True
+
+    def __getattr__(self, name):
+        return getattr(packaged_encoder(), name)
+
+
+def test_static_vectors_stand_in_for_those_of_private_texts(tmp_path):
+    answers = []
+    for is_read in (False, True):
+        store = Index.open(tmp_path / str(is_read), open_embedder())
+        store.encoder, store.is_read = Elsewhere, is_read
+        write(store, FACTS, private=("sessions", "mail"))
+        store.make_meanings(lambda *_: None)
+        answers.append([scored(store, question) for question in (*QUESTIONS, "cookie in a photo?")])
+        store.close()
+
+    assert answers[0] == answers[1]

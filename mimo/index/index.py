@@ -19,7 +19,7 @@ from mimo.index import names, rows, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.queries import Answer, P, Queries
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
-from mimo.index.schema import Approvals
+from mimo.index.schema import Approvals, portions
 from mimo.index.vectors import Sources, State, Vectors, purge_vectors
 from mimo.memory.model import Problem
 
@@ -44,6 +44,9 @@ Past states share them, and a text may come back.
 
 _MOST_REPLACED = 3
 """The number of times that other processes may replace the tables before a query runs."""
+
+_LARGE = 1_000_000
+"""The size from which a first index, and its log, are written again without gaps, in bytes."""
 
 _OF_FILES = (sqlite3.Error, OSError)
 
@@ -278,8 +281,7 @@ class Index(Reader):
         folder: Path | None = None,
     ) -> None:
         """Takes the folders of the tables and of the vectors; `open` and `in_memory` call it."""
-        self.approvals = Approvals()
-        """The check whether a text is approved; the caller sets its `checker`."""
+        self.approvals = Approvals()  # The caller sets its `checker`.
         self._tables = schema.open_cache(tables, owner, self.approvals)
         self._tables.check_folder()
         self._folder, self._owner = folder, owner
@@ -303,6 +305,8 @@ class Index(Reader):
         """Claims long work on this index for this process; yields whether the claim succeeded."""
         self.encoder: Callable[[], Embedder | None] = lambda: None
         """Returns the encoder of the second vectors; set by the caller, None for none."""
+        self.is_read = False
+        """True if the encoder reads all texts: static vectors are then made for searches before."""
         self.lacks_vectors = False
         """True if another process is still making some of the vectors."""
         self.approve: Callable[[Collection[str]], object] = lambda _: None
@@ -431,11 +435,14 @@ class Index(Reader):
     def note_all_compared(self, identity: str) -> None:
         """Notes that all files were compared with the tables that had an identity in `begin`.
 
-        Removes the files of earlier versions of mind if the index is complete for the first time.
+        A first index is made small then, and the files of earlier versions of mind are removed.
         """
         self._compared_file = identity
         if self._is_first and self._folder:
             schema.remove_earlier(self._folder)
+            if self._tables.size() > _LARGE:
+                with suppress(StorageFailed):  # A process that reads it keeps it so large.
+                    self._tables.compact()
         self._is_first = False
 
     def note_compared(self, digest: bytes, revision: int) -> None:
@@ -467,16 +474,17 @@ class Index(Reader):
         """Writes changes of files that were read at `now_ns`, in one transaction for each batch.
 
         Returns the paths of files that have changed since, which are not written. Vectors are made
-        before each transaction. Waits up to `wait` seconds for another process's transaction.
-        Raises `CacheBusy` if that takes longer, and `StorageFailed` if the index can't be written;
-        earlier batches are kept.
+        before each transaction, unless the encoder makes others. Waits up to `wait` seconds for
+        another process's transaction. Raises `CacheBusy` if that takes longer, and `StorageFailed`
+        if the index can't be written; earlier batches are kept.
         """
         from mimo.index.writing import prepared
 
-        self._embeds = True
+        self._embeds = not self.is_read
         late: frozenset[str] = frozenset()
         for batch in prepared(changes):
-            write = partial(self.write, [batch], now_ns, overtaken, self._encoded(batch[1]))
+            vectors = {} if self.is_read else self._encoded(batch[1])
+            write = partial(self.write, [batch], now_ns, overtaken, vectors)
             try:
                 late |= write(wait)
             except CacheBusy:
@@ -583,12 +591,14 @@ class Index(Reader):
                 with turn() if turn else nullcontext():
                     self.meanings.of(texts[first : first + size])
         advance(len(keys), len(keys))
+        if keys and self.is_read and self._vectors:
+            self._vectors.clear()
         return len(keys)
 
     @contextmanager
     def sources(self) -> Iterator[Sources]:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
-        self.ask(schema.totals)  # Fills the tables again if they were damaged.
+        self.ask(self.check_vectors)  # It fills the tables again if they were damaged.
         self.approvals.approves = None
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
@@ -639,16 +649,26 @@ class Index(Reader):
         The first search that compares them looks closer, by `check_vectors`.
         """
         self.lacks_vectors = False
-        if self._vectors and self._embedder:
+        if self._vectors and self._embedder and not self.is_read:
             (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
             is_ours = model == self._embedder.model and self._vectors.cache.exists
             if self._is_past or not is_ours:
                 self._embed_missing(sql, self._vectors, self._embedder)
 
-    def check_vectors(self, sql: sqlite3.Connection) -> None:
-        """Makes missing vectors if the file is another one than at the last check."""
+    def check_vectors(
+        self, sql: sqlite3.Connection, names: Collection[bytes] | None = None
+    ) -> None:
+        """Makes missing vectors if the file is another one than at the last check.
+
+        If the encoder reads all texts, makes those of `names`, default all, that are missing.
+        """
         if self._vectors and self._embedder and self._vectors.identity != self._vectors_file:
-            self._embed_missing(sql, self._vectors, self._embedder)
+            if self.is_read:
+                self._vectors_file = self._vectors.identity
+            else:
+                self._embed_missing(sql, self._vectors, self._embedder)
+        if self.is_read:
+            self._make(sql, tracking.vector_names(sql) if names is None else names)
 
     def _embed_missing(self, sql: sqlite3.Connection, vectors: Vectors, embedder: Embedder) -> None:
         """Makes all vectors that are lost, of another model, or could not be made before.
@@ -671,28 +691,26 @@ class Index(Reader):
         with self.turn() as ours:
             self.lacks_vectors = not ours
             if ours:
-                self._embed_all(embedder)
+                self._embed_all(sql, vectors, embedder)
 
-    def _embed_all(self, embedder: Embedder) -> None:
-        from mimo.index.documents import document
-        from mimo.index.writing import BATCH
-
+    def _embed_all(self, sql: sqlite3.Connection, vectors: Vectors, embedder: Embedder) -> None:
         with suppress(*FAILURES):
             embedder.encode("a")
-            self._embeds, last_key = True, 0
-            while self._embeds:
-                with self.reading() as sql:
-                    records = rows.after(sql, last_key, BATCH)
-                if not records:
-                    break
-                self._store(self._encoded([document(record) for record in records.values()]))
-                last_key = max(records)
-            with self._tables.writing() as sql:
+            self._embeds = True
+            self._make(sql, tracking.vector_names(sql))
+            with self._tables.writing() as tables:
                 # Meanwhile, another process may have written texts without their vectors.
-                names = {name for (name,) in sql.execute("SELECT vector FROM units")}
-                if self._vectors:
-                    self._embeds = self._embeds and self._vectors.known(names) >= names
-                self._note_model(sql)
+                names = tracking.vector_names(tables)
+                self._embeds = self._embeds and vectors.known(names) >= names
+                self._note_model(tables)
+
+    def _make(self, sql: sqlite3.Connection, names: Collection[bytes]) -> None:
+        """Makes the static vectors that are missing among some."""
+        from mimo.index.documents import document
+
+        missing = {*names} - self._vectors.known(names) if self._vectors else set[bytes]()
+        for keys in portions(tracking.memories_of(sql, missing)):
+            self._store(self._encoded([document(each) for each in rows.by_key(sql, keys).values()]))
 
     def _note_model(self, sql: sqlite3.Connection) -> None:
         """Stores the model of the vectors; None if some units have no vector."""

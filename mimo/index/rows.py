@@ -343,14 +343,6 @@ def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Rec
     return {values[-1]: record(values) for values in selected}
 
 
-def after(connection: sqlite3.Connection, key: int, limit: int) -> dict[int, Record]:
-    """Returns the next records by key, at most `limit` of them."""
-    selected = connection.execute(
-        f"SELECT {COLUMNS}, key FROM memories WHERE key > ? ORDER BY key LIMIT ?", (key, limit)
-    )
-    return {values[-1]: record(values) for values in selected}
-
-
 def _other_fields(memory: Memory) -> dict[str, Any]:
     """Returns the fields that have no column and are not empty."""
     fields: Mapping[str, Any] = {

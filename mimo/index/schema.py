@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 22
+FORMAT = 23
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = (
@@ -185,21 +185,21 @@ CREATE TABLE units (
     line INTEGER NOT NULL,
     start INTEGER NOT NULL,
     length INTEGER NOT NULL,
-    tokens TEXT NOT NULL,
+    tokens NOT NULL,
     speakers TEXT NOT NULL,
     vector BLOB NOT NULL
 );
 CREATE INDEX units_memory ON units (memory, vector);
 
-CREATE INDEX memories_handle ON memories (handle, id);
-CREATE INDEX memories_path ON memories (path);
-CREATE INDEX memories_created ON memories (shadowed, created, id);
+CREATE INDEX memories_handle ON memories (handle);
+CREATE INDEX memories_path ON memories (path, shadowed, approval, parent);
+CREATE INDEX memories_created ON memories (shadowed, created);
 CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_statement ON memories (statement);
 CREATE INDEX memories_citing ON memories (created) WHERE cites = 1;
-CREATE INDEX memories_approval ON memories (shadowed, approval, path);
+CREATE INDEX memories_approval ON memories (shadowed, approval);
 CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
 CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 CREATE INDEX tags_tag ON tags (tag, memory);
@@ -364,7 +364,7 @@ def from_sql(path: str | bytes) -> str:
 
 
 def packed(text: str) -> str | bytes:
-    """Returns a text as the column `content` holds it: compressed if that is shorter."""
+    """Returns a text as `content` and `units.tokens` hold it: compressed if that is shorter."""
     data = text.encode()
     if len(data) < _SHORT:
         return text

@@ -232,6 +232,16 @@ class Vectors:
         """Removes the vectors of all names but `keep`, those of every kind."""
         self.cache.attempt(self.cache.writing, _prune, frozenset(keep))
 
+    def clear(self) -> None:
+        """Removes all vectors of this kind, which nothing needs any more, from the disk."""
+        file, kinds = self.state().file, (self._kind,)
+        if self.count():
+            self.cache.attempt(self.cache.writing, _prune, (), keeps_files=False, kinds=kinds)
+            if self.folder and file:
+                (self.folder / file).unlink(missing_ok=True)
+            with suppress(StorageFailed):  # A process that reads the file keeps it so large.
+                self.cache.compact()
+
     def _put(
         self, sql: Connection, vectors: Mapping[bytes, bytes], widths: Collection[int]
     ) -> State:
@@ -469,9 +479,14 @@ def _counted(sql: Connection, kind: Kind, state: State, after: int) -> State:
     return state._replace(full=state.full + full, empty=state.empty + total - full, newest=newest)
 
 
-def _prune(sql: Connection, keep: Collection[bytes], keeps_files: bool = True) -> None:
+def _prune(
+    sql: Connection,
+    keep: Collection[bytes],
+    keeps_files: bool = True,
+    kinds: Sequence[Kind] = get_args(Kind),
+) -> None:
     """Removes the vectors of all names but `keep`, those of every kind."""
-    for kind in get_args(Kind):
+    for kind in kinds:
         state = _stored(sql, kind)
         if state is None:
             continue

@@ -20,6 +20,7 @@ from mimo.index.schema import (
     COLUMNS,
     CURRENT,
     marks,
+    packed,
     portions,
     to_sql,
     unit_key,
@@ -47,7 +48,7 @@ _MOST_TOUCHED = 1_000
 """The number of names in `touched`. More changes, such as a first index, empty the table."""
 
 
-TOKENS = "m.title_tokens || ' ' || coalesce(group_concat(u.tokens, ' '), '')"
+TOKENS = "m.title_tokens || ' ' || coalesce(group_concat(unpacked(u.tokens), ' '), '')"
 """The words of a memory, in a query over `memories m` and `units u`, grouped by memory."""
 
 
@@ -252,7 +253,7 @@ class Writer:
                 self._next_unit += 1
                 line = record.place.line + unit.line0
                 position = (line, unit.start, len(unit.text))
-                units.append((number, key, *position, tokens, unit.speakers, vector))
+                units.append((number, key, *position, packed(tokens), unit.speakers, vector))
                 words.append((number, " ".join(indexed)))
                 self._counts["words"] += len(indexed)
                 heading = ""
@@ -293,7 +294,7 @@ class Writer:
 
     def _delete_memory(self, key: int, heading: str, passages: str | None) -> None:
         units = self._sql.execute(
-            "SELECT key, tokens FROM units WHERE memory = ? ORDER BY key", (key,)
+            "SELECT key, unpacked(tokens) FROM units WHERE memory = ? ORDER BY key", (key,)
         ).fetchall()
         texts = [tokens for _, tokens in units]
         self._count(-1, texts, rows.from_passages(passages, texts))

@@ -110,7 +110,7 @@ _LAST_OF_PARTICLES = frozenset(particle[-1] for particle in KOREAN_PARTICLES)
 
 _CONTRACTIONS = WORDS["contractions"]
 
-_KEPT_CHARACTERS = 500_000
+_KEPT_CHARACTERS = 2_000_000
 """The characters of words whose tokens are kept, at most."""
 
 _LONG = 200
@@ -377,6 +377,9 @@ class _Stems(dict[str, str]):
         if self._characters > _KEPT_CHARACTERS:
             self.clear()
             self._characters = len(chunk)
+        if chunk.isascii() and chunk.isalpha() and chunk.islower():
+            self[chunk] = stem = self.of_part(chunk)
+            return stem
         words = _split(chunk)
         spellings: Mapping[str, str] = _NO_SPELLINGS
         is_plain = "-" not in chunk and chunk.islower() and chunk.isascii()

@@ -38,7 +38,7 @@ def index(tmp_path):
     opened.close()
 
 
-def write(index, facts):
+def write(index, facts, private=()):
     changes = [
         Change(
             path=f".mind/facts/{name}.md",
@@ -46,7 +46,9 @@ def write(index, facts):
             records=(
                 Record(
                     memory=Memory(id=name, type=Kind.FACT, content=content, created=NOW),
-                    place=Place(path=f".mind/facts/{name}.md", line=1, digest=""),
+                    place=Place(
+                        path=f".mind/facts/{name}.md", line=1, digest="", private=name in private
+                    ),
                 ),
             ),
         )
@@ -130,7 +132,9 @@ def test_a_search_of_a_longer_store_encodes_the_best_units_by_words_first(tmp_pa
         )
     )
 
-    units = store.ask(lambda sql: sql.execute("SELECT vector, tokens FROM units").fetchall())
+    units = store.ask(
+        lambda sql: sql.execute("SELECT vector, unpacked(tokens) FROM units").fetchall()
+    )
     assert store.meanings
     made = store.meanings.vectors.known(name for name, _ in units)
     assert [tokens for name, tokens in units if name in made] == [
@@ -343,3 +347,93 @@ def test_equally_near_memories_are_in_the_same_order_in_whatever_order_they_were
         some.close()
 
     assert orders[0] == orders[1] == sorted(facts)[:20]
+
+
+def scored(index, question):
+    """Returns the ids and scores of the matches."""
+    matches = index.search(Request(question, filter=Filter(), limit=20, now=NOW))
+    return [(hit.record.memory.id, hit.score) for hit in matches.hits]
+
+
+def reading(folder, notes):
+    """Returns an index of notes that an encoder reads, without any vectors."""
+    store = Index.open(folder, open_embedder())
+    store.encoder, store.is_read = packaged_encoder, True
+    write(store, notes)
+    return store
+
+
+def static(index):
+    """Returns the number of static vectors."""
+    return index.stats().vectors
+
+
+@pytest.mark.parametrize("question", ["do workers keep people signed in?", "worker of a port"])
+def test_static_vectors_are_made_for_a_search_that_the_encoder_is_not_ready_for(
+    tmp_path, question, monkeypatch
+):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 10)
+    notes = {f"n{n}": f"Port {n} is for worker {n}" for n in range(100)} | FACTS
+    eager = Index.open(tmp_path / "eager", open_embedder())
+    eager.encoder = packaged_encoder
+    write(eager, notes)
+    store = reading(tmp_path / "later", notes)
+    assert (static(eager), static(store)) == (105, 0)
+
+    assert scored(store, question) == scored(eager, question)
+
+    assert static(store)
+    store.make_meanings(lambda *_: None)
+    assert static(store) == 0
+    assert scored(store, question)
+    assert static(store) == 0
+    eager.close()
+    store.close()
+
+
+def test_equal_stores_give_equal_answers_when_all_vectors_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("mimo.index.meanings.MOST_CHARACTERS", 200)
+    notes = FACTS | {f"n{n}": f"Port {n} is for worker {n}, signed in {n % 7}" for n in range(60)}
+    once = reading(tmp_path / "once", notes)
+    stepwise = reading(tmp_path / "stepwise", {"gone": "A cookie of a session for the e-mail"})
+    for name in sorted(notes, reverse=True):
+        write(stepwise, {name: "An earlier text about sessions"})
+        write(stepwise, {name: notes[name]})
+        if name.endswith("7"):
+            scored(stepwise, "how do people stay signed in?")
+    stepwise.apply([Change(path=".mind/facts/gone.md", stamp=None)], now_ns=0)
+    questions = [*QUESTIONS, "worker port", "signed in 3"]
+
+    answers = []
+    for store in (once, stepwise):
+        store.make_meanings(lambda *_: None)
+        answers.append([scored(store, question) for question in questions])
+    stepwise.discard()
+    write(stepwise, notes)
+    answers.append([scored(stepwise, question) for question in questions])
+
+    assert answers[0] == answers[1] == answers[2]
+    once.close()
+    stepwise.close()
+
+
+class Elsewhere:
+    """An encoder on another machine, which gets no private text."""
+
+    is_elsewhere = True
+
+    def __getattr__(self, name):
+        return getattr(packaged_encoder(), name)
+
+
+def test_static_vectors_stand_in_for_those_of_private_texts(tmp_path):
+    answers = []
+    for is_read in (False, True):
+        store = Index.open(tmp_path / str(is_read), open_embedder())
+        store.encoder, store.is_read = Elsewhere, is_read
+        write(store, FACTS, private=("sessions", "mail"))
+        store.make_meanings(lambda *_: None)
+        answers.append([scored(store, question) for question in (*QUESTIONS, "cookie in a photo?")])
+        store.close()
+
+    assert answers[0] == answers[1]

@@ -11,317 +11,252 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bench.notes import HANDLE, Note, longest
-from bench.stores import MIND
 from mimo.memory.model import kind_of
 
-PEERS = Path(sys.prefix) / ".peers"
-_NODE = "node@22.23.3"
+_NODE = ("node_modules/.bin/node",)
+_MIND = ("-m", "mimo")
 _NO_MODELS = "its models are not downloaded: words only"
 
 
+def _files(known: Iterable[Note]) -> Iterator[tuple[str, str]]:
+    return ((f"{note.name}.md", note.file()) for note in known)
+
+
+@dataclass(frozen=True)
 class Tool:
-    """A tool with the notes in a folder of its own."""
+    """A tool with the notes in a folder of its own, whose path stands for FOLDER in words."""
 
-    name = ""
-    installs: Sequence[str] = ()
+    name: str
+    installs: Sequence[str]
     """What npm or pip installs."""
-    says = ""
+    program: Sequence[str]
+    """The first words of its commands: paths in the folder that it is installed in."""
+    says: str = ""
     """What a reader must know of its figures."""
-    most = 10_000
+    files: Callable[[Iterable[Note]], Iterable[tuple[str, str]]] = _files
+    """Makes the files that hold the notes."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    index: Sequence[str] | None = None
+    indexed: str = ""
+    """The folder of the index."""
+    search: Callable[[str], Sequence[str]] | None = None
+    add: Sequence[str] | None = None
+    server: Sequence[str] | None = None
+    """The words of its MCP server."""
+    question: Callable[[str], tuple[str, dict[str, Any]]] | None = None
+    """The tool of the server that searches, and its arguments."""
+    most: int = 10_000
     """The largest store that it is measured with."""
-    rounds, questions = 3, 5
+    rounds: int = 3
+    questions: int = 5
     """How often a command is timed, and with how many questions."""
-    most_status = 0
+    most_status: int = 0
     """The largest exit status of a search that succeeds."""
+    folder: Path = Path()
 
-    def __init__(self, folder: Path) -> None:
-        """Uses a folder, which is made when the notes are written."""
-        self.folder = folder
-        self.notes = folder / "notes"
-        self.environ = os.environ | {"MIND_HOME": f"{folder}/home", "HOME": f"{folder}/home"}
+    def __hash__(self) -> int:
+        """Tells tools apart by their names."""
+        return hash(self.name)
+
+    @property
+    def place(self) -> Path:
+        """The folder that it is installed in."""
+        return Path(sys.prefix) / ".peers" / self.name
+
+    @property
+    def notes(self) -> Path:
+        return self.folder / "notes"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        own = {"MIND_HOME": "FOLDER/home", "HOME": "FOLDER/home", **self.variables}
         # Without compiled files every start would measure the compiler.
-        for name in ("MIND_PROJECT", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"):
-            self.environ.pop(name, None)
+        left = {"MIND_PROJECT", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"}
+        given = {name: value for name, value in os.environ.items() if name not in left}
+        return given | {name: self._filled(value) for name, value in own.items()}
 
-    @classmethod
-    def place(cls) -> Path:
-        """Returns the folder that it is installed in."""
-        return PEERS / cls.name
+    def _filled(self, word: str) -> str:
+        return word.replace("FOLDER", str(self.folder))
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Returns a command of the tool."""
+        paths = (next(self.place.glob(path)) if "*" in path else path for path in self.program)
+        return [*(f"{self.place / path}" for path in paths), *map(self._filled, words)]
+
+    def run(self, *words: str) -> None:
+        """Runs a command of the tool."""
+        command = self.command(words)
+        subprocess.run(command, cwd=self.notes, env=self.environ, check=True, capture_output=True)
 
     def write(self, known: Iterable[Note]) -> None:
-        """Writes the notes, each to a file."""
+        """Writes the notes."""
         self.notes.mkdir(parents=True)
         (self.folder / "home").mkdir()
-        for note in known:
-            path = self.notes / f"{note.name}.md"
-            path.write_text(note.file(), encoding="utf-8")
-
-    def index(self) -> list[str]:
-        """Returns the command that makes the index; empty if there is none."""
-        return []
-
-    def index_files(self) -> list[Path]:
-        return []
-
-    def search(self, question: str) -> list[str]:
-        """Returns the command that searches; empty if there is none."""
-        return []
-
-    def add(self, number: int) -> list[str]:
-        """Returns the command that adds a note; empty if there is none."""
-        return []
-
-    def server(self) -> list[str]:
-        """Returns the command of its MCP server; empty if there is none."""
-        return []
-
-    def question(self, text: str) -> tuple[str, dict[str, Any]]:
-        """Returns the tool of the server that searches, and its arguments."""
-        raise NotImplementedError
+        if self.name == "mind":
+            self.run(*_MIND, "init")
+        for name, text in self.files(known):
+            path = self.notes / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
 
     def found(self, result: Any) -> list[str]:
         """Returns the handles of the notes in the result of a search, best first."""
+        if self.name == "mind":
+            return [row["id"] for row in result["structuredContent"]["results"]]
         return list(dict.fromkeys(HANDLE.findall(json.dumps(result))))
 
 
-class Mind(Tool):
-    name = "mind"
-    installs: Sequence[str] = (".",)
-    most = 10_000_000
-
-    def write(self, known: Iterable[Note]) -> None:
-        super().write([])
-        self.run("init")
-        for note in known:
-            folder = self.notes / ".mind" / kind_of(note.type).folder
-            folder.mkdir(exist_ok=True)
-            (folder / f"{note.name}.md").write_text(note.file(), encoding="utf-8")
-
-    def run(self, *words: str) -> None:
-        subprocess.run(
-            [*MIND, *words], cwd=self.notes, env=self.environ, check=True, capture_output=True
-        )
-
-    def index(self) -> list[str]:
-        return [*MIND, "index"]
-
-    def index_files(self) -> list[Path]:
-        return [self.notes / ".mind" / ".index"]
-
-    def search(self, question: str) -> list[str]:
-        return [*MIND, "search", question]
-
-    def add(self, number: int) -> list[str]:
-        return [*MIND, "add", "--again", "--type", "decision", f"Use JWT {number}"]
-
-    def server(self) -> list[str]:
-        return [*MIND, "mcp"]
-
-    def question(self, text: str) -> tuple[str, dict[str, Any]]:
-        return "mind_search", {"query": text}
-
-    def found(self, result: Any) -> list[str]:
-        return [row["id"] for row in result["structuredContent"]["results"]]
+def _of_mind(known: Iterable[Note]) -> Iterator[tuple[str, str]]:
+    for note in known:
+        yield f".mind/{kind_of(note.type).folder}/{note.name}.md", note.file()
 
 
-class Qmd(Tool):
-    name = "qmd"
-    installs: Sequence[str] = ("@tobilu/qmd@2.8.3", _NODE)
-    says = _NO_MODELS
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.environ |= {"XDG_CACHE_HOME": f"{folder}/cache", "XDG_CONFIG_HOME": f"{folder}/config"}
-
-    def _run(self, *words: str) -> list[str]:
-        modules = self.place() / "node_modules"
-        return [f"{modules}/.bin/node", f"{modules}/@tobilu/qmd/bin/qmd", *words]
-
-    def index(self) -> list[str]:
-        return self._run("collection", "add", f"{self.notes}", "--name", "notes")
-
-    def index_files(self) -> list[Path]:
-        return [self.folder / "cache"]
-
-    def search(self, question: str) -> list[str]:
-        return self._run("search", question, "--json")
-
-    def server(self) -> list[str]:
-        return self._run("mcp")
-
-    def question(self, text: str) -> tuple[str, dict[str, Any]]:
-        # With `query`, it would download models.
-        return "query", {"searches": [{"type": "lex", "query": text}], "rerank": False}
+def _of_server_memory(known: Iterable[Note]) -> Iterator[tuple[str, str]]:
+    rows = (
+        {"type": "entity", "name": note.name, "entityType": note.type}
+        | {"observations": [f"{note.title}\n{note.text}"]}
+        for note in known
+    )
+    yield "memory.jsonl", "\n".join(map(json.dumps, rows))
 
 
-class ServerMemory(Tool):
-    name = "server-memory"
-    installs: Sequence[str] = ("@modelcontextprotocol/server-memory@2026.8.31", _NODE)
-    says = "a file of JSON lines; finds a question as a part of the text"
-
-    def write(self, known: Iterable[Note]) -> None:
-        self.folder.mkdir()
-        (self.folder / "home").mkdir()
-        self.notes.mkdir()
-        path = self.folder / "memory.jsonl"
-        rows = (
-            {"type": "entity", "name": note.name, "entityType": note.type}
-            | {"observations": [f"{note.title}\n{note.text}"]}
-            for note in known
-        )
-        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-        self.environ["MEMORY_FILE_PATH"] = f"{path}"
-
-    def server(self) -> list[str]:
-        modules = self.place() / "node_modules"
-        script = "@modelcontextprotocol/server-memory/dist/index.js"
-        return [f"{modules}/.bin/node", f"{modules}/{script}"]
-
-    def question(self, text: str) -> tuple[str, dict[str, Any]]:
-        return "search_nodes", {"query": text}
+def _of_jrnl(known: Iterable[Note]) -> Iterator[tuple[str, str]]:
+    parts = (f"[2026-03-01 09:00] {note.title}\n{note.text}\n" for note in known)
+    yield "journal.txt", "\n".join(parts)
+    colors = "{body: none, date: none, tags: none, title: none}"
+    yield "jrnl.yaml", f"version: '4.6'\njournals: {{default: journal.txt}}\ncolors: {colors}\n"
 
 
-class BasicMemory(Tool):
-    name = "basic-memory"
-    installs: Sequence[str] = ("basic-memory==0.23.2",)
-    says = _NO_MODELS
-    most = 1_000
-    rounds, questions = 1, 2
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.environ |= {
-            "BASIC_MEMORY_HOME": f"{self.notes}",
-            "BASIC_MEMORY_CONFIG_DIR": f"{folder}/config",
+MIND = Tool(
+    "mind",
+    ["."],
+    [sys.executable],
+    files=_of_mind,
+    index=[*_MIND, "index"],
+    indexed="notes/.mind/.index",
+    search=lambda text: [*_MIND, "search", text],
+    add=[*_MIND, "add", "--again", "--type", "decision", "Use JWT"],
+    server=[*_MIND, "mcp"],
+    question=lambda text: ("mind_search", {"query": text}),
+    most=10_000_000,
+)
+OTHERS = (
+    Tool(
+        "qmd",
+        ["@tobilu/qmd@2.8.3", "node@22.23.3"],
+        [*_NODE, "node_modules/@tobilu/qmd/bin/qmd"],
+        _NO_MODELS,
+        variables={"XDG_CACHE_HOME": "FOLDER/cache", "XDG_CONFIG_HOME": "FOLDER/config"},
+        index=["collection", "add", "FOLDER/notes", "--name", "notes"],
+        indexed="cache",
+        search=lambda text: ["search", text, "--json"],
+        server=["mcp"],
+        # Asked otherwise, it would download models.
+        question=lambda text: (
+            "query",
+            {"searches": [{"type": "lex", "query": text}], "rerank": False},
+        ),
+    ),
+    Tool(
+        "server-memory",
+        ["@modelcontextprotocol/server-memory@2026.8.31", "node@22.23.3"],
+        [*_NODE, "node_modules/@modelcontextprotocol/server-memory/dist/index.js"],
+        "a file of JSON lines; finds a question as a part of a text",
+        files=_of_server_memory,
+        variables={"MEMORY_FILE_PATH": "FOLDER/notes/memory.jsonl"},
+        server=[],
+        question=lambda text: ("search_nodes", {"query": text}),
+    ),
+    Tool(
+        "basic-memory",
+        ["basic-memory==0.23.2"],
+        ["bin/basic-memory"],
+        _NO_MODELS,
+        variables={
+            "BASIC_MEMORY_HOME": "FOLDER/notes",
+            "BASIC_MEMORY_CONFIG_DIR": "FOLDER/config",
             "BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED": "false",
-        }
-
-    def _run(self, *words: str) -> list[str]:
-        return [f"{self.place()}/bin/basic-memory", *words]
-
-    def index(self) -> list[str]:
-        return self._run("reindex")
-
-    def index_files(self) -> list[Path]:
-        return [self.folder / "config"]
-
-    def search(self, question: str) -> list[str]:
-        return self._run("tool", "search-notes", question)
-
-    def add(self, number: int) -> list[str]:
-        title = f"Use JWT {number}"
-        words = ("--title", title, "--folder", "new", "--content", title)
-        return self._run("tool", "write-note", *words)
-
-    def server(self) -> list[str]:
-        return self._run("mcp")
-
-    def question(self, text: str) -> tuple[str, dict[str, Any]]:
-        return "search_notes", {"query": text, "project": "main", "output_format": "json"}
-
-
-class Jrnl(Tool):
-    name = "jrnl"
-    installs: Sequence[str] = ("jrnl==4.6",)
-    says = "a journal in one file; asked for the longest word of a question"
-
-    def write(self, known: Iterable[Note]) -> None:
-        self.notes.mkdir(parents=True)
-        (self.folder / "home").mkdir()
-        parts = (f"[2026-03-01 09:00] {note.title}\n{note.text}\n" for note in known)
-        (self.folder / "journal.txt").write_text("\n".join(parts), encoding="utf-8")
-        config = {
-            "journals": {"default": {"journal": f"{self.folder}/journal.txt"}},
-            "version": "4.6",
-            "editor": "",
-            "default_hour": 9,
-            "default_minute": 0,
-            "colors": dict.fromkeys(("body", "date", "tags", "title"), "none"),
-            "encrypt": False,
-            "highlight": False,
-            "indent_character": "|",
-            "linewrap": 79,
-            "tagsymbols": "#@",
-            "template": False,
-            "timeformat": "%F %H:%M",
-        }
-        (self.folder / "jrnl.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-
-    def _run(self, *words: str) -> list[str]:
-        return [f"{self.place()}/bin/jrnl", "--config-file", f"{self.folder}/jrnl.yaml", *words]
-
-    def search(self, question: str) -> list[str]:
-        return self._run("-contains", longest(question)[0])
-
-    def add(self, number: int) -> list[str]:
-        return self._run(f"Use JWT {number}.")
+        },
+        index=["reindex"],
+        indexed="config",
+        search=lambda text: ["tool", "search-notes", text],
+        add=["tool", "write-note", "--title", "JWT", "--folder", "new", "--content", "Use JWT"],
+        server=["mcp"],
+        question=lambda text: (
+            "search_notes",
+            {"query": text, "project": "main", "output_format": "json"},
+        ),
+        most=1_000,
+        rounds=1,
+        questions=2,
+    ),
+    Tool(
+        "jrnl",
+        ["jrnl==4.6"],
+        ["bin/jrnl"],
+        "a journal in one file; asked for the longest word of a question",
+        files=_of_jrnl,
+        search=lambda text: ["--config-file", "jrnl.yaml", "-contains", longest(text)[0]],
+        add=["--config-file", "jrnl.yaml", "Use JWT."],
+    ),
+    Tool(
+        "ripgrep",
+        ["@vscode/ripgrep@1.18.0"],
+        ["node_modules/@vscode/ripgrep-*/bin/rg"],
+        "searches the files; asked for the three longest words of a question",
+        search=lambda text: ["--ignore-case", "|".join(longest(text)), "FOLDER/notes"],
+        most=10_000_000,
+        most_status=1,
+    ),
+)
 
 
-class Ripgrep(Tool):
-    name = "ripgrep"
-    installs: Sequence[str] = ("@vscode/ripgrep@1.18.0",)
-    says = "searches the files; asked for the three longest words of a question"
-    most = 10_000_000
-    most_status = 1  # Nothing is found.
-
-    def search(self, question: str) -> list[str]:
-        (program,) = self.place().glob("node_modules/@vscode/ripgrep-*/bin/rg*")
-        return [f"{program}", "--ignore-case", "|".join(longest(question)), f"{self.notes}"]
+def installed(folder: Path, names: Sequence[str] | None) -> Iterator[Tool]:
+    """Yields mind, and the others of those names that are installed; all without names."""
+    for tool in (MIND, *OTHERS):
+        is_chosen = names is None or tool.name in names
+        if tool is MIND or (is_chosen and (tool.place / ".made").exists()):
+            yield replace(tool, folder=folder / tool.name)
 
 
-TOOLS: tuple[type[Tool], ...] = (Mind, Qmd, ServerMemory, BasicMemory, Jrnl, Ripgrep)
-
-
-def installed(names: Sequence[str] | None) -> list[type[Tool]]:
-    """Returns mind, and the others of those names that are installed; all without names."""
-    others = [tool for tool in TOOLS[1:] if (tool.place() / ".made").exists()]
-    return [Mind, *(tool for tool in others if names is None or tool.name in names)]
-
-
-def install(tool: type[Tool]) -> None:
+def install(tool: Tool) -> None:
     """Installs a tool in a folder of its own, if that is not done. Raises where it can't be."""
-    folder = tool.place()
-    made = folder / ".made"
-    wanted = " ".join(tool.installs)
-    if tool is not Mind and made.exists() and made.read_text(encoding="utf-8") == wanted:
+    made, wanted = tool.place / ".made", " ".join(tool.installs)
+    if tool is not MIND and made.exists() and made.read_text(encoding="utf-8") == wanted:
         return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    shutil.rmtree(tool.place, ignore_errors=True)
+    tool.place.mkdir(parents=True)
     # The versions of Python that pyenv has are seldom on the path.
     path = [os.environ["PATH"], *map(str, Path.home().glob(".pyenv/versions/3*/bin"))]
     environ = os.environ | {"PATH": os.pathsep.join(path)}
-    for command in _installing(tool, folder):
+    if tool.program[0].startswith("node_modules"):
+        words = ["npm", "install", "--prefix", f"{tool.place}", "--no-audit", "--no-fund"]
+        commands = [[*words, *tool.installs]]
+    else:
+        uv, python = f"{sys.prefix}/bin/uv", "3.12" if "basic" in tool.name else sys.executable
+        into = ["--python", f"{tool.place}/bin/python", *tool.installs]
+        made_new = [uv, "venv", "--python", python, f"{tool.place}"]
+        commands = [made_new, [uv, "pip", "install", *into]]
+    for command in commands:
         subprocess.run(command, check=True, capture_output=True, timeout=600, env=environ)
     made.write_text(wanted, encoding="utf-8")
 
 
-def _installing(tool: type[Tool], folder: Path) -> Sequence[list[str]]:
-    if any(each.startswith(("@", "node@")) for each in tool.installs):
-        words = ["--prefix", f"{folder}", "--no-audit", "--no-fund", "--silent"]
-        return [["npm", "install", *words, *tool.installs]]
-    python = "3.12" if tool is BasicMemory else sys.executable
-    uv = f"{Path(sys.prefix)}/bin/uv"
-    into = ["--quiet", "--python", f"{folder}/bin/python"]
-    make = [uv, "venv", "--quiet", "--python", python, f"{folder}"]
-    return [make, [uv, "pip", "install", *into, *tool.installs]]
-
-
 def main() -> None:
-    for tool in TOOLS:
-        if tool is Mind or {tool.name, "all"} & set(sys.argv[1:]):
+    for tool in (MIND, *OTHERS):
+        if tool is MIND or {tool.name, "all"} & set(sys.argv[1:]):
             try:
                 install(tool)
-                print(f"{tool.name}: installed")
+                print(f"{tool.name}: installed", flush=True)
             except (OSError, subprocess.SubprocessError) as error:
-                shutil.rmtree(tool.place(), ignore_errors=True)
-                print(f"{tool.name}: not installed ({error})", file=sys.stderr)
+                shutil.rmtree(tool.place, ignore_errors=True)
+                print(f"{tool.name}: not installed ({error})", flush=True)
 
 
 if __name__ == "__main__":

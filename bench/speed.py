@@ -13,24 +13,27 @@ import json
 import math
 import os
 import shutil
+import signal
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from bench import notes
-from bench.notes import Note, Question
-from bench.peers import TOOLS, Mind, Tool, installed
-from bench.stores import MIND, Server, left_behind, run
+from bench.notes import Note, Question, longest
+from bench.peers import OTHERS, Tool, installed
+from bench.stores import Server, left_behind, run
 from scripts import marked
 
+_MIND = ("-m", "mimo")
+_ROUNDS = 3
+_NONE: Mapping[str, bytes] = {}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 USERS, LAB = Path("docs/how-fast-it-is.md"), Path("docs/lab/benchmarks.md")
 
@@ -85,7 +88,6 @@ MORE = {
     "again": Row("`mind index`, nothing changed"),
     "served": Row("search in other words while a server runs"),
     "version": Row("`mind --version`"),
-    "completion": Row("completion of an id"),
     "ingest": Row("`mind ingest`, a file of this project's pages", "ms"),
 }
 """What docs/lab has beside that."""
@@ -104,177 +106,158 @@ Values = dict[tuple[str, str, int], float]
 """The values by row, tool and size."""
 
 
-class Command(NamedTuple):
-    """A command, with where it runs."""
-
-    words: list[str]
-    cwd: Path
-    environ: dict[str, str]
-    data: bytes = b""
-    most: int = 0
-    """The largest exit status that means success."""
-
-
 def by_turns(
-    asked: Mapping[str, Sequence[Command]], rounds: Mapping[str, int]
-) -> Iterator[tuple[str, float]]:
-    """Yields for each name its processor time as a multiple of that of `python -c pass`.
+    asked: Mapping[str, Sequence[tuple[Tool, Sequence[str]]]],
+    data: Mapping[str, bytes] = _NONE,
+) -> Iterator[Figure]:
+    """Yields for each name the processor time of commands, as a multiple of `python -c pass`.
 
     That is the mean over its commands, each with the least of its rounds.
     """
-    base = math.inf
+    base, nothing = math.inf, [sys.executable, "-c", "pass"]
     least = {name: [math.inf] * len(commands) for name, commands in asked.items()}
-    for number in range(max(rounds.values(), default=0)):
-        for step in range(max(map(len, asked.values()))):
-            base = min(base, run([sys.executable, "-c", "pass"], Path.cwd(), dict(os.environ))[0])
-            for name, commands in asked.items():
-                if number < rounds[name] and step < len(commands):
-                    words, cwd, environ, data, most = commands[step]
-                    with suppress(SystemExit):
-                        seconds, _ = run(words, cwd, environ, data, most)
-                        least[name][step] = min(least[name][step], seconds)
+    for number, step in product(range(_ROUNDS), range(max(map(len, asked.values())))):
+        base = min(base, run(nothing, Path.cwd(), dict(os.environ))[0])
+        for name, commands in asked.items():
+            tool, words = commands[min(step, len(commands) - 1)]
+            if step < len(commands) and number < tool.rounds:
+                given = data.get(name, b"")
+                with suppress(SystemExit):
+                    command = tool.command(words)
+                    took, _ = run(command, tool.notes, tool.environ, given, tool.most_status)
+                    least[name][step] = min(least[name][step], took)
     for name, each in least.items():
-        if each and max(each) < math.inf:
-            yield name, statistics.fmean(each) / base
-        elif each:
-            print(f"{name} failed", file=sys.stderr)
+        if max(each) < math.inf:
+            yield Figure("", name, statistics.fmean(each) / base)
+        else:
+            print(f"{name} failed", flush=True)
 
 
 def measured(size: int, more: Path | None, names: Sequence[str] | None) -> Iterator[Figure]:
     """Yields the figures of the tools with that many notes."""
     known, questions = notes.notes(size, more)
+    titles = {note.name[-6:]: note.title for note in known}
+    by_words = [
+        question._replace(text=" ".join(longest(titles[min(question.right)])))
+        for question in questions
+    ]
     with TemporaryDirectory(prefix="mind-bench-") as scratch:
-        tools = [tool(Path(scratch) / tool.name) for tool in installed(names) if size <= tool.most]
-        text = sum(len(note.file().encode()) for note in known)
+        tools = [tool for tool in installed(Path(scratch), names) if size <= tool.most]
         for tool in tools:
-            print(f"{size:,}: {tool.name}: writing and indexing", file=sys.stderr)
+            print(f"{size:,}: {tool.name}: writing and indexing", flush=True)
             tool.write(known)
-            yield from careful(tool, indexed(tool, size, text))
-        yield from searched(tools, known, questions)
-        mind = tools[0]
-        assert isinstance(mind, Mind)
-        yield from commands(mind, known, questions)
-        yield from served(tools, known, questions)
+            yield from indexed(tool, known)
+        for key, asked in ("natural", questions), ("words", by_words):
+            few = asked[:: len(asked) // 5]
+            yield from _named(
+                key,
+                by_turns(
+                    {
+                        tool.name: [
+                            (tool, tool.search(each.text)) for each in few[: tool.questions]
+                        ]
+                        for tool in tools
+                        if tool.search
+                    }
+                ),
+            )
+        yield from _named("add", by_turns({t.name: [(t, t.add)] for t in tools if t.add}))
+        yield from commands(tools[0], known[7].name, questions[0].text)
+        yield from served(tools, questions, by_words)
+        if size == SIZES[0]:
+            yield from taken_in(tools[0])
         time.sleep(2)
         for tool in tools:
             left = left_behind(tool.folder)
             yield Figure("left", tool.name, len(left))
             for pid in left:
                 with suppress(ProcessLookupError):
-                    os.kill(pid, 15)
+                    os.kill(pid, signal.SIGTERM)
 
 
-def careful(tool: Tool, figures: Iterator[Figure]) -> Iterator[Figure]:
-    """Yields figures; what fails in another tool does not end the run."""
-    try:
-        yield from figures
-    except (SystemExit, OSError) as error:
-        if isinstance(tool, Mind):
-            raise
-        print(f"{tool.name}: {error}", file=sys.stderr)
+def _named(key: str, figures: Iterable[Figure]) -> Iterator[Figure]:
+    return (figure._replace(key=key) for figure in figures)
 
 
-def indexed(tool: Tool, size: int, text: int) -> Iterator[Figure]:
-    """Yields the figures of the first index."""
-    if words := tool.index():
-        if isinstance(tool, Mind):
-            tool.run("config", "--user", "embedding.encoder", "off")
-        seconds, _ = run(words, tool.notes, tool.environ)
-        yield Figure("index", tool.name, seconds)
-        if isinstance(tool, Mind):
-            tool.run("config", "--user", "embedding.encoder", "on")
-            print(f"{size:,}: preparing for questions in other words", file=sys.stderr)
-            seconds, _ = run(words, tool.notes, tool.environ)
-            tool.run("trust", "--all")  # All texts of a user's own store are approved.
-            yield Figure("encode", tool.name, 1000 * seconds / size)
-        files = (path for folder in tool.index_files() for path in folder.rglob("*"))
-        yield Figure("disk", tool.name, sum(p.stat().st_size for p in files if p.is_file()) / text)
-    if size == SIZES[0] and tool.place().exists():
-        yield Figure("install", tool.name, _installation(tool.place()) / 1e6)
+def indexed(tool: Tool, known: Sequence[Note]) -> Iterator[Figure]:
+    """Yields the figures of the first index, and of the installation."""
+    if tool.index:
+        is_mind = tool.name == "mind"
+        for key in ("index", "encode") if is_mind else ("index",):
+            if is_mind:
+                switch = "off" if key == "index" else "on"
+                tool.run(*_MIND, "config", "--user", "embedding.encoder", switch)
+            with suppress(SystemExit):  # What another tool can't do is not measured.
+                took, _ = run(tool.command(tool.index), tool.notes, tool.environ)
+                yield Figure(key, tool.name, took if key == "index" else 1000 * took / len(known))
+        if is_mind:  # All texts of a user's own store are approved.
+            tool.run(*_MIND, "trust", "--all")
+        text = sum(len(note.file().encode()) for note in known)
+        yield Figure("disk", tool.name, bytes_in(tool.folder / tool.indexed) / text)
+    if len(known) == SIZES[0] and tool.place.exists():
+        yield Figure("install", tool.name, bytes_in(tool.place) / 1e6)
 
 
-def _installation(folder: Path) -> int:
-    """Returns the bytes of an installation, without Python, Node and compiled files."""
+def bytes_in(folder: Path) -> int:
+    """Returns the bytes of the files in a folder, without Node and what Python compiles."""
     paths = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
     own = (path for path in paths if "node_modules/node/" not in f"{path}")
     return sum(path.lstat().st_size for path in own if path.suffix != ".pyc")
 
 
-def searched(
-    tools: Sequence[Tool], known: Sequence[Note], questions: Sequence[Question]
-) -> Iterator[Figure]:
-    """Yields the figures of searches and of adding in new processes."""
-    step = len(questions) // 5
-    rounds = {tool.name: tool.rounds for tool in tools}
-    for key in ("natural", "words"):
-        turns: dict[str, list[Command]] = {}
-        for tool in tools:
-            for question in questions[::step][: tool.questions]:
-                text = question.text if key == "natural" else named(question, known)
-                if asked := tool.search(text):
-                    command = Command(asked, tool.notes, tool.environ, most=tool.most_status)
-                    turns.setdefault(tool.name, []).append(command)
-        for name, ratio in by_turns(turns, rounds):
-            yield Figure(key, name, ratio)
-    adding = {
-        tool.name: [Command(tool.add(1), tool.notes, tool.environ)] for tool in tools if tool.add(1)
-    }
-    for name, ratio in by_turns(adding, rounds):
-        yield Figure("add", name, ratio)
-
-
-def named(question: Question, known: Sequence[Note]) -> str:
-    """Returns words of the title of the right note."""
-    title = next(note.title for note in known if note.name[-6:] in question.right)
-    return " ".join(notes.longest(title))
-
-
-def commands(mind: Mind, known: Sequence[Note], questions: Sequence[Question]) -> Iterator[Figure]:
+def commands(mind: Tool, id: str, question: str) -> Iterator[Figure]:
     """Yields the figures of other commands of mind, and of its hooks."""
-    decision = ["save", "decision", "login", "Use JWT", "No server state", "--again"]
-    typed = {"_MIND_COMPLETE": "1"}
     moments: dict[str, dict[str, Any]] = {
         "session": {"hook_event_name": "SessionStart", "source": "startup"},
-        "hook": {"hook_event_name": "UserPromptSubmit", "prompt": questions[0].text},
+        "hook": {"hook_event_name": "UserPromptSubmit", "prompt": question},
         "tool": {
             "hook_event_name": "PreToolUse",
             "tool_input": {"file_path": "a.py", "content": "import jwt\n" * 40},
         },
     }
+    common = {"session_id": "bench", "cwd": f"{mind.notes}"}
+    events = {key: json.dumps(common | fields).encode() for key, fields in moments.items()}
     asked = {
-        "list": Command([*MIND, "list"], mind.notes, mind.environ),
-        "show": Command([*MIND, "show", known[7].name], mind.notes, mind.environ),
-        "status": Command([*MIND, "status"], mind.notes, mind.environ),
-        "save": Command([*MIND, *decision], mind.notes, mind.environ),
-        "again": Command(mind.index(), mind.notes, mind.environ),
-        "version": Command([*MIND, "--version"], mind.notes, mind.environ),
-        "completion": Command([*MIND, "show", "fact_n"], mind.notes, mind.environ | typed),
-    }
-    for key, fields in moments.items():
-        event = json.dumps({"session_id": "bench", "cwd": f"{mind.notes}"} | fields).encode()
-        asked[key] = Command([*MIND, "hook"], mind.notes, mind.environ, event)
-    turns = {key: [command] for key, command in asked.items()}
-    for key, ratio in by_turns(turns, dict.fromkeys(turns, 5)):
-        yield Figure(key, mind.name, ratio)
+        "list": ["list"],
+        "show": ["show", id],
+        "status": ["status"],
+        "save": ["save", "decision", "login", "Use JWT", "No server state", "--again"],
+        "again": ["index"],
+        "version": ["--version"],
+    } | {key: ["hook"] for key in moments}
+    turns = {key: [(mind, [*_MIND, *words])] for key, words in asked.items()}
+    yield from (Figure(key, "mind", value) for _, key, value in by_turns(turns, events))
+
+
+def taken_in(mind: Tool) -> Iterator[Figure]:
+    """Yields the figure of taking in the pages of this project."""
+    shutil.copytree("docs", mind.notes / "docs", ignore=shutil.ignore_patterns("images"))
+    mind.run(*_MIND, "config", "--user", "embedding.encoder", "off")
+    took, _ = run(mind.command([*_MIND, "ingest", "docs"]), mind.notes, mind.environ)
+    yield Figure("ingest", "mind", 1000 * took / sum(1 for _ in Path("docs").rglob("*.md")))
 
 
 def served(
-    tools: Sequence[Tool], known: Sequence[Note], questions: Sequence[Question]
+    tools: Sequence[Tool], questions: Sequence[Question], by_words: Sequence[Question]
 ) -> Iterator[Figure]:
     """Yields the figures of MCP servers: each question is put to each of them by turns."""
-    sessions = [Session(tool) for tool in tools if tool.server() and _starts(tool)]
-    by_words = [question._replace(text=named(question, known)) for question in questions]
+    sessions = []
+    for tool in tools:
+        try:
+            if tool.server is not None:
+                sessions.append(Session(tool))
+        except (SystemExit, OSError, KeyError) as error:
+            print(f"{tool.name}: its server failed: {error!r}", flush=True)
     put(by_words[:10], sessions)  # The first searches of a server read what the others find ready.
     put(questions, sessions)
     for session in sessions:
-        yield from session.figures(len(questions))
+        yield from session.figures()
     put(by_words, sessions)
     for session in sessions:
         yield Figure("named", session.tool.name, session.share(1))
-    mind = sessions[0].tool
-    command = Command(mind.search(questions[0].text), mind.notes, mind.environ)
-    for _, ratio in by_turns({"served": [command]}, {"served": 5}):
-        yield Figure("served", "mind", ratio)
+    mind = tools[0]
+    asked = [*_MIND, "search", questions[0].text]
+    yield from _named("served", by_turns({"mind": [(mind, asked)]}))
     for session in sessions:
         session.server.close()
 
@@ -286,15 +269,6 @@ def put(questions: Sequence[Question], sessions: Sequence[Session]) -> None:
     for question in questions:
         for session in sessions:
             session.ask(question)
-
-
-def _starts(tool: Tool) -> bool:
-    try:
-        Session(tool).server.close()
-    except (SystemExit, OSError, KeyError, subprocess.TimeoutExpired) as error:
-        print(f"{tool.name}: its server failed: {error!r}", file=sys.stderr)
-        return isinstance(tool, Mind)
-    return True
 
 
 class Session:
@@ -310,7 +284,8 @@ class Session:
             self._start()
 
     def _start(self) -> None:
-        self.server = Server(self.tool.notes, self.tool.environ, self.tool.server())
+        words = self.tool.command(self.tool.server or [])
+        self.server = Server(self.tool.notes, self.tool.environ, words)
         listing = self.server.ask("tools/list", {})["result"]["tools"]
         self.first = min(self.first, self.server.spent()[0])
         self.listing = len(json.dumps(listing, ensure_ascii=False, separators=(",", ":")).encode())
@@ -323,6 +298,7 @@ class Session:
 
     def ask(self, question: Question) -> None:
         """Puts a question, and takes down the place of the right note among the answers."""
+        assert self.tool.question is not None
         name, arguments = self.tool.question(question.text)
         start = time.perf_counter()
         answer = self.server.ask("tools/call", {"name": name, "arguments": arguments})
@@ -334,8 +310,9 @@ class Session:
         """Returns how many of 100 questions had the right note among the first."""
         return 100 * statistics.fmean(rank < most for rank in self.ranks)
 
-    def figures(self, count: int) -> Iterator[Figure]:
+    def figures(self) -> Iterator[Figure]:
         """Yields what was counted."""
+        count = len(self.took)
         seconds, faults = self.server.spent()
         values = {
             "start": self.first,
@@ -349,18 +326,6 @@ class Session:
             "five": self.share(5),
         }
         yield from (Figure(key, self.tool.name, value) for key, value in values.items())
-
-
-def other() -> Iterator[Figure]:
-    """Yields the figures that have no size."""
-    with TemporaryDirectory(prefix="mind-bench-") as scratch:
-        mind = Mind(Path(scratch) / "mind")
-        mind.write([])
-        mind.run("config", "--user", "embedding.encoder", "off")
-        shutil.copytree("docs", mind.notes / "docs", ignore=shutil.ignore_patterns("images"))
-        seconds, _ = run([*MIND, "ingest", "docs"], mind.notes, mind.environ)
-        pages = sum(1 for _ in (mind.notes / "docs").rglob("*.md"))
-        yield Figure("ingest", "mind", 1000 * seconds / pages)
 
 
 # The pages.
@@ -378,64 +343,47 @@ def shown(key: str, value: float | None) -> str:
 
 def beside(key: str, values: Values, size: int, names: Sequence[str]) -> list[str]:
     """Returns the figures of mind and of others, those that are better in bold."""
-    row = EVERY[key]
     own, *rest = (values.get((key, name, size)) for name in ("mind", *names))
-    cells, lost = [], False
+    cells = [shown(key, own)]
     for value in rest:
-        better = (
-            own is not None
-            and value is not None
-            and shown(key, own) != shown(key, value)
-            and (value > own) == row.more_is_better
-        )
-        lost |= better
-        cells.append(f"**{shown(key, value)}**" if better else shown(key, value))
-    return [f"{shown(key, own)}{' ▼' if lost else ''}", *cells]
+        cell = shown(key, value)
+        gain = 0.0 if own is None or value is None or cell == shown(key, own) else value - own
+        if (gain > 0) if EVERY[key].more_is_better else (gain < 0):
+            cell, cells[0] = f"**{cell}**", f"{shown(key, own)} ▼"
+        cells.append(cell)
+    return cells
 
 
-def write(values: Values, first: str, asked: int) -> None:
+def write(values: Values, first: str) -> None:
     """Writes the page for users and that of all figures."""
     sizes = sorted({size for _, _, size in values})
-    names = [tool.name for tool in TOOLS if any(name == tool.name for _, name, _ in values)][1:]
-    missing = [tool.name for tool in TOOLS[1:] if tool.name not in names]
-    said = [f"- {tool.name}: {tool.says}." for tool in TOOLS if tool.name in names]
-    said += [f"- Not installed where this was measured: {', '.join(missing)}."] if missing else []
-    small, *larger = sizes
-    titles = ["", f"mind, {small:,}", *(f"{size:,}" for size in larger)]
-    titles += [f"{name}, {small:,}" for name in names]
+    names = [tool.name for tool in OTHERS if any(name == tool.name for _, name, _ in values)]
+    said = [f"- {tool.name}: {tool.says}." for tool in OTHERS if tool.name in names]
+    if missing := [tool.name for tool in OTHERS if tool.name not in names]:
+        said.append(f"- Not installed where this was measured: {', '.join(missing)}.")
+    small, *larger = map("{:,}".format, sizes)
+
+    def mine(key: str) -> list[str]:
+        return [shown(key, values.get((key, "mind", size))) for size in sizes]
 
     def row(key: str) -> list[str]:
-        own, *rest = beside(key, values, small, names)
-        more = (values.get((key, "mind", size)) for size in larger)
-        return [EVERY[key].label, own, *(shown(key, value) for value in more), *rest]
+        own, *rest = beside(key, values, sizes[0], names)
+        return [EVERY[key].label, own, *mine(key)[1:], *rest]
 
-    about = f"{first} Servers were asked {asked} questions.\n\n"
+    def with_target(key: str) -> list[str]:
+        limits = dict.fromkeys(shown(key, EVERY[key].targets.get(size)) for size in sizes)
+        return [EVERY[key].label, *mine(key), " / ".join(limits)]
+
+    titles = ["", f"mind, {small}", *larger, *(f"{name}, {small}" for name in names)]
     table = marked.table(titles, map(row, ROWS))
-    marked.write_part(USERS, "figures", f"{about}{table}\n\n" + "\n".join(said))
-    parts = [
-        marked.table(
-            ["", *map("{:,}".format, sizes), "target"], map(_with_target(values, sizes), EVERY)
-        )
-    ]
+    marked.write_part(USERS, "figures", f"{first}\n\n{table}\n\n" + "\n".join(said))
+    parts = [f"# Benchmarks\n\nGenerated by {(__doc__ or '').strip()}", first]
+    parts.append(marked.table(["", small, *larger, "target"], map(with_target, EVERY)))
     for size in sizes:
         rows = ([EVERY[key].label, *beside(key, values, size, names)] for key in ROWS)
-        parts.append(
-            f"## Beside other tools, {size:,} notes\n\n{marked.table(['', 'mind', *names], rows)}"
-        )
-    head = (
-        f"# Benchmarks\n\nGenerated by `make bench`. {(__doc__ or '').partition(': ')[2]}\n{about}"
-    )
-    LAB.write_text(head + "\n\n".join(parts) + "\n", encoding="utf-8")
-
-
-def _with_target(values: Values, sizes: Sequence[int]) -> Callable[[str], list[str]]:
-    def row(key: str) -> list[str]:
-        row = EVERY[key]
-        own = [shown(key, values.get((key, "mind", size))) for size in sizes]
-        limits = dict.fromkeys(shown(key, row.targets.get(size)) for size in sizes)
-        return [row.label, *own, " / ".join(limits)]
-
-    return row
+        parts.append(f"## Beside other tools, {size:,} notes")
+        parts.append(marked.table(["", "mind", *names], rows))
+    LAB.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -447,17 +395,15 @@ def main() -> None:
     args = parser.parse_args()
     nothing = [sys.executable, "-c", "pass"]
     base = min(run(nothing, Path.cwd(), dict(os.environ))[0] for _ in range(15))
-    first = f"`python -c pass` took {1000 * base:.1f} ms."
-    asked = len(notes.labelled()[1])
+    first = f"`python -c pass` took {1000 * base:.1f} ms, and a server was asked "
+    first += f"{len(notes.labelled()[1])} questions of each kind."
     values: Values = {}
     for size in (size for size in SIZES if size <= args.largest):
-        for key, tool, value in chain(
-            measured(size, args.markdown, args.tools), other() if size == SIZES[0] else ()
-        ):
+        for key, tool, value in measured(size, args.markdown, args.tools):
             values[key, tool, size] = value
             print(f"{size:,}: {tool}: {EVERY[key].label}: {shown(key, value)}", flush=True)
         if args.write:  # After each size: the largest takes most of the time.
-            write(values, first, asked)
+            write(values, first)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,12 @@ import os
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import mimo
 from bench.clients import Pipe
@@ -140,14 +138,6 @@ class Server(Pipe):
         super().__init__(
             subprocess.Popen(command, cwd=root, env=environ, stdin=pipe, stdout=pipe, stderr=null)
         )
-
-    def call(self, tool: str, **arguments: Any) -> float:
-        """Returns the milliseconds that a call of a tool takes."""
-        start = time.perf_counter()
-        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        if answer.get("result", {}).get("isError"):
-            raise SystemExit(f"{tool} failed: {answer}")
-        return 1000 * (time.perf_counter() - start)
 
     def spent(self) -> tuple[float, int]:
         """Returns the processor seconds and the page faults so far, with those of its children."""
